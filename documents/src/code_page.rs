@@ -10,13 +10,16 @@ use crate::encoding;
 /// What the bytes from 128 on mean in code page 437.
 const CP437: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
 
+/// The same in code page 850, of Western Europe.
+const CP850: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜø£Ø×ƒáíóúñÑªº¿®¬½¼¡«»░▒▓│┤ÁÂÀ©╣║╗╝¢¥┐└┴┬├─┼ãÃ╚╔╩╦╠═╬¤ðÐÊËÈıÍÎÏ┘┌█▄¦Ì▀ÓßÔÒõÕµþÞÚÛÙýÝ¯´\u{ad}±‗¾¶§÷¸°¨·¹³²■\u{a0}";
+
 /// An encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodePage {
     /// One of the Web's.
     Known(&'static Encoding),
-    /// That of DOS.
-    Dos,
+    /// One of those of DOS, by its letters.
+    Dos(&'static str),
 }
 
 impl CodePage {
@@ -30,7 +33,8 @@ impl CodePage {
         let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
         let from = first.saturating_sub(64);
         let telling = &bytes[from..bytes.len().min(from + (64 << 10))];
-        let pages = [Self::Known(known), Self::Dos, Self::Known(MACINTOSH)];
+        let pages =
+            [Self::Known(known), Self::Dos(CP437), Self::Dos(CP850), Self::Known(MACINTOSH)];
         let fitting = pages.into_iter().find(|page| fits(&page.decoded(telling)));
         fitting.unwrap_or(Self::Known(known))
     }
@@ -39,8 +43,8 @@ impl CodePage {
     pub(crate) fn decoded(self, bytes: &[u8]) -> Cow<'_, str> {
         match self {
             Self::Known(encoding) => encoding.decode_without_bom_handling(bytes).0,
-            Self::Dos => {
-                let letters: Vec<char> = CP437.chars().collect();
+            Self::Dos(letters) => {
+                let letters: Vec<char> = letters.chars().collect();
                 let letter = |byte: &u8| match byte.checked_sub(128) {
                     Some(place) => letters.get(usize::from(place)).copied().unwrap_or('\u{fffd}'),
                     None => char::from(*byte),
@@ -66,6 +70,8 @@ fn fits(text: &str) -> bool {
                 let follows_small = before.is_some_and(|before| before.is_lowercase());
                 is_latin(*c) && !(c.is_uppercase() && follows_small)
             }
+            // It begins a quotation.
+            '‚' | '„' => !before.is_some_and(|c| c.is_alphabetic()),
             '’' | '‘' | '·' | '\u{ad}' | '–' | '—' => true,
             _ => {
                 !(before.is_some_and(|c| c.is_alphabetic())
@@ -91,6 +97,7 @@ mod tests {
             read(b"M\x81he f\x81r Stra\xe1e und \x99l, 20 m\xfd"),
             "Mühe für Straße und Öl, 20 m²"
         );
+        assert_eq!(read(b"\x9ab\x81ng: S\xc6o Tom\x82, \xab m\xfc"), "Übüng: São Tomé, ½ m³");
         assert_eq!(read(b"Se\x96or, \x87a va? \x8et\x8e, for\x90t"), "Señor, áa va? été, forêt");
         assert_eq!(
             read(b"Caf\xe9 cr\xe8me \x96 l\x92\xe9t\xe9, na\xefve \x80 5"),

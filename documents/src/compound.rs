@@ -51,6 +51,55 @@ fn endless(file: &[u8]) -> Option<bool> {
     Some(is_endless(&small))
 }
 
+/// A stream by its name. For files without an endless chain.
+pub(crate) fn stream(file: &[u8], name: &str) -> Option<Vec<u8>> {
+    const ENTRY: usize = 128;
+    const SMALL: usize = 64;
+    let size = if number(file, 30)? & 0xffff == 12 { 4_096 } else { 512 };
+    let sector = |id: u32| {
+        let start = (id as usize).checked_add(1)?.checked_mul(size)?;
+        file.get(start..start.checked_add(size)?.min(file.len()))
+    };
+    let holders = numbers(file.get(76..76 + 4 * IN_HEADER)?);
+    let mut holders: Vec<u32> = holders.filter(|id| *id < RESERVED).collect();
+    let mut more = number(file, 68)?;
+    while let Some(part) = sector(more).filter(|_| more < RESERVED && holders.len() < file.len()) {
+        holders.extend(numbers(part));
+        more = holders.pop()?;
+    }
+    holders.retain(|id| *id < RESERVED);
+    let table: Vec<u32> = holders.into_iter().filter_map(sector).flat_map(numbers).collect();
+    let chain = |first: u32, table: &[u32]| {
+        let next = |id: &u32| table.get(*id as usize).copied().filter(|id| *id < RESERVED);
+        std::iter::successors(Some(first).filter(|id| *id < RESERVED), next)
+            .take(table.len())
+            .collect::<Vec<_>>()
+    };
+    let whole = |first: u32| -> Vec<u8> {
+        chain(first, &table).into_iter().filter_map(sector).flatten().copied().collect()
+    };
+    let wanted: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let entries = whole(number(file, 48)?);
+    let entry = entries.chunks_exact(ENTRY).find(|entry| {
+        entry.get(..wanted.len()) == Some(&*wanted)
+            && entry.get(wanted.len()..wanted.len() + 2) == Some(&[0; 2])
+    })?;
+    let (first, length) = (number(entry, 116)?, number(entry, 120)? as usize);
+    let mut bytes = if length >= number(file, 56)? as usize {
+        whole(first)
+    } else {
+        let small: Vec<u32> = numbers(&whole(number(file, 60)?)).collect();
+        let all = whole(number(&entries, 116)?);
+        let part = |id: u32| {
+            let start = (id as usize).checked_mul(SMALL)?;
+            all.get(start..start.checked_add(SMALL)?.min(all.len()))
+        };
+        chain(first, &small).into_iter().filter_map(part).flatten().copied().collect()
+    };
+    bytes.truncate(length);
+    Some(bytes)
+}
+
 /// Whether somebody who goes from each place to the one that it names comes back.
 fn is_endless(table: &[u32]) -> bool {
     // The walk that came by first; 0 for none.
@@ -96,5 +145,13 @@ mod tests {
         }
         assert!(!has_endless_chain(b"cut off"));
         assert!(!has_endless_chain(include_bytes!("../tests/fixtures/ports.xls")));
+    }
+
+    #[test]
+    fn a_stream_is_found_by_its_name() {
+        let file = include_bytes!("../tests/fixtures/ports.xls");
+        let book = stream(file, "Workbook").unwrap();
+        assert_eq!(book.get(..4), Some(&[9, 8, 16, 0][..]), "it begins with a record of that kind");
+        assert_eq!(stream(file, "Work"), None);
     }
 }

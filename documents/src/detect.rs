@@ -4,24 +4,7 @@ use std::io::{Cursor, Read};
 
 use zip::ZipArchive;
 
-use crate::{archive, format::Format, sheets::xml_2003, unreadable::Unreadable};
-
-/// First bytes of what cannot be read.
-const FOREIGN: [(&[u8], &str); 13] = [
-    (b"\xd0\xcf\x11\xe0", "an old Office document (DOC, PPT or MSG)"),
-    (b"{\\rtf", "rich text (RTF)"),
-    (b"Rar!\x1a\x07", "an archive (RAR)"),
-    (b"%!PS", "PostScript"),
-    (b"GIF8", "an image (GIF)"),
-    (b"RIFF", "a picture, sound or film"),
-    (b"ID3", "sound (MP3)"),
-    (b"BZh", "a compressed file (bzip2)"),
-    (b"\xfd7zXZ", "a compressed file (xz)"),
-    (b"7z\xbc\xaf", "an archive (7z)"),
-    (b"\x7fELF", "a program"),
-    (b"SQLite format 3", "a database (SQLite)"),
-    (b"PAR1", "a table (Parquet)"),
-];
+use crate::{archive, flat, foreign, format::Format, sheets::xml_2003, unreadable::Unreadable};
 
 /// So much of a part that names what an archive is, is read.
 const NAMING_PART: u64 = 1 << 20;
@@ -67,22 +50,22 @@ impl Format {
             return Ok(Self::Pdf);
         }
         if start.starts_with(b"\xd0\xcf\x11\xe0") {
-            if holds(start, "EncryptedPackage") {
+            if foreign::holds(start, "EncryptedPackage") {
                 let format = extension.as_deref().and_then(office).unwrap_or(Self::Docx);
                 return Err(Unreadable::Encrypted { format });
             }
-            if holds(start, "Workbook") || extension.as_deref() == Some("xls") {
+            if foreign::holds(start, "Workbook") || extension.as_deref() == Some("xls") {
                 return Ok(Self::Xls);
             }
         }
-        if let Some((_, what)) = FOREIGN.into_iter().find(|(mark, _)| start.starts_with(mark)) {
+        if let Some(what) = foreign::name(start) {
             return Err(Unreadable::Unsupported { what: what.into() });
-        }
-        if start.starts_with(b"BM") && start.get(6..10) == Some(&[0; 4]) {
-            return Err(Unreadable::Unsupported { what: "an image (BMP)".into() });
         }
         if xml_2003::is(start) {
             return Ok(Self::Xls);
+        }
+        if let Some(format) = flat::format(start) {
+            return Ok(format);
         }
         if let Some("xls" | "doc" | "xlt" | "dot") = extension.as_deref() {
             // Programs export pages and messages under these names.
@@ -136,12 +119,6 @@ pub(crate) fn normal(extension: &str) -> &str {
         "htm" => "html",
         other => other,
     }
-}
-
-/// Whether an old Office container has an entry of this name.
-fn holds(bytes: &[u8], name: &str) -> bool {
-    let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    bytes.windows(name.len()).any(|window| window == name)
 }
 
 /// What an archive holds. Reads its directory, and the part that names it.

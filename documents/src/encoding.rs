@@ -1,6 +1,6 @@
 //! Bytes to text, whatever the encoding.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
@@ -11,6 +11,9 @@ use crate::{code_page::CodePage, unreadable::Unreadable};
 /// outside of ASCII; after that, sixteen times as much.
 const LOOKED_AT: usize = 64 << 10;
 
+/// Of fewer letters nobody can tell that they are words.
+const SOME_LETTERS: usize = 12;
+
 /// Text of any encoding: as a mark at its beginning says, UTF-16 if its zeros say so, UTF-8 if it
 /// is, else the likeliest of the older ones. Text in UTF-8 comes back byte for byte.
 ///
@@ -20,6 +23,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     if let Some(text) = utf32(bytes) {
         return Ok(Cow::Owned(text));
     }
+    let bytes = without_padding(bytes);
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return text(encoding, &bytes[mark..]);
     }
@@ -31,8 +35,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
         return text(ISO_2022_JP, bytes);
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
-        if text.contains('\u{8}') {
-            let text = without_overstrikes(text);
+        if text.contains('\u{8}') || text.contains('\u{1b}') {
+            let text = without_escapes(&without_overstrikes(text));
             return if is_binary(&text) { Err(Unreadable::Binary) } else { Ok(Cow::Owned(text)) };
         }
         return if is_binary(text) { Err(Unreadable::Binary) } else { Ok(Cow::Borrowed(text)) };
@@ -100,6 +104,42 @@ fn is_binary(text: &str) -> bool {
     text.contains('\0') || (control * 100 > text.len() && !separates())
 }
 
+/// A file without what fills it up behind its end: zeros, and the sign with which DOS ended a text.
+fn without_padding(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| !matches!(byte, 0 | 0x1a)).map_or(0, |at| at + 1);
+    let text = bytes.get(..end).unwrap_or_default();
+    // A zero may be half of a wide letter.
+    if text.contains(&0) || std::str::from_utf8(text).is_err() { bytes } else { text }
+}
+
+/// What a terminal shows: without the colors and movements that escapes ask it for.
+fn without_escapes(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = match part.chars().next() {
+            // `[`, numbers, a letter.
+            Some('[') => {
+                let end = part.char_indices().skip(1).find(|(_, c)| matches!(c, '@'..='~'));
+                end.and_then(|(at, _)| part.get(at + 1..))
+            }
+            // A title or an address, up to a bell; what closes it otherwise is an escape of its own.
+            Some(']') => Some(part.split_once('\u{7}').map_or("", |(_, rest)| rest)),
+            Some('\\') => part.get(1..),
+            Some('(' | ')') => part.get(2..),
+            _ => None,
+        };
+        match rest {
+            Some(rest) => plain.push_str(rest),
+            None => {
+                plain.push('\u{1b}');
+                plain.push_str(part);
+            }
+        }
+    }
+    plain
+}
+
 /// Manuals print a letter twice to make it bold, and a line below it: the letter stays.
 fn without_overstrikes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -158,8 +198,37 @@ fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     match (even * 10 > half * 4, odd * 10 > half * 4) {
         (false, true) if even * 20 <= half => Some(UTF_16LE),
         (true, false) if odd * 20 <= half => Some(UTF_16BE),
+        // Other scripts share but spaces and line ends with the West: zeros are few.
+        (false, false) => {
+            let fluent = [UTF_16LE, UTF_16BE]
+                .into_iter()
+                .filter_map(|encoding| Some((blocks_of_words(encoding, head)?, encoding)));
+            fluent.min_by_key(|(blocks, _)| *blocks).map(|(_, encoding)| encoding)
+        }
         _ => None,
     }
+}
+
+/// Of how many blocks of 256 the letters are, where bytes are words in an encoding and nothing else:
+/// those of one script lie together.
+fn blocks_of_words(encoding: &'static Encoding, bytes: &[u8]) -> Option<usize> {
+    let (text, is_damaged) = encoding.decode_without_bom_handling(bytes);
+    let is_of_text = |c: &char| {
+        c.is_alphanumeric()
+            || c.is_whitespace()
+            || c.is_ascii_punctuation()
+            || matches!(c, '\u{300}'..='\u{36f}' | '\u{2010}'..='\u{205e}' | '\u{3000}'..='\u{30ff}' | '\u{ff00}'..='\u{ffef}')
+    };
+    let all = text.chars().count();
+    let odd = text.chars().filter(|c| !is_of_text(c)).count();
+    let letters = text.chars().filter(|c| c.is_alphabetic() && !c.is_ascii()).count();
+    let blocks: HashSet<u32> = text.chars().map(|c| u32::from(c) >> 8).collect();
+    let is_fluent = !is_damaged
+        && all >= SOME_LETTERS
+        && odd * 20 <= all
+        && letters * 2 > all
+        && blocks.len() * 10 <= all * 7;
+    is_fluent.then_some(blocks.len())
 }
 
 #[cfg(test)]
@@ -227,6 +296,25 @@ mod tests {
             assert_eq!(decode(&plain).unwrap(), "Ebbe 潮");
             assert_eq!(decode(&[&units(0xfeff)[..], &plain].concat()).unwrap(), "Ebbe 潮");
         }
-        assert_eq!(decode(b"\x1b[31mred\x1b[0m\n").unwrap(), "\x1b[31mred\x1b[0m\n");
+        let shown =
+            b"\x1b]0;title\x07\x1b[1;31mred\x1b[0m \x1b]8;;https://a.org\x1b\\link\x1b]8;;\x1b\\\n";
+        assert_eq!(decode(shown).unwrap(), "red link\n");
+    }
+
+    #[test]
+    fn a_text_may_be_filled_up_and_in_wide_letters_of_any_script() {
+        assert_eq!(decode(b"Ebb.\r\n\x1a").unwrap(), "Ebb.\r\n");
+        assert_eq!(decode(b"Ebb.\n\0\0\0\0").unwrap(), "Ebb.\n");
+        for words in
+            ["潮は一日に二度、満ちる。\n", "Прилив и отлив в порту", "밀물과 썰물은 하루에 두 번\n"]
+        {
+            for units in [u16::to_le_bytes, u16::to_be_bytes] {
+                let bytes: Vec<u8> = words.encode_utf16().flat_map(units).collect();
+                assert_eq!(decode(&bytes).unwrap(), words);
+            }
+        }
+        // Numbers of a program are no words.
+        let numbers: Vec<u8> = (1..400_u32).flat_map(|n| (n * 7_919).to_le_bytes()).collect();
+        assert_eq!(decode(&numbers), Err(Unreadable::Binary));
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let Context { limits, deadline, tally, .. } = *context;
     let damaged = |reason: &str| Unreadable::damaged(Format::Epub, reason);
-    let mut package = Package::open(bytes, Format::Epub, limits)?;
+    let mut package = Package::open(bytes, Format::Epub, context)?;
     let locked: Vec<String> = package
         .xml("META-INF/encryption.xml")?
         .map(|list| list.all("CipherReference").iter().filter_map(|r| r.attribute("URI")).collect())

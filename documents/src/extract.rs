@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     archive,
     context::Context,
-    data_uris, detect, docx, encoding, epub,
+    data_uris, detect, docx, encoding, epub, flat,
     format::Format,
     html,
     left_out::{self, LeftOut, Tally},
@@ -16,6 +16,7 @@ use crate::{
     pictures::{self, Picture},
     sheets, slides,
     unreadable::Unreadable,
+    unseen,
 };
 
 /// A document's text.
@@ -67,7 +68,7 @@ fn extract_within(
     if format.is_picture() {
         return picture(bytes, format, limits, depth);
     }
-    let tally = Tally::default();
+    let tally = Tally::new(limits.hidden);
     let context = &Context { limits, deadline, depth, tally: &tally, read_within };
     let mut pictures = Vec::new();
     let (text, pages) = match format {
@@ -80,19 +81,23 @@ fn extract_within(
             (Cow::Owned(html::extract_xhtml(bytes, &tally)?), None)
         }
         Format::Html => (Cow::Owned(html::extract(bytes, &tally)?), None),
-        Format::Docx => (Cow::Owned(docx::extract(bytes, context)?), None),
+        Format::Docx | Format::Pptx | Format::Odt | Format::Odp | Format::Ods => {
+            let package = flat::as_package(bytes, format)?;
+            let bytes = package.as_deref().unwrap_or(bytes);
+            let text = match format {
+                Format::Docx => docx::extract(bytes, context)?,
+                Format::Pptx => slides::extract(bytes, context)?,
+                Format::Ods => sheets::extract(bytes, format, context)?,
+                _ => open_document::extract(bytes, format, context)?,
+            };
+            (Cow::Owned(text), None)
+        }
         Format::Pdf => {
             let read = pdf::extract(bytes, context)?;
             pictures = read.pictures;
             (Cow::Owned(read.text), Some(read.count))
         }
-        Format::Xlsx | Format::Xls | Format::Ods => {
-            (Cow::Owned(sheets::extract(bytes, format, context)?), None)
-        }
-        Format::Pptx => (Cow::Owned(slides::extract(bytes, context)?), None),
-        Format::Odt | Format::Odp => {
-            (Cow::Owned(open_document::extract(bytes, format, context)?), None)
-        }
+        Format::Xlsx | Format::Xls => (Cow::Owned(sheets::extract(bytes, format, context)?), None),
         Format::Epub => (Cow::Owned(epub::extract(bytes, context)?), None),
         Format::Eml => (Cow::Owned(mail::extract(bytes, context)?), None),
         // Above.
@@ -101,6 +106,7 @@ fn extract_within(
             (Cow::Owned(archive::extract(bytes, name, context)?), None)
         }
     };
+    let text = unseen::without(text, &tally);
     // What lies in another document is counted there; a PDF has letters, and no encoding.
     if depth == 0 && format != Format::Pdf {
         tally.add(left_out::Kind::UndecodedCharacters, text.matches('\u{fffd}').count());

@@ -1,11 +1,13 @@
 //! HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
+mod declarations;
 mod lists;
+mod rules;
 mod styles;
 mod writer;
 mod xhtml;
 
-use std::{borrow::Cow, collections::HashSet};
+use std::borrow::Cow;
 
 use ego_tree::{NodeId, NodeRef, iter::Edge};
 use scraper::{ElementRef, Html, Node, node::Element};
@@ -13,12 +15,13 @@ use scraper::{ElementRef, Html, Node, node::Element};
 use crate::{
     encoding,
     format::Format,
-    left_out::{Kind, Tally, characters},
+    left_out::{Tally, in_one_pair_of_marks},
     math,
     unreadable::Unreadable,
     xml,
 };
 use lists::List;
+use styles::Looks;
 use writer::Writer;
 
 /// Deeper nesting is refused: building the tree takes time with the square of the depth.
@@ -28,9 +31,9 @@ const MAX_DEPTH: usize = 2_000;
 const MAX_FRAMES: usize = 3;
 
 /// What holds no text of the page.
-const WITHOUT_TEXT: [&str; 19] = [
-    "script", "style", "noscript", "noframes", "head", "nav", "iframe", "object", "canvas",
-    "audio", "video", "datalist", "math", "rp", "defs", "desc", "metadata", "symbol", "title",
+const WITHOUT_TEXT: [&str; 18] = [
+    "script", "style", "noscript", "noframes", "head", "nav", "iframe", "canvas", "audio", "video",
+    "datalist", "math", "rp", "defs", "desc", "metadata", "symbol", "title",
 ];
 
 /// Elements whose end is often left out or that have none: they say nothing about the depth.
@@ -76,17 +79,23 @@ fn read(text: &str, tally: &Tally, frames: usize) -> Result<String, Unreadable> 
     }
     let mut page = Html::parse_document(text);
     feet_last(&mut page);
-    let but = |hidden: &HashSet<NodeId>| {
-        let mut writer = Writer::default();
-        let inner = Tally::default();
-        let unseen = walk(&page, hidden, &mut writer, &inner, frames);
-        inner.add(Kind::HiddenText, unseen);
-        (writer.finish(), inner.into_left_out())
+    let with = |looks: &Looks| {
+        let mut walk = Walk {
+            looks,
+            writer: Writer::default(),
+            tally: tally.of_the_same_kind(),
+            frames,
+            seen: false,
+            hidden: String::new(),
+        };
+        walk.over(&page);
+        let text = in_one_pair_of_marks(&walk.writer.finish());
+        (walk.seen, text, walk.tally.into_left_out())
     };
-    let (mut shown, mut left_out) = but(&styles::hidden(&page));
-    if shown.trim().is_empty() {
+    let (is_seen, mut shown, mut left_out) = with(&styles::looks(&page));
+    if !is_seen {
         // A page that hides all of itself waits for a script that shows it.
-        (shown, left_out) = but(&HashSet::new());
+        (_, shown, left_out) = with(&Looks::default());
     }
     tally.merge(&left_out);
     Ok(shown)
@@ -139,54 +148,139 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-/// Over the tree without recursion. How many characters nobody sees.
-fn walk(
-    page: &Html,
-    hidden: &HashSet<NodeId>,
-    writer: &mut Writer,
-    tally: &Tally,
+/// The way through a page.
+struct Walk<'l> {
+    looks: &'l Looks,
+    writer: Writer,
+    tally: Tally,
+    /// Pages around this one.
     frames: usize,
-) -> usize {
-    let is_unseen = |node: NodeRef<'_, Node>| hidden.contains(&node.id()) || is_hidden(node);
-    let (mut silent, mut unseen, mut count) = (0_usize, 0_usize, 0);
-    for edge in page.tree.root().traverse() {
-        match edge {
-            Edge::Open(node) => match node.value() {
-                Node::Element(_) if is_unseen(node) => (silent, unseen) = (silent + 1, unseen + 1),
-                Node::Element(element) if is_silent(node) => {
-                    if silent == 0 {
-                        inner(node, element, writer, tally, frames);
+    /// Whether something has been written that is seen.
+    seen: bool,
+    /// Words of the open element that nobody sees.
+    hidden: String,
+}
+
+impl Walk<'_> {
+    /// Over the tree without recursion.
+    fn over(&mut self, page: &Html) {
+        let looks = self.looks;
+        let is_unseen =
+            |node: NodeRef<'_, Node>| looks.hidden.contains(&node.id()) || is_hidden(node);
+        let (mut silent, mut unseen) = (0_usize, 0_usize);
+        for edge in page.tree.root().traverse() {
+            match edge {
+                Edge::Open(node) => match node.value() {
+                    Node::Element(_) if is_unseen(node) => {
+                        (silent, unseen) = (silent + 1, unseen + 1);
                     }
-                    silent += 1;
-                }
-                Node::Element(element) if silent == 0 => {
-                    if element.name() == "ol" {
-                        let items = node.children().filter(|item| is_item(*item)).count();
-                        writer.lists.push(List::numbered(element, items));
+                    Node::Element(element) if is_silent(node) => {
+                        if silent == 0 {
+                            self.inner(node, element);
+                        }
+                        silent += 1;
                     }
-                    writer.open(element, is_laid_out(node));
-                }
-                Node::Text(text) if silent == 0 => writer.text(text),
-                Node::Text(text) if silent == unseen => {
-                    count += characters(text);
-                }
-                _ => {}
-            },
-            Edge::Close(node) => match node.value() {
-                Node::Element(_) if is_unseen(node) => (silent, unseen) = (silent - 1, unseen - 1),
-                Node::Element(_) if is_silent(node) => silent -= 1,
-                Node::Element(element) if silent == 0 => writer.close(element),
-                _ => {}
-            },
+                    Node::Element(element) if silent == 0 => self.open(node, element),
+                    Node::Text(text) if silent == 0 => self.words(node, text),
+                    Node::Text(text) if silent == unseen => self.hidden.push_str(text),
+                    _ => {}
+                },
+                Edge::Close(node) => match node.value() {
+                    Node::Element(_) if is_unseen(node) => {
+                        (silent, unseen) = (silent - 1, unseen - 1);
+                        if silent == 0 {
+                            self.hide();
+                        }
+                    }
+                    Node::Element(_) if is_silent(node) => silent -= 1,
+                    Node::Element(element) if silent == 0 => {
+                        if looks.struck.contains(&node.id()) {
+                            self.writer.strike_ends();
+                        }
+                        self.writer.close(element);
+                    }
+                    _ => {}
+                },
+            }
         }
     }
-    count
+
+    fn open(&mut self, node: NodeRef<'_, Node>, element: &Element) {
+        let marker = self.looks.markers.get(&node.id()).map(String::as_str);
+        match element.name() {
+            "ol" | "ul" | "menu" => {
+                let items = node.children().filter(|item| is_item(*item)).count();
+                self.writer.lists.push(List::of(element, marker, items));
+            }
+            _ => {}
+        }
+        self.seen |= matches!(element.name(), "img" | "input");
+        self.writer.open(element, is_laid_out(node), marker);
+        if self.looks.struck.contains(&node.id()) {
+            self.writer.strike();
+        }
+    }
+
+    fn words(&mut self, node: NodeRef<'_, Node>, text: &str) {
+        if node.parent().is_some_and(|parent| self.looks.unseen.contains(&parent.id())) {
+            self.hidden.push_str(text);
+            return self.hide();
+        }
+        self.seen |= !text.trim().is_empty();
+        self.writer.text(text);
+    }
+
+    /// The end of what nobody sees.
+    fn hide(&mut self) {
+        let words = std::mem::take(&mut self.hidden);
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let marked = self.tally.hidden(&words, None);
+        if !marked.is_empty() {
+            self.writer.text(&marked);
+        }
+    }
+
+    /// What an element holds in another way than as text.
+    fn inner(&mut self, node: NodeRef<'_, Node>, element: &Element) {
+        let frames = self.frames;
+        let within =
+            |page: &str, tally: &Tally| match page.trim().is_empty() || frames >= MAX_FRAMES {
+                true => String::new(),
+                false => read(page, tally, frames + 1).unwrap_or_default(),
+            };
+        match element.name() {
+            "math" => {
+                let formula = ElementRef::wrap(node).map(|it| it.html()).unwrap_or_default();
+                let formula = xml::parse(formula.as_bytes(), Format::Html);
+                let text = formula.map(|formula| math::text(&formula)).unwrap_or_default();
+                self.seen |= !text.is_empty();
+                self.writer.formula(&text);
+            }
+            "iframe" => {
+                let page = within(element.attr("srcdoc").unwrap_or_default(), &self.tally);
+                self.seen |= !page.is_empty();
+                self.writer.page(&page);
+            }
+            // Its content is text to a parser of HTML.
+            "noframes" => {
+                let text: String = node
+                    .descendants()
+                    .filter_map(|below| below.value().as_text().map(|text| &**text))
+                    .collect();
+                let page = within(&text, &self.tally);
+                self.seen |= !page.is_empty();
+                self.writer.page(&page);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// What nobody sees is no text of the page: it may be meant for a model alone.
 fn is_hidden(node: NodeRef<'_, Node>) -> bool {
     let Node::Element(element) = node.value() else { return false };
     element.attr("hidden").is_some()
+        || element.attr("popover").is_some()
         || (element.name() == "dialog" && element.attr("open").is_none())
 }
 
@@ -243,37 +337,6 @@ fn is_laid_out(node: NodeRef<'_, Node>) -> bool {
 
 fn is_item(node: NodeRef<'_, Node>) -> bool {
     matches!(node.value(), Node::Element(element) if element.name() == "li")
-}
-
-/// What an element holds in another way than as text.
-fn inner(
-    node: NodeRef<'_, Node>,
-    element: &Element,
-    writer: &mut Writer,
-    tally: &Tally,
-    frames: usize,
-) {
-    let within = |page: &str| match page.trim().is_empty() || frames >= MAX_FRAMES {
-        true => String::new(),
-        false => read(page, tally, frames + 1).unwrap_or_default(),
-    };
-    match element.name() {
-        "math" => {
-            let formula = ElementRef::wrap(node).map(|it| it.html()).unwrap_or_default();
-            let formula = xml::parse(formula.as_bytes(), Format::Html);
-            writer.formula(&formula.map(|formula| math::text(&formula)).unwrap_or_default());
-        }
-        "iframe" => writer.page(&within(element.attr("srcdoc").unwrap_or_default())),
-        // Its content is text to a parser of HTML.
-        "noframes" => {
-            let text: String = node
-                .descendants()
-                .filter_map(|below| below.value().as_text().map(|text| &**text))
-                .collect();
-            writer.page(&within(&text));
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]

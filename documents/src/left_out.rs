@@ -7,6 +7,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Hidden;
+
 /// Places that are kept of each kind; the count goes on.
 const MAX_PLACES: usize = 20;
 
@@ -159,38 +161,77 @@ pub(crate) fn characters(text: &str) -> usize {
     text.chars().filter(|c| !c.is_whitespace()).count()
 }
 
+/// What stands before and behind hidden text that is shown all the same.
+const MARKS: [&str; 2] = ["[hidden: ", "]"];
+
+/// Text of which neighbours that are hidden stand in one pair of marks.
+pub(crate) fn in_one_pair_of_marks(text: &str) -> String {
+    let [before, behind] = MARKS;
+    text.replace(&format!("{behind}{before}"), "")
+}
+
 /// Collects what readers leave out, those of attached documents included.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(RefCell<LeftOut>);
+pub(crate) struct Tally {
+    left_out: RefCell<LeftOut>,
+    /// What becomes of hidden text, which is counted in any case.
+    hidden: Hidden,
+}
 
 impl Tally {
+    pub(crate) fn new(hidden: Hidden) -> Self {
+        Self { left_out: RefCell::default(), hidden }
+    }
+
+    /// An empty one that treats hidden text in the same way.
+    pub(crate) fn of_the_same_kind(&self) -> Self {
+        Self::new(self.hidden)
+    }
+
+    /// Counts hidden text. What of it is put into the text in its place: nothing, or the text in marks.
+    #[must_use]
+    pub(crate) fn hidden(&self, text: &str, place: Option<Place>) -> String {
+        self.left_out.borrow_mut().add(Kind::HiddenText, characters(text) as u64, place);
+        self.marked(text)
+    }
+
+    /// Hidden text that is counted elsewhere, as it is put into the text.
+    #[must_use]
+    pub(crate) fn marked(&self, text: &str) -> String {
+        let [before, behind] = MARKS;
+        match self.hidden {
+            Hidden::Mark if !text.trim().is_empty() => format!("{before}{text}{behind}"),
+            _ => String::new(),
+        }
+    }
+
     /// So much more of a kind, somewhere.
     pub(crate) fn add(&self, kind: Kind, count: usize) {
-        self.0.borrow_mut().add(kind, count as u64, None);
+        self.left_out.borrow_mut().add(kind, count as u64, None);
     }
 
     /// So much more of a kind, on a page (from 1).
     pub(crate) fn on_page(&self, kind: Kind, count: usize, page: usize) {
-        self.0.borrow_mut().add(kind, count as u64, Some(Place::Page(page)));
+        self.left_out.borrow_mut().add(kind, count as u64, Some(Place::Page(page)));
     }
 
     /// So much more of a kind, in a part of this name.
     pub(crate) fn in_part(&self, kind: Kind, count: usize, part: &str) {
-        self.0.borrow_mut().add(kind, count as u64, Some(Place::part(part)));
+        self.left_out.borrow_mut().add(kind, count as u64, Some(Place::part(part)));
     }
 
     /// Whether anything of a kind was left out.
     pub(crate) fn has(&self, kind: Kind) -> bool {
-        self.0.borrow().count(kind) > 0
+        self.left_out.borrow().count(kind) > 0
     }
 
     /// All that an attached document leaves out.
     pub(crate) fn merge(&self, other: &LeftOut) {
-        self.0.borrow_mut().merge(other);
+        self.left_out.borrow_mut().merge(other);
     }
 
     pub(crate) fn into_left_out(self) -> LeftOut {
-        self.0.into_inner()
+        self.left_out.into_inner()
     }
 }
 

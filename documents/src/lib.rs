@@ -41,6 +41,7 @@
 pub mod archive;
 pub mod blocks;
 mod code_page;
+mod colors;
 pub mod command;
 mod compound;
 pub mod confined;
@@ -51,6 +52,8 @@ mod docx;
 mod encoding;
 mod epub;
 pub mod extract;
+mod flat;
+mod foreign;
 pub mod format;
 mod html;
 pub mod left_out;
@@ -74,10 +77,11 @@ mod symbols;
 pub mod tables;
 pub mod tokens;
 pub mod unreadable;
+mod unseen;
 mod xml;
 
 /// Counts the changes that let a parser make other text of the same bytes.
-pub const READER_VERSION: u32 = 1;
+pub const READER_VERSION: u32 = 2;
 
 /// Whether pages of PDFs are drawn where [`Limits::page_pictures`] asks for it.
 pub const DRAWS_PAGES: bool = cfg!(feature = "pages");
@@ -86,7 +90,7 @@ pub use command::Commands;
 pub use extract::{Extracted, extract};
 pub use format::Format;
 pub use left_out::LeftOut;
-pub use limits::Limits;
+pub use limits::{Hidden, Limits};
 pub use pictures::Picture;
 pub use reader::{Reader, serve};
 pub use records::{Position, Record, RecordFields, Records};

@@ -26,10 +26,24 @@ pub struct Limits {
     /// Pages of a PDF that are drawn where their text is missing; 0 without the feature `pages`.
     /// Default 0.
     pub page_pictures: u32,
+    /// What becomes of text that a reader of the document does not see. Default: it is dropped.
+    #[serde(default)]
+    pub hidden: Hidden,
     /// Memory of the process that reads it, in bytes of its address space. Default 1 GiB.
     pub memory: u64,
     /// Time for all of it. Default 60 s.
     pub time: Duration,
+}
+
+/// What becomes of text that a reader of the document does not see. It is counted in any case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hidden {
+    /// It is not in the text: it may be meant for a model alone.
+    #[default]
+    Drop,
+    /// It is in the text, as `[hidden: …]`.
+    Mark,
 }
 
 impl Default for Limits {
@@ -44,6 +58,7 @@ impl Default for Limits {
             picture_edge: 1_568,
             picture_bytes: 3_750_000,
             page_pictures: 0,
+            hidden: Hidden::Drop,
             memory: 1 << 30,
             time: Duration::from_secs(60),
         }

@@ -3,6 +3,9 @@
 /// Longer addresses are for machines.
 const MAX_ADDRESS: usize = 200;
 
+/// The element that a link's address is put into: where it leads to stands in another part.
+pub(crate) const ADDRESS: &str = "tidegate-address";
+
 /// An open link out of the document.
 #[derive(Debug)]
 pub(crate) struct Link {

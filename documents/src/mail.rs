@@ -63,7 +63,15 @@ fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>
         .join("\n");
     let mut parts = vec![header];
     let (bodies, attachments) = parts_of(message);
-    parts.extend(bodies.into_iter().filter_map(|body| said(message, body, tally)));
+    for body in bodies {
+        let Some(said) = said(message, body, tally) else { continue };
+        // Old programs write what is attached into the text.
+        let (words, within) = uuencode::within(&said);
+        parts.push(words);
+        for (name, bytes) in within {
+            parts.push(shown(name, text_of(&bytes, name, depth + 1)));
+        }
+    }
     // Of a page that was saved as a message, how it looks and what computes.
     let is_text = |part: &&MessagePart<'_>| {
         let kind = part.content_type().and_then(|kind| kind.subtype()).unwrap_or_default();
@@ -168,6 +176,7 @@ fn attached(
     text_of: &TextOf<'_>,
 ) -> String {
     let name = part.attachment_name().unwrap_or("without a name");
+    let name = &*name.split_whitespace().collect::<Vec<_>>().join(" ");
     if depth >= MAX_DEPTH {
         return format!("[Attachment {name}: it is attached too deeply]");
     }
@@ -181,6 +190,11 @@ fn attached(
     };
     // What is attached as a message and is none is read as it stands.
     let read = if is_empty { text_of(raw(message, part), "", depth + 1) } else { read };
+    shown(name, read)
+}
+
+/// What is attached under a name, or why there is nothing of it.
+fn shown(name: &str, read: Result<String, Unreadable>) -> String {
     match read {
         Ok(text) => format!("## Attachment: {name}\n\n{}", text.trim()),
         Err(error) => format!("[Attachment {name}: {error}]"),

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::left_out::{Kind, Tally};
+use crate::{
+    html,
+    left_out::{Kind, Tally},
+};
 
 /// A notebook's text; `None` for JSON that is no notebook.
 pub(crate) fn extract(text: &str, tally: &Tally) -> Option<String> {
@@ -45,8 +48,12 @@ fn put_out(output: &Value, tally: &Tally) -> String {
     let text = ["text/markdown", "text/plain", "text"]
         .into_iter()
         .map(|name| lines(data.get(name)))
-        .find(|text| !text.is_empty())
-        .unwrap_or_default();
+        .find(|text| !text.is_empty());
+    let page = || {
+        let page = lines(data.get("text/html"));
+        html::extract(page.as_bytes(), tally).ok().filter(|text| !text.is_empty())
+    };
+    let text = text.or_else(page).unwrap_or_else(|| lines(data.get("text/latex")));
     if !has_picture {
         return text;
     }
@@ -81,6 +88,7 @@ mod tests {
             {"cell_type": "code", "source": "plot(x)", "outputs": [
                 {"output_type": "stream", "text": ["ebb\n"]},
                 {"output_type": "display_data", "data": {"image/png": "AAAA", "text/plain": "<Figure>"}},
+                {"output_type": "display_data", "data": {"text/html": ["<table><tr><td>ebb", "<td>7</table>"]}},
                 {"output_type": "error", "ename": "Flood", "evalue": "too high", "traceback": []},
             ]},
             {"cell_type": "raw", "source": ""},
@@ -88,7 +96,7 @@ mod tests {
         let text = extract(&notebook.to_string(), &tally).unwrap();
         assert_eq!(
             text,
-            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nFlood: too high"
+            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nebb | 7\n\nFlood: too high"
         );
         assert_eq!(tally.into_left_out().count(Kind::Pictures), 1);
         assert_eq!(extract("{\"cells\": []}", &Tally::default()), None);

@@ -5,10 +5,13 @@ mod styles;
 use std::collections::HashMap;
 
 use crate::{
+    colors::{Ground, WHITE},
     context::Context,
     format::Format,
+    left_out::{Tally, in_one_pair_of_marks},
+    links::Link,
     math,
-    numerals::{letters, roman},
+    numerals::{chinese, circled, letters, roman},
     package::{Package, resolved},
     unreadable::Unreadable,
     xml::{Element, Node},
@@ -23,9 +26,8 @@ pub(crate) fn extract(
     format: Format,
     context: &Context<'_>,
 ) -> Result<String, Unreadable> {
-    let limits = context.limits;
-    let mut package = Package::open(bytes, format, limits)?;
-    if let Some(manifest) = package.xml("META-INF/manifest.xml")?
+    let mut package = Package::open(bytes, format, context)?;
+    if let Some(manifest) = package.optional("META-INF/manifest.xml")?
         && !manifest.all("encryption-data").is_empty()
     {
         return Err(Unreadable::Encrypted { format });
@@ -33,8 +35,8 @@ pub(crate) fn extract(
     let content = package
         .xml("content.xml")?
         .ok_or_else(|| Unreadable::damaged(format, "its content.xml is missing"))?;
-    let styles = package.xml("styles.xml")?.unwrap_or_default();
-    let mut body = Body { formulas: formulas(&mut package, &content), ..Body::default() };
+    let styles = package.optional("styles.xml")?.unwrap_or_default();
+    let mut body = Body::new(formulas(&mut package, &content), paper(&styles), context.tally);
     for tree in [&styles, &content] {
         body.learn(tree);
     }
@@ -48,6 +50,12 @@ pub(crate) fn extract(
     parts.push(body.edges(&styles, "footer"));
     let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
     Ok(parts.collect::<Vec<_>>().join("\n\n"))
+}
+
+/// What the pages are.
+fn paper(styles: &Element) -> Ground {
+    let pages = styles.all("page-layout-properties");
+    pages.into_iter().find_map(styles::ground_of).unwrap_or(Ground::Plain(WHITE))
 }
 
 /// Formulas are documents of their own, by the names of their folders.
@@ -76,8 +84,7 @@ fn formula_text(formula: &Element) -> String {
 }
 
 /// Goes through the text; what stands outside of the lines is kept for later.
-#[derive(Default)]
-struct Body {
+struct Body<'a> {
     styles: Styles,
     /// How each style of lists numbers its levels.
     numbered: HashMap<(String, usize), Numbered>,
@@ -88,30 +95,54 @@ struct Body {
     in_cell: bool,
     /// Texts of formulas, by the folders in which they lie.
     formulas: HashMap<String, String>,
+    /// The number behind the last item of each style of lists, for those that go on.
+    last: HashMap<String, usize>,
+    /// What lies behind the text.
+    ground: Ground,
+    tally: &'a Tally,
 }
 
 /// How a level of a list is numbered.
 #[derive(Debug, Clone)]
 struct Numbered {
-    /// `1`, `a`, `A`, `i` or `I`.
+    /// `1`, `a`, `A`, `i` or `I`, or the first numbers of another script; empty for none.
     format: String,
     start: usize,
+    /// Before and behind the number.
+    around: Option<(String, String)>,
+    /// Levels whose numbers stand before its own, itself among them.
+    levels: usize,
 }
 
 impl Numbered {
-    fn mark(&self, number: usize) -> String {
-        let number = match self.format.as_str() {
+    fn number(&self, number: usize) -> String {
+        match self.format.as_str() {
             "a" => letters(number),
             "A" => letters(number).to_ascii_uppercase(),
             "i" => roman(number),
             "I" => roman(number).to_ascii_uppercase(),
+            format if format.starts_with('一') => chinese(number),
+            format if format.starts_with('①') => circled(number),
             _ => number.to_string(),
-        };
-        format!("{number}. ")
+        }
     }
 }
 
-impl Body {
+impl<'a> Body<'a> {
+    fn new(formulas: HashMap<String, String>, ground: Ground, tally: &'a Tally) -> Self {
+        let (styles, numbered, lists, notes, last) = Default::default();
+        let (slides, in_cell) = Default::default();
+        Self { styles, numbered, lists, notes, slides, in_cell, formulas, last, ground, tally }
+    }
+
+    /// Reads what lies on another ground.
+    fn on<T>(&mut self, ground: Ground, read: impl FnOnce(&mut Self) -> T) -> T {
+        let around = std::mem::replace(&mut self.ground, ground);
+        let read = read(self);
+        self.ground = around;
+        read
+    }
+
     fn learn(&mut self, tree: &Element) {
         self.styles.learn(tree);
         for style in tree.all("list-style") {
@@ -124,7 +155,14 @@ impl Body {
                     number_of(level, "level").map_or(place, |level| level.saturating_sub(1));
                 let format = level.attribute("num-format").unwrap_or_default();
                 let start = number_of(level, "start-value").unwrap_or(1);
-                self.numbered.insert((name.clone(), place), Numbered { format, start });
+                let (before, behind) =
+                    (level.attribute("num-prefix"), level.attribute("num-suffix"));
+                let is_said = before.is_some() || behind.is_some();
+                let around = (before.unwrap_or_default(), behind.unwrap_or_default());
+                let around = is_said.then_some(around);
+                let levels = number_of(level, "display-levels").unwrap_or(1);
+                let numbered = Numbered { format, start, around, levels };
+                self.numbered.insert((name.clone(), place), numbered);
             }
         }
     }
@@ -175,7 +213,9 @@ impl Body {
                     self.blocks(element, text);
                 }
                 "object" if element.child("math").is_some() => {}
-                "section" if element.attribute("display").as_deref() == Some("none") => {}
+                "section" if element.attribute("display").as_deref() == Some("none") => {
+                    text.push_str(&self.tally.hidden(element.text().trim(), None));
+                }
                 "index-title-template" | "table-of-content-source" => {}
                 _ => self.blocks(element, text),
             }
@@ -186,6 +226,7 @@ impl Body {
         let (mut line, mut boxes) = (String::new(), String::new());
         let look = self.styles.look(paragraph, "paragraph", Look::default());
         self.inline(paragraph, look, &mut line, &mut boxes);
+        let line = in_one_pair_of_marks(&line.replace(&styles::STRUCK.repeat(2), ""));
         if !line.trim().is_empty() {
             if &*paragraph.name == "h" && !self.in_cell {
                 let level = paragraph.attribute("outline-level").and_then(|n| n.parse().ok());
@@ -205,7 +246,10 @@ impl Body {
     fn inline(&mut self, parent: &Element, look: Look, line: &mut String, boxes: &mut String) {
         for node in &parent.children {
             let element = match node {
-                Node::Text(_) if look.is_hidden() => continue,
+                Node::Text(words) if look.is_hidden(self.ground) => {
+                    line.push_str(&self.tally.hidden(words, None));
+                    continue;
+                }
                 Node::Text(words) => {
                     // White space in a paragraph is one space, unless it is written as elements.
                     for c in look.read(words).chars() {
@@ -228,6 +272,17 @@ impl Body {
                     let look = self.styles.look(element, "text", look);
                     self.inline(element, look, line, boxes);
                 }
+                "a" => {
+                    let mut link = element.attribute("href").and_then(|address| Link::to(&address));
+                    if let Some(link) = &mut link {
+                        link.begin(line);
+                    }
+                    self.inline(element, look, line, boxes);
+                    if let Some(link) = link {
+                        link.end(line);
+                    }
+                }
+                "ruby-text" => line.push_str(&format!("({})", element.text().trim())),
                 "tab" => line.push('\t'),
                 "line-break" => line.push('\n'),
                 "note" => {
@@ -246,7 +301,8 @@ impl Body {
                     self.blocks(element, &mut text);
                     self.notes.push(format!("[Comment by {author}: {}]", text.trim()));
                 }
-                "text-box" => self.blocks(element, boxes),
+                // What it is filled with stands elsewhere.
+                "text-box" => self.on(Ground::Unknown, |body| body.blocks(element, boxes)),
                 "frame" => {
                     line.push_str(&self.shown(element));
                     self.inline(element, look, line, boxes);
@@ -254,8 +310,13 @@ impl Body {
                 "table" => self.table(element, boxes),
                 // Read with its frame.
                 "object" if element.child("math").is_some() => {}
-                "hidden-text" | "hidden-paragraph" | "page-number" | "page-count" | "title"
-                | "desc" | "annotation-end" => {}
+                "hidden-text" => {
+                    let words = element.attribute("string-value").unwrap_or_default();
+                    let words = if words.is_empty() { element.text() } else { words };
+                    line.push_str(&self.tally.hidden(&words, None));
+                }
+                "hidden-paragraph" | "page-number" | "page-count" | "title" | "desc"
+                | "annotation-end" => {}
                 _ => self.inline(element, look, line, boxes),
             }
         }
@@ -277,18 +338,25 @@ impl Body {
             .unwrap_or_default();
         let level = self.lists.len();
         let numbered = self.numbered.get(&(style.clone(), level)).cloned();
-        self.lists.push((style, numbered.as_ref().map_or(1, |numbered| numbered.start)));
+        let goes_on = list.attribute("continue-numbering").as_deref() == Some("true")
+            || list.attribute("continue-list").is_some();
+        let last = self.last.get(&style).copied().filter(|_| goes_on && level == 0);
+        let first = numbered.as_ref().map_or(1, |numbered| numbered.start);
+        self.lists.push((style, last.unwrap_or(first)));
         for item in list.elements() {
             let mut mark = String::new();
             if let Some((_, number)) = self.lists.last_mut().filter(|_| &*item.name == "list-item")
             {
                 *number = number_of(item, "start-value").unwrap_or(*number);
+                let number = *number;
                 let sign = match &numbered {
-                    Some(numbered) => numbered.mark(*number),
+                    Some(numbered) => self.mark(numbered, number),
                     None => "- ".to_owned(),
                 };
                 mark = format!("{}{sign}", "  ".repeat(level.min(10)));
-                *number = number.saturating_add(1);
+                if let Some((_, next)) = self.lists.last_mut() {
+                    *next = number.saturating_add(1);
+                }
             }
             for element in item.elements() {
                 match &*element.name {
@@ -298,7 +366,30 @@ impl Body {
                 }
             }
         }
-        self.lists.pop();
+        if let Some((style, next)) = self.lists.pop().filter(|_| level == 0) {
+            self.last.insert(style, next);
+        }
+    }
+
+    /// What stands before an item of a number.
+    fn mark(&self, numbered: &Numbered, number: usize) -> String {
+        if numbered.format.is_empty() && numbered.around.is_some() {
+            return String::new();
+        }
+        let level = self.lists.len().saturating_sub(1);
+        let above = level.saturating_sub(numbered.levels.saturating_sub(1))..level;
+        let above = above.filter_map(|at| {
+            // An item above has the number before the next one.
+            let (style, next) = self.lists.get(at)?;
+            let how = self.numbered.get(&(style.clone(), at))?;
+            Some(how.number(next.saturating_sub(1)))
+        });
+        let numbers: Vec<String> = above.chain([numbered.number(number)]).collect();
+        let number = numbers.join(".");
+        match &numbered.around {
+            Some((before, behind)) => format!("{before}{number}{behind} "),
+            None => format!("{number}. "),
+        }
     }
 
     /// A row a line; cells that are covered by others stay empty.
@@ -314,7 +405,9 @@ impl Body {
                     continue;
                 }
                 let mut inner = String::new();
-                self.blocks(cell, &mut inner);
+                let look = self.styles.look(cell, "table-cell", Look::default());
+                let ground = look.ground().unwrap_or(self.ground);
+                self.on(ground, |body| body.blocks(cell, &mut inner));
                 let lines: Vec<&str> =
                     inner.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
                 let value = lines.join(if inner.contains(" | ") { "; " } else { " " });

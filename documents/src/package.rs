@@ -1,15 +1,16 @@
 //! Office documents and books: a ZIP archive of parts that refer to each other.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io::{Cursor, Read},
 };
 
 use zip::ZipArchive;
 
 use crate::{
+    context::Context,
     format::Format,
-    limits::Limits,
+    left_out::{Kind, Tally},
     unreadable::Unreadable,
     xml::{self, Element},
 };
@@ -20,6 +21,9 @@ pub(crate) struct Package<'a> {
     format: Format,
     most: u64,
     left: u64,
+    tally: &'a Tally,
+    /// Parts that are counted as unread.
+    broken: HashSet<String>,
 }
 
 /// What one part says of another.
@@ -35,12 +39,13 @@ impl<'a> Package<'a> {
     pub(crate) fn open(
         bytes: &'a [u8],
         format: Format,
-        limits: &Limits,
+        context: &Context<'a>,
     ) -> Result<Self, Unreadable> {
         let archive = ZipArchive::new(Cursor::new(bytes))
             .map_err(|error| Unreadable::damaged(format, error))?;
-        let most = limits.unpacked_bytes;
-        Ok(Self { archive, format, most, left: most })
+        let most = context.limits.unpacked_bytes;
+        let (tally, broken) = (context.tally, HashSet::new());
+        Ok(Self { archive, format, most, left: most, tally, broken })
     }
 
     /// A part's bytes, if there is one of this name.
@@ -105,6 +110,24 @@ impl<'a> Package<'a> {
         self.read(name)?.map(|bytes| xml::parse(&bytes, self.format)).transpose()
     }
 
+    /// The same of a part without which there is a document all the same: one that cannot be read is
+    /// counted.
+    ///
+    /// # Errors
+    /// [`Unreadable::TooLarge`] for an archive that unpacks to more than the limits allow.
+    pub(crate) fn optional(&mut self, name: &str) -> Result<Option<Element>, Unreadable> {
+        match self.xml(name) {
+            Ok(tree) => Ok(tree),
+            Err(too_large @ Unreadable::TooLarge { .. }) => Err(too_large),
+            Err(_) => {
+                if self.broken.insert(name.to_owned()) {
+                    self.tally.in_part(Kind::UnreadParts, 1, name);
+                }
+                Ok(None)
+            }
+        }
+    }
+
     /// What a part refers to, by its ids; the archive itself is the part "".
     pub(crate) fn relations(
         &mut self,
@@ -112,7 +135,7 @@ impl<'a> Package<'a> {
     ) -> Result<HashMap<String, Relation>, Unreadable> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
         let name = resolved(folder, &format!("_rels/{file}.rels"));
-        let Some(tree) = self.xml(&name)? else { return Ok(HashMap::new()) };
+        let Some(tree) = self.optional(&name)? else { return Ok(HashMap::new()) };
         let relations = tree.all("Relationship").into_iter().filter_map(|relation| {
             if relation.attribute("TargetMode").as_deref() == Some("External") {
                 return None;
@@ -127,7 +150,7 @@ impl<'a> Package<'a> {
     /// Addresses outside of the archive that a part refers to, by their ids.
     pub(crate) fn links(&mut self, part: &str) -> Result<HashMap<String, String>, Unreadable> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
-        let Some(tree) = self.xml(&resolved(folder, &format!("_rels/{file}.rels")))? else {
+        let Some(tree) = self.optional(&resolved(folder, &format!("_rels/{file}.rels")))? else {
             return Ok(HashMap::new());
         };
         let links = tree.all("Relationship").into_iter().filter_map(|relation| {

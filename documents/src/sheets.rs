@@ -6,6 +6,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+mod binary;
 mod cells;
 mod number_format;
 mod ods;
@@ -15,13 +16,10 @@ pub(crate) mod xml_2003;
 use calamine::{Data, Reader as _, Sheets, Xls, Xlsb};
 
 use crate::{
-    compound,
-    context::Context,
-    format::Format,
-    limits::{Deadline, Limits},
-    package::Package,
+    compound, context::Context, format::Format, left_out::Kind, package::Package,
     unreadable::Unreadable,
 };
+use binary::{Look, Looks};
 use cells::{Cells, Fault, shown};
 
 /// Values as they are stored, formulas as what they came to. Empty rows and columns are left out.
@@ -30,30 +28,36 @@ pub(crate) fn extract(
     format: Format,
     context: &Context<'_>,
 ) -> Result<String, Unreadable> {
-    let Context { limits, deadline, .. } = *context;
+    let mut looks = Looks::default();
     if format != Format::Xls {
-        let mut package = Package::open(bytes, format, limits)?;
+        let mut package = Package::open(bytes, format, context)?;
         match format {
             Format::Ods => return ods::read(&mut package, context),
             _ if !is_binary(bytes) => return xlsx::read(&mut package, context),
-            _ => package.check()?,
+            _ => {
+                package.check()?;
+                looks = Looks::of_xlsb(&mut package)?;
+            }
         }
     } else if xml_2003::is(bytes) {
         return xml_2003::read(bytes, context);
     } else if compound::has_endless_chain(bytes) {
         return Err(Unreadable::damaged(format, "a chain of its sectors leads back into itself"));
     }
+    if format == Format::Xls {
+        looks = Looks::of_xls(bytes);
+    }
     let bytes = &*xls_strings_by_their_flags(bytes);
     // Its parser believes the lengths and references of binary records.
-    catch_unwind(AssertUnwindSafe(|| read(bytes, format, limits, deadline)))
+    catch_unwind(AssertUnwindSafe(|| read(bytes, format, &looks, context)))
         .unwrap_or_else(|_| Err(Unreadable::damaged(format, "its parser failed")))
 }
 
 fn read(
     bytes: &[u8],
     format: Format,
-    limits: &Limits,
-    deadline: Deadline,
+    looks: &Looks,
+    context: &Context<'_>,
 ) -> Result<String, Unreadable> {
     let mut book = open(bytes, format).map_err(|error| {
         let reason = error.to_string();
@@ -65,18 +69,24 @@ fn read(
     })?;
     let mut text = String::new();
     let mut fault = None;
-    for name in book.sheet_names() {
-        let mut cells = Cells::new(limits, deadline, text.len());
-        match fill(&mut cells, &mut book, &name) {
+    for (at, name) in book.sheet_names().into_iter().enumerate() {
+        let mut cells = Cells::new(context.limits, context.deadline, text.len());
+        let look = looks.sheet(at);
+        let place = format!("sheet {}", at + 1);
+        match fill(&mut cells, &mut book, &name, (looks, look)) {
             Ok(()) => {}
             Err(Fault::Document(unreadable)) => return Err(unreadable),
             // A sheet that is a chart has no cells.
             Err(Fault::Sheet(reason)) => {
+                context.tally.in_part(Kind::UnreadParts, 1, &place);
                 fault = Some(reason);
                 continue;
             }
         }
-        cells.write(&name, &[], &mut text)?;
+        let is_hidden = look.is_some_and(|look| look.is_hidden);
+        let hidden = cells.hidden(is_hidden, &place, context.tally);
+        let beside: Vec<String> = (!hidden.is_empty()).then_some(hidden).into_iter().collect();
+        cells.write(&name, &beside, &mut text)?;
     }
     match fault {
         Some(fault) if text.is_empty() => Err(Unreadable::damaged(format, fault)),
@@ -84,7 +94,26 @@ fn read(
     }
 }
 
-fn fill(cells: &mut Cells<'_>, book: &mut Sheets<Cursor<&[u8]>>, name: &str) -> Result<(), Fault> {
+fn fill(
+    cells: &mut Cells<'_>,
+    book: &mut Sheets<Cursor<&[u8]>>,
+    name: &str,
+    (looks, look): (&Looks, Option<&Look>),
+) -> Result<(), Fault> {
+    let mut add = |place: (u32, u32), value: &Data| {
+        let number = match value {
+            Data::Float(number) => Some(*number),
+            #[expect(clippy::cast_precision_loss, reason = "the format holds 30 bits of one")]
+            Data::Int(number) => Some(*number as f64),
+            _ => None,
+        };
+        let text = number.and_then(|number| looks.shown(look?, place, number));
+        let text = text.unwrap_or_else(|| shown(value));
+        if look.is_some_and(|look| look.hides(place)) {
+            return cells.hide(text);
+        }
+        cells.add_text(place, text)
+    };
     fn of_sheet(error: impl ToString) -> Fault {
         Fault::Sheet(error.to_string())
     }
@@ -94,14 +123,14 @@ fn fill(cells: &mut Cells<'_>, book: &mut Sheets<Cursor<&[u8]>>, name: &str) -> 
             let mut values = book.worksheet_cells_reader(name).map_err(of_sheet)?;
             while let Some(cell) = values.next_cell().map_err(of_sheet)? {
                 let value: Data = cell.get_value().clone().into();
-                cells.add_text(cell.get_position(), shown(&value))?;
+                add(cell.get_position(), &value)?;
             }
         }
         // Rows and columns of the older format are few.
         book => {
             let range = book.worksheet_range(name).map_err(of_sheet)?;
             for (row, column, value) in range.used_cells() {
-                cells.add_text((as_u32(row), as_u32(column)), shown(value))?;
+                add((as_u32(row), as_u32(column)), value)?;
             }
         }
     }

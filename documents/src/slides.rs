@@ -3,7 +3,7 @@
 mod diagram;
 mod paragraphs;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 pub(crate) use diagram::drawn;
 use paragraphs::paragraphs;
@@ -11,10 +11,11 @@ use paragraphs::paragraphs;
 use crate::{
     context::Context,
     format::Format,
-    left_out::{Kind, characters},
+    left_out::{Kind, Place, Tally},
+    links::ADDRESS,
     package::Package,
     unreadable::Unreadable,
-    xml::Element,
+    xml::{Element, Node},
 };
 
 /// Documents within documents.
@@ -25,14 +26,14 @@ const MAX_DEPTH: usize = 4;
 const SAME_ROW: i64 = 228_600;
 
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
-    let limits = context.limits;
     let damaged = |reason: &str| Unreadable::damaged(Format::Pptx, reason);
-    let mut package = Package::open(bytes, Format::Pptx, limits)?;
+    let mut package = Package::open(bytes, Format::Pptx, context)?;
     let main = package.main("ppt/presentation.xml")?;
     let show = package.xml(&main)?.ok_or_else(|| damaged("its main part is missing"))?;
     let parts = package.relations(&main)?;
     let (mut slides, mut layouts) = (Vec::new(), BTreeSet::new());
     // Sections, in an extension further down, have lists of the same name that refer to the slides.
+    let size = show.all("sldSz").first().and_then(|size| pair(size, ["cx", "cy"]));
     let list = show.all("presentation").first().and_then(|show| show.child("sldIdLst"));
     let listed = list.into_iter().flat_map(|list| list.elements());
     for (number, slide) in (1..).zip(listed.filter(|slide| &*slide.name == "sldId")) {
@@ -40,7 +41,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         let part = slide.reference().and_then(|id| parts.get(&id));
         let read = part.map(|part| {
             layouts.extend(related(&mut package, &part.target, "slideLayout"));
-            slide_text(&mut package, &part.target, number, context)
+            slide_text(&mut package, &part.target, number, size, context)
         });
         match read {
             Some(Ok(text)) => slides.extend(text),
@@ -86,18 +87,21 @@ fn slide_text(
     package: &mut Package<'_>,
     name: &str,
     number: usize,
+    size: Option<(i64, i64)>,
     context: &Context<'_>,
 ) -> Result<Option<String>, Unreadable> {
     let tally = context.tally;
-    let slide = package
+    let mut slide = package
         .xml(name)?
         .ok_or_else(|| Unreadable::damaged(Format::Pptx, format!("slide {number} is missing")))?;
+    addresses(&mut slide, &package.links(name)?);
     let (mut title, mut text) = (String::new(), String::new());
-    shapes(&slide, &mut title, &mut text);
+    let seen = Sight { tally, number, size };
+    seen.shapes(&slide, &mut title, &mut text);
     let shows = slide.all("sld").first().and_then(|slide| slide.attribute("show"));
     if matches!(shows.as_deref(), Some("0" | "false")) {
-        tally.on_page(Kind::HiddenText, characters(&title) + characters(&text), number);
-        return Ok(None);
+        let marked = tally.hidden(format!("{title}{text}").trim(), Some(Place::Page(number)));
+        return Ok((!marked.is_empty()).then_some(marked));
     }
     let mut related: Vec<_> = package.relations(name)?.into_values().collect();
     related.sort_by(|a, b| a.target.cmp(&b.target));
@@ -117,7 +121,7 @@ fn slide_text(
             },
             "oleObject" => tally.in_part(Kind::UnreadParts, 1, &part.target),
             "comments" | "comment" => {
-                if let Some(tree) = package.xml(&part.target)? {
+                if let Some(tree) = package.optional(&part.target)? {
                     // Those of today have paragraphs.
                     for body in tree.all("text").into_iter().chain(tree.all("txBody")) {
                         let words = match body.all("t") {
@@ -129,12 +133,12 @@ fn slide_text(
                 }
             }
             "chart" | "diagramData" => {
-                if let Some(drawing) = package.xml(&part.target)? {
+                if let Some(drawing) = package.optional(&part.target)? {
                     text.push_str(&drawn(&drawing, &part.kind));
                 }
             }
             "notesSlide" => {
-                if let Some(page) = package.xml(&part.target)? {
+                if let Some(page) = package.optional(&part.target)? {
                     for shape in page.all("sp") {
                         if placeholder(shape).as_deref() == Some("body") {
                             paragraphs(shape, &mut notes);
@@ -157,16 +161,39 @@ fn slide_text(
     Ok(Some(all.join("\n\n")))
 }
 
-/// Where a shape lies: from the upper edge, and from the left one.
-fn place(shape: &Element) -> Option<(i64, i64)> {
+/// Puts the addresses of links into the runs that refer to them.
+fn addresses(parent: &mut Element, links: &HashMap<String, String>) {
+    for node in &mut parent.children {
+        let Node::Element(element) = node else { continue };
+        let link = element.child("rPr").and_then(|it| it.child("hlinkClick")?.reference());
+        match link.and_then(|id| links.get(&id)) {
+            Some(address) => {
+                element.children.push(Node::Element(Element::of_text(ADDRESS, address)));
+            }
+            None => addresses(element, links),
+        }
+    }
+}
+
+/// Where a shape lies, as the element says that it is or stands in for.
+fn frame(shape: &Element) -> Option<&Element> {
     let inner = match &*shape.name {
         "AlternateContent" => shape.child("Choice")?.elements().next()?,
         _ => shape,
     };
     let properties = ["spPr", "grpSpPr"].iter().find_map(|name| inner.child(name));
-    let frame = properties.unwrap_or(inner).child("xfrm")?.child("off")?;
-    let number = |name: &str| frame.attribute(name)?.parse().ok();
-    Some((number("y")?, number("x")?))
+    properties.unwrap_or(inner).child("xfrm")
+}
+
+/// Two numbers of an element.
+fn pair(element: &Element, names: [&str; 2]) -> Option<(i64, i64)> {
+    let [one, other] = names.map(|name| element.attribute(name)?.parse().ok());
+    Some((one?, other?))
+}
+
+/// Where a shape lies: from the upper edge, and from the left one.
+fn place(shape: &Element) -> Option<(i64, i64)> {
+    pair(frame(shape)?.child("off")?, ["y", "x"])
 }
 
 /// Shapes as one reads them: from above, and from the left; what has no place of its own, as its
@@ -190,11 +217,34 @@ fn in_order(parent: &Element) -> Vec<&Element> {
     placed.into_iter().map(|(_, element)| element).collect()
 }
 
-/// Shapes in the order of the slide, groups included.
-fn shapes(parent: &Element, title: &mut String, text: &mut String) {
-    let is_drawn = matches!(&*parent.name, "spTree" | "grpSp");
-    let elements = if is_drawn { in_order(parent) } else { parent.elements().collect() };
-    for element in elements {
+/// What of a slide is seen.
+struct Sight<'t> {
+    tally: &'t Tally,
+    number: usize,
+    /// Width and height.
+    size: Option<(i64, i64)>,
+}
+
+impl Sight<'_> {
+    /// Shapes in the order of the slide, groups included.
+    fn shapes(&self, parent: &Element, title: &mut String, text: &mut String) {
+        let is_drawn = matches!(&*parent.name, "spTree" | "grpSp");
+        let elements = if is_drawn { in_order(parent) } else { parent.elements().collect() };
+        for element in elements {
+            if is_drawn && self.hides(element, &parent.name) {
+                let (mut hidden, whole) = (String::new(), Sight { size: None, ..*self });
+                let mut title = String::new();
+                whole.shape(element, &mut title, &mut hidden);
+                hidden.insert_str(0, &title);
+                let marked = self.tally.hidden(hidden.trim(), Some(Place::Page(self.number)));
+                text.push_str(&marked);
+                continue;
+            }
+            self.shape(element, title, text);
+        }
+    }
+
+    fn shape(&self, element: &Element, title: &mut String, text: &mut String) {
         match &*element.name {
             "sp" => match placeholder(element).as_deref() {
                 Some("title" | "ctrTitle") => paragraphs(element, title),
@@ -206,8 +256,26 @@ fn shapes(parent: &Element, title: &mut String, text: &mut String) {
             "tbl" => table(element, text),
             "pic" => picture(element, text),
             "Fallback" => {}
-            _ => shapes(element, title, text),
+            _ => self.shapes(element, title, text),
         }
+    }
+
+    /// Whether a shape is switched off or lies beside the slide.
+    fn hides(&self, shape: &Element, parent: &str) -> bool {
+        let names = ["nvSpPr", "nvGrpSpPr", "nvPicPr", "nvGraphicFramePr"];
+        let named = names.iter().find_map(|name| shape.child(name)?.child("cNvPr"));
+        let is_off = named
+            .and_then(|it| it.attribute("hidden"))
+            .is_some_and(|it| matches!(&*it, "1" | "true"));
+        // In a group other measures hold.
+        let is_beside = || {
+            let (width, height) = self.size.filter(|_| parent == "spTree")?;
+            let (x, y) = pair(frame(shape)?.child("off")?, ["x", "y"])?;
+            let (wide, high) = pair(frame(shape)?.child("ext")?, ["cx", "cy"])?;
+            let is_right_of = x >= width || y >= height;
+            Some(is_right_of || x.saturating_add(wide) <= 0 || y.saturating_add(high) <= 0)
+        };
+        is_off || is_beside().unwrap_or(false)
     }
 }
 

@@ -28,6 +28,14 @@ pub(crate) enum Node {
     Text(String),
 }
 
+/// What the beginning of a file of XML says, when it is one.
+pub(crate) fn head(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    let head = String::from_utf8_lossy(bytes.get(..4 << 10).unwrap_or(bytes));
+    let start = head.trim_start_matches('\u{feff}').trim_start();
+    (start.starts_with("<?xml") || start.starts_with("<office:") || start.starts_with("<pkg:"))
+        .then_some(head)
+}
+
 /// Reads a whole document; what comes back holds its root. Entities other than XML's own are left
 /// out, so that none can grow. Tags that do not match are repaired as browsers do: one that ends an
 /// outer element ends those within it, and one that ends nothing is passed over.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tidegate_documents::{Commands, Limits};
+use tidegate_documents::{Commands, Hidden, Limits};
 
 use super::{size::Size, span::Span};
 
@@ -26,6 +26,10 @@ pub struct Documents {
     pub max_unpacked: Size,
     /// Bytes of the text.
     pub max_text: Size,
+    /// What becomes of text that a reader of the document does not see, which is counted in any case:
+    /// `"drop"`, for it may be meant for a model alone, or `"mark"`, which puts it into the text as
+    /// `[hidden: …]`.
+    pub hidden: Hidden,
     /// Pages of a PDF.
     pub max_pages: u32,
     /// Time to read one.
@@ -57,6 +61,7 @@ impl Default for Documents {
             max_archive: Size(limits.archive_bytes),
             max_unpacked: Size(limits.unpacked_bytes),
             max_text: Size(limits.text_bytes as u64),
+            hidden: limits.hidden,
             max_pages: limits.pages,
             max_time: Span(limits.time),
             memory: Size(limits.memory),
@@ -74,6 +79,7 @@ impl Documents {
             unpacked_bytes: *self.max_unpacked,
             archive_bytes: *self.max_archive,
             text_bytes: usize::try_from(*self.max_text).unwrap_or(usize::MAX),
+            hidden: self.hidden,
             memory: *self.memory,
             time: *self.max_time,
             ..Limits::default()
@@ -146,6 +152,8 @@ mod tests {
             faults("max-size = '0B'\nmemory = '1MB'\nmax-time = '0s'"),
             ["max-size", "max-time", "memory"]
         );
+        let marked: Documents = toml::from_str("hidden = 'mark'").unwrap();
+        assert_eq!(marked.limits().hidden, Hidden::Mark);
         let table: Documents = toml::from_str("command = ['ocr']\nformats = ['.JPEG']").unwrap();
         let each: Documents = toml::from_str("[command]\njpg = ['ocr']").unwrap();
         assert_eq!(table.commands(), each.commands());

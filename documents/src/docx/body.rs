@@ -1,14 +1,15 @@
 //! From the tree of a part to its text.
 
 use super::{
-    embedded,
+    fields::Fields,
     lists::Lists,
-    look::{Look, STRUCK},
+    look::{self, Look, STRUCK},
     styles::Styles,
 };
 use crate::{
-    left_out::characters,
-    links::Link,
+    colors::Ground,
+    left_out::{Tally, in_one_pair_of_marks},
+    links::{ADDRESS, Link},
     math,
     symbols::Symbols,
     xml::{Element, Node},
@@ -23,8 +24,10 @@ pub(super) struct Body<'a> {
     lists: Lists,
     /// Ids of foot- and endnotes in the order in which they are referred to: in it they are numbered.
     notes: [Vec<String>; 2],
-    /// Characters of hidden text so far.
-    pub(super) hidden: usize,
+    /// What lies behind the text.
+    ground: Ground,
+    fields: Fields,
+    tally: &'a Tally,
 }
 
 /// Notes of one kind, which are numbered among themselves.
@@ -46,8 +49,9 @@ struct Blocks {
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn new(styles: &'a Styles, lists: Lists) -> Self {
-        Self { styles, lists, notes: Default::default(), hidden: 0 }
+    pub(super) fn new(styles: &'a Styles, lists: Lists, ground: Ground, tally: &'a Tally) -> Self {
+        let (notes, fields) = Default::default();
+        Self { styles, lists, notes, ground, fields, tally }
     }
 
     /// What stands for a note, and its number, which it has from now on.
@@ -100,10 +104,13 @@ impl<'a> Body<'a> {
         let mut words = String::new();
         let mut boxes = Vec::new();
         let look = self.styles.paragraph_look(properties);
+        let around = std::mem::take(&mut self.fields);
         self.inline(paragraph, look, &mut words, &mut boxes);
+        self.fields.end_all(&mut words);
+        self.fields = around;
         out.boxes.append(&mut boxes);
         // Neighbours that are struck out are struck out in one.
-        let words = words.replace(&STRUCK.repeat(2), "");
+        let words = in_one_pair_of_marks(&words.replace(&STRUCK.repeat(2), ""));
         let words = std::mem::take(&mut out.joined) + &words;
         let end = properties.and_then(|it| it.child("rPr"));
         if end.is_some_and(|end| end.child("del").or_else(|| end.child("moveFrom")).is_some()) {
@@ -146,7 +153,31 @@ impl<'a> Body<'a> {
         for node in &parent.children {
             let Node::Element(element) = node else { continue };
             match &*element.name {
+                // What a field computes its text from is not shown.
+                "t" if self.fields.is_code() => {}
                 "t" => words.push_str(&look.read(element.text())),
+                "instrText" => self.fields.code(&element.text()),
+                "fldChar" => {
+                    self.fields.mark(&element.attribute("fldCharType").unwrap_or_default(), words);
+                    self.inline(element, look, words, boxes);
+                }
+                "fldSimple" => {
+                    self.fields.simple(&element.attribute("instr").unwrap_or_default(), words);
+                    self.inline(element, look, words, boxes);
+                    self.fields.mark("end", words);
+                }
+                "ruby" => {
+                    let mut spoken = String::new();
+                    if let Some(base) = element.child("rubyBase") {
+                        self.inline(base, look, words, boxes);
+                    }
+                    if let Some(above) = element.child("rt") {
+                        self.inline(above, look, &mut spoken, boxes);
+                    }
+                    words.push_str(&format!("({spoken})"));
+                }
+                // Letters that are drawn as a shape, as a draft's mark is.
+                "textpath" => boxes.extend(element.attribute("string")),
                 "tab" | "ptab" if &*parent.name != "tabs" => words.push('\t'),
                 "br" | "cr" => words.push('\n'),
                 "noBreakHyphen" => words.push('-'),
@@ -163,16 +194,21 @@ impl<'a> Body<'a> {
                 "docPr" => words.push_str(&described(element)),
                 "r" => {
                     let look = self.styles.run_look(look, element.child("rPr"));
-                    if look.is_hidden() {
+                    if look.is_hidden(self.ground) && !self.fields.is_code() {
                         let texts = element.all("t");
-                        let texts = texts.iter().map(|it| it.text());
-                        self.hidden += texts.map(|it| characters(&it)).sum::<usize>();
+                        let texts: String = texts.iter().map(|it| it.text()).collect();
+                        words.push_str(&self.tally.hidden(&texts, None));
+                        // A field may begin or end in it.
+                        for mark in element.elements().filter(|it| &*it.name == "fldChar") {
+                            let kind = mark.attribute("fldCharType").unwrap_or_default();
+                            self.fields.mark(&kind, words);
+                        }
                     } else {
                         self.inline(element, look, words, boxes);
                     }
                 }
                 "hyperlink" => {
-                    let address = element.child(embedded::ADDRESS).map(Element::text);
+                    let address = element.child(ADDRESS).map(Element::text);
                     let mut link = address.and_then(|address| Link::to(&address));
                     if let Some(link) = &mut link {
                         link.begin(words);
@@ -184,31 +220,44 @@ impl<'a> Body<'a> {
                 }
                 "txbxContent" | "relIds" | "chart" | "OLEObject" => {
                     let text = match &*element.name {
-                        "txbxContent" => self.text(element),
+                        // What it is filled with stands elsewhere.
+                        "txbxContent" => self.on(Ground::Unknown, |body| body.text(element)),
                         _ => element.text().trim().to_owned(),
                     };
                     if !text.is_empty() {
                         boxes.push(text);
                     }
                 }
-                "del" | "moveFrom" | "Fallback" | "pPr" | "rPr" | "delText" | "instrText" => {}
+                "del" | "moveFrom" | "Fallback" | "pPr" | "rPr" | "delText" => {}
                 _ => self.inline(element, look, words, boxes),
             }
         }
     }
 
+    /// Reads what lies on another ground.
+    fn on<T>(&mut self, ground: Ground, read: impl FnOnce(&mut Self) -> T) -> T {
+        let around = std::mem::replace(&mut self.ground, ground);
+        let read = read(self);
+        self.ground = around;
+        read
+    }
+
     /// A row a line; cells that are spanned stay empty, so that columns stand below each other.
     fn table(&mut self, table: &Element, out: &mut Blocks) {
         let mut rows = Vec::new();
+        let ground = look::ground_of_table(table, self.ground);
         let was = |element: &Element, properties: &str, change: &str| {
             element.child(properties).is_some_and(|it| it.child(change).is_some())
         };
         for row in below(table, "tr").into_iter().filter(|row| !was(row, "trPr", "del")) {
-            let mut cells = Vec::new();
+            let before = row.child("trPr").and_then(|it| it.child("gridBefore")?.attribute("val"));
+            let before = before.and_then(|it| it.parse().ok()).unwrap_or(0_usize);
+            let mut cells = vec![String::new(); before.min(MAX_SPAN)];
             let kept = below(row, "tc").into_iter().filter(|cell| !was(cell, "tcPr", "cellDel"));
             for cell in kept {
                 let mut blocks = Blocks { in_cell: true, ..Blocks::default() };
-                self.blocks(cell, &mut blocks);
+                let ground = look::ground_of_cell(cell, ground);
+                self.on(ground, |body| body.blocks(cell, &mut blocks));
                 let lines: Vec<&str> =
                     blocks.text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
                 cells.push(lines.join(if blocks.text.contains(" | ") { "; " } else { " " }));

@@ -6,14 +6,12 @@ use std::collections::HashMap;
 use crate::{
     left_out::{Kind, Tally},
     limits::Limits,
+    links::ADDRESS,
     package::{Package, Relation},
     slides,
     unreadable::Unreadable,
     xml::{Element, Node},
 };
-
-/// The element that a link's address is put into: where it leads to stands in another part.
-pub(super) const ADDRESS: &str = "tidegate-address";
 
 /// Documents within documents.
 const MAX_DEPTH: usize = 4;

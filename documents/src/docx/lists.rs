@@ -16,6 +16,8 @@ struct Level {
     start: usize,
     /// Numbers of other levels are written in digits here (`isLgl`).
     in_digits: bool,
+    /// The level behind which this one begins anew, from 1; 0 for none.
+    restarts: Option<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +47,7 @@ impl Lists {
                         format: value("numFmt").unwrap_or_default(),
                         text: value("lvlText").unwrap_or_default(),
                         start,
+                        restarts: value("lvlRestart").and_then(|n| n.parse().ok()),
                         in_digits: level.child("isLgl").is_some_and(|it| {
                             !matches!(it.attribute("val").as_deref(), Some("0" | "false" | "off"))
                         }),
@@ -79,7 +82,12 @@ impl Lists {
         let next = || counts[level].map_or(how.start, |count| count.saturating_add(1));
         let count = self.begins.remove(&(list.to_owned(), level)).unwrap_or_else(next);
         counts[level] = Some(count);
-        counts[level + 1..].fill(None);
+        for (place, deeper) in counts.iter_mut().enumerate().skip(level + 1) {
+            let restarts = self.levels.get(&(kind.clone(), place)).and_then(|it| it.restarts);
+            if restarts.is_none_or(|behind| level < behind) {
+                *deeper = None;
+            }
+        }
         if how.format == "none" {
             return String::new();
         }
@@ -118,6 +126,19 @@ fn number(count: usize, format: &str) -> String {
         | "taiwaneseCountingThousand"
         | "japaneseCounting"
         | "ideographDigital" => chinese(count),
+        "chineseLegalSimplified" => legal("壹贰叁肆伍陆柒捌玖拾佰仟", count),
+        "ideographLegalTraditional" => legal("壹貳參肆伍陸柒捌玖拾佰仟", count),
+        "japaneseLegal" => legal("壱弐参四伍六七八九拾百阡", count),
+        "thaiNumbers" => digits('๐', count),
+        "hindiNumbers" => digits('०', count),
+        "thaiLetters" => one_of("กขคงจฉชซฌญฎฏฐฑฒณดตถทธนบปผฝพฟภมยรลวศษสหฬอฮ", count),
+        "arabicAlpha" => one_of("أبتثجحخدذرزسشصضطظعغفقكلمنهوي", count),
+        "arabicAbjad" => one_of("أبجدهوزحطيكلمنسعفصقرشتثخذضظغ", count),
+        "hebrew1" => hebrew(count),
+        "hebrew2" => one_of("אבגדהוזחטיכלמנסעפצקרשת", count),
+        "decimalEnclosedParen" if (1..=20).contains(&count) => sign(0x2473, count),
+        "decimalEnclosedFullstop" if (1..=20).contains(&count) => sign(0x2487, count),
+        "hex" => format!("{count:X}"),
         "decimalFullWidth" | "decimalFullWidth2" => {
             let wide = |c: char| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c);
             count.to_string().chars().map(wide).collect()
@@ -137,6 +158,46 @@ fn number(count: usize, format: &str) -> String {
         "ganada" => one_of("가나다라마바사아자차카타파하", count),
         "chosung" => one_of("ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊㅋㅌㅍㅎ", count),
         _ => count.to_string(),
+    }
+}
+
+/// Digits of another script, whose zero this is.
+fn digits(zero: char, count: usize) -> String {
+    let digit = |c: char| char::from_u32(u32::from(zero) + u32::from(c) - u32::from('0'));
+    count.to_string().chars().filter_map(digit).collect()
+}
+
+/// The sign so many places behind another.
+fn sign(before: u32, count: usize) -> String {
+    let code = u32::try_from(count).ok().and_then(|count| char::from_u32(before + count));
+    code.map_or_else(|| count.to_string(), String::from)
+}
+
+/// Chinese numbers in signs that cannot be changed into each other.
+fn legal(signs: &str, count: usize) -> String {
+    let plain = "一二三四五六七八九十百千";
+    let legal = |c: char| {
+        let place = plain.chars().position(|known| known == c);
+        place.and_then(|place| signs.chars().nth(place)).unwrap_or(c)
+    };
+    chinese(count).chars().map(legal).collect()
+}
+
+/// Letters as numbers: tens, then ones; but 15 and 16 not as parts of the name of God.
+fn hebrew(count: usize) -> String {
+    const HUNDREDS: [&str; 5] = ["", "ק", "ר", "ש", "ת"];
+    const TENS: [&str; 10] = ["", "י", "כ", "ל", "מ", "נ", "ס", "ע", "פ", "צ"];
+    const ONES: [&str; 10] = ["", "א", "ב", "ג", "ד", "ה", "ו", "ז", "ח", "ט"];
+    match count {
+        0 | 500.. => count.to_string(),
+        _ => {
+            let end = match count % 100 {
+                15 => "טו".to_owned(),
+                16 => "טז".to_owned(),
+                rest => format!("{}{}", TENS[rest / 10], ONES[rest % 10]),
+            };
+            format!("{}{end}", HUNDREDS[count / 100])
+        }
     }
 }
 

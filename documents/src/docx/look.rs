@@ -1,6 +1,11 @@
 //! How text looks, as far as its meaning hangs on it.
 
-use crate::{math, symbols::Fonts, xml::Element};
+use crate::{
+    colors::{Ground, Rgb, WHITE, hexadecimal},
+    math,
+    symbols::Fonts,
+    xml::Element,
+};
 
 /// Properties of runs, of a run itself or of a style. What is not said is `None`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -9,7 +14,17 @@ pub(super) struct Look {
     fonts: Option<Fonts>,
     raised: Option<bool>,
     struck: Option<bool>,
+    /// All letters are capitals.
+    capitals: Option<bool>,
+    /// Too small to be read.
+    tiny: Option<bool>,
+    color: Option<Rgb>,
+    /// What the letters or their paragraph lie on.
+    ground: Option<Ground>,
 }
+
+/// Letters of so many half points cannot be read.
+const TINY: u32 = 2;
 
 /// Around text that is struck out.
 pub(super) const STRUCK: &str = "~~";
@@ -30,7 +45,19 @@ impl Look {
             [is_on("strike"), is_on("dstrike")].into_iter().flatten().reduce(|a, b| a || b);
         let place = child("vertAlign").and_then(|place| place.attribute("val"));
         let raised = place.map(|place| place == "superscript");
-        Self { hidden, fonts: child("rFonts").and_then(fonts), raised, struck }
+        let value = |name: &str| child(name).and_then(|it| it.attribute("val"));
+        let size = value("sz").and_then(|size| size.parse().ok());
+        let marked = value("highlight").filter(|it| it != "none").map(|_| Ground::Unknown);
+        Self {
+            hidden,
+            fonts: child("rFonts").and_then(fonts),
+            raised,
+            struck,
+            capitals: is_on("caps"),
+            tiny: size.map(|size: u32| size <= TINY),
+            color: value("color").map(|it| hexadecimal(&it).unwrap_or([0; 3])),
+            ground: marked.or_else(|| shaded(properties)),
+        }
     }
 
     /// With what another one says of all that this one leaves open.
@@ -40,7 +67,16 @@ impl Look {
             fonts: self.fonts.or(other.fonts),
             raised: self.raised.or(other.raised),
             struck: self.struck.or(other.struck),
+            capitals: self.capitals.or(other.capitals),
+            tiny: self.tiny.or(other.tiny),
+            color: self.color.or(other.color),
+            ground: self.ground.or(other.ground),
         }
+    }
+
+    /// With what the properties of a paragraph say of its ground.
+    pub(super) fn in_paragraph(self, properties: Option<&Element>) -> Self {
+        Self { ground: self.ground.or_else(|| shaded(properties)), ..self }
     }
 
     /// A run's style beside its paragraph's. Each of the two turns text over between hidden and
@@ -54,8 +90,10 @@ impl Look {
     }
 
     /// Text that nobody sees in the document is not text of it.
-    pub(super) fn is_hidden(self) -> bool {
-        self.hidden == Some(true)
+    pub(super) fn is_hidden(self, around: Ground) -> bool {
+        let ground = self.ground.unwrap_or(around);
+        let is_on_itself = self.color.is_some_and(|color| ground.hides(color));
+        self.hidden == Some(true) || self.tiny == Some(true) || is_on_itself
     }
 
     /// The text of a run; where its font is one of signs, what these mean.
@@ -63,10 +101,41 @@ impl Look {
         let text = self.fonts.unwrap_or_default().read(text);
         let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
         let text = raised.unwrap_or(text);
+        let text = if self.capitals == Some(true) { text.to_uppercase() } else { text };
         // Runs of the same look are joined later.
         let is_struck = self.struck == Some(true) && !text.trim().is_empty();
         if is_struck { format!("{STRUCK}{text}{STRUCK}") } else { text }
     }
+}
+
+/// What a document is written on.
+pub(super) fn paper(document: &Element) -> Ground {
+    if document.all("background").is_empty() { Ground::Plain(WHITE) } else { Ground::Unknown }
+}
+
+/// What properties say of the ground, if they say something.
+fn shaded(properties: Option<&Element>) -> Option<Ground> {
+    let shade = properties?.child("shd")?;
+    let fill = shade.attribute("fill").filter(|fill| fill != "auto");
+    match (shade.attribute("val").as_deref(), fill) {
+        (Some("clear" | "nil") | None, None) => None,
+        (Some("clear") | None, Some(fill)) => {
+            Some(hexadecimal(&fill).map_or(Ground::Unknown, Ground::Plain))
+        }
+        _ => Some(Ground::Unknown),
+    }
+}
+
+/// The ground of a table's cells: a style may give them any.
+pub(super) fn ground_of_table(table: &Element, around: Ground) -> Ground {
+    let properties = table.child("tblPr");
+    let is_styled = properties.is_some_and(|it| it.child("tblStyle").is_some());
+    shaded(properties).unwrap_or(if is_styled { Ground::Unknown } else { around })
+}
+
+/// That of one cell.
+pub(super) fn ground_of_cell(cell: &Element, table: Ground) -> Ground {
+    shaded(cell.child("tcPr")).unwrap_or(table)
 }
 
 fn fonts(names: &Element) -> Option<Fonts> {

@@ -2,6 +2,7 @@
 
 mod body;
 mod embedded;
+mod fields;
 mod lists;
 mod look;
 mod styles;
@@ -9,8 +10,7 @@ mod styles;
 use std::collections::BTreeSet;
 
 use crate::{
-    context::Context, format::Format, left_out::Kind, package::Package, unreadable::Unreadable,
-    xml::Element,
+    context::Context, format::Format, package::Package, unreadable::Unreadable, xml::Element,
 };
 use body::{Body, Notes};
 use embedded::{Embedded, TextOf};
@@ -22,7 +22,7 @@ const MAIN: &str = "word/document.xml";
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let (limits, depth) = (context.limits, context.depth);
     let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
-    let mut package = Package::open(bytes, Format::Docx, limits)?;
+    let mut package = Package::open(bytes, Format::Docx, context)?;
     let mut embedded = Embedded { limits, depth, text_of, tally: context.tally, read: 0 };
     let main = package.main(MAIN)?;
     let mut document = package
@@ -38,7 +38,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let mut part = |kind: &str| -> Result<Vec<Element>, Unreadable> {
         let mut trees = Vec::new();
         for (_, name) in parts.iter().filter(|(known, _)| known == kind) {
-            let Some(mut tree) = package.xml(name)? else { continue };
+            let Some(mut tree) = package.optional(name)? else { continue };
             embedded.fill(&mut package, name, &mut tree)?;
             trees.push(tree);
         }
@@ -46,7 +46,8 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     };
     let styles = styles::Styles::of(part("styles")?.first());
     let lists = lists::Lists::of(part("numbering")?.first());
-    let mut body = Body::new(&styles, lists);
+    let paper = look::paper(&document);
+    let mut body = Body::new(&styles, lists, paper, context.tally);
 
     let headers = edges(&mut body, &part("header")?);
     let text = body.text(&document);
@@ -77,7 +78,6 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         }
     }
     all.extend(edges(&mut body, &part("footer")?));
-    context.tally.add(Kind::HiddenText, body.hidden);
     all.retain(|part| !part.trim().is_empty());
     Ok(all.join("\n\n"))
 }

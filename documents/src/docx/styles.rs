@@ -39,7 +39,7 @@ impl Styles {
                     base: style.child("basedOn").and_then(|base| base.attribute("val")),
                     outline: paragraph.and_then(|paragraph| number(paragraph.child("outlineLvl")?)),
                     list: paragraph.and_then(list),
-                    look: Look::of(style.child("rPr")),
+                    look: Look::of(style.child("rPr")).in_paragraph(paragraph),
                 },
             ))
         });
@@ -73,7 +73,8 @@ impl Styles {
 
     /// How the text of a paragraph looks, as its style says.
     pub(super) fn paragraph_look(&self, paragraph: Option<&Element>) -> Look {
-        self.look_of(paragraph, "pStyle")
+        // Its own ground goes before its style's.
+        Look::default().in_paragraph(paragraph).over(self.look_of(paragraph, "pStyle"))
     }
 
     /// How a run looks in a paragraph that looks so.

@@ -4,14 +4,16 @@ use scraper::node::Element;
 
 use crate::numerals::{letters, roman};
 
+const GREEK: &str = "αβγδεζηθικλμνξοπρστυφχψω";
+
 /// Roman numbers end here.
 const MAX_ROMAN: usize = 3_999;
 
 /// An open list.
 #[derive(Debug)]
 pub(super) struct List {
-    /// The number of the next item; none for bullets.
-    next: Option<i64>,
+    /// The number of the next item.
+    next: i64,
     step: i64,
     kind: Kind,
 }
@@ -22,48 +24,55 @@ enum Kind {
     Decimal,
     Letters { capital: bool },
     Roman { capital: bool },
+    Greek,
+    Padded,
+    Bullet,
+    Nothing,
 }
 
 impl List {
-    pub(super) fn bullets() -> Self {
-        Self { next: None, step: 1, kind: Kind::Decimal }
-    }
-
-    /// A numbered list of so many items.
-    pub(super) fn numbered(list: &Element, items: usize) -> Self {
+    /// A list of so many items, with what its style says of their marks.
+    pub(super) fn of(list: &Element, marker: Option<&str>, items: usize) -> Self {
+        let is_numbered = list.name() == "ol";
+        let kind = Kind::of(list, marker);
+        let kind = kind.unwrap_or(if is_numbered { Kind::Decimal } else { Kind::Bullet });
         let is_reversed = list.attr("reversed").is_some();
         let first = if is_reversed { i64::try_from(items).unwrap_or(1) } else { 1 };
-        Self {
-            next: Some(number(list, "start").unwrap_or(first)),
-            step: if is_reversed { -1 } else { 1 },
-            kind: Kind::of(list).unwrap_or(Kind::Decimal),
-        }
+        let next = number(list, "start").unwrap_or(first);
+        Self { next, step: if is_reversed { -1 } else { 1 }, kind }
     }
 
     /// What stands before an item, with a space after it.
-    pub(super) fn mark(&mut self, item: &Element) -> String {
-        let Some(next) = self.next else { return "- ".to_owned() };
-        let number = number(item, "value").unwrap_or(next);
-        self.next = Some(number.saturating_add(self.step));
-        format!("{}. ", Kind::of(item).unwrap_or(self.kind).written(number))
+    pub(super) fn mark(&mut self, item: &Element, marker: Option<&str>) -> String {
+        let number = number(item, "value").unwrap_or(self.next);
+        self.next = number.saturating_add(self.step);
+        match Kind::of(item, marker).unwrap_or(self.kind) {
+            Kind::Bullet => "- ".to_owned(),
+            Kind::Nothing => String::new(),
+            kind => format!("{}. ", kind.written(number)),
+        }
     }
 }
 
 impl Kind {
-    /// As the element says itself, by its attribute or its style.
-    fn of(element: &Element) -> Option<Self> {
-        let style = element.attr("style").unwrap_or_default().to_ascii_lowercase();
-        let style = style.split(';').find_map(|rule| {
-            let (name, value) = rule.split_once(':')?;
-            matches!(name.trim(), "list-style-type" | "list-style").then(|| value.trim().to_owned())
-        });
-        // One is said in words, the other in letters of which the case counts.
-        Some(match style.as_deref().or_else(|| element.attr("type").map(str::trim))? {
+    /// As its style says, of which there may be several words, or its attribute.
+    fn of(element: &Element, style: Option<&str>) -> Option<Self> {
+        let styled = style.unwrap_or_default().split_whitespace().find_map(Self::named);
+        styled.or_else(|| Self::named(element.attr("type")?.trim()))
+    }
+
+    /// One is said in words, the other in letters of which the case counts.
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
             "a" | "lower-alpha" | "lower-latin" => Self::Letters { capital: false },
             "A" | "upper-alpha" | "upper-latin" => Self::Letters { capital: true },
             "i" | "lower-roman" => Self::Roman { capital: false },
             "I" | "upper-roman" => Self::Roman { capital: true },
             "1" | "decimal" => Self::Decimal,
+            "lower-greek" => Self::Greek,
+            "decimal-leading-zero" => Self::Padded,
+            "disc" | "circle" | "square" => Self::Bullet,
+            "none" => Self::Nothing,
             _ => return None,
         })
     }
@@ -73,6 +82,11 @@ impl Kind {
         let (text, capital) = match self {
             Self::Letters { capital } if count > 0 => (latin(count), capital),
             Self::Roman { capital } if (1..=MAX_ROMAN).contains(&count) => (roman(count), capital),
+            Self::Padded => return format!("{number:02}"),
+            Self::Greek => {
+                let letter = count.checked_sub(1).and_then(|at| GREEK.chars().nth(at));
+                return letter.map_or_else(|| number.to_string(), String::from);
+            }
             _ => return number.to_string(),
         };
         if capital { text.to_ascii_uppercase() } else { text }

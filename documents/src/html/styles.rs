@@ -1,212 +1,120 @@
-//! Styles, as far as they hide: in elements, and in the style sheets that a page brings along.
+//! What of a page is seen, and how, as its own style sheets and elements say.
 
 use std::collections::{HashMap, HashSet};
 
 use ego_tree::NodeId;
-use scraper::{ElementRef, Html, Selector};
+use scraper::{ElementRef, Html, Selector, node::Element};
+
+use super::{
+    declarations::{Property, Said, color, declarations},
+    rules::{Rule, Weight, rules},
+};
+use crate::colors::{Ground, Rgb, WHITE};
 
 /// Selectors that are held against elements, in all: a page of many rules and elements must not
 /// take minutes.
 const MAX_TRIES: usize = 1_000_000;
 
-/// How much a rule weighs against others, and what it says of one property.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Weight {
-    important: bool,
-    /// In the element itself.
-    inline: bool,
-    /// Names, classes and tags in the selector.
-    specificity: [usize; 3],
-    order: usize,
+/// How the elements of a page look, as far as their text hangs on it.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    /// Nobody sees them or what is in them.
+    pub(super) hidden: HashSet<NodeId>,
+    /// Nobody sees their own words, which have the color of their ground.
+    pub(super) unseen: HashSet<NodeId>,
+    /// A line goes through them.
+    pub(super) struck: HashSet<NodeId>,
+    /// What their items have before them.
+    pub(super) markers: HashMap<NodeId, String>,
 }
 
-#[derive(Debug)]
-struct Rule {
-    selector: Selector,
-    /// A class or id that an element must have to be meant.
-    name: Option<String>,
-    property: String,
-    hides: bool,
-    weight: Weight,
-}
+/// What a style says of an element, by property: the weightiest.
+type Style = HashMap<Property, (Weight, Said)>;
 
-/// The elements that nobody sees.
-pub(super) fn hidden(page: &Html) -> HashSet<NodeId> {
-    let mut rules = rules(page);
-    if !rules.iter().any(|rule| rule.hides) {
-        rules.clear();
-    }
+/// How a page looks.
+pub(super) fn looks(page: &Html) -> Looks {
+    let rules = rules(page);
     let mut by_name: HashMap<&str, Vec<&Rule>> = HashMap::new();
     for rule in &rules {
         by_name.entry(rule.name.as_deref().unwrap_or_default()).or_default().push(rule);
     }
-    let elements = page.tree.nodes().filter_map(ElementRef::wrap);
-    let (mut hidden, mut tries) = (HashSet::new(), 0);
-    for element in elements {
-        let mut said: HashMap<String, (Weight, bool)> = HashMap::new();
-        let mut say = |property: &str, weight: Weight, hides: bool| {
-            let last = said.entry(property.to_owned()).or_insert((weight, hides));
-            if weight >= last.0 {
-                *last = (weight, hides);
-            }
+    // Behind text there may be whatever a sheet in another file says.
+    let linked = Selector::parse("link[rel~=stylesheet]").ok();
+    let is_linked = linked.is_some_and(|linked| page.select(&linked).next().is_some());
+    let paper = if is_linked { Ground::Unknown } else { Ground::Plain(WHITE) };
+    let (mut looks, mut tries) = (Looks::default(), 0);
+    // Of each element, the color of its words and their ground: an element comes behind its parent.
+    let mut colors: HashMap<NodeId, (Option<Rgb>, Ground)> = HashMap::new();
+    for node in page.tree.root().descendants() {
+        let Some(element) = ElementRef::wrap(node) else { continue };
+        let style = style(element, &by_name, &mut tries);
+        let is = |property| matches!(style.get(&property), Some((_, Said::Is(true))));
+        let hides = style.iter().any(|(property, (_, said))| match property {
+            Property::Other(_) => *said == Said::Is(true),
+            Property::Size(_) => *said == Said::Is(true) && is(Property::Overflow),
+            _ => false,
+        });
+        if hides {
+            looks.hidden.insert(node.id());
+        }
+        if is(Property::Line) && !matches!(element.value().name(), "del" | "s" | "strike") {
+            looks.struck.insert(node.id());
+        }
+        if let Some((_, Said::Word(marker))) = style.get(&Property::Marker) {
+            looks.markers.insert(node.id(), marker.clone());
+        }
+        let around = node.parent().and_then(|parent| colors.get(&parent.id()).copied());
+        let (around, ground) = around.unwrap_or((None, paper));
+        let color = match style.get(&Property::Color) {
+            Some((_, Said::Color(color))) => *color,
+            _ => attribute(element.value(), "color").or(around),
         };
-        let names = element.value().classes().chain(element.value().id()).chain([""]);
-        for rule in names.filter_map(|name| by_name.get(name)).flatten() {
-            tries += 1;
-            if tries <= MAX_TRIES && rule.selector.matches(&element) {
-                say(&rule.property, rule.weight, rule.hides);
-            }
-        }
-        for (property, hides, important) in declarations(element.attr("style").unwrap_or_default())
-        {
-            let weight = Weight { important, inline: true, specificity: [0; 3], order: 0 };
-            say(&property, weight, hides);
-        }
-        if said.values().any(|(_, hides)| *hides) {
-            hidden.insert(element.id());
-        }
-    }
-    hidden
-}
-
-/// The rules of a page's own style sheets that say something about being seen.
-fn rules(page: &Html) -> Vec<Rule> {
-    let mut rules = Vec::new();
-    let Ok(sheets) = Selector::parse("style") else { return rules };
-    for sheet in page.select(&sheets) {
-        // For paper, or for a machine that reads aloud.
-        if sheet.attr("media").is_some_and(|media| !is_for_screens(media)) {
-            continue;
-        }
-        of_sheet(&without_comments(&sheet.text().collect::<String>()), &mut rules);
-    }
-    rules
-}
-
-fn of_sheet(sheet: &str, rules: &mut Vec<Rule>) {
-    let mut rest = sheet;
-    while let Some(open) = rest.find(['{', ';']) {
-        let (head, body) = rest.split_at(open);
-        // `@import …;` and the like.
-        if let Some(after) = body.strip_prefix(';') {
-            rest = after;
-            continue;
-        }
-        let end = closing(body);
-        let (inside, head) = (&body[1..end], head.trim());
-        rest = body.get(end + 1..).unwrap_or_default();
-        match head.strip_prefix('@') {
-            None => add(head, inside, rules),
-            Some(at) => {
-                let (name, condition) = at.split_once([' ', '(']).unwrap_or((at, ""));
-                let applies = match name {
-                    "media" => is_for_screens(condition),
-                    "supports" | "layer" => true,
-                    _ => false,
-                };
-                // Nested once: pages that nest deeper are left as they are.
-                if applies && !inside.contains('@') {
-                    of_sheet(inside, rules);
-                }
-            }
-        }
-    }
-}
-
-fn add(selectors: &str, body: &str, rules: &mut Vec<Rule>) {
-    let said: Vec<_> = declarations(body).collect();
-    if said.is_empty() {
-        return;
-    }
-    for one in selectors.split(',') {
-        let Ok(selector) = Selector::parse(one.trim()) else { continue };
-        for (property, hides, important) in &said {
-            let weight = Weight {
-                important: *important,
-                inline: false,
-                specificity: specificity(one),
-                order: rules.len(),
-            };
-            let (selector, property) = (selector.clone(), property.clone());
-            rules.push(Rule { selector, name: name(one), property, hides: *hides, weight });
-        }
-    }
-}
-
-/// Where the brace that this begins with is closed, or the end.
-fn closing(body: &str) -> usize {
-    let mut depth = 0_usize;
-    for (at, c) in body.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return at;
-        }
-    }
-    body.len()
-}
-
-fn without_comments(sheet: &str) -> String {
-    let mut parts = sheet.split("/*");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |all, part| all + part.split_once("*/").map_or("", |(_, rest)| rest))
-}
-
-/// Whether what a medium is asked to be is what most people read with.
-fn is_for_screens(condition: &str) -> bool {
-    let condition = condition.to_ascii_lowercase();
-    let narrow = condition.contains("max-width") || condition.contains("max-device-width");
-    let other = ["print", "speech", "not "].iter().any(|word| condition.contains(word));
-    !narrow && !other
-}
-
-/// The class or id that the last part of a selector asks for.
-fn name(selector: &str) -> Option<String> {
-    let last = selector
-        .trim()
-        .rsplit(|c: char| c.is_whitespace() || matches!(c, '>' | '+' | '~'))
-        .next()
-        .filter(|last| !last.contains(['(', '[', '\\']))?;
-    let (_, name) = last.split_once(['.', '#'])?;
-    let end = name.find(['.', '#', ':']).unwrap_or(name.len());
-    Some(name[..end].to_owned()).filter(|name| !name.is_empty())
-}
-
-/// Names; classes, attributes and states; tags.
-fn specificity(selector: &str) -> [usize; 3] {
-    let count = |signs: &[char]| selector.matches(signs).count();
-    let tags = selector
-        .split(|c: char| c.is_whitespace() || matches!(c, '>' | '+' | '~'))
-        .filter(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()))
-        .count();
-    [count(&['#']), count(&['.', '[', ':']), tags]
-}
-
-/// What a style says of properties that can hide: the property, whether it does, whether that is
-/// important.
-fn declarations(style: &str) -> impl Iterator<Item = (String, bool, bool)> {
-    style.split(';').filter_map(|rule| {
-        let (name, value) = rule.split_once(':')?;
-        let name = name.trim().to_ascii_lowercase();
-        let value = value.trim().to_ascii_lowercase();
-        let important = value.ends_with("!important");
-        let value = value.trim_end_matches("!important").trim_end();
-        let number = || {
-            let end = value.find(|c: char| !matches!(c, '0'..='9' | '.' | '-'));
-            value[..end.unwrap_or(value.len())].parse::<f64>().ok()
+        let ground = match style.get(&Property::Ground) {
+            Some((_, Said::Ground(ground))) => *ground,
+            _ => ground_of(element.value()).unwrap_or(ground),
         };
-        let hides = match name.as_str() {
-            "display" => value == "none",
-            "visibility" => matches!(value, "hidden" | "collapse"),
-            "opacity" | "font-size" => number() == Some(0.0),
-            "left" | "top" | "text-indent" | "margin-left" => {
-                value.ends_with("px") && number().is_some_and(|pixels| pixels <= -999.0)
-            }
-            _ => return None,
-        };
-        Some((name, hides, important))
-    })
+        if color.is_some_and(|color| ground.hides(color)) {
+            looks.unseen.insert(node.id());
+        }
+        colors.insert(node.id(), (color, ground));
+    }
+    looks
+}
+
+/// What the page's sheets and the element itself say of it.
+fn style(element: ElementRef<'_>, by_name: &HashMap<&str, Vec<&Rule>>, tries: &mut usize) -> Style {
+    let mut style = Style::new();
+    let mut say = |property: Property, weight: Weight, said: Said| {
+        if style.get(&property).is_none_or(|(last, _)| weight >= *last) {
+            style.insert(property, (weight, said));
+        }
+    };
+    let names = element.value().classes().chain(element.value().id()).chain([""]);
+    for rule in names.filter_map(|name| by_name.get(name)).flatten() {
+        *tries += 1;
+        if *tries <= MAX_TRIES && rule.selector.matches(&element) {
+            say(rule.said.property, rule.weight, rule.said.said.clone());
+        }
+    }
+    for own in declarations(element.attr("style").unwrap_or_default()) {
+        let weight =
+            Weight { important: own.important, inline: true, specificity: [0; 3], order: 0 };
+        say(own.property, weight, own.said);
+    }
+    style
+}
+
+/// A color as it was said before there were styles.
+fn attribute(element: &Element, name: &str) -> Option<Rgb> {
+    let value = element.attr(name)?.trim().to_ascii_lowercase();
+    color(&value).or_else(|| color(&format!("#{value}")))
+}
+
+/// The ground by such attributes; a picture's is not known.
+fn ground_of(element: &Element) -> Option<Ground> {
+    if element.attr("background").is_some() {
+        return Some(Ground::Unknown);
+    }
+    element.attr("bgcolor")?;
+    Some(attribute(element, "bgcolor").map_or(Ground::Unknown, Ground::Plain))
 }

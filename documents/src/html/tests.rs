@@ -1,6 +1,7 @@
 //! Pages as they are read.
 
 use super::*;
+use crate::left_out::Kind;
 
 #[test]
 fn a_page_reads_like_a_page() {

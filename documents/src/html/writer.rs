@@ -94,7 +94,7 @@ struct Table {
 }
 
 impl Writer {
-    pub(super) fn open(&mut self, element: &Element, laid_out: bool) {
+    pub(super) fn open(&mut self, element: &Element, laid_out: bool, marker: Option<&str>) {
         let name = element.name();
         self.block(name);
         if APART.contains(&name) || (name == "a" && self.after_link) {
@@ -108,18 +108,17 @@ impl Writer {
                 let level = name.as_bytes().get(1).map_or(1, |digit| usize::from(digit - b'0'));
                 self.word(&format!("{} ", "#".repeat(level)));
             }
-            "del" | "s" | "strike" => self.word("~~"),
+            "del" | "s" | "strike" => self.strike(),
             "a" => self.link = element.attr("href").and_then(Link::to),
             "q" => self.word("\""),
             // What it means beside the word, as `rp` has it where it is written.
             "rt" => self.word("("),
             "pre" => self.kept += 1,
             "sup" => self.raised += 1,
-            "ul" | "menu" => self.lists.push(List::bullets()),
             "li" => {
                 self.breaks = self.breaks.max(1);
                 let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(10));
-                let mark = self.lists.last_mut().map(|list| list.mark(element));
+                let mark = self.lists.last_mut().map(|list| list.mark(element, marker));
                 self.word(&format!("{indent}{}", mark.as_deref().unwrap_or("- ")));
             }
             "table" => self.tables.push(Table::default()),
@@ -143,6 +142,11 @@ impl Writer {
                     self.word(if ticked { "[x]" } else { "[ ]" });
                     self.space = true;
                 }
+                let alt = element.attr("alt").filter(|_| kind == "image");
+                if let Some(alt) = alt {
+                    self.text(alt);
+                    self.space = true;
+                }
                 let shown = !matches!(
                     kind.as_str(),
                     "hidden" | "password" | "checkbox" | "radio" | "file" | "image" | "color"
@@ -161,11 +165,7 @@ impl Writer {
         self.block(name);
         self.after_link = name == "a";
         match name {
-            "del" | "s" | "strike" => match self.text.strip_suffix("~~") {
-                // There was nothing in it.
-                Some(before) => self.text.truncate(before.len()),
-                None => self.text.push_str("~~"),
-            },
+            "del" | "s" | "strike" => self.strike_ends(),
             "a" => {
                 if let Some(link) = self.link.take() {
                     link.end(&mut self.text);
@@ -181,6 +181,20 @@ impl Writer {
             "tr" => self.row_ends(),
             name if APART.contains(&name) => self.space = true,
             _ => {}
+        }
+    }
+
+    /// What follows is struck out.
+    pub(super) fn strike(&mut self) {
+        self.word("~~");
+    }
+
+    /// Up to here.
+    pub(super) fn strike_ends(&mut self) {
+        match self.text.strip_suffix("~~") {
+            // There was nothing in it.
+            Some(before) => self.text.truncate(before.len()),
+            None => self.text.push_str("~~"),
         }
     }
 

@@ -19,6 +19,48 @@ pub(super) fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// A text without the files that are written in it, and these, with their names.
+pub(super) fn within(text: &str) -> (String, Vec<(&str, Vec<u8>)>) {
+    let (mut words, mut files, mut rest) = (String::new(), Vec::new(), text);
+    while let Some((start, name)) = begin(rest) {
+        let (before, file) = rest.split_at(start);
+        let Some(end) = file.find("\nend") else { break };
+        let (file, behind) = file.split_at(end + "\nend".len());
+        let is_one = file.lines().skip(1).all(|line| line == "end" || is_line(line.as_bytes()));
+        match decoded(file.as_bytes()).filter(|bytes| is_one && !bytes.is_empty()) {
+            Some(bytes) => {
+                words.push_str(before);
+                files.push((name, bytes));
+            }
+            None => words.push_str(rest.get(..start + file.len()).unwrap_or_default()),
+        }
+        rest = behind;
+    }
+    words.push_str(rest);
+    (words.trim().to_owned(), files)
+}
+
+/// Where a file begins, and its name: `begin 644 tide.txt`.
+fn begin(text: &str) -> Option<(usize, &str)> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let words = line.strip_prefix("begin ").and_then(|rest| rest.split_once(' '));
+        let is_mode = |mode: &str| mode.len() == 3 && mode.bytes().all(|it| it.is_ascii_digit());
+        if let Some((_, name)) = words.filter(|(mode, _)| is_mode(mode)) {
+            return Some((at, name.trim()));
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Whether a line has about as many signs as it says.
+fn is_line(line: &[u8]) -> bool {
+    let Some((length, signs)) = line.split_first() else { return true };
+    let wanted = usize::from(value(*length)).div_ceil(3) * 4;
+    (b' '..=b'`').contains(length) && signs.len() <= wanted + 2 && signs.len() + 4 >= wanted
+}
+
 /// A sign's six bits.
 fn value(sign: u8) -> u8 {
     sign.wrapping_sub(b' ') & 0x3f
@@ -34,5 +76,14 @@ mod tests {
         assert_eq!(decoded(text).unwrap(), b"Catat");
         assert_eq!(decoded(b"no mark"), None);
         assert_eq!(decoded(b"begin 644 x"), Some(Vec::new()));
+    }
+
+    #[test]
+    fn files_in_a_text_are_taken_out_of_it() {
+        let text = "The tide:\n\nbegin 644 tide.txt\n#0V%T\n`\nend\nafter";
+        let expected = ("The tide:\n\n\nafter".to_owned(), vec![("tide.txt", b"Cat".to_vec())]);
+        assert_eq!(within(text), expected);
+        let words = "We begin 644 x\nbegin 100 days\nof ebb and flow until they come to their\nend";
+        assert_eq!(within(words), (words.to_owned(), Vec::new()));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::Encoding;
+use encoding_rs::{EUC_KR, Encoding};
 use mail_parser::{
     Message, MessagePart, MimeHeaders as _, decoders::quoted_printable::quoted_printable_decode,
 };
@@ -27,6 +27,13 @@ pub(super) fn words<'m>(
         return Cow::Borrowed(parsed);
     }
     let (bytes, rest) = unpacked(message, part);
+    if charset.is_some_and(|label| label.eq_ignore_ascii_case("iso-2022-kr")) {
+        let bytes = shifted(&bytes);
+        let (text, is_damaged) = EUC_KR.decode_without_bom_handling(&bytes);
+        if !is_damaged {
+            return text.into_owned().into();
+        }
+    }
     let declared = charset.and_then(|label| Encoding::for_label(label.as_bytes()));
     let declared = declared.map(|encoding| encoding.decode(&bytes)).filter(|(_, _, bad)| !bad);
     let text = match declared {
@@ -79,6 +86,26 @@ fn unpacked<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) -> (Cow<'m,
         _ => None,
     };
     (bytes.map_or(Cow::Borrowed(raw), Cow::Owned), b"")
+}
+
+/// Korean in seven bits (RFC 1557) as it is in eight: what stands between two signs has the highest one.
+fn shifted(bytes: &[u8]) -> Vec<u8> {
+    const MARK: &[u8] = b"\x1b$)C";
+    let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
+    let (mut plain, mut is_korean) = (Vec::with_capacity(bytes.len()), false);
+    for byte in bytes {
+        match byte {
+            0x0e => is_korean = true,
+            0x0f => is_korean = false,
+            // Each line begins in ASCII.
+            b'\n' => {
+                is_korean = false;
+                plain.push(b'\n');
+            }
+            byte => plain.push(byte | if is_korean { 0x80 } else { 0 }),
+        }
+    }
+    plain
 }
 
 fn is_base64(part: &MessagePart<'_>) -> bool {

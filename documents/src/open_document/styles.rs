@@ -2,7 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::{math, symbols::Fonts, xml::Element};
+use crate::{
+    colors::{Ground, Rgb, hexadecimal},
+    math,
+    symbols::Fonts,
+    xml::Element,
+};
 
 /// Styles that are based on each other.
 const MAX_CHAIN: usize = 20;
@@ -13,7 +18,14 @@ pub(super) struct Look {
     hidden: Option<bool>,
     fonts: Option<Fonts>,
     raised: Option<bool>,
+    struck: Option<bool>,
+    capitals: Option<bool>,
+    color: Option<Rgb>,
+    ground: Option<Ground>,
 }
+
+/// Around text that is struck out.
+pub(super) const STRUCK: &str = "~~";
 
 impl Look {
     fn over(self, other: Self) -> Self {
@@ -21,19 +33,33 @@ impl Look {
             hidden: self.hidden.or(other.hidden),
             fonts: self.fonts.or(other.fonts),
             raised: self.raised.or(other.raised),
+            struck: self.struck.or(other.struck),
+            capitals: self.capitals.or(other.capitals),
+            color: self.color.or(other.color),
+            ground: self.ground.or(other.ground),
         }
     }
 
     /// Text that nobody sees in the document is not text of it.
-    pub(super) fn is_hidden(self) -> bool {
-        self.hidden == Some(true)
+    pub(super) fn is_hidden(self, around: Ground) -> bool {
+        let ground = self.ground.unwrap_or(around);
+        self.hidden == Some(true) || self.color.is_some_and(|color| ground.hides(color))
+    }
+
+    /// What it says of the ground.
+    pub(super) fn ground(self) -> Option<Ground> {
+        self.ground
     }
 
     /// What a text that looks so means.
     pub(super) fn read(self, text: &str) -> String {
         let text = self.fonts.unwrap_or_default().read(text.to_owned());
         let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
-        raised.unwrap_or(text)
+        let text = raised.unwrap_or(text);
+        let text = if self.capitals == Some(true) { text.to_uppercase() } else { text };
+        // Neighbours of the same look are joined later.
+        let is_struck = self.struck == Some(true) && !text.trim().is_empty();
+        if is_struck { format!("{STRUCK}{text}{STRUCK}") } else { text }
     }
 }
 
@@ -67,7 +93,11 @@ impl Styles {
             };
             let base = style.attribute("parent-style-name");
             let look = style.child("text-properties").map(|text| self.look_of(text));
-            self.styles.insert((family, name), Style { base, look: look.unwrap_or_default() });
+            let mut look = look.unwrap_or_default();
+            let around = ["paragraph-properties", "table-cell-properties"];
+            let ground = around.iter().find_map(|name| ground_of(style.child(name)?));
+            look.ground = look.ground.or(ground);
+            self.styles.insert((family, name), Style { base, look });
         }
     }
 
@@ -90,8 +120,25 @@ impl Styles {
             height == "super"
                 || height.trim_end_matches('%').parse().is_ok_and(|height: f32| height > 0.0)
         });
-        Look { hidden, raised, fonts: family.map(|family| Fonts::named(Some(&family), &[])) }
+        let line = ["text-line-through-style", "text-line-through-type"];
+        let line = line.iter().find_map(|name| text.attribute(name));
+        let color = text.attribute("color").and_then(|it| hexadecimal(it.trim_start_matches('#')));
+        Look {
+            hidden,
+            raised,
+            struck: line.map(|line| line != "none"),
+            capitals: text.attribute("text-transform").map(|it| it == "uppercase"),
+            color,
+            ground: ground_of(text),
+            fonts: family.map(|family| Fonts::named(Some(&family), &[])),
+        }
     }
+}
+
+/// What properties say of the ground, if they say something.
+pub(super) fn ground_of(properties: &Element) -> Option<Ground> {
+    let color = properties.attribute("background-color").filter(|it| it != "transparent")?;
+    Some(hexadecimal(color.trim_start_matches('#')).map_or(Ground::Unknown, Ground::Plain))
 }
 
 /// A family of fonts, as a style sheet writes it: `'Wingdings 2'`.

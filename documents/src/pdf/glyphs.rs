@@ -87,7 +87,7 @@ pub(super) struct Letters {
     /// A font could not be read at all.
     font_lost: bool,
     /// Letters that nobody sees.
-    pub(super) hidden: usize,
+    pub(super) hidden: Vec<Glyph>,
 }
 
 impl Letters {
@@ -189,13 +189,9 @@ impl Pen<'_> {
         if blank {
             return;
         }
-        let mut hidden = 0;
-        self.page.glyphs.retain(|glyph| {
-            let is_seen = seen.next().unwrap_or(true);
-            hidden += usize::from(!is_seen && !glyph.text.trim().is_empty());
-            is_seen
-        });
-        self.page.hidden = hidden;
+        let glyphs = std::mem::take(&mut self.page.glyphs);
+        (self.page.glyphs, self.page.hidden) =
+            glyphs.into_iter().partition(|_| seen.next().unwrap_or(true));
     }
 
     fn add(
@@ -311,7 +307,7 @@ pub(super) fn frame(at: Point, turn: u16) -> (f64, f64) {
 
 impl<'a> Device<'a> for Pen<'a> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
-        let is_painted = !matches!(mode, DrawMode::Invisible);
+        let is_painted = !matches!(mode, DrawMode::Invisible) && !is_transparent(&props);
         // What is stroked has another colour.
         let paint = colour(&props).filter(|_| matches!(mode, DrawMode::Fill(_)));
         let vertical = run.writing_mode() == WritingMode::Vertical;
@@ -413,6 +409,13 @@ impl<'a> Device<'a> for Pen<'a> {
     fn pop_transparency_group(&mut self) {
         self.sight.pop_group();
     }
+}
+
+/// Whether nothing is seen of what is drawn.
+fn is_transparent(props: &DrawProps<'_>) -> bool {
+    let Paint::Color(colour) = &props.paint else { return false };
+    let [.., alpha] = colour.to_rgba().to_rgba8();
+    alpha < 8
 }
 
 /// The colour that is drawn with, where it hides what is below it.

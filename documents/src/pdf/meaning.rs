@@ -1,5 +1,7 @@
 //! What the letters of a page mean: as the font says, else by what is known of its codes.
 
+use std::collections::HashMap;
+
 use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GBK, SHIFT_JIS, UTF_16BE};
 use hayro_interpret::{
     font::Glyph as Drawn,
@@ -10,8 +12,13 @@ use hayro_interpret::{
     },
 };
 
+use skrifa::{FontRef, MetadataProvider as _};
+
 use super::arabic;
 use crate::symbols::Symbols;
+
+/// Glyphs of a font.
+const MAX_GLYPHS: usize = 100_000;
 
 /// Stands for a letter of no meaning.
 pub(super) const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
@@ -25,6 +32,8 @@ pub(super) struct Meanings<'a> {
     /// What the numbers of a collection of letters mean, where a font of the page has one and no
     /// table of its own.
     collection: Option<Option<CMap>>,
+    /// What the glyphs of embedded fonts mean by their own tables, by the key of the font.
+    own: HashMap<u128, HashMap<u32, char>>,
     /// Letters of which only their font knows the meaning.
     pub(super) unknown: usize,
 }
@@ -32,7 +41,7 @@ pub(super) struct Meanings<'a> {
 impl<'a> Meanings<'a> {
     pub(super) fn of(page: &Page<'a>) -> Self {
         let (codes, fonts) = (codes(page), fonts(page));
-        Self { codes, fonts, tables: None, collection: None, unknown: 0 }
+        Self { codes, fonts, tables: None, collection: None, own: HashMap::new(), unknown: 0 }
     }
 
     /// The meaning of a glyph; none where nothing says it.
@@ -57,6 +66,25 @@ impl<'a> Meanings<'a> {
             }
         }
         (!plain.is_empty()).then_some(plain)
+    }
+
+    /// What the font itself says that the glyph is for. A font that is embedded whole says so.
+    fn by_own_table(&mut self, glyph: &Drawn<'_>) -> Option<char> {
+        let Drawn::Outline(outline) = glyph else { return None };
+        let font = outline.font_data()?;
+        let letters = self.own.entry(font.cache_key).or_insert_with(|| {
+            let Ok(font) = FontRef::new((*font.data).as_ref()) else { return HashMap::new() };
+            let letters = font.charmap().mappings().take(MAX_GLYPHS);
+            let mut by_glyph = HashMap::new();
+            for (code, glyph) in letters {
+                // Of several, the first: a plain letter comes before its other forms.
+                if let Some(letter) = char::from_u32(code) {
+                    by_glyph.entry(glyph.to_u32()).or_insert(letter);
+                }
+            }
+            by_glyph
+        });
+        letters.get(&outline.glyph_id().to_u32()).copied()
     }
 
     /// The font of signs that a glyph is of, or that the page has.
@@ -106,6 +134,9 @@ impl<'a> Meanings<'a> {
                 BfString::Char(letter) => String::from(letter),
                 BfString::String(letters) => letters,
             });
+        }
+        if let Some(letter) = self.by_own_table(glyph) {
+            return Some(letter.to_string());
         }
         // Letters that are drawn as pictures are mostly numbered as in ASCII.
         let ascii = u8::try_from(code).ok().filter(u8::is_ascii_graphic)?;

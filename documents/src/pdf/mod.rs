@@ -89,11 +89,13 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
             let drawn = glyphs::draw(page, file.xref(), &cache);
             let words = layout::text(&drawn.glyphs, &drawn.rules);
             let comments = comments::of(page, file.xref(), &words);
-            (words, comments, drawn)
+            let hidden_words = layout::text(&drawn.hidden, &rules::Rules::default());
+            (words, hidden_words, comments, drawn)
         }));
         match read {
-            Ok((words, comments, drawn)) => {
-                tally.on_page(Kind::HiddenText, drawn.hidden, number);
+            Ok((words, hidden_words, comments, drawn)) => {
+                let hidden = drawn.hidden.iter().filter(|glyph| !glyph.text.trim().is_empty());
+                tally.on_page(Kind::HiddenText, hidden.count(), number);
                 tally.on_page(Kind::UnknownGlyphs, drawn.unknown, number);
                 blank += usize::from(words.is_empty() && drawn.pictures);
                 let shows_more = drawn.shows_more(&words);
@@ -114,6 +116,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
                 }
                 says |= !words.is_empty() || seen_page;
                 append(&mut text, &words);
+                append(&mut text, &tally.marked(&hidden_words));
                 append(&mut text, &comments);
             }
             Err(_) => {

@@ -3,8 +3,9 @@
 use calamine::Data;
 
 use crate::{
-    left_out::characters,
+    left_out::{Kind, Tally, characters},
     limits::{Deadline, Limits},
+    links::Link,
     unreadable::Unreadable,
 };
 
@@ -19,6 +20,8 @@ pub(super) struct Cells<'a> {
     bytes: usize,
     /// Row, column, value.
     cells: Vec<(u32, u32, String)>,
+    /// Values that nobody sees.
+    hidden: Vec<String>,
 }
 
 /// What went wrong: with the whole document, or with one sheet of it.
@@ -29,7 +32,7 @@ pub(super) enum Fault {
 
 impl<'a> Cells<'a> {
     pub(super) fn new(limits: &'a Limits, deadline: Deadline, bytes: usize) -> Self {
-        Self { limits, deadline, bytes, cells: Vec::new() }
+        Self { limits, deadline, bytes, cells: Vec::new(), hidden: Vec::new() }
     }
 
     pub(super) fn add_text(
@@ -46,6 +49,49 @@ impl<'a> Cells<'a> {
         Ok(())
     }
 
+    /// A value that nobody sees.
+    pub(super) fn hide(&mut self, value: String) -> Result<(), Fault> {
+        if value.is_empty() {
+            return Ok(());
+        }
+        self.bytes += value.len() + SEPARATOR.len();
+        self.check(self.bytes).map_err(Fault::Document)?;
+        self.hidden.push(value);
+        Ok(())
+    }
+
+    /// Takes out what a cell shows, which nobody sees.
+    pub(super) fn hide_at(&mut self, place: (u32, u32)) {
+        let found = self.cells.iter().position(|(row, column, _)| (*row, *column) == place);
+        if let Some(at) = found {
+            self.hidden.push(self.cells.swap_remove(at).2);
+        }
+    }
+
+    /// A cell leads to an address.
+    pub(super) fn link(&mut self, place: (u32, u32), address: &str) {
+        let cell = self.cells.iter_mut().find(|(row, column, _)| (*row, *column) == place);
+        let (Some((_, _, value)), Some(mut link)) = (cell, Link::to(address)) else { return };
+        let mut text = String::new();
+        link.begin(&mut text);
+        text.push_str(value);
+        link.end(&mut text);
+        *value = text;
+    }
+
+    /// Counts what nobody sees: all of a sheet that is hidden. What of it is put into the text all the
+    /// same.
+    pub(super) fn hidden(&mut self, is_whole: bool, sheet: &str, tally: &Tally) -> String {
+        let mut values = std::mem::take(&mut self.hidden);
+        if is_whole {
+            values.extend(std::mem::take(&mut self.cells).into_iter().map(|(_, _, value)| value));
+        }
+        // The separators are not of the sheet.
+        let count: usize = values.iter().map(|value| characters(value)).sum();
+        tally.in_part(Kind::HiddenText, count, sheet);
+        tally.marked(&values.join(SEPARATOR))
+    }
+
     fn check(&self, bytes: usize) -> Result<(), Unreadable> {
         if bytes > self.limits.text_bytes {
             return Err(Unreadable::TooLarge {
@@ -58,11 +104,6 @@ impl<'a> Cells<'a> {
             return Err(Unreadable::TooSlow(self.limits.time));
         }
         Ok(())
-    }
-
-    /// Characters of all cells, spaces aside.
-    pub(super) fn characters(&self) -> usize {
-        self.cells.iter().map(|(_, _, value)| characters(value)).sum()
     }
 
     /// A line for each row that holds something, with a place for each such column; then what lies

@@ -448,15 +448,19 @@ fn split(digits: &[u8], point: usize, decimals: usize) -> (String, String) {
     (if whole.is_empty() { "0" } else { whole }.to_owned(), fraction)
 }
 
+/// `1E-10`, with two digits of the exponent at least.
+fn scientific(value: f64) -> String {
+    let text = format!("{value:E}");
+    let (number, exponent) = text.split_once('E').unwrap_or((&text, "0"));
+    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |it| ('-', it));
+    format!("{number}E{sign}{digits:0>2}")
+}
+
 /// A number as it is, without what binary adds to it.
 pub(super) fn general(value: f64) -> String {
     let short: f64 = format!("{:.*e}", DIGITS - 1, value).parse().unwrap_or(value);
     let size = short.abs();
-    if size != 0.0 && !(1e-9..1e21).contains(&size) {
-        format!("{short:e}")
-    } else {
-        short.to_string()
-    }
+    if size != 0.0 && !(1e-9..1e21).contains(&size) { scientific(short) } else { short.to_string() }
 }
 
 #[cfg(test)]
@@ -545,7 +549,7 @@ mod tests {
         assert_eq!(general(0.1 + 0.2), "0.3");
         assert_eq!(
             (general(75.0), general(1e25), general(0.0)),
-            ("75".into(), "1e25".into(), "0".into())
+            ("75".into(), "1E+25".into(), "0".into())
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Sheets of `OpenDocument`, as they are shown.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::Range};
 
 use calamine::Data;
 
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     context::Context,
     format::Format,
-    left_out::{Kind, characters},
+    left_out::Kind,
     package::Package,
     unreadable::Unreadable,
     xml::{Element, Node},
@@ -40,21 +40,28 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
     let mut text = String::new();
     for (number, table) in (1..).zip(content.all("table")) {
         let mut cells = Cells::new(context.limits, context.deadline, text.len());
-        let mut sheet =
-            Sheet { cells: &mut cells, beside: Vec::new(), hidden: 0, formulas: 0, row: 0 };
+        let mut sheet = Sheet {
+            cells: &mut cells,
+            beside: Vec::new(),
+            columns: Vec::new(),
+            formulas: 0,
+            row: 0,
+        };
+        sheet.hidden_columns(table, &mut 0);
         match sheet.rows(table) {
             Ok(()) => {}
             Err(Fault::Document(unreadable)) => return Err(unreadable),
             Err(Fault::Sheet(why)) => return Err(Unreadable::damaged(Format::Ods, why)),
         }
         let place = format!("sheet {number}");
-        let Sheet { beside, hidden: in_rows, formulas, .. } = sheet;
-        context.tally.in_part(Kind::HiddenText, in_rows, &place);
+        let Sheet { mut beside, formulas, .. } = sheet;
         context.tally.in_part(Kind::FormulasWithoutValue, formulas, &place);
-        if table.attribute("style-name").is_some_and(|style| hidden.contains(&style)) {
-            context.tally.in_part(Kind::HiddenText, cells.characters(), &place);
-            continue;
+        let is_hidden = table.attribute("style-name").is_some_and(|style| hidden.contains(&style));
+        let unseen = cells.hidden(is_hidden, &place, context.tally);
+        if is_hidden {
+            beside.clear();
         }
+        beside.extend((!unseen.is_empty()).then_some(unseen));
         cells.write(&table.attribute("name").unwrap_or_default(), &beside, &mut text)?;
     }
     Ok(text.trim_end().to_owned())
@@ -70,12 +77,32 @@ struct Sheet<'s, 'c> {
     cells: &'s mut Cells<'c>,
     /// Text boxes and comments.
     beside: Vec<String>,
-    hidden: usize,
+    /// Columns that are hidden.
+    columns: Vec<Range<u32>>,
     formulas: usize,
     row: u32,
 }
 
 impl Sheet<'_, '_> {
+    /// Columns may lie in groups. `at` is the number of the next one.
+    fn hidden_columns(&mut self, parent: &Element, at: &mut u32) {
+        for child in parent.elements() {
+            match &*child.name {
+                "table-column" => {
+                    let end = at.saturating_add(repeated(child, "number-columns-repeated"));
+                    if child.attribute("visibility").is_some_and(|it| it != "visible") {
+                        self.columns.push(*at..end);
+                    }
+                    *at = end;
+                }
+                "table-columns" | "table-column-group" | "table-header-columns" => {
+                    self.hidden_columns(child, at);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Rows may lie in groups.
     fn rows(&mut self, parent: &Element) -> Result<(), Fault> {
         for child in parent.elements() {
@@ -98,8 +125,8 @@ impl Sheet<'_, '_> {
             let columns = repeated(cell, "number-columns-repeated");
             if &*cell.name == "table-cell" {
                 let value = self.value(cell);
-                if is_hidden {
-                    self.hidden += characters(&value);
+                if is_hidden || self.columns.iter().any(|hidden| hidden.contains(&column)) {
+                    self.cells.hide(value)?;
                 } else if !value.is_empty() {
                     shown.extend(
                         (0..columns.min(MAX_REPEATED))

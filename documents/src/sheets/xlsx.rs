@@ -14,14 +14,17 @@ use crate::{
     context::Context,
     encoding,
     format::Format,
-    left_out::{Kind, characters},
+    left_out::Kind,
     package::Package,
+    slides,
     unreadable::Unreadable,
     xml::{self, Element},
 };
 
 /// All cells of a book look as one of these styles.
 struct Book {
+    /// Styles in which letters have the color of paper, where a cell has no ground of its own.
+    white: Vec<bool>,
     strings: Vec<Box<str>>,
     formats: Vec<NumberFormat>,
     /// Days are counted from 1904.
@@ -41,11 +44,11 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         Some(bytes) => strings(&bytes)?,
         None => Vec::new(),
     };
-    let formats = match part("styles").map(|name| package.xml(name)) {
-        Some(Ok(Some(styles))) => formats(&styles),
-        _ => Vec::new(),
+    let styles = match part("styles") {
+        Some(name) => package.optional(name)?.unwrap_or_default(),
+        None => Element::default(),
     };
-    let book = Book { strings, formats, is_1904 };
+    let book = Book { white: white(&styles), strings, formats: formats(&styles), is_1904 };
     let (mut text, mut fault) = (String::new(), None);
     let sheets = tree.all("sheets").first().map(|sheets| sheets.all("sheet")).unwrap_or_default();
     for (number, sheet) in (1..).zip(sheets) {
@@ -56,7 +59,8 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
             context.tally.in_part(Kind::UnreadParts, 1, &place);
             continue;
         };
-        let mut cells = Cells::new(context.limits, context.deadline, text.len());
+        let (mut cells, mut edges) =
+            (Cells::new(context.limits, context.deadline, text.len()), Vec::new());
         let read = package.read(target).map_err(Fault::Document).and_then(|bytes| {
             let bytes = bytes.ok_or_else(|| Fault::Sheet(format!("{target} is missing")))?;
             Sheet::new(&book, &mut cells).read(&bytes)
@@ -64,7 +68,13 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         match read {
             Ok(seen) => {
                 context.tally.in_part(Kind::FormulasWithoutValue, seen.formulas, &place);
-                context.tally.in_part(Kind::HiddenText, seen.hidden, &place);
+                let links = package.links(target)?;
+                for (place, id) in seen.links {
+                    if let Some(address) = links.get(&id) {
+                        cells.link(place, address);
+                    }
+                }
+                edges = seen.edges;
             }
             Err(Fault::Document(unreadable)) => return Err(unreadable),
             Err(Fault::Sheet(reason)) => {
@@ -72,11 +82,13 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
                 fault = Some(reason);
             }
         }
-        if sheet.attribute("state").is_some_and(|state| state != "visible") {
-            context.tally.in_part(Kind::HiddenText, cells.characters(), &place);
-            continue;
+        let is_hidden = sheet.attribute("state").is_some_and(|state| state != "visible");
+        let hidden = cells.hidden(is_hidden, &place, context.tally);
+        let mut beside = if is_hidden { Vec::new() } else { beside(package, target, context)? };
+        if !is_hidden {
+            beside.extend(edges);
         }
-        let beside = beside(package, target, context)?;
+        beside.extend((!hidden.is_empty()).then_some(hidden));
         cells.write(&name, &beside, &mut text)?;
     }
     match fault {
@@ -122,7 +134,20 @@ fn beside(
                     lines.extend((!words.is_empty()).then(|| words.join("\n")));
                 }
                 context.tally.in_part(Kind::Pictures, tree.all("pic").len(), target);
-                context.tally.in_part(Kind::UnreadParts, tree.all("graphicFrame").len(), target);
+                let parts = package.relations(target)?;
+                for frame in tree.all("graphicFrame") {
+                    let chart = frame.all("chart").first().and_then(|it| it.reference());
+                    let chart = chart.and_then(|id| parts.get(&id));
+                    let drawn = match chart {
+                        Some(chart) => package.optional(&chart.target)?,
+                        None => {
+                            context.tally.in_part(Kind::UnreadParts, 1, target);
+                            None
+                        }
+                    };
+                    let words = drawn.map(|tree| slides::drawn(&tree, "chart")).unwrap_or_default();
+                    lines.extend((!words.trim().is_empty()).then(|| words.trim().to_owned()));
+                }
             }
             "comments" if is_threaded => {}
             _ => {
@@ -162,6 +187,77 @@ fn formats(styles: &Element) -> Vec<NumberFormat> {
         own.get(&id).map_or_else(|| NumberFormat::built_in(id), |code| NumberFormat::of(code))
     };
     cells.iter().map(format).collect()
+}
+
+/// The column of a place such as `AB12`, from 0.
+fn column_of(place: &str) -> u32 {
+    let letters = place.bytes().take_while(u8::is_ascii_alphabetic);
+    let column = letters.fold(0_u32, |column, letter| {
+        column.saturating_mul(26).saturating_add(u32::from(letter.to_ascii_uppercase() - b'A') + 1)
+    });
+    column.saturating_sub(1)
+}
+
+/// Row and column of a place, or of the first of several.
+fn place_of(place: &str) -> Option<(u32, u32)> {
+    let first = place.split(':').next()?;
+    let row: u32 = first.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse().ok()?;
+    Some((row.checked_sub(1)?, column_of(first)))
+}
+
+/// What stands above or below a page, without the codes for fonts, numbers of pages and dates.
+fn edge_words(edge: &str) -> String {
+    let mut words = String::new();
+    let mut rest = edge;
+    while let Some((before, code)) = rest.split_once('&') {
+        words.push_str(before);
+        let Some(kind) = code.chars().next() else { break };
+        let behind = code.get(kind.len_utf8()..).unwrap_or_default();
+        rest = match kind {
+            '&' => {
+                words.push('&');
+                behind
+            }
+            '"' => behind.split_once('"').map_or("", |(_, rest)| rest),
+            'K' => behind.get(6..).unwrap_or_default(),
+            '0'..='9' => code.trim_start_matches(|c: char| c.is_ascii_digit()),
+            // Left, middle, right.
+            'L' | 'C' | 'R' => {
+                words.push(' ');
+                behind
+            }
+            _ => behind,
+        };
+    }
+    words.push_str(rest);
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Which styles of cells write in white on no ground.
+fn white(styles: &Element) -> Vec<bool> {
+    let all = |list: &str, name: &'static str| {
+        let list = styles.all(list).first().copied();
+        list.map(|list| list.elements().filter(|it| &*it.name == name).collect::<Vec<_>>())
+            .unwrap_or_default()
+    };
+    let is_white = |font: &&Element| {
+        let color = font.child("color");
+        let said = |name: &str| color.and_then(|color| color.attribute(name));
+        said("rgb").is_some_and(|it| it.ends_with("FFFFFF"))
+            || said("indexed").is_some_and(|it| it == "1" || it == "9")
+    };
+    let is_bare = |fill: &&Element| {
+        let kind = fill.child("patternFill").and_then(|it| it.attribute("patternType"));
+        fill.child("gradientFill").is_none() && kind.is_none_or(|it| it == "none")
+    };
+    let fonts: Vec<bool> = all("fonts", "font").iter().map(is_white).collect();
+    let fills: Vec<bool> = all("fills", "fill").iter().map(is_bare).collect();
+    let of = |style: &&Element| {
+        let number = |name: &str| style.attribute(name)?.parse::<usize>().ok();
+        let is = |name: &str, all: &[bool]| number(name).and_then(|at| all.get(at).copied());
+        is("fontId", &fonts) == Some(true) && is("fillId", &fills).unwrap_or(true)
+    };
+    all("cellXfs", "xf").iter().map(of).collect()
 }
 
 /// Texts that cells share. How a word is spoken is not part of it.
@@ -227,7 +323,10 @@ fn unescaped(text: &str) -> String {
 #[derive(Default)]
 struct Seen {
     formulas: usize,
-    hidden: usize,
+    /// Cells that lead somewhere, and the ids of where.
+    links: Vec<((u32, u32), String)>,
+    /// What stands above and below each page.
+    edges: Vec<String>,
 }
 
 /// A sheet that is being read.
@@ -240,6 +339,8 @@ struct Sheet<'s, 'c> {
     is_hidden_row: bool,
     column: u32,
     cell: Option<Cell>,
+    /// Cells in the color of paper, unless something else colors their ground.
+    white: Vec<(u32, u32)>,
 }
 
 /// An open cell.
@@ -272,6 +373,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
             is_hidden_row: false,
             column: 0,
             cell: None,
+            white: Vec::new(),
         }
     }
 
@@ -280,8 +382,14 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let words = decoded(bytes).map_err(Fault::Sheet)?;
         let mut reader = Reader::from_str(&words);
         let (mut is_open, mut inside, mut spoken) = (false, Inside::Nothing, 0_usize);
+        let (mut is_over, mut is_colored, mut edge) = (false, false, None::<String>);
         loop {
-            match reader.read_event().map_err(damaged)? {
+            let event = match reader.read_event() {
+                // What stands behind the cells can be done without.
+                Err(_) if is_over => Event::Eof,
+                event => event.map_err(damaged)?,
+            };
+            match event {
                 Event::Start(element) => match element.local_name().as_ref() {
                     "row" => self.begin_row(&xml::element(&element)),
                     "c" => self.begin_cell(&xml::element(&element)),
@@ -296,6 +404,11 @@ impl<'s, 'c> Sheet<'s, 'c> {
                     "t" if spoken == 0 => inside = Inside::Inline,
                     "col" => self.column_hidden(&xml::element(&element)),
                     "sheetData" => is_open = true,
+                    "hyperlink" => self.link(&xml::element(&element)),
+                    "conditionalFormatting" | "tableParts" => is_colored = true,
+                    "oddHeader" | "oddFooter" | "firstHeader" | "firstFooter" => {
+                        edge = Some(String::new());
+                    }
                     _ => {}
                 },
                 Event::Empty(element) => match element.local_name().as_ref() {
@@ -305,6 +418,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
                         self.end_cell()?;
                     }
                     "col" => self.column_hidden(&xml::element(&element)),
+                    "hyperlink" => self.link(&xml::element(&element)),
                     "f" => {
                         if let Some(cell) = &mut self.cell {
                             cell.formula.get_or_insert_default();
@@ -316,13 +430,27 @@ impl<'s, 'c> Sheet<'s, 'c> {
                     "c" => self.end_cell()?,
                     "rPh" => spoken = spoken.saturating_sub(1),
                     "v" | "f" | "t" => inside = Inside::Nothing,
-                    "sheetData" => return Ok(self.seen),
+                    "sheetData" => (is_open, is_over) = (false, true),
+                    "oddHeader" | "oddFooter" | "firstHeader" | "firstFooter" => {
+                        let words = edge.take().map(|edge| edge_words(&edge)).unwrap_or_default();
+                        if !words.is_empty() && !self.seen.edges.contains(&words) {
+                            self.seen.edges.push(words);
+                        }
+                    }
                     _ => {}
                 },
                 // Half a sheet is not passed off as a whole one.
                 Event::Eof if is_open => return Err(Fault::Sheet("it breaks off".to_owned())),
-                Event::Eof => return Ok(self.seen),
+                Event::Eof => {
+                    if !is_colored {
+                        self.white.iter().for_each(|place| self.cells.hide_at(*place));
+                    }
+                    return Ok(self.seen);
+                }
                 event => {
+                    if let Some(edge) = &mut edge {
+                        edge.push_str(&xml::words(&event));
+                    }
                     if let Some(cell) = &mut self.cell {
                         let into = match inside {
                             Inside::Value => cell.value.get_or_insert_default(),
@@ -345,6 +473,13 @@ impl<'s, 'c> Sheet<'s, 'c> {
         }
     }
 
+    fn link(&mut self, element: &Element) {
+        let place = element.attribute("ref").and_then(|place| place_of(&place));
+        if let (Some(place), Some(id)) = (place, element.reference()) {
+            self.seen.links.push((place, id));
+        }
+    }
+
     fn begin_row(&mut self, element: &Element) {
         let number = element.attribute("r").and_then(|it| it.parse::<u32>().ok());
         // Rows are counted where they do not say where they are.
@@ -356,13 +491,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
 
     fn begin_cell(&mut self, element: &Element) {
         if let Some(place) = element.attribute("r") {
-            let letters = place.bytes().take_while(u8::is_ascii_alphabetic);
-            let column = letters.fold(0_u32, |column, letter| {
-                column
-                    .saturating_mul(26)
-                    .saturating_add(u32::from(letter.to_ascii_uppercase() - b'A') + 1)
-            });
-            self.column = column.saturating_sub(1);
+            self.column = column_of(&place);
         }
         let style = element.attribute("s").and_then(|it| it.parse().ok()).unwrap_or(0);
         let kind = element.attribute("t").unwrap_or_default();
@@ -380,9 +509,14 @@ impl<'s, 'c> Sheet<'s, 'c> {
         };
         let is_hidden = self.is_hidden_row
             || self.hidden_columns.iter().any(|(from, to)| (*from..=*to).contains(&column));
-        if is_hidden {
-            self.seen.hidden += characters(&value);
-            return Ok(());
+        // A format of nothing shows nothing.
+        let is_of_nothing = value.is_empty() && has_value && cell.kind.is_empty();
+        if is_hidden || is_of_nothing {
+            let value = if is_of_nothing { cell.value.unwrap_or_default() } else { value };
+            return self.cells.hide(value);
+        }
+        if self.book.white.get(cell.style) == Some(&true) {
+            self.white.push((row, column));
         }
         self.seen.formulas += usize::from(cell.formula.is_some() && !has_value);
         self.cells.add_text((row, column), value)

@@ -7,7 +7,6 @@ use super::{
 use crate::{
     context::Context,
     format::Format,
-    left_out::{Kind, characters},
     unreadable::Unreadable,
     xml::{self, Element},
 };
@@ -28,7 +27,7 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
     let mut text = String::new();
     for (number, sheet) in (1..).zip(tree.all("Worksheet")) {
         let mut cells = Cells::new(context.limits, context.deadline, text.len());
-        let (mut at, mut beside, mut hidden) = (0_u32, Vec::new(), 0);
+        let (mut at, mut beside) = (0_u32, Vec::new());
         for row in sheet.all("Row") {
             at = index(row).unwrap_or_else(|| at.saturating_add(1));
             let is_hidden = row.attribute("Hidden").as_deref() == Some("1");
@@ -36,13 +35,12 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
             for cell in row.elements().filter(|cell| &*cell.name == "Cell") {
                 column = index(cell).unwrap_or_else(|| column.saturating_add(1));
                 let value = cell.child("Data").map(shown).unwrap_or_default();
-                if is_hidden {
-                    hidden += characters(&value);
-                } else {
-                    let added = cells.add_text((at, column), value);
-                    if let Err(Fault::Document(unreadable)) = added {
-                        return Err(unreadable);
-                    }
+                let added = match is_hidden {
+                    true => cells.hide(value),
+                    false => cells.add_text((at, column), value),
+                };
+                if let Err(Fault::Document(unreadable)) = added {
+                    return Err(unreadable);
                 }
                 if let Some(comment) = cell.child("Comment") {
                     beside.push(format!("[Comment: {}]", one_line(&comment.text())));
@@ -52,12 +50,13 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
             }
         }
         let place = format!("sheet {number}");
-        context.tally.in_part(Kind::HiddenText, hidden, &place);
         let state = sheet.all("Visible").first().map(|it| it.text());
-        if state.is_some_and(|state| state.trim() != "SheetVisible") {
-            context.tally.in_part(Kind::HiddenText, cells.characters(), &place);
-            continue;
+        let is_hidden = state.is_some_and(|state| state.trim() != "SheetVisible");
+        let hidden = cells.hidden(is_hidden, &place, context.tally);
+        if is_hidden {
+            beside.clear();
         }
+        beside.extend((!hidden.is_empty()).then_some(hidden));
         cells.write(&sheet.attribute("Name").unwrap_or_default(), &beside, &mut text)?;
     }
     Ok(text.trim_end().to_owned())

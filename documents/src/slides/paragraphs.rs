@@ -1,17 +1,23 @@
 //! Paragraphs of a slide: words, levels, and numbers that are counted where they are shown.
 
 use crate::{
+    links::{ADDRESS, Link},
     math,
     numerals::{letters, roman},
     symbols::Fonts,
     xml::{Element, Node},
 };
 
+/// Around text that is struck out.
+const STRUCK: &str = "~~";
+
 pub(super) fn paragraphs(parent: &Element, text: &mut String) {
     let mut numbers = Numbers::default();
     for paragraph in parent.all("p") {
         let mut line = String::new();
         words(paragraph, &mut line);
+        // Neighbours that are struck out are struck out in one.
+        let line = line.replace(&STRUCK.repeat(2), "");
         if line.trim().is_empty() {
             continue;
         }
@@ -38,12 +44,23 @@ fn words(parent: &Element, line: &mut String) {
             "t" => {
                 let text = fonts(parent).read(element.text());
                 let raised = is_raised(parent).then(|| math::exponent(&text)).flatten();
-                line.push_str(&raised.unwrap_or(text));
+                line.push_str(&looks(parent, raised.unwrap_or(text)));
             }
             "br" => line.push('\n'),
             "tab" => line.push('\t'),
             "oMath" => line.push_str(&math::text(element)),
-            "pPr" | "rPr" | "Fallback" => {}
+            "r" => {
+                let address = element.child(ADDRESS).map(Element::text);
+                let mut link = address.and_then(|address| Link::to(&address));
+                if let Some(link) = &mut link {
+                    link.begin(line);
+                }
+                words(element, line);
+                if let Some(link) = link {
+                    link.end(line);
+                }
+            }
+            "pPr" | "rPr" | "Fallback" | ADDRESS => {}
             _ => words(element, line),
         }
     }
@@ -55,6 +72,14 @@ fn fonts(run: &Element) -> Fonts {
     let named = |kind: &str| properties.child(kind)?.attribute("typeface");
     let others: Vec<String> = ["sym", "cs", "ea"].into_iter().filter_map(named).collect();
     Fonts::named(named("latin").as_deref(), &others)
+}
+
+/// A run's text in capitals or struck out, as its properties say.
+fn looks(run: &Element, text: String) -> String {
+    let said = |name: &str| run.child("rPr").and_then(|properties| properties.attribute(name));
+    let text = if said("cap").as_deref() == Some("all") { text.to_uppercase() } else { text };
+    let is_struck = said("strike").is_some_and(|strike| strike != "noStrike");
+    if is_struck && !text.trim().is_empty() { format!("{STRUCK}{text}{STRUCK}") } else { text }
 }
 
 fn is_raised(run: &Element) -> bool {

@@ -49,9 +49,10 @@ pub(super) fn is_right_to_left(text: &str) -> bool {
 /// From the right to the left; numbers and words of other scripts keep their order.
 fn reversed(text: &str) -> String {
     let seen: Vec<char> = text.chars().collect();
+    let mirrored = |c: char| if is_mirrored(&seen) { mirrored(c) } else { c };
     let (mut read, mut rest) = (String::with_capacity(text.len()), seen.as_slice());
     while let Some((last, before)) = rest.split_last() {
-        if stays(*last) {
+        if stays(*last) || is_of_number(&seen, rest.len() - 1) {
             let start = start_of_run(rest);
             let (before, run) = rest.split_at(start);
             read.extend(run);
@@ -62,6 +63,30 @@ fn reversed(text: &str) -> String {
         }
     }
     read
+}
+
+/// Whether brackets are drawn as they are seen. Some programs say of each which one it is in the order
+/// of reading: then, from left to right, each closes before it opens.
+fn is_mirrored(seen: &[char]) -> bool {
+    let (mut depth, mut lowest) = (0_i32, 0_i32);
+    for c in seen {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        lowest = lowest.min(depth);
+    }
+    lowest == 0 || depth != 0
+}
+
+/// Whether the sign at a place belongs to a number beside it: `7.5%`, `€5`.
+fn is_of_number(seen: &[char], place: usize) -> bool {
+    let is_digit =
+        |at: Option<usize>| at.and_then(|at| seen.get(at)).is_some_and(char::is_ascii_digit);
+    seen.get(place)
+        .is_some_and(|c| matches!(c, '%' | '‰' | '°' | '#' | '$' | '€' | '£' | '¥' | '₪'))
+        && (is_digit(place.checked_sub(1)) || is_digit(Some(place + 1)))
 }
 
 /// Letters and digits that are read from left to right.
@@ -75,7 +100,7 @@ fn start_of_run(seen: &[char]) -> usize {
     let mut start = seen.len();
     let mut joins = true;
     for (place, c) in seen.iter().enumerate().rev() {
-        if stays(*c) {
+        if stays(*c) || is_of_number(seen, place) {
             if joins {
                 start = place;
             } else if let Some(word) = letters_before(seen, place) {
@@ -130,6 +155,11 @@ mod tests {
         assert_eq!(logical("הנוקה ןיבו Acme Ltd תרבח"), "חברת Acme Ltd ובין הקונה");
         assert_eq!(logical("12.3.2024 םויב 2 Acme Ltd ןיבו"), "ובין Acme Ltd 2 ביום 12.3.2024");
         assert_eq!(logical("7 5 םירפסמ"), "מספרים 5 7");
+        assert_eq!(logical("7.5% לש תיביר"), "ריבית של 7.5%");
+        assert_eq!(logical("₪500 םולשת"), "תשלום ₪500");
+        // As some programs name brackets.
+        assert_eq!(logical("]הטויט[ )א חפסנ("), "(נספח א) [טיוטה]");
+        assert_eq!(logical("[הטויט] (א חפסנ)"), "(נספח א) [טיוטה]");
     }
 
     #[test]

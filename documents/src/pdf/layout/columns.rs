@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use super::{rows::Row, words::Word};
 
-/// Lines that a column has at least.
+/// Lines that a column has at least, unless its text goes on from line to line.
 const COLUMN_LINES: usize = 3;
+/// Lines that any column has at least.
+const FEW_LINES: usize = 2;
+/// Words that a line has at least from which a text goes on.
+const WORDS: usize = 3;
 /// Letters that a line of a column has at least, on average; cells of tables have fewer.
 pub(super) const COLUMN_LETTERS: usize = 15;
 
@@ -25,7 +29,7 @@ pub(super) fn starts(rows: &[Row]) -> Vec<f64> {
             *entry = (entry.0 + 1, entry.1.min(x));
         }
     }
-    starts.values().filter(|(count, _)| *count >= COLUMN_LINES).map(|(_, x)| x - 1.0).collect()
+    starts.values().filter(|(count, _)| *count >= FEW_LINES).map(|(_, x)| x - 1.0).collect()
 }
 
 /// How many of the first rows stand in two columns, and where the second begins.
@@ -45,14 +49,19 @@ pub(super) fn find(rows: &[Row], starts: &[f64]) -> Option<(usize, f64)> {
                 left.add(before);
                 right.add(behind);
             }
-            left.lines += usize::from(row.words.iter().any(|word| word.x.0 < x));
-            right.lines += usize::from(row.words.iter().any(|word| word.x.0 >= x));
+            let split = row.words.iter().position(|word| word.x.0 >= x).unwrap_or(row.words.len());
+            let (before, behind) = row.words.split_at(split);
+            left.line(before);
+            right.line(behind);
             end += 1;
         }
         // Rows of a table below the columns are no lines of theirs.
         let cells = rows.iter().take(end).rev().take_while(|row| is_table_row(row, x)).count();
         let end = if cells > 1 { end - cells } else { end };
-        if left.is_column() && right.is_column() && best.is_none_or(|(most, _)| end > most) {
+        let are_columns = left.is_column(COLUMN_LINES) && right.is_column(COLUMN_LINES);
+        // Of few lines it takes more to tell that they are no rows.
+        let flow = || left.flows() && right.flows();
+        if (are_columns || flow()) && best.is_none_or(|(most, _)| end > most) {
             best = Some((end, x));
         }
     }
@@ -74,9 +83,25 @@ struct Side {
     lines: usize,
     cells: usize,
     letters: usize,
+    /// Lines that go on in the middle of a sentence, and words of the last line.
+    going_on: usize,
+    words: usize,
 }
 
 impl Side {
+    fn line(&mut self, words: &[Word]) {
+        let Some(first) = words.first() else { return };
+        let is_small = first.text.chars().next().is_some_and(char::is_lowercase);
+        self.going_on += usize::from(self.lines > 0 && self.words >= WORDS && is_small);
+        self.lines += 1;
+        self.words = words.len();
+    }
+
+    /// Whether each line goes on with the sentence of the one before.
+    fn flows(&self) -> bool {
+        self.is_column(FEW_LINES) && self.going_on + 1 == self.lines
+    }
+
     fn add(&mut self, cell: &[Word]) {
         if !cell.is_empty() {
             self.cells += 1;
@@ -84,7 +109,7 @@ impl Side {
         }
     }
 
-    fn is_column(&self) -> bool {
-        self.lines >= COLUMN_LINES && self.letters >= self.cells * COLUMN_LETTERS
+    fn is_column(&self, lines: usize) -> bool {
+        self.lines >= lines && self.letters >= self.cells * COLUMN_LETTERS
     }
 }

@@ -4,6 +4,7 @@
 //! * [`ruling`], [`grids`], [`ruled`]: lines that are drawn make cells, and these make tables
 //! * [`gutters`], [`blocks`], [`groups`], [`aligned`]: cells below each other make tables, too
 //! * [`upright`]: letters below each other that are read downwards
+//! * [`numbered`]: numbers of lines stand apart
 //! * [`columns`]: other rows that leave the same gutter free make columns of text
 //! * [`lines`], [`scripts`], [`bidi`]: what the words of a row say, one after the other
 
@@ -15,6 +16,7 @@ mod grids;
 mod groups;
 mod gutters;
 mod lines;
+mod numbered;
 mod rows;
 mod ruled;
 mod ruling;
@@ -67,8 +69,11 @@ pub(super) fn text(glyphs: &[Glyph], rules: &Rules) -> String {
         let tables = ruling.level.len() + ruling.upright.len();
         let mut reader =
             Reader { ruling, patience: Patience::default(), lines: Vec::new(), tables };
-        reader.read(&rows(words), 0);
+        let mut rows = rows(words);
+        let numbers = numbered::apart(&mut rows);
+        reader.read(&rows, 0);
         let part = paragraphs(&reader.lines);
+        let part = numbers.map_or_else(|| part.clone(), |numbers| format!("{part}\n\n{numbers}"));
         if !part.is_empty() {
             text.push_str(if text.is_empty() { "" } else { "\n\n" });
             text.push_str(&part);

@@ -5,6 +5,9 @@ use super::words::Word;
 /// A gap that separates cells and columns, in ems.
 const CELL_GAP: f64 = 1.2;
 
+/// How much larger than the others a letter is with which a paragraph begins.
+const INITIAL: f64 = 1.8;
+
 /// So many single letters beside each other are one word or several.
 const SPACED: usize = 6;
 
@@ -76,6 +79,7 @@ pub(super) fn rows(mut words: Vec<Word>) -> Vec<Row> {
             _ => merged.push(row),
         }
     }
+    raise_initials(&mut merged);
     for row in &mut merged {
         row.words.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
         if row.words.len() >= SPACED {
@@ -83,6 +87,32 @@ pub(super) fn rows(mut words: Vec<Word>) -> Vec<Row> {
         }
     }
     merged
+}
+
+/// A large letter that begins a paragraph reaches down over several lines, and belongs to the first.
+fn raise_initials(rows: &mut [Row]) {
+    for at in 1..rows.len() {
+        let (above, rest) = rows.split_at_mut(at);
+        let Some(row) = rest.first_mut().filter(|row| row.words.len() > 1) else { continue };
+        let is_initial = |word: &Word| {
+            word.letters == 1 && word.table.is_none() && word.text.chars().all(char::is_uppercase)
+        };
+        let size = row.words.iter().filter(|it| !is_initial(it)).map(|it| it.size);
+        let size = size.fold(0.0, f64::max);
+        let place = row.words.iter().position(|it| is_initial(it) && it.size > INITIAL * size);
+        let Some(initial) = place.and_then(|place| row.words.get(place)).cloned() else { continue };
+        // The line that begins at its upper right.
+        let first = above.iter_mut().rev().take(5).filter(|line| {
+            let left = line.words.iter().map(|word| word.x.0).fold(f64::INFINITY, f64::min);
+            let gap = left - initial.x.1;
+            initial.y - line.y < 0.8 * initial.size && (-0.1..1.0).contains(&(gap / size.max(1.0)))
+        });
+        let Some(first) = first.last() else { continue };
+        row.words.retain(|word| word.x != initial.x || word.text != initial.text);
+        row.size = size;
+        let y = first.y;
+        first.words.push(Word { y, space_after: false, ..initial });
+    }
 }
 
 /// Letters that stand apart from each other for emphasis are words: a row of single letters in even

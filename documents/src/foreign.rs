@@ -1,0 +1,134 @@
+//! Formats that are known by name alone: who sends one is told what it is.
+
+/// First bytes.
+const MARKS: &[(&[u8], &str)] = &[
+    (b"{\\rtf", "rich text (RTF)"),
+    (b"Rar!\x1a\x07", "an archive (RAR)"),
+    (b"%!PS", "PostScript"),
+    (b"GIF8", "an image (GIF)"),
+    (b"8BPS", "an image (Photoshop)"),
+    (b"\0\0\0\x0cjP  ", "an image (JPEG 2000)"),
+    (b"\xff\x4f\xff\x51", "an image (JPEG 2000)"),
+    (b"\0\0\0\x0cJXL ", "an image (JPEG XL)"),
+    (b"\xd7\xcd\xc6\x9a", "an image (WMF)"),
+    (b"\0\0\x01\0", "an image (ICO)"),
+    (b"gimp xcf", "an image (GIMP)"),
+    (b"AT&TFORM", "a scanned document (DjVu)"),
+    (b"RIFF", "a picture, sound or film"),
+    (b"ID3", "sound (MP3)"),
+    (b"fLaC", "sound (FLAC)"),
+    (b"OggS", "sound or a film (Ogg)"),
+    (b"\x1aE\xdf\xa3", "a film (Matroska or WebM)"),
+    (b"BZh", "a compressed file (bzip2)"),
+    (b"\xfd7zXZ", "a compressed file (xz)"),
+    (b"LZIP\x01", "a compressed file (lzip)"),
+    (b"\x04\x22M\x18", "a compressed file (LZ4)"),
+    (b"\x1f\x9d", "a compressed file (compress)"),
+    (b"7z\xbc\xaf", "an archive (7z)"),
+    (b"MSCF\0\0\0\0", "an archive (CAB)"),
+    (b"!<arch>\n", "an archive (ar or deb)"),
+    (b"SIT!", "an archive (StuffIt)"),
+    (b"StuffIt (c)", "an archive (StuffIt)"),
+    (b"PK\x05\x06", "an empty archive (ZIP)"),
+    (b"\x7fELF", "a program"),
+    (b"\xca\xfe\xba\xbe", "a program"),
+    (b"\xcf\xfa\xed\xfe", "a program"),
+    (b"SQLite format 3", "a database (SQLite)"),
+    (b"\0\x01\0\0Standard ", "a database (Access)"),
+    (b"PAR1", "a table (Parquet)"),
+    (b"ARROW1\0", "a table (Arrow)"),
+    (b"Obj\x01", "a table (Avro)"),
+    (b"\x89HDF\r\n", "data (HDF5)"),
+    (b"\xffWPC", "a document of WordPerfect"),
+    (b"\xdb\xa5\x2d\0", "a document of Word 2"),
+    (b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d", "a notebook of OneNote"),
+    (b"ITSF\x03", "a help file (CHM)"),
+    (b"!BDN", "a mailbox of Outlook (PST)"),
+    (b"AC10", "a drawing (DWG)"),
+    (b"wOFF", "a font"),
+    (b"wOF2", "a font"),
+    (b"OTTO", "a font"),
+    (b"\0\x01\0\0\0", "a font"),
+    (b"\x78\x9f\x3e\x22", "an attachment of Outlook (TNEF, winmail.dat)"),
+];
+
+/// Marks that stand further inside.
+const INNER_MARKS: &[(usize, &[u8], &str)] = &[
+    (4, b"ftypheic", "an image (HEIC)"),
+    (4, b"ftypheix", "an image (HEIC)"),
+    (4, b"ftypmif1", "an image (HEIC or AVIF)"),
+    (4, b"ftypavif", "an image (AVIF)"),
+    (4, b"ftypM4A", "sound (M4A)"),
+    (4, b"ftyp", "a film (MP4 or QuickTime)"),
+    (2, b"-lh", "an archive (LHA)"),
+    (60, b"BOOKMOBI", "a book (MOBI or AZW): save it as EPUB"),
+    (40, b" EMF", "an image (EMF)"),
+    (32_769, b"CD001", "an image of a disc (ISO)"),
+];
+
+/// Entries of the containers that Office's programs used before 2007.
+const ENTRIES: &[(&str, &str)] = &[
+    ("__substg1.0_", "an e-mail of Outlook (MSG): save it as EML"),
+    ("VisioDocument", "a drawing (Visio)"),
+    ("PowerPoint Document", "an old presentation (PPT): save it as PPTX"),
+    ("WordDocument", "an old document of Word (DOC): save it as DOCX"),
+    ("Quill", "a document of Publisher"),
+];
+
+/// What bytes are, where that is known.
+pub(crate) fn name(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.starts_with(b"\xd0\xcf\x11\xe0") {
+        let entry = ENTRIES.iter().find(|(entry, _)| holds(bytes, entry));
+        return Some(entry.map_or("an old Office document (DOC, PPT or MSG)", |(_, what)| what));
+    }
+    let marked = MARKS.iter().find(|(mark, _)| bytes.starts_with(mark)).map(|(_, what)| *what);
+    let inner = || {
+        let is = |at: &usize, mark: &[u8]| bytes.get(*at..).is_some_and(|it| it.starts_with(mark));
+        INNER_MARKS.iter().find(|(at, mark, _)| is(at, mark)).map(|(_, _, what)| *what)
+    };
+    marked.or_else(inner).or_else(|| two_letters(bytes))
+}
+
+/// Two letters may begin a text, too; numbers behind them do not.
+fn two_letters(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [b'B', b'M', ..] if bytes.get(6..10) == Some(&[0; 4]) => Some("an image (BMP)"),
+        [b'M', b'Z', ..] if bytes.get(..64)?.contains(&0) => Some("a program (EXE or DLL)"),
+        _ => None,
+    }
+}
+
+/// Whether an old Office container has an entry of this name.
+pub(crate) fn holds(bytes: &[u8], name: &str) -> bool {
+    let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    bytes.windows(name.len()).any(|window| window == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let holding = |entry: &str| {
+            let entry = entry.encode_utf16().flat_map(u16::to_le_bytes);
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".iter().copied().chain(entry).collect::<Vec<u8>>()
+        };
+        let disc = [&[0; 32_769][..], b"CD001"].concat();
+        for (bytes, what) in [
+            (&b"\0\0\0\x18ftypheic"[..], "HEIC"),
+            (b"\0\0\0\x18ftypisom", "MP4"),
+            (&[&b"MZ"[..], &[0; 70]].concat(), "program"),
+            (b"BM\x10\x10\0\0\0\0\0\0", "BMP"),
+            (&holding("__substg1.0_0037001F"), "Outlook (MSG)"),
+            (&holding("PowerPoint Document"), "PPT"),
+            (&holding("else"), "old Office"),
+            (&disc, "ISO"),
+        ] {
+            assert!(name(bytes).unwrap().contains(what), "{what}");
+        }
+        for text in ["MZ is a postal area", "BMW 320", "AC/DC", "Note: id 3", "ftyp"] {
+            assert_eq!(name(text.as_bytes()), None, "{text}");
+        }
+    }
+}

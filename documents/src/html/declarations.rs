@@ -1,0 +1,194 @@
+//! What a style says, as far as it hides text, strikes it out, or says what stands before an item.
+
+use crate::colors::{Ground, Rgb, WHITE, hexadecimal};
+
+/// One property of a style.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Declaration {
+    pub(super) property: Property,
+    pub(super) said: Said,
+    pub(super) important: bool,
+}
+
+/// Properties that are asked for. Those that hide together count together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Property {
+    /// `display`, `visibility` and others, each of which hides alone.
+    Other(&'static str),
+    /// Width, height and their maxima, which hide what flows out of them where [`Self::Overflow`] does.
+    Size(&'static str),
+    Overflow,
+    Color,
+    Ground,
+    Line,
+    Marker,
+}
+
+/// What is said of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Said {
+    /// Whether it hides, is nothing, or strikes out.
+    Is(bool),
+    /// A color; none that is known here.
+    Color(Option<Rgb>),
+    Ground(Ground),
+    /// `decimal`, `none`, …
+    Word(String),
+}
+
+/// Further to the left or above than this many pixels nothing is seen.
+const FAR: f64 = -999.0;
+
+/// What a style says, one by one.
+pub(super) fn declarations(style: &str) -> impl Iterator<Item = Declaration> {
+    style.split(';').filter_map(|rule| {
+        let (name, value) = rule.split_once(':')?;
+        let name = name.trim().to_ascii_lowercase();
+        let value = value.trim().to_ascii_lowercase();
+        let important = value.ends_with("!important");
+        let value = value.trim_end_matches("!important").trim_end();
+        let (property, said) = said(&name, value)?;
+        Some(Declaration { property, said, important })
+    })
+}
+
+fn said(name: &str, value: &str) -> Option<(Property, Said)> {
+    let length = || length(value);
+    let is_nothing = || length().is_some_and(|length| (0.0..=1.0).contains(&length));
+    let other = |name, hides| Some((Property::Other(name), Said::Is(hides)));
+    let size = |name| Some((Property::Size(name), Said::Is(is_nothing())));
+    match name {
+        "display" => other("display", value == "none"),
+        "visibility" => other("visibility", matches!(value, "hidden" | "collapse")),
+        "content-visibility" => other("content-visibility", value == "hidden"),
+        "opacity" => other("opacity", value.trim_end_matches('%').parse() == Ok(0.0)),
+        "font-size" => other("font-size", is_nothing()),
+        "left" => other("left", length().is_some_and(|it| it <= FAR)),
+        "top" => other("top", length().is_some_and(|it| it <= FAR)),
+        "right" => other("right", length().is_some_and(|it| it <= FAR)),
+        "text-indent" => other("text-indent", length().is_some_and(|it| it <= FAR)),
+        "margin-left" => other("margin-left", length().is_some_and(|it| it <= FAR)),
+        "transform" => other("transform", is_shrunk(value)),
+        "clip" => other("clip", is_clip_of_nothing(value)),
+        "clip-path" => other("clip-path", is_path_of_nothing(value)),
+        "width" => size("width"),
+        "height" => size("height"),
+        "max-width" => size("max-width"),
+        "max-height" => size("max-height"),
+        "overflow" => {
+            let hides = ["hidden", "clip"].iter().any(|word| value.contains(word));
+            Some((Property::Overflow, Said::Is(hides)))
+        }
+        "color" => Some((Property::Color, Said::Color(color(value)))),
+        "background" | "background-color" => {
+            let ground = match color(value) {
+                Some(color) => Ground::Plain(color),
+                None if matches!(value, "none" | "transparent" | "inherit") => return None,
+                None => Ground::Unknown,
+            };
+            Some((Property::Ground, Said::Ground(ground)))
+        }
+        "background-image" if value != "none" => {
+            Some((Property::Ground, Said::Ground(Ground::Unknown)))
+        }
+        "text-decoration" | "text-decoration-line" => {
+            Some((Property::Line, Said::Is(value.contains("line-through"))))
+        }
+        "list-style" | "list-style-type" => Some((Property::Marker, Said::Word(value.to_owned()))),
+        _ => None,
+    }
+}
+
+/// A length in pixels, at the sizes that programs begin with.
+fn length(value: &str) -> Option<f64> {
+    let end = value.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+'));
+    let (number, unit) = value.split_at(end.unwrap_or(value.len()));
+    let number: f64 = number.parse().ok()?;
+    let pixels = match unit.trim() {
+        "" | "px" => 1.0,
+        "pt" => 4.0 / 3.0,
+        "em" | "rem" | "ch" | "ex" => 16.0,
+        "vw" | "vh" | "vmin" | "vmax" => 10.0,
+        "cm" => 37.8,
+        "mm" => 3.78,
+        "in" => 96.0,
+        "%" if number == 0.0 => 1.0,
+        _ => return None,
+    };
+    Some(number * pixels)
+}
+
+/// `scale(0)`, or moved far away.
+fn is_shrunk(value: &str) -> bool {
+    value.split(')').filter_map(|part| part.split_once('(')).any(|(name, by)| {
+        let mut lengths = by.split(',').map(|it| length(it.trim()));
+        match name.trim() {
+            "scale" | "scalex" | "scaley" => lengths.any(|it| it == Some(0.0)),
+            "translate" | "translatex" | "translatey" => {
+                lengths.any(|it| it.is_some_and(|it| it <= FAR))
+            }
+            _ => false,
+        }
+    })
+}
+
+/// `rect(0, 0, 0, 0)`, or of a single pixel.
+fn is_clip_of_nothing(value: &str) -> bool {
+    let Some(edges) = value.strip_prefix("rect(").and_then(|it| it.strip_suffix(')')) else {
+        return false;
+    };
+    let edges: Vec<_> = edges.split([',', ' ']).filter(|it| !it.is_empty()).map(length).collect();
+    match edges[..] {
+        [Some(top), Some(right), Some(bottom), Some(left)] => {
+            right - left <= 1.0 || bottom - top <= 1.0
+        }
+        _ => false,
+    }
+}
+
+/// `inset(50%)` and more, or a circle of nothing.
+fn is_path_of_nothing(value: &str) -> bool {
+    let inside = |name: &str| value.strip_prefix(name)?.strip_prefix('(')?.split([')', ' ']).next();
+    let half = |it: &str| it.strip_suffix('%')?.parse().ok().map(|it: f64| it >= 50.0);
+    inside("inset").and_then(half).unwrap_or(false)
+        || inside("circle").is_some_and(|it| length(it) == Some(0.0))
+}
+
+/// A color, if it is one of those that text is hidden with: said by numbers, or black or white.
+pub(super) fn color(value: &str) -> Option<Rgb> {
+    let value = value.trim();
+    match value {
+        "white" => return Some(WHITE),
+        "black" => return Some([0; 3]),
+        _ => {}
+    }
+    if let Some(digits) = value.strip_prefix('#') {
+        let long: String = match digits.len() {
+            3 | 4 => digits.chars().take(3).flat_map(|c| [c, c]).collect(),
+            _ => digits.get(..6)?.to_owned(),
+        };
+        return hexadecimal(&long);
+    }
+    let numbers = value.strip_prefix("rgb(")?.strip_suffix(')')?;
+    let mut numbers = numbers.split([',', ' ']).filter(|it| !it.is_empty()).map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    Some([next()?, next()?, next()?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colors_and_lengths_are_known_in_their_spellings() {
+        for said in ["white", "#fff", "#FFFF", "#ffffff", "rgb(255, 255, 255)", "rgb(255 255 255)"]
+        {
+            assert_eq!(color(&said.to_lowercase()), Some(WHITE), "{said}");
+        }
+        for said in ["var(--ink)", "inherit", "#ff", "rgb(300,0,0)", "url(a.png)"] {
+            assert_eq!(color(said), None, "{said}");
+        }
+        assert_eq!(length("-100em"), Some(-1_600.0));
+        assert_eq!(length("50%"), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! The style sheets that a page brings along, as rules with their weights.
+
+use scraper::{Html, Selector};
+
+use super::declarations::{Declaration, declarations};
+
+/// Rules within rules.
+const MAX_NESTING: usize = 8;
+
+/// Selectors of a rule that are held against those of one within it.
+const MAX_SELECTORS: usize = 20;
+
+/// How much a rule weighs against others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Weight {
+    pub(super) important: bool,
+    /// In the element itself.
+    pub(super) inline: bool,
+    /// Names, classes and tags in the selector.
+    pub(super) specificity: [usize; 3],
+    pub(super) order: usize,
+}
+
+/// What the elements of a selector look like.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) selector: Selector,
+    /// A class or id that an element must have to be meant.
+    pub(super) name: Option<String>,
+    pub(super) said: Declaration,
+    pub(super) weight: Weight,
+}
+
+/// The rules of a page's own style sheets that say something of what is asked here.
+pub(super) fn rules(page: &Html) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    let Ok(sheets) = Selector::parse("style") else { return rules };
+    for sheet in page.select(&sheets) {
+        // For paper, or for a machine that reads aloud.
+        if sheet.attr("media").is_some_and(|media| !is_for_screens(media)) {
+            continue;
+        }
+        let sheet = without_comments(&sheet.text().collect::<String>());
+        of_sheet(&sheet, "", 0, &mut rules);
+    }
+    rules
+}
+
+/// Rules, those within others included (`@media`, `@layer`, nested rules). `parent` is the selector
+/// around them.
+fn of_sheet(sheet: &str, parent: &str, depth: usize, rules: &mut Vec<Rule>) {
+    let (mut rest, mut own) = (sheet, String::new());
+    while let Some(open) = rest.find(['{', ';']) {
+        let (head, body) = rest.split_at(open);
+        // A declaration, or `@import …;` and the like.
+        if let Some(after) = body.strip_prefix(';') {
+            own.push_str(head);
+            own.push(';');
+            rest = after;
+            continue;
+        }
+        let end = closing(body);
+        let (inside, head) = (&body[1..end], head.trim());
+        rest = body.get(end + 1..).unwrap_or_default();
+        if depth >= MAX_NESTING {
+            continue;
+        }
+        match head.strip_prefix('@') {
+            None => of_sheet(inside, &within(parent, head), depth + 1, rules),
+            Some(at) => {
+                let (name, condition) = at.split_once([' ', '(']).unwrap_or((at, ""));
+                let applies = match name {
+                    "media" => is_for_screens(condition),
+                    "supports" | "layer" => true,
+                    _ => false,
+                };
+                if applies {
+                    of_sheet(inside, parent, depth + 1, rules);
+                }
+            }
+        }
+    }
+    own.push_str(rest);
+    if !parent.is_empty() {
+        add(parent, &own, rules);
+    }
+}
+
+/// A rule's selectors within those of the rule around it.
+fn within(parent: &str, selectors: &str) -> String {
+    if parent.is_empty() {
+        return selectors.to_owned();
+    }
+    let outer = parent.split(',').take(MAX_SELECTORS);
+    let pairs = outer.flat_map(|outer| {
+        selectors.split(',').take(MAX_SELECTORS).map(move |inner| match inner.contains('&') {
+            true => inner.replace('&', outer.trim()),
+            false => format!("{} {}", outer.trim(), inner.trim()),
+        })
+    });
+    pairs.collect::<Vec<_>>().join(",")
+}
+
+fn add(selectors: &str, body: &str, rules: &mut Vec<Rule>) {
+    let said: Vec<_> = declarations(body).collect();
+    if said.is_empty() {
+        return;
+    }
+    for one in selectors.split(',') {
+        let Ok(selector) = Selector::parse(one.trim()) else { continue };
+        for declaration in &said {
+            let weight = Weight {
+                important: declaration.important,
+                inline: false,
+                specificity: specificity(one),
+                order: rules.len(),
+            };
+            let (selector, said) = (selector.clone(), declaration.clone());
+            rules.push(Rule { selector, name: name(one), said, weight });
+        }
+    }
+}
+
+/// Where the brace that this begins with is closed, or the end.
+fn closing(body: &str) -> usize {
+    let mut depth = 0_usize;
+    for (at, c) in body.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    body.len()
+}
+
+fn without_comments(sheet: &str) -> String {
+    let mut parts = sheet.split("/*");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| all + part.split_once("*/").map_or("", |(_, rest)| rest))
+}
+
+/// Whether what a medium is asked to be is what most people read with.
+fn is_for_screens(condition: &str) -> bool {
+    let condition = condition.to_ascii_lowercase();
+    let narrow = condition.contains("max-width") || condition.contains("max-device-width");
+    let other = ["print", "speech", "not "].iter().any(|word| condition.contains(word));
+    !narrow && !other
+}
+
+/// The class or id that the last part of a selector asks for.
+fn name(selector: &str) -> Option<String> {
+    let last = selector
+        .trim()
+        .rsplit(|c: char| c.is_whitespace() || matches!(c, '>' | '+' | '~'))
+        .next()
+        .filter(|last| !last.contains(['(', '[', '\\']))?;
+    let (_, name) = last.split_once(['.', '#'])?;
+    let end = name.find(['.', '#', ':']).unwrap_or(name.len());
+    Some(name[..end].to_owned()).filter(|name| !name.is_empty())
+}
+
+/// Names; classes, attributes and states; tags.
+fn specificity(selector: &str) -> [usize; 3] {
+    let count = |signs: &[char]| selector.matches(signs).count();
+    let tags = selector
+        .split(|c: char| c.is_whitespace() || matches!(c, '>' | '+' | '~'))
+        .filter(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()))
+        .count();
+    [count(&['#']), count(&['.', '[', ':']), tags]
+}

@@ -1,0 +1,63 @@
+//! Numbers of lines, as contracts and pleadings have them at their edge: no part of the text.
+
+use super::rows::Row;
+
+/// So many lines are numbered at least.
+const LINES: usize = 8;
+/// How far the steps between numbered lines may differ from each other, of a step.
+const UNEVEN: f64 = 0.15;
+
+/// Takes the numbers of lines out of rows that have them. Rows of a table may be numbered as well, so
+/// some line without text must have a number, or lines go on in the middle of a sentence.
+pub(super) fn apart(rows: &mut Vec<Row>) -> Option<String> {
+    let mut numbers: Vec<(usize, u32)> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let first = row.words.first().filter(|word| word.table.is_none());
+        let number = first.and_then(|word| word.text.parse::<u32>().ok()).filter(|it| *it < 10_000);
+        numbers.extend(number.map(|number| (at, number)));
+    }
+    let step = match numbers.get(..2)? {
+        [(_, one), (_, next)] => {
+            next.checked_sub(*one).filter(|step| matches!(step, 1 | 5 | 10))?
+        }
+        _ => return None,
+    };
+    let words = |at: usize| rows.get(at).map(|row| row.words.as_slice()).unwrap_or_default();
+    let is_counted = numbers.windows(2).all(|pair| pair[0].1 + step == pair[1].1);
+    let steps: Vec<f64> =
+        numbers.windows(2).map(|pair| rows[pair[1].0].y - rows[pair[0].0].y).collect();
+    #[expect(clippy::cast_precision_loss, reason = "there are far fewer lines than that")]
+    let usual = steps.iter().sum::<f64>() / steps.len().max(1) as f64;
+    let is_even = steps.iter().all(|step| (step - usual).abs() < UNEVEN * usual);
+    // They end or begin below each other, before all else.
+    let edge = |at: &usize| words(*at).first().map_or((0.0, 0.0), |word| word.x);
+    let first = edge(&numbers.first()?.0);
+    let is_column = numbers.iter().all(|(at, _)| {
+        let x = edge(at);
+        (x.0 - first.0).abs() < 1.5 || (x.1 - first.1).abs() < 1.5
+    });
+    let right = numbers.iter().map(|(at, _)| edge(at).1).fold(0.0, f64::max);
+    let is_outside = rows
+        .iter()
+        .enumerate()
+        .flat_map(|(at, row)| {
+            row.words.iter().skip(usize::from(numbers.iter().any(|it| it.0 == at)))
+        })
+        .all(|word| word.x.0 > right);
+    let is_blank = |(at, _): &&(usize, u32)| words(*at).len() == 1;
+    let goes_on = |(at, _): &&(usize, u32)| {
+        let word = words(*at).get(1);
+        word.is_some_and(|word| word.text.starts_with(char::is_lowercase))
+    };
+    let says = numbers.iter().any(|it| is_blank(&it))
+        || numbers.iter().filter(goes_on).count() * 3 > numbers.len();
+    if numbers.len() < LINES || !(is_counted && is_even && is_column && is_outside && says) {
+        return None;
+    }
+    let text: Vec<String> = numbers.iter().map(|(_, number)| number.to_string()).collect();
+    for (at, _) in &numbers {
+        rows[*at].words.remove(0);
+    }
+    rows.retain(|row| !row.words.is_empty());
+    Some(text.join(" "))
+}

@@ -1,0 +1,243 @@
+//! What the binary formats say of how cells look, which their parser passes over: number formats, and
+//! what is hidden ([MS-XLS], [MS-XLSB]). What is damaged says nothing.
+
+use std::collections::{HashMap, HashSet};
+
+use super::number_format::NumberFormat;
+use crate::{compound, package::Package, unreadable::Unreadable};
+
+/// How the cells of a book look.
+#[derive(Default)]
+pub(super) struct Looks {
+    /// By style.
+    formats: Vec<NumberFormat>,
+    /// In their order.
+    sheets: Vec<Look>,
+}
+
+/// How the cells of a sheet look.
+#[derive(Default)]
+pub(super) struct Look {
+    pub(super) is_hidden: bool,
+    rows: HashSet<u32>,
+    /// First and last.
+    columns: Vec<(u32, u32)>,
+    styles: HashMap<(u32, u32), usize>,
+}
+
+impl Look {
+    /// Whether nobody sees a cell.
+    pub(super) fn hides(&self, (row, column): (u32, u32)) -> bool {
+        self.rows.contains(&row)
+            || self.columns.iter().any(|(from, to)| (*from..=*to).contains(&column))
+    }
+}
+
+impl Looks {
+    /// The sheet at a place, from 0.
+    pub(super) fn sheet(&self, at: usize) -> Option<&Look> {
+        self.sheets.get(at)
+    }
+
+    /// How a number is shown, where its style says so.
+    pub(super) fn shown(&self, look: &Look, place: (u32, u32), number: f64) -> Option<String> {
+        self.formats.get(*look.styles.get(&place)?)?.shown(number)
+    }
+
+    /// Those of a book of 1997 to 2003.
+    pub(super) fn of_xls(file: &[u8]) -> Self {
+        let stream = compound::stream(file, "Workbook").unwrap_or_default();
+        let (mut looks, mut codes, mut styles) = (Self::default(), HashMap::new(), Vec::new());
+        let mut begins = Vec::new();
+        for (kind, record) in Records::old(&stream, 0) {
+            match kind {
+                0x85 => {
+                    let start = record.number(0);
+                    begins.push((start as usize, record.byte(4) & 3 != 0));
+                }
+                0x41e => drop(codes.insert(record.short(0), record.old_text(2))),
+                0xe0 => styles.push(record.short(2)),
+                0x0a => break,
+                _ => {}
+            }
+        }
+        looks.formats = formats(&styles, &codes);
+        for (start, is_hidden) in begins {
+            let mut look = Look { is_hidden, ..Look::default() };
+            let mut depth = 0_usize;
+            for (kind, record) in Records::old(&stream, start) {
+                let place = (record.short(0), record.short(2));
+                match kind {
+                    // Charts lie within.
+                    0x809 => depth += 1,
+                    0x0a => depth = depth.saturating_sub(1),
+                    0x203 | 0x27e | 0x06 => look.style(place, record.short(4)),
+                    0xbd => {
+                        let count = record.0.len().saturating_sub(6) / 6;
+                        for (at, column) in (0..count).zip(place.1..) {
+                            look.style((place.0, column), record.short(4 + 6 * at));
+                        }
+                    }
+                    0x208 if record.short(12) & 0x20 != 0 => drop(look.rows.insert(place.0)),
+                    0x7d if record.short(8) & 1 != 0 => look.columns.push(place),
+                    _ => {}
+                }
+                if depth == 0 {
+                    break;
+                }
+            }
+            looks.sheets.push(look);
+        }
+        looks
+    }
+
+    /// Those of a book of binary parts.
+    pub(super) fn of_xlsb(package: &mut Package<'_>) -> Result<Self, Unreadable> {
+        const BOOK: &str = "xl/workbook.bin";
+        let (mut looks, mut codes, mut styles) = (Self::default(), HashMap::new(), Vec::new());
+        let mut in_cells = false;
+        let part = package.read("xl/styles.bin").ok().flatten().unwrap_or_default();
+        for (kind, record) in Records::new(&part) {
+            match kind {
+                44 => drop(codes.insert(record.short(0), record.new_text(2).0)),
+                617 => in_cells = true,
+                618 => in_cells = false,
+                47 if in_cells => styles.push(record.short(2)),
+                _ => {}
+            }
+        }
+        looks.formats = formats(&styles, &codes);
+        let parts = package.relations(BOOK)?;
+        let book = package.read(BOOK).ok().flatten().unwrap_or_default();
+        for (_, sheet) in Records::new(&book).filter(|(kind, _)| *kind == 156) {
+            let mut look = Look { is_hidden: sheet.number(0) != 0, ..Look::default() };
+            let part = parts.get(&sheet.new_text(8).0);
+            let part = part.and_then(|part| package.read(&part.target).ok().flatten());
+            let part = part.unwrap_or_default();
+            let mut row = 0;
+            for (kind, record) in Records::new(&part) {
+                match kind {
+                    0 => {
+                        row = record.number(0);
+                        if record.byte(11) & 0x10 != 0 {
+                            look.rows.insert(row);
+                        }
+                    }
+                    60 if record.short(16) & 1 != 0 => {
+                        look.columns.push((record.number(0), record.number(4)));
+                    }
+                    2 | 5 | 9 => look.style((row, record.number(0)), record.number(4) & 0xff_ffff),
+                    _ => {}
+                }
+            }
+            looks.sheets.push(look);
+        }
+        Ok(looks)
+    }
+}
+
+impl Look {
+    fn style(&mut self, place: (u32, u32), style: u32) {
+        self.styles.insert(place, style as usize);
+    }
+}
+
+/// The formats of styles, by their numbers.
+fn formats(styles: &[u32], codes: &HashMap<u32, String>) -> Vec<NumberFormat> {
+    let format = |id: &u32| {
+        codes.get(id).map_or_else(|| NumberFormat::built_in(*id), |code| NumberFormat::of(code))
+    };
+    styles.iter().map(format).collect()
+}
+
+/// What a record holds. Behind its end there are zeros.
+struct Record<'b>(&'b [u8]);
+
+impl Record<'_> {
+    fn byte(&self, at: usize) -> u8 {
+        self.0.get(at).copied().unwrap_or(0)
+    }
+
+    fn short(&self, at: usize) -> u32 {
+        u32::from(u16::from_le_bytes([self.byte(at), self.byte(at + 1)]))
+    }
+
+    fn number(&self, at: usize) -> u32 {
+        self.short(at) | self.short(at + 2) << 16
+    }
+
+    /// A text with its length in two bytes, and one that says how wide its letters are.
+    fn old_text(&self, at: usize) -> String {
+        let length = self.short(at) as usize;
+        let letters = self.0.get(at + 3..).unwrap_or_default();
+        if self.byte(at + 2) & 1 == 0 {
+            return letters.iter().take(length).map(|byte| char::from(*byte)).collect();
+        }
+        wide(letters, length)
+    }
+
+    /// A text with its length in four bytes, and where it ends.
+    fn new_text(&self, at: usize) -> (String, usize) {
+        let length = self.number(at) as usize;
+        let letters = self.0.get(at + 4..).unwrap_or_default();
+        (wide(letters, length), at.saturating_add(4).saturating_add(length.saturating_mul(2)))
+    }
+}
+
+fn wide(letters: &[u8], length: usize) -> String {
+    let units =
+        letters.chunks_exact(2).take(length).map(|two| u16::from_le_bytes([two[0], two[1]]));
+    char::decode_utf16(units).map(|it| it.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+/// The records of a stream, with their kinds.
+struct Records<'b> {
+    bytes: &'b [u8],
+    is_old: bool,
+}
+
+impl<'b> Records<'b> {
+    fn old(bytes: &'b [u8], start: usize) -> Self {
+        Self { bytes: bytes.get(start..).unwrap_or_default(), is_old: true }
+    }
+
+    fn new(bytes: &'b [u8]) -> Self {
+        Self { bytes, is_old: false }
+    }
+
+    /// A number of up to so many bytes, of which each but the last has its highest bit.
+    fn number(&mut self, most: u32) -> Option<usize> {
+        let mut number = 0;
+        for place in 0..most {
+            let (byte, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            number |= usize::from(byte & 0x7f) << (7 * place);
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        Some(number)
+    }
+}
+
+impl<'b> Iterator for Records<'b> {
+    type Item = (u16, Record<'b>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (kind, length) = if self.is_old {
+            let (head, rest) = self.bytes.split_first_chunk::<4>()?;
+            self.bytes = rest;
+            let [kind @ .., low, high] = *head;
+            (u16::from_le_bytes(kind), usize::from(u16::from_le_bytes([low, high])))
+        } else {
+            // Both bytes of a kind count whole.
+            let low = u16::from(*self.bytes.first()?);
+            let high = if low & 0x80 == 0 { 0 } else { u16::from(*self.bytes.get(1)?) };
+            self.bytes = self.bytes.get(if low & 0x80 == 0 { 1 } else { 2 }..)?;
+            (low & 0x7f | high << 7, self.number(4)?)
+        };
+        let (record, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
+        Some((kind, Record(record)))
+    }
+}

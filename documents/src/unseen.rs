@@ -1,0 +1,67 @@
+//! Letters that no program shows: with them words are put into a text for a model alone.
+
+use std::borrow::Cow;
+
+use crate::left_out::Tally;
+
+/// A flag of a region is written with such letters, and is seen.
+const FLAG: char = '\u{1f3f4}';
+
+/// The letter of ASCII that a tag stands for; ends of flags stand for none.
+fn tag(c: char) -> Option<char> {
+    char::from_u32(u32::from(c).checked_sub(0xe_0000)?).filter(char::is_ascii)
+}
+
+/// One of those that choose a letter's shape, of which each has a number. Behind a letter there is one.
+fn selector(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+/// A text without letters of Unicode's tags, and without the second and further selectors of a letter.
+pub(crate) fn without<'t>(text: Cow<'t, str>, tally: &Tally) -> Cow<'t, str> {
+    let has_some = |text: &str| {
+        text.contains(|c| tag(c).is_some())
+            || text.chars().zip(text.chars().skip(1)).any(|(a, b)| selector(a) && selector(b))
+    };
+    if !has_some(&text) {
+        return text;
+    }
+    let (mut seen, mut hidden) = (String::with_capacity(text.len()), String::new());
+    let (mut in_flag, mut last) = (false, ' ');
+    for c in text.chars() {
+        in_flag = c == FLAG || (in_flag && tag(c).is_some());
+        match tag(c) {
+            Some(letter) if !in_flag => hidden.push(letter),
+            None if selector(c) && selector(last) => hidden.push(c),
+            _ => {
+                seen.push_str(&tally.hidden(&std::mem::take(&mut hidden), None));
+                seen.push(c);
+            }
+        }
+        last = c;
+    }
+    seen.push_str(&tally.hidden(&hidden, None));
+    Cow::Owned(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{left_out::Kind, limits::Hidden};
+
+    #[test]
+    fn tags_and_heaps_of_selectors_are_not_seen() {
+        let tags = |text: &str| -> String {
+            text.chars().filter_map(|c| char::from_u32(0xe_0000 + u32::from(c))).collect()
+        };
+        let scotland = format!("\u{1f3f4}{}\u{e007f}", tags("gbsct"));
+        let text =
+            format!("a{}b {scotland} 葛\u{e0100} ❤\u{fe0f} x\u{fe01}\u{fe02}\u{e0101}", tags("do"));
+        let tally = Tally::default();
+        let seen = format!("ab {scotland} 葛\u{e0100} ❤\u{fe0f} x\u{fe01}");
+        assert_eq!(without(text.clone().into(), &tally), seen);
+        assert_eq!(tally.into_left_out().count(Kind::HiddenText), 4);
+        assert!(without(text.into(), &Tally::new(Hidden::Mark)).starts_with("a[hidden: do]b "));
+        assert!(matches!(without("plain".into(), &Tally::default()), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,180 @@
+//! Pages of HTML.
+
+use super::{Row, hidden, row};
+
+fn page(head: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html><html><head><meta charset=utf-8>{head}</head><body>{body}</body></html>"
+    )
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let of = |body: &str| page("", body);
+    let styled = |sheet: &str, body: &str| page(&format!("<style>{sheet}</style>"), body);
+    let tfoot = "<table><thead><tr><th>Port<tfoot><tr><td>sum<tbody><tr><td>Brest</table>";
+    let frames =
+        "<html><frameset><frame src=a><noframes><p>No <b>frames</b></noframes></frameset></html>";
+    let on_white = "<p>seen<p style='color:#fff'>white<p style='color:white;background:#fff'>on white<div style='background:#000'><b style='color:#fff'>on black</b></div>\
+        <table bgcolor=navy><tr><td><font color=white>in old mail</font></table><div style='background-image:url(a.png)'><i style='color:white'>on a picture</i></div>";
+    vec![
+        row(
+            "main is hidden from listeners",
+            "a.html",
+            of("<main aria-hidden=true><p>article</main><div role=dialog>cookies</div>"),
+            &["article"],
+            &[],
+        ),
+        row("struck text", "a.html", of("<p>Fee <s>500</s> 650"), &["~~500~~ 650"], &[]),
+        row(
+            "struck by a style",
+            "a.html",
+            styled(
+                ".old{text-decoration:line-through red}",
+                "<p>Fee <span class=old>500</span> 650 <b style='text-decoration-line:line-through'>700</b>",
+            ),
+            &["~~500~~ 650 ~~700~~"],
+            &[],
+        ),
+        row(
+            "formulas",
+            "a.html",
+            of(
+                "<math><mfrac><mn>1</mn><mn>2</mn></mfrac></math> <math><msup><mi>c</mi><mn>2</mn></msup></math>",
+            ),
+            &["1/2 c²"],
+            &[],
+        ),
+        row(
+            "ruby",
+            "a.html",
+            of("<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>"),
+            &["漢(kan)"],
+            &[],
+        ),
+        row(
+            "boxes and menus",
+            "a.html",
+            of(
+                "<label><input type=checkbox checked>agreed</label> <label><input type=radio>refused</label><select><option>aa<option selected>bb</select><input type=image alt=send>",
+            ),
+            &["[x] agreed", "[ ] refused", "bb", "send"],
+            &["aa"],
+        ),
+        row(
+            "numbers of lists",
+            "a.html",
+            of("<ol start=5><li>x</ol><ol type=a reversed><li>y<li>z</ol>"),
+            &["5. x", "b. y\na. z"],
+            &[],
+        ),
+        row(
+            "numbers by style",
+            "a.html",
+            styled(
+                ".g{list-style:lower-greek}",
+                "<ol class=g><li>x</ol><ol style='list-style:none'><li>plain</ol><ul style='list-style-type:decimal'><li>n</ul>",
+            ),
+            &["α. x", "1. n"],
+            &["1. plain"],
+        ),
+        row(
+            "targets of links",
+            "a.html",
+            of("See <a href='https://a.org/t'>terms</a>"),
+            &["[terms](https://a.org/t)"],
+            &[],
+        ),
+        row(
+            "shadow trees",
+            "a.html",
+            of(
+                "<x-a><template shadowrootmode=open><p>shadow</template>light</x-a><template>inert</template>",
+            ),
+            &["shadow", "light"],
+            &["inert"],
+        ),
+        row("the foot of a table", "a.html", of(tfoot), &["Port\nBrest\nsum"], &[]),
+        row(
+            "spans",
+            "a.html",
+            of("<table><tr><td rowspan=2>R<td>1<tr><td>2</table>"),
+            &["R | 1\n | 2"],
+            &[],
+        ),
+        row("frames", "a.html", frames, &["No frames"], &["<b>"]),
+        row(
+            "pages within",
+            "a.html",
+            of("<iframe srcdoc='&lt;p&gt;inner'></iframe>"),
+            &["inner"],
+            &["&lt;"],
+        ),
+        row(
+            "what stands in for an object",
+            "a.html",
+            of("<object data=a.svg><p>in its place</object>"),
+            &["in its place"],
+            &[],
+        ),
+        row(
+            "a mark goes before a header",
+            "a.html",
+            [
+                &b"\xff\xfe"[..],
+                &page("", "größe").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>(),
+            ]
+            .concat(),
+            &["größe"],
+            &[],
+        ),
+        row(
+            "Japanese in seven bits",
+            "a.html",
+            b"<html><meta charset=iso-2022-jp><p>\x1b$B$\"\x1b(B</html>".to_vec(),
+            &["あ"],
+            &["$B"],
+        ),
+        hidden(
+            "hidden, switched off, in no dialog",
+            "a.html",
+            of(
+                "<p>seen<p hidden>one<p style='display:none'>two<dialog>three</dialog><div popover>four</div>",
+            ),
+            &["seen"],
+            &["one", "two", "three", "four"],
+        ),
+        hidden(
+            "clipped, shrunk, far off, folded",
+            "a.html",
+            of(
+                "<p>seen<p style='clip-path:inset(100%)'>clipped<p style='clip:rect(0 0 0 0)'>cut<p style='transform:scale(0)'>shrunk<p style='left:-100em'>far<p style='max-height:0;overflow:hidden'>folded",
+            ),
+            &["seen"],
+            &["clipped", "cut", "shrunk", "far", "folded"],
+        ),
+        hidden(
+            "rules within rules",
+            "a.html",
+            styled(
+                "@layer a{@media screen{.x{display:none}}} @supports (display:grid){@media (min-width:1px){.y{visibility:hidden}}} .c{color:red; .z{display:none} &.w{opacity:0}}",
+                "<p>seen<p class=x>gone1<p class=y>gone2<div class=c><p class=z>gone3</div><p class='c w'>gone4",
+            ),
+            &["seen"],
+            &["gone1", "gone2", "gone3", "gone4"],
+        ),
+        hidden(
+            "the color of the ground",
+            "a.html",
+            of(on_white),
+            &["seen", "on black", "in old mail", "on a picture"],
+            &["white", "on white"],
+        ),
+        row(
+            "a ground that is not known",
+            "a.html",
+            page("<link rel=stylesheet href=a.css>", "<p style='color:#fff'>on whatever it says"),
+            &["on whatever it says"],
+            &[],
+        ),
+    ]
+}

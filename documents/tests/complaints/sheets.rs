@@ -1,0 +1,219 @@
+//! Books of sheets.
+
+use super::{
+    Right, Row,
+    binary_book::{book, hidden_columns, hidden_row, label, number},
+    hidden, row,
+};
+use crate::common::{Parts, ods, package, relations, texts, xlsb, xlsx};
+
+/// The usual book, with these parts in the place of others.
+fn with(mut parts: Parts, others: Vec<(&'static str, String)>) -> Vec<u8> {
+    for (name, text) in texts(others) {
+        parts.retain(|(known, _)| *known != name);
+        parts.push((name, text));
+    }
+    package(&parts)
+}
+
+fn sheet(rows: &str, more: &str) -> String {
+    format!("<worksheet><sheetData>{rows}</sheetData>{more}</worksheet>")
+}
+
+fn text(text: &str) -> String {
+    format!("<c t='inlineStr'><is><t>{text}</t></is></c>")
+}
+
+/// A book of one sheet with numbers in these formats.
+fn formatted(all: &[(&str, f64)]) -> Vec<u8> {
+    let formats: String = (164..)
+        .zip(all)
+        .map(|(id, (code, _))| {
+            format!("<numFmt numFmtId='{id}' formatCode='{}'/>", code.replace('"', "&quot;"))
+        })
+        .collect();
+    let styles: String =
+        (164..).take(all.len()).map(|id| format!("<xf numFmtId='{id}'/>")).collect();
+    let rows: String = all
+        .iter()
+        .enumerate()
+        .map(|(at, (_, value))| format!("<row><c s='{at}'><v>{value}</v></c></row>"))
+        .collect();
+    with(
+        xlsx(),
+        vec![
+            (
+                "xl/styles.xml",
+                format!(
+                    "<styleSheet><numFmts>{formats}</numFmts><cellXfs>{styles}</cellXfs></styleSheet>"
+                ),
+            ),
+            ("xl/worksheets/sheet1.xml", sheet(&rows, "")),
+        ],
+    )
+}
+
+/// A record of a binary part, as `common` writes the others.
+fn new_record(kind: u16, content: &[u8]) -> Vec<u8> {
+    let kind = if kind < 0x80 {
+        vec![kind as u8]
+    } else {
+        vec![kind as u8 & 0x7f | 0x80, (kind >> 7) as u8]
+    };
+    [&kind[..], &[content.len() as u8], content].concat()
+}
+
+fn numbers(all: &[u32]) -> Vec<u8> {
+    all.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn wide(text: &str) -> Vec<u8> {
+    let units: Vec<u16> = text.encode_utf16().collect();
+    [numbers(&[units.len() as u32]), units.iter().flat_map(|unit| unit.to_le_bytes()).collect()]
+        .concat()
+}
+
+/// A book of binary parts: a percentage, a hidden row, a hidden column, a hidden sheet.
+fn binary() -> Vec<u8> {
+    let cell = |column: u32, style: u32, value: f64| {
+        new_record(5, &[numbers(&[column, style]), value.to_le_bytes().to_vec()].concat())
+    };
+    let words =
+        |column: u32, text: &str| new_record(6, &[numbers(&[column, 0]), wide(text)].concat());
+    let row = |number: u32, flags: u8| {
+        new_record(0, &[numbers(&[number, 0]), vec![0, 0, 0, flags], vec![0; 5]].concat())
+    };
+    let sheet = |rows: Vec<Vec<u8>>| {
+        [
+            new_record(0x81, &[]),
+            new_record(0x94, &numbers(&[0, 9, 0, 9])),
+            new_record(390, &[]),
+            new_record(60, &[numbers(&[3, 3, 2_000, 0]), vec![1, 0]].concat()),
+            new_record(391, &[]),
+            new_record(0x91, &[]),
+            rows.concat(),
+            new_record(0x92, &[]),
+            new_record(0x82, &[]),
+        ]
+        .concat()
+    };
+    let styles = [
+        new_record(615, &numbers(&[1])),
+        new_record(44, &[&[164, 0][..], &wide("0.0\" m\"")].concat()),
+        new_record(617, &numbers(&[3])),
+        new_record(47, &[0; 16]),
+        new_record(47, &[&[0, 0, 10, 0][..], &[0; 12]].concat()),
+        new_record(47, &[&[0, 0, 164, 0][..], &[0; 12]].concat()),
+        new_record(618, &[]),
+    ]
+    .concat();
+    let mut parts: Parts = xlsb();
+    let book = [
+        new_record(0x83, &[]),
+        new_record(0x8f, &[]),
+        new_record(0x9c, &[numbers(&[0, 1]), wide("r1"), wide("Ports")].concat()),
+        new_record(0x9c, &[numbers(&[2, 2]), wide("r2"), wide("Off")].concat()),
+        new_record(0x90, &[]),
+        new_record(0x84, &[]),
+    ];
+    parts.retain(|(name, _)| name.ends_with("Types].xml"));
+    parts.extend([
+        ("xl/workbook.bin", book.concat()),
+        (
+            "xl/_rels/workbook.bin.rels",
+            relations(&[
+                ("r1", "worksheet", "worksheets/sheet1.bin"),
+                ("r2", "worksheet", "worksheets/sheet2.bin"),
+                ("r3", "styles", "styles.bin"),
+            ])
+            .into_bytes(),
+        ),
+        ("xl/styles.bin", styles),
+        (
+            "xl/worksheets/sheet1.bin",
+            sheet(vec![
+                row(0, 0),
+                cell(0, 1, 0.125),
+                cell(1, 2, 7.0),
+                words(3, "offcolumn"),
+                row(1, 0x10),
+                words(0, "offrow"),
+            ]),
+        ),
+        ("xl/worksheets/sheet2.bin", sheet(vec![row(0, 0), words(0, "offsheet")])),
+    ]);
+    package(&parts)
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let formats = [
+        "0.0%",
+        "$#,##0.00",
+        "00000",
+        "0 \"kg\"",
+        "#,##0.00;(#,##0.00)",
+        "0.0,,\" M\"",
+        "yyyy-mm-dd",
+    ];
+    let old: Vec<Vec<u8>> = (0_u16..)
+        .zip([0.075, 1_234.5, 1_234.0, 75.0, -42.5, 12_500_000.0, 46_096.0])
+        .map(|(row, value)| number(row, 0, row + 1, value))
+        .collect();
+    let off = (
+        false,
+        vec![
+            hidden_columns(1, 1),
+            hidden_row(1),
+            label(0, 0, "seen"),
+            label(0, 1, "offcolumn"),
+            label(1, 0, "offrow"),
+        ],
+    );
+    let words = (false, vec![label(0, 0, "Hi Žižek"), label(0, 1, "plain"), label(1, 0, "Дата")]);
+    let white = "<styleSheet><fonts><font/><font><color rgb='FFFFFFFF'/></font></fonts><fills><fill/><fill><patternFill patternType='solid'><fgColor rgb='FF000000'/></patternFill></fill></fills>\
+        <cellXfs><xf/><xf fontId='1' fillId='0'/><xf fontId='1' fillId='1'/></cellXfs></styleSheet>";
+    let cell =
+        |style: u8, text: &str| format!("<c s='{style}' t='inlineStr'><is><t>{text}</t></is></c>");
+    let linked = with(xlsx(), vec![
+        ("xl/worksheets/sheet1.xml", sheet(&format!("<row>{}</row>", text("terms")), "<hyperlinks><hyperlink ref='A1' r:id='l'/></hyperlinks><headerFooter><oddHeader>&amp;C&amp;\"Arial,Bold\"&amp;12Secret &amp;&amp; sealed&amp;R&amp;P</oddHeader></headerFooter>")),
+        ("xl/worksheets/_rels/sheet1.xml.rels", "<Relationships><Relationship Id='l' Type='http://x/hyperlink' Target='https://a.org/t' TargetMode='External'/></Relationships>".to_owned()),
+    ]);
+    let chart = with(xlsx(), vec![
+        ("xl/worksheets/_rels/sheet1.xml.rels", relations(&[("d", "drawing", "../drawings/d.xml")])),
+        ("xl/drawings/d.xml", "<wsDr><graphicFrame><graphic><graphicData><chart r:id='c'/></graphicData></graphic></graphicFrame><sp><txBody><p><r><t>Boxed</t></r></p></txBody></sp></wsDr>".to_owned()),
+        ("xl/drawings/_rels/d.xml.rels", relations(&[("c", "chart", "../charts/c.xml")])),
+        ("xl/charts/c.xml", "<chartSpace><title><tx><rich><p><r><t>Tides of May</t></r></p></rich></tx></title></chartSpace>".to_owned()),
+    ]);
+    let odd = with(
+        xlsx(),
+        vec![("xl/worksheets/sheet2.xml", "<xm:macrosheet><sheetData><row>".to_owned())],
+    );
+    let of_2003 = "<?xml version='1.0'?><Workbook xmlns='urn:schemas-microsoft-com:office:spreadsheet'><Worksheet ss:Name='T'><Table><Row><Cell><Data ss:Type='String'>Port</Data></Cell><Cell><Data ss:Type='Number'>19.50</Data></Cell></Row></Table></Worksheet></Workbook>";
+    let open = |rows: &str| {
+        format!(
+            "<c><office:spreadsheet><table:table table:name='A'>{rows}</table:table></office:spreadsheet></c>"
+        )
+    };
+    let shown = |kind: &str, text: &str| {
+        format!("<table:table-cell {kind}><text:p>{text}</text:p></table:table-cell>")
+    };
+    vec![
+        row("cells as displayed", "a.xlsx", formatted(&[("0.0%", 0.075), ("$#,##0.00", 1_234.5), ("00000", 1_234.0), ("0 \"kg\"", 75.0), ("0.00E+00", 1.2e-5), ("# ?/?", 0.5), ("[h]:mm", 1.5)]), &["7.5%", "$1,234.50", "01234", "75 kg", "1.20E-05", "1/2", "36:00"], &[]),
+        row("cells as displayed", "a.xls", book(1_200, &formats, &[(false, old)]), &["7.5%", "$1,234.50", "01234", "75 kg", "(42.50)", "12.5 M", "2026-03-15"], &[]),
+        hidden("formats and hidden parts", "a.xlsb", binary(), &["12.50% | 7.0 m"], &["offcolumn", "offrow", "offsheet"]),
+        row("cells as displayed", "a.ods", with(ods(), vec![("content.xml", open(&format!("<table:table-row>{}</table:table-row>", shown("office:value-type='percentage' office:value='0.075'", "7.50%"))))]), &["7.50%"], &[]),
+        row("a code page that is not meant", "a.xls", book(1_252, &[], &[words]), &["Hi Žižek | plain", "Дата"], &["\u{0}"]),
+        row("formulas without a value", "a.xlsx", with(xlsx(), vec![("xl/worksheets/sheet1.xml", sheet("<row><c><f>SUM(B1:B2)</f></c></row>", ""))]), &["=SUM(B1:B2)"], &[]),
+        hidden("hidden rows and columns", "a.xlsx", with(xlsx(), vec![("xl/worksheets/sheet1.xml", format!("<worksheet><cols><col min='2' max='2' hidden='1'/></cols><sheetData><row>{}{}</row><row hidden='1'>{}</row></sheetData></worksheet>", text("seen"), text("offcolumn"), text("offrow")))]), &["seen"], &["offcolumn", "offrow"]),
+        hidden("hidden rows, columns, sheets", "a.xls", book(1_200, &[], &[off, (true, vec![label(0, 0, "offsheet")])]), &["seen"], &["offcolumn", "offrow", "offsheet"]),
+        hidden("hidden columns", "a.ods", with(ods(), vec![("content.xml", open(&format!("<table:table-column/><table:table-column table:visibility='collapse'/><table:table-row>{}{}</table:table-row>", shown("", "seen"), shown("", "offcolumn"))))]), &["seen"], &["offcolumn"]),
+        hidden("white cells, formats of nothing", "a.xlsx", with(xlsx(), vec![("xl/styles.xml", white.replace("<fonts>", "<numFmts><numFmt numFmtId='164' formatCode=';;;'/></numFmts><fonts>").replace("<cellXfs>", "<cellXfs><xf numFmtId='164'/>")), ("xl/worksheets/sheet1.xml", sheet(&format!("<row>{}{}<c s='0'><v>4711</v></c></row>", cell(2, "white"), cell(3, "on black")), ""))]), &["on black"], &["white", "4711"]),
+        row("a colored table", "a.xlsx", with(xlsx(), vec![("xl/styles.xml", white.to_owned()), ("xl/worksheets/sheet1.xml", sheet(&format!("<row>{}</row>", cell(1, "head")), "<tableParts><tablePart/></tableParts>"))]), &["head"], &[]),
+        row("targets of links, headers", "a.xlsx", linked, &["[terms](https://a.org/t)", "Secret & sealed"], &[]),
+        row("charts, boxes", "a.xlsx", chart, &["Tides of May", "Boxed"], &[]),
+        Row { kind: "an odd sheet", name: "a.xlsm", document: odd, right: Right::Unread { has: vec!["Brest | 7.5"] } },
+        row("a book of 2003", "a.xls", of_2003, &["Port | 19.5"], &["<"]),
+        row("a page that is called a book", "a.xls", "<div><table><tr><td>0042<td>T-shirt</table></div>", &["0042 | T-shirt"], &["<"]),
+        row("a saved page that is called a book", "a.xls", "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=b\n\n--b\nContent-Type: text/html\n\n<table><tr><td>W-1<td>1520</table>\n--b--\n", &["W-1 | 1520"], &["MIME"]),
+    ]
+}

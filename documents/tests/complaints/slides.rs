@@ -1,0 +1,69 @@
+//! Presentations.
+
+use super::{Right, Row, hidden, row};
+use crate::common::{Parts, package, pptx, relations, texts};
+
+/// The usual slides, with these parts in the place of others.
+fn with(others: Vec<(&'static str, String)>) -> Vec<u8> {
+    let mut parts: Parts = pptx();
+    for (name, text) in texts(others) {
+        parts.retain(|(known, _)| *known != name);
+        parts.push((name, text));
+    }
+    package(&parts)
+}
+
+fn slide(shapes: &str) -> Vec<u8> {
+    with(vec![(
+        "ppt/slides/slide1.xml",
+        format!("<p:sld><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>"),
+    )])
+}
+
+fn shape(at: (i64, i64), name: &str, look: &str, text: &str) -> String {
+    format!(
+        "<p:sp><p:nvSpPr><p:cNvPr id='1' {name}/></p:nvSpPr><p:spPr><a:xfrm><a:off x='{}' y='{}'/><a:ext cx='900000' cy='300000'/></a:xfrm></p:spPr>\
+         <p:txBody><a:p><a:r><a:rPr {look}</a:rPr><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>",
+        at.0, at.1
+    )
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let sections = "<p:presentation><p:sldSz cx='9144000' cy='6858000'/><p:sldIdLst><p:sldId id='256' r:id='r2'/><p:sldId id='257' r:id='r1'/></p:sldIdLst>\
+        <p:extLst><p:ext><p14:sectionLst><p14:section><p14:sldIdLst><p14:sldId id='256'/><p14:sldId id='257'/></p14:sldIdLst></p14:section></p14:sectionLst></p:ext></p:extLst></p:presentation>";
+    let beside = with(vec![
+        ("ppt/presentation.xml", sections.to_owned()),
+        (
+            "ppt/slides/slide1.xml",
+            format!(
+                "<p:sld><p:cSld><p:spTree>{}{}{}</p:spTree></p:cSld></p:sld>",
+                shape((0, 0), "", ">", "on it"),
+                shape((0, -900_000), "", ">", "beside it"),
+                shape((0, 0), "hidden='1'", ">", "off")
+            ),
+        ),
+    ]);
+    let linked = with(vec![
+        ("ppt/slides/slide1.xml", format!("<p:sld><p:cSld><p:spTree>{}</p:spTree></p:cSld></p:sld>", shape((0, 0), "", "><a:hlinkClick r:id='l'/>", "terms"))),
+        ("ppt/slides/_rels/slide1.xml.rels", "<Relationships><Relationship Id='l' Type='http://x/hyperlink' Target='https://a.org/t' TargetMode='External'/></Relationships>".to_owned()),
+    ]);
+    let broken = with(vec![
+        ("ppt/slides/_rels/slide1.xml.rels", relations(&[("c", "comments", "../comments/c.xml")])),
+        ("ppt/comments/c.xml", "<p:cmLst><p:cm".to_owned()),
+    ]);
+    let number =
+        "<a:p><a:pPr><a:buAutoNum type='arabicPeriod'/></a:pPr><a:r><a:t>step</a:t></a:r></a:p>"
+            .repeat(2);
+    vec![
+        row("sections", "a.pptx", with(vec![("ppt/presentation.xml", sections.to_owned())]), &["Tides", "Brest | 7"], &[]),
+        row("order by place", "a.pptx", slide(&[shape((0, 900_000), "", ">", "low"), shape((0, 90_000), "", ">", "high")].concat()), &["high\nlow"], &[]),
+        row("automatic numbers", "a.pptx", slide(&format!("<p:sp><p:txBody>{number}</p:txBody></p:sp>")), &["1. step\n2. step"], &[]),
+        row("formulas", "a.pptx", slide("<p:sp><p:txBody><a:p><a14:m><m:oMath><m:sSup><m:e><m:r><m:t>c</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup></m:oMath></a14:m></a:p></p:txBody></p:sp>"), &["c²"], &[]),
+        row("struck text", "a.pptx", slide(&shape((0, 0), "", "strike='sngStrike'>", "500")), &["~~500~~"], &[]),
+        row("capitals", "a.pptx", slide(&shape((0, 0), "", "cap='all'>", "sum")), &["SUM"], &[]),
+        row("targets of links", "a.pptx", linked, &["[terms](https://a.org/t)"], &[]),
+        hidden("shapes off and beside", "a.pptx", beside, &["on it"], &["beside it", "off"]),
+        hidden("hidden slides", "a.pptx", with(vec![("ppt/slides/slide1.xml", "<p:sld show='0'><p:cSld><p:spTree><p:sp><p:txBody><a:p><a:r><a:t>unshown</a:t></a:r></a:p></p:txBody></p:sp></p:spTree></p:cSld></p:sld>".to_owned())]), &["Tides"], &["unshown"]),
+        Row { kind: "broken comments", name: "a.pptx", document: broken, right: Right::Unread { has: vec!["Brest | 7"] } },
+    ]
+}

@@ -1,0 +1,339 @@
+//! Word and `OpenDocument` texts.
+
+use super::{Right, Row, hidden, row};
+use crate::common::{archive, package, relations, texts, xlsx};
+
+/// A document of these paragraphs and parts, and what its main part refers to.
+fn with(body: &str, parts: &[(&str, &str)], refers: &[(&str, &str, &str)]) -> Vec<u8> {
+    let main = format!("<w:document><w:body>{body}</w:body></w:document>");
+    let relations = relations(refers);
+    let mut all: Vec<(&str, &[u8])> = vec![
+        ("[Content_Types].xml", b"<Types/>"),
+        ("word/document.xml", main.as_bytes()),
+        ("word/_rels/document.xml.rels", relations.as_bytes()),
+    ];
+    all.extend(parts.iter().map(|(name, part)| (*name, part.as_bytes())));
+    archive(&all)
+}
+
+fn of(body: &str) -> Vec<u8> {
+    with(body, &[], &[])
+}
+
+fn run(look: &str, text: &str) -> String {
+    format!("<w:r><w:rPr>{look}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>")
+}
+
+fn p(look: &str, text: &str) -> String {
+    format!("<w:p>{}</w:p>", run(look, text))
+}
+
+/// Items of a list whose levels are these.
+fn listed(levels: &[(&str, &str, &str)], items: &[(usize, &str)]) -> Vec<u8> {
+    let item = |(level, text): &(usize, &str)| {
+        format!(
+            "<w:p><w:pPr><w:numPr><w:ilvl w:val='{level}'/><w:numId w:val='1'/></w:numPr></w:pPr>{}</w:p>",
+            run("", text)
+        )
+    };
+    let level = |(at, (format, text, more)): (usize, &(&str, &str, &str))| {
+        format!(
+            "<w:lvl w:ilvl='{at}'><w:start w:val='1'/><w:numFmt w:val='{format}'/>{more}<w:lvlText w:val='{text}'/></w:lvl>"
+        )
+    };
+    let levels: String = levels.iter().enumerate().map(level).collect();
+    let numbering = format!(
+        "<w:numbering><w:abstractNum w:abstractNumId='1'>{levels}</w:abstractNum><w:num w:numId='1'><w:abstractNumId w:val='1'/></w:num></w:numbering>"
+    );
+    let body: String = items.iter().map(item).collect();
+    with(&body, &[("word/numbering.xml", &numbering)], &[("n", "numbering", "numbering.xml")])
+}
+
+fn field(code: &str, result: &str) -> String {
+    let mark = |kind: &str| format!("<w:r><w:fldChar w:fldCharType='{kind}'/></w:r>");
+    format!(
+        "{}<w:r><w:instrText>{code}</w:instrText></w:r>{}{result}{}",
+        mark("begin"),
+        mark("separate"),
+        mark("end")
+    )
+}
+
+fn odt(styles: &str, body: &str) -> Vec<u8> {
+    package(&texts(vec![
+        ("mimetype", "application/vnd.oasis.opendocument.text".to_owned()),
+        (
+            "content.xml",
+            format!(
+                "<office:document-content><office:automatic-styles>{styles}</office:automatic-styles><office:body><office:text>{body}</office:text></office:body></office:document-content>"
+            ),
+        ),
+    ]))
+}
+
+fn style(name: &str, properties: &str) -> String {
+    format!(
+        "<style:style style:name='{name}' style:family='text'><style:text-properties {properties}/></style:style>"
+    )
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let nested = {
+        let inner = field(" MERGEFIELD n ", &run("", "inner"));
+        let mark = |kind: &str| format!("<w:r><w:fldChar w:fldCharType='{kind}'/></w:r>");
+        format!(
+            "<w:p>{}{}<w:r><w:instrText>IF </w:instrText></w:r>{inner}<w:r><w:instrText>= 1</w:instrText></w:r>{}{}{}{}</w:p>",
+            run("", "a "),
+            mark("begin"),
+            mark("separate"),
+            run("", "no"),
+            mark("end"),
+            run("", " z")
+        )
+    };
+    let legal = "<w:isLgl/>";
+    let diagram = "<dgm:dataModel><dgm:ptLst><dgm:pt modelId='2'><dgm:t><a:p><a:r><a:t>flow</a:t></a:r></a:p></dgm:t></dgm:pt>\
+        <dgm:pt modelId='1'><dgm:t><a:p><a:r><a:t>ebb</a:t></a:r></a:p></dgm:t></dgm:pt><dgm:pt modelId='0' type='doc'/></dgm:ptLst>\
+        <dgm:cxnLst><dgm:cxn srcId='0' destId='1' srcOrd='0'/><dgm:cxn srcId='0' destId='2' srcOrd='1'/></dgm:cxnLst></dgm:dataModel>";
+    let broken = with(
+        &p("", "body stays"),
+        &[("word/footnotes.xml", "<w:footnotes><w:foot")],
+        &[("f", "footnotes", "footnotes.xml")],
+    );
+    let broken_relations = archive(&[
+        ("[Content_Types].xml", b"<Types/>"),
+        ("word/document.xml", b"<w:document><w:body><w:p><w:r><w:t>body stays</w:t></w:r></w:p></w:body></w:document>"),
+        ("word/_rels/document.xml.rels", b"<Relationships><Relationship"),
+    ]);
+    let flat = "<?xml version='1.0'?><pkg:package xmlns:pkg='http://schemas.microsoft.com/office/2006/xmlPackage'><pkg:part pkg:name=\"/word/document.xml\"><pkg:xmlData><w:document><w:body><w:p><w:r><w:t>flat words</w:t></w:r></w:p></w:body></w:document></pkg:xmlData></pkg:part></pkg:package>";
+    let of_2003 = "<?xml version='1.0'?><w:wordDocument xmlns:w='http://schemas.microsoft.com/office/word/2003/wordml'><w:body><w:p><w:r><w:t>words of 2003</w:t></w:r></w:p></w:body></w:wordDocument>";
+    let flat_odt = "<?xml version='1.0'?><office:document office:mimetype=\"application/vnd.oasis.opendocument.text\"><office:body><office:text><text:p>flat words</text:p></office:text></office:body></office:document>";
+    let book = package(&xlsx());
+    let embedded = archive(&[
+        ("[Content_Types].xml", b"<Types/>"),
+        ("word/document.xml", b"<w:document><w:body><w:p><w:r><w:object><o:OLEObject r:id='b'/></w:object></w:r></w:p></w:body></w:document>"),
+        ("word/_rels/document.xml.rels", relations(&[("b", "package", "embeddings/b.xlsx")]).as_bytes()),
+        ("word/embeddings/b.xlsx", &book),
+    ]);
+    let shaded = format!(
+        "<w:tbl><w:tr><w:tc><w:tcPr><w:shd w:val='clear' w:fill='1F3864'/></w:tcPr>{}</w:tc></w:tr></w:tbl><w:p><w:pPr><w:shd w:val='clear' w:fill='000000'/></w:pPr>{}</w:p><w:tbl><w:tblPr><w:tblStyle w:val='x'/></w:tblPr><w:tr><w:tc>{}</w:tc></w:tr></w:tbl>",
+        p("<w:color w:val='FFFFFF'/>", "head"),
+        run("<w:color w:val='FFFFFF'/>", "dark paragraph"),
+        p("<w:color w:val='FFFFFF'/>", "styled"),
+    );
+    let levels = "<text:list-style style:name='L'><text:list-level-style-number text:level='1' style:num-format='I' style:num-suffix='.'/><text:list-level-style-number text:level='2' style:num-format='1' text:display-levels='2' style:num-suffix=')'/></text:list-style>";
+    let item = |inner: &str| format!("<text:list-item>{inner}</text:list-item>");
+    let list = format!(
+        "<text:list text:style-name='L'>{}</text:list>",
+        item(&format!("<text:p>a</text:p><text:list>{}</text:list>", item("<text:p>b</text:p>")))
+    );
+    let more = "<text:list text:style-name='L' text:continue-numbering='true'><text:list-item><text:p>c</text:p></text:list-item></text:list>";
+    vec![
+        row(
+            "tracked changes",
+            "a.docx",
+            of(
+                "<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr><w:r><w:t>one </w:t></w:r><w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p><w:p><w:ins><w:r><w:t>paragraph</w:t></w:r></w:ins></w:p>",
+            ),
+            &["one paragraph"],
+            &["old"],
+        ),
+        row(
+            "legal numbering",
+            "a.docx",
+            listed(
+                &[("upperRoman", "Article %1", ""), ("decimal", "%1.%2", legal)],
+                &[(0, "x"), (1, "y")],
+            ),
+            &["Article I x", "1.1 y"],
+            &[],
+        ),
+        row(
+            "numbers of the East",
+            "a.docx",
+            listed(
+                &[("chineseCounting", "第%1条", ""), ("decimalEnclosedCircle", "%2", "")],
+                &[(0, "x"), (1, "y")],
+            ),
+            &["第一条 x", "① y"],
+            &[],
+        ),
+        row(
+            "numbers of other scripts",
+            "a.docx",
+            listed(
+                &[
+                    ("hebrew1", "%1.", ""),
+                    ("thaiNumbers", "%2.", ""),
+                    ("ideographLegalTraditional", "%3.", ""),
+                ],
+                &[(0, "x"), (1, "y"), (2, "z")],
+            ),
+            &["א. x", "๑. y", "壹. z"],
+            &[],
+        ),
+        row(
+            "levels that go on",
+            "a.docx",
+            listed(
+                &[("decimal", "%1.", ""), ("decimal", "%1.%2", "<w:lvlRestart w:val='0'/>")],
+                &[(0, "a"), (1, "b"), (0, "c"), (1, "d")],
+            ),
+            &["1.1 b", "2.2 d"],
+            &[],
+        ),
+        row("an embedded book", "a.docx", embedded, &["Brest | 7.5"], &[]),
+        row(
+            "a diagram in its order",
+            "a.docx",
+            with(
+                "<w:p><w:r><w:drawing><dgm:relIds r:dm='d'/></w:drawing></w:r></w:p>",
+                &[("word/d.xml", diagram)],
+                &[("d", "diagramData", "d.xml")],
+            ),
+            &["ebb\nflow"],
+            &[],
+        ),
+        row(
+            "struck text",
+            "a.docx",
+            of(&format!("<w:p>{}{}</w:p>", run("<w:strike/>", "500"), run("", " 650"))),
+            &["~~500~~ 650"],
+            &[],
+        ),
+        row(
+            "smart tags, controls",
+            "a.docx",
+            of(&format!(
+                "<w:p>{}<w:smartTag>{}</w:smartTag><w:sdt><w:sdtContent>{}</w:sdtContent></w:sdt></w:p>",
+                run("", "a"),
+                run("", "b"),
+                run("", "c")
+            )),
+            &["abc"],
+            &[],
+        ),
+        row("a field's code", "a.docx", of(&nested), &["a no z"], &["inner", "IF"]),
+        row(
+            "a field that is a link",
+            "a.docx",
+            of(&format!(
+                "<w:p>{}</w:p>",
+                field(" HYPERLINK \"https://a.org/x\" ", &run("", "terms"))
+            )),
+            &["[terms](https://a.org/x)"],
+            &[],
+        ),
+        row(
+            "a field without an end",
+            "a.docx",
+            of(
+                "<w:p><w:r><w:fldChar w:fldCharType='begin'/></w:r><w:r><w:instrText>TOC</w:instrText></w:r></w:p><w:p><w:r><w:t>not swallowed</w:t></w:r></w:p>",
+            ),
+            &["not swallowed"],
+            &[],
+        ),
+        row(
+            "ruby",
+            "a.docx",
+            of(
+                "<w:p><w:r><w:ruby><w:rt><w:r><w:t>kan</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>漢</w:t></w:r></w:rubyBase></w:ruby></w:r></w:p>",
+            ),
+            &["漢(kan)"],
+            &[],
+        ),
+        row("capitals", "a.docx", of(&p("<w:caps/>", "Total")), &["TOTAL"], &[]),
+        row(
+            "letters drawn as a shape",
+            "a.docx",
+            of(
+                "<w:p><w:r><w:pict><v:shape><v:textpath string='DRAFT'/></v:shape></w:pict></w:r></w:p>",
+            ),
+            &["DRAFT"],
+            &[],
+        ),
+        row(
+            "columns before a row",
+            "a.docx",
+            of(&format!(
+                "<w:tbl><w:tr><w:tc>{0}</w:tc><w:tc>{0}</w:tc></w:tr><w:tr><w:trPr><w:gridBefore w:val='1'/></w:trPr><w:tc>{1}</w:tc></w:tr></w:tbl>",
+                p("", "x"),
+                p("", "below")
+            )),
+            &[" | below"],
+            &[],
+        ),
+        hidden(
+            "white on white, tiny",
+            "a.docx",
+            of(&[
+                p("", "seen"),
+                p("<w:color w:val='FFFFFF'/>", "white"),
+                p("<w:sz w:val='2'/>", "tiny"),
+                p("<w:vanish/>", "gone"),
+            ]
+            .concat()),
+            &["seen"],
+            &["white", "tiny", "gone"],
+        ),
+        row(
+            "white on a dark ground",
+            "a.docx",
+            of(&shaded),
+            &["head", "dark paragraph", "styled"],
+            &[],
+        ),
+        Row {
+            kind: "a broken part",
+            name: "a.docx",
+            document: broken,
+            right: Right::Unread { has: vec!["body stays"] },
+        },
+        Row {
+            kind: "broken relations",
+            name: "a.docx",
+            document: broken_relations,
+            right: Right::Unread { has: vec!["body stays"] },
+        },
+        row("a flat package", "a.xml", flat, &["flat words"], &["pkg"]),
+        row("Word's XML of 2003", "a.doc", of_2003, &["words of 2003"], &["w:p"]),
+        row("OpenDocument in one file", "a.fodt", flat_odt, &["flat words"], &["office"]),
+        row(
+            "struck text, links",
+            "a.odt",
+            odt(
+                &style("S", "style:text-line-through-style='solid'"),
+                "<text:p><text:span text:style-name='S'>500</text:span> 650 <text:a xlink:href='https://a.org/o'>site</text:a></text:p>",
+            ),
+            &["~~500~~ 650 [site](https://a.org/o)"],
+            &[],
+        ),
+        row(
+            "ruby, capitals",
+            "a.odt",
+            odt(
+                &style("S", "fo:text-transform='uppercase'"),
+                "<text:p><text:ruby><text:ruby-base>漢</text:ruby-base><text:ruby-text>kan</text:ruby-text></text:ruby> <text:span text:style-name='S'>sum</text:span></text:p>",
+            ),
+            &["漢(kan) SUM"],
+            &[],
+        ),
+        row(
+            "levels that show those above",
+            "a.odt",
+            odt(levels, &(list + more)),
+            &["I. a", "I.1) b", "II. c"],
+            &[],
+        ),
+        hidden(
+            "hidden and white words",
+            "a.odt",
+            odt(
+                &[style("H", "text:display='none'"), style("W", "fo:color='#ffffff'")].concat(),
+                "<text:p>seen <text:span text:style-name='H'>gone</text:span> <text:span text:style-name='W'>white</text:span></text:p><text:section text:display='none'><text:p>section</text:p></text:section>",
+            ),
+            &["seen"],
+            &["gone", "white", "section"],
+        ),
+    ]
+}
