@@ -34,7 +34,7 @@ pub(crate) fn account() -> String {
     }
     let numbers = Numbers::default();
     let most = tidegate_quota::PerDimension::from_fn(|_| Some(1e6));
-    let configured = Configured { most, window: 60.5, bucket: false, burst: None };
+    let configured = Configured { most, window: 60.5, kept: 0.972, bucket: false, burst: None };
     let reading = log::Reading::example();
     for variant in [Variant::Candidates, Variant::One] {
         const RUNS: u32 = 10_000;

@@ -213,7 +213,7 @@ fn refused(one: &mut One, refusal: &Refusal, configured: &Configured, numbers: &
     let here = (refusal.at, refusal.spent);
     let fresh = |[_, last]: &[(f64, f64); 2]| refusal.at - last.0 < numbers.episode;
     let [first, _] = one.refused.filter(fresh).unwrap_or([here, here]);
-    let rate = one.rate(configured);
+    let rate = one.rate(configured, numbers);
     one.refused = Some([first, here]);
     // The provider had nothing left both times, and so let through what it has by its own rate; but
     // one that wants a wait of many calls has no rate now.
@@ -227,7 +227,7 @@ fn refused(one: &mut One, refusal: &Refusal, configured: &Configured, numbers: &
     }
     lowered = lowered.max(rate / numbers.grow);
     one.lowered_at = refusal.at;
-    one.lowered = 1.0 - lowered * configured.window / one.configured;
+    one.lowered = 1.0 - (1.0 - one.lowered) * lowered / rate;
 }
 
 /// What a reading of the provider's meter says, and by how much it is beyond what we know of.
@@ -262,8 +262,10 @@ fn told(
 }
 
 impl One {
-    fn rate(&self, configured: &Configured) -> f64 {
-        self.configured * (1.0 - self.lowered) / configured.window
+    /// Units a second; what is kept back for windows and skew is not where there is a bucket.
+    fn rate(&self, configured: &Configured, numbers: &Numbers) -> f64 {
+        let kept = if self.even >= numbers.even { configured.kept } else { 1.0 };
+        self.configured * (1.0 - self.lowered) / configured.window / kept
     }
 
     /// What was drawn a while ago went well, for nothing was refused since.
@@ -315,7 +317,7 @@ fn allowance(
     numbers: &Numbers,
 ) -> Allowance {
     let lowered = if one.refused.is_some() { Why::Refused } else { Why::Configured };
-    let rate = Reasoned::new(one.rate(configured), lowered);
+    let rate = Reasoned::new(one.rate(configured, numbers), lowered);
     let is_even = configured.bucket && one.too_deep.is_none() || one.even >= numbers.even;
     let window = if is_even {
         Reasoned::new(f64::INFINITY, Why::Even)

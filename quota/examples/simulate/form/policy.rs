@@ -13,6 +13,8 @@ pub(crate) struct Configured {
     pub(crate) most: PerDimension<Option<f64>>,
     /// In seconds.
     pub(crate) window: f64,
+    /// The part of the provider's rate that this leaves: margin, and a window longer than a minute.
+    pub(crate) kept: f64,
     /// Known to be buckets as deep as the window.
     pub(crate) bucket: bool,
     /// Seconds of the rate that may be drawn, where that is not to be learned.

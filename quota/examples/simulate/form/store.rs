@@ -17,6 +17,9 @@ use crate::{
     event::{Micros, SECOND},
 };
 
+/// What a provider's limits are of, in seconds.
+const MINUTE: f64 = 60.0;
+
 /// Turns as a ticket's whole numbers.
 const GRAIN: f64 = 1e9;
 
@@ -135,6 +138,7 @@ fn configured(model: &ModelQuota) -> Configured {
     Configured {
         most: limits.map(|limit| (limit > 0).then_some(limit as f64)),
         window: model.limits.window.as_secs_f64(),
+        kept: model.limits.margin * MINUTE / model.limits.window.as_secs_f64(),
         bucket: model.limits.token_bucket,
         burst: model.limits.burst_max.is_none().then_some(model.limits.burst.as_secs_f64()),
     }

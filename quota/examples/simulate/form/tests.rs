@@ -131,10 +131,10 @@ fn tenants_take_turns() {
         let now = f64::from(step) * 0.05;
         // The first tenant has forty callers, the second four.
         for (tenant, callers) in [(0_usize, 40), (1, 4)] {
-            for caller in 0..callers {
+            for (caller, turn) in turns[tenant].iter_mut().enumerate().take(callers) {
                 let id = format!("{tenant}-{caller}-{step}");
-                let ask = asked(id, tenant as u64, 1_000.0, turns[tenant][caller]);
-                turns[tenant][caller] = match limiter.reserve(now, &ask) {
+                let ask = asked(id, tenant as u64, 1_000.0, *turn);
+                *turn = match limiter.reserve(now, &ask) {
                     Decision::Wait { turn, .. } => Some(turn),
                     _ => {
                         went[tenant] += 1_000.0;
@@ -200,7 +200,7 @@ fn after_a_refusal_one_call_goes_first_and_nothing_refills_before() {
 
 fn configured() -> Configured {
     let most = PerDimension { combined: Some(LIMIT), ..PerDimension::default() };
-    Configured { most, window: 60.0, bucket: false, burst: None }
+    Configured { most, window: 60.0, kept: 1.0, bucket: false, burst: None }
 }
 
 fn reading(now: f64, observations: Vec<Observation>) -> Reading {
@@ -272,6 +272,15 @@ fn a_meter_that_comes_back_evenly_is_a_bucket() {
     };
     let bucket = runs([reading(1.0, vec![told(30.0); 3])]);
     assert_eq!((bucket.window.why, bucket.capacity.why), (Why::Even, Why::Full));
+    let margin = Configured { kept: 0.98, ..configured() };
+    let with_margin = one::run(
+        one::Known::default(),
+        &reading(1.0, vec![told(30.0); 3]),
+        &margin,
+        &Numbers::default(),
+    );
+    let rate = with_margin.plan.limits.combined.map(|limit| limit.rate.value * 0.98);
+    assert_eq!(rate, Some(LIMIT / 60.0));
     let window = runs([reading(1.0, vec![told(30.0), told(30.0), told(55.0), told(30.0)])]);
     assert_eq!(window.window.why, Why::Strict);
 }
