@@ -135,7 +135,8 @@ fn has(meter: &mut Meter, now: Micros, tokens: f64) -> bool {
 
 fn told(meter: &mut Meter, now: Micros) -> Option<(u64, Option<Micros>)> {
     let used = meter.used(clock(now)).max(0.0).ceil() as u64;
-    Some((used, meter.reset(clock(now)).map(micros)))
+    let reset = meter.reset(clock(now)).map(|seconds| (seconds * SECOND as f64) as Micros);
+    Some((used, reset))
 }
 
 struct AtAdmission(Meter);
