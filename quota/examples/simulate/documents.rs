@@ -48,6 +48,18 @@ impl Document {
         Self { estimated_input: near(chance, 1_900.0), input, output, latency, prefix: 0 }
     }
 
+    /// The same, counted by the client as a third of what they are.
+    pub(crate) fn thrice(chance: &mut Chance) -> Self {
+        let alike = Self::alike(chance);
+        Self { estimated_input: alike.input / 3, ..alike }
+    }
+
+    /// The same, counted as three times what they are.
+    pub(crate) fn third(chance: &mut Chance) -> Self {
+        let alike = Self::alike(chance);
+        Self { estimated_input: alike.input * 3, ..alike }
+    }
+
     /// Instructions of 3,175 tokens before documents of 1,500, each by a third more or less.
     pub(crate) fn prefixed(chance: &mut Chance) -> Self {
         let body = (1_500.0 * (0.7 + 0.6 * chance.part())) as u64;

@@ -3,8 +3,8 @@
 use tidegate_quota::Ticket;
 
 use crate::{
-    documents::{Chance, Document},
-    driver::{Answer, Call, Held, Limiter},
+    documents::{Chance, Document, MEAN_INPUT, MEAN_OUTPUT},
+    driver::{Answer, Call, Held, Limiter, Task, Told},
     event::{Events, Micros, SECOND},
     provider::Provider,
     report::Report,
@@ -18,6 +18,14 @@ const JITTER: Micros = 30 * SECOND;
 /// `SOON` in `quota/src/waiters.rs` and `MAX_CALLS` in `quota/src/questions.rs`.
 const SOON: Micros = SECOND / 2;
 const MAX_CALLS: usize = 32;
+
+/// What a run of the policy takes, and how long a worker is frozen.
+const POLICY: Micros = SECOND / 100;
+const FROZEN: Micros = 10 * SECOND;
+
+/// From when on, and how often, it is looked whether anything stands still.
+const WATCHED_FROM: Micros = 10 * SECOND;
+const WATCHED_EVERY: Micros = SECOND / 10;
 
 /// `MAX_SLEEP` in `quota/src/quota.rs`.
 const MAX_SLEEP: Micros = 60 * SECOND;
@@ -41,7 +49,13 @@ pub(crate) const INTERACTIVE: usize = 1;
 #[derive(Clone, Copy)]
 pub(crate) enum Disturbance {
     Pause(Micros),
-    Flush,
+    /// Redis forgets everything; a worker may remember the plan.
+    Flush {
+        remembered: bool,
+    },
+    /// Redis is away for so long.
+    Away(Micros),
+    Return,
     /// An operator raises the limit, and the batch of tenant 1 is cancelled.
     Raise(u64),
 }
@@ -76,6 +90,10 @@ pub(crate) struct Plan {
     pub(crate) draw: fn(&mut Chance) -> Document,
     /// Whether the provider's answers say what is used.
     pub(crate) headers: bool,
+    /// The part of the policy's runs whose worker is frozen for ten seconds before it writes.
+    pub(crate) frozen: f64,
+    /// Tokens of a mean call.
+    pub(crate) mean: f64,
 }
 
 impl Plan {
@@ -97,6 +115,8 @@ impl Plan {
             batches: &[],
             draw: Document::draw,
             headers: false,
+            frozen: 0.0,
+            mean: MEAN_INPUT + MEAN_OUTPUT,
         }
     }
 }
@@ -108,6 +128,9 @@ enum Event {
     Interactive,
     Disturbance(Disturbance),
     Batch(usize),
+    /// A run of the policy is written.
+    Plan(Task),
+    Watch,
 }
 
 struct Client {
@@ -127,10 +150,8 @@ struct Client {
     asks: Micros,
     in_place: bool,
     held: Option<Held>,
-    /// What the headers of the answer will say of use and reset.
-    told: Option<(u64, Option<Micros>)>,
-    /// What was read from the provider's cache.
-    cached: u64,
+    /// What the answer will say.
+    told: Told,
     waiting: bool,
 }
 
@@ -142,7 +163,11 @@ impl Client {
 }
 
 /// Runs a fleet against a provider, with the limiter or, for comparison, without any.
-pub(crate) fn run(plan: &Plan, provider: Box<dyn Provider>, limiter: Option<Limiter>) -> Report {
+pub(crate) fn run(
+    plan: &Plan,
+    provider: Box<dyn Provider>,
+    limiter: Option<Box<dyn Limiter>>,
+) -> Report {
     let chance = Chance::new(plan.seed);
     let report = Report::new(plan.steady, plan.end);
     let fleet = Fleet {
@@ -162,7 +187,7 @@ pub(crate) fn run(plan: &Plan, provider: Box<dyn Provider>, limiter: Option<Limi
 struct Fleet<'a> {
     plan: &'a Plan,
     provider: Box<dyn Provider>,
-    limiter: Option<Limiter>,
+    limiter: Option<Box<dyn Limiter>>,
     chance: Chance,
     events: Events<Event>,
     clients: Vec<Client>,
@@ -181,6 +206,7 @@ impl Fleet<'_> {
             if self.plan.batches.is_empty() {
                 self.plan_ask(worker, start);
             } else {
+                self.clients[worker].waiting = false;
                 self.idle.push(worker);
             }
         }
@@ -190,6 +216,7 @@ impl Fleet<'_> {
         if self.plan.interactive > 0.0 {
             self.events.plan(0, Event::Interactive);
         }
+        self.events.plan(WATCHED_FROM, Event::Watch);
         if let Some((at, disturbance)) = self.plan.disturbance {
             self.events.plan(at, Event::Disturbance(disturbance));
         }
@@ -200,6 +227,11 @@ impl Fleet<'_> {
                 Event::Complete(client) => self.complete(now, client),
                 Event::Interactive => self.interactive(now),
                 Event::Disturbance(disturbance) => self.disturb(now, disturbance),
+                Event::Plan(task) => {
+                    let room = self.limiter.as_mut().map_or(0, |limiter| limiter.write(now, task));
+                    self.wake(now, room);
+                }
+                Event::Watch => self.watch(now),
                 Event::Batch(documents) => {
                     self.report.ended.push(self.report.finished);
                     self.left += documents;
@@ -239,8 +271,7 @@ impl Fleet<'_> {
             asks: now,
             in_place: false,
             held: None,
-            told: None,
-            cached: 0,
+            told: Told::default(),
             waiting: true,
         });
         self.clients.len() - 1
@@ -253,6 +284,7 @@ impl Fleet<'_> {
         }
         if !self.plan.batches.is_empty() {
             if self.left == 0 {
+                self.clients[at].waiting = false;
                 return self.idle.push(at);
             }
             self.left -= 1;
@@ -271,8 +303,7 @@ impl Fleet<'_> {
             asks: now,
             in_place: false,
             held: None,
-            told: None,
-            cached: 0,
+            told: Told::default(),
             waiting: true,
             ..*client
         };
@@ -308,8 +339,10 @@ impl Fleet<'_> {
         };
         let calls = asked.iter().map(call).collect();
         let Some(limiter) = &mut self.limiter else { return };
-        let answers = limiter.reserve(now, calls);
+        let process = at / self.plan.in_process;
+        let answers = limiter.reserve(now, process, calls);
         self.report.asked(now);
+        self.run_policy(now, process);
         for (at, answer) in asked.into_iter().zip(answers) {
             self.answered(now, at, answer);
         }
@@ -418,12 +451,13 @@ impl Fleet<'_> {
 
     fn arrive(&mut self, now: Micros, at: usize) {
         let client = &mut self.clients[at];
-        client.cached = self.provider.cached(&client.document);
+        client.told.cached = self.provider.cached(&client.document);
         match self.provider.admit(now, &client.document) {
             Ok(()) => {
                 client.waiting = false;
-                let headers = self.plan.headers;
-                client.told = headers.then(|| (self.provider.used(now), self.provider.reset(now)));
+                if self.plan.headers {
+                    client.told.meter = self.provider.told(now);
+                }
                 self.report.taken(now, client.lane, client.tenant, &client.document);
                 if self.limiter.is_none() {
                     self.report.waited(
@@ -438,9 +472,6 @@ impl Fleet<'_> {
             }
             Err(retry_after) => {
                 self.report.refused(now);
-                if std::env::var("SIM_TRACE").is_ok() {
-                    eprintln!("refused {:.1} ra {:.1}", now as f64 / 1e6, retry_after as f64 / 1e6);
-                }
                 let (base, floor) = match (&mut self.limiter, client.held.take()) {
                     (Some(limiter), Some(held)) => {
                         limiter.refused(now, held, retry_after);
@@ -455,6 +486,7 @@ impl Fleet<'_> {
                 client.ticket = None;
                 let delay = self.chance.within(bound).max(floor);
                 self.plan_ask(at, now + delay);
+                self.run_policy(now, at / self.plan.in_process);
             }
         }
     }
@@ -466,11 +498,30 @@ impl Fleet<'_> {
         if let (Some(limiter), Some(held)) = (&mut self.limiter, settled)
             && self.chance.part() >= self.plan.lost
         {
-            let room = limiter.settle(now, held, &client.document, client.told, client.cached);
+            let room = limiter.settle(now, held, &client.document, client.told);
             self.wake(now, room);
+            self.run_policy(now, at / self.plan.in_process);
         }
         self.report.finished = now;
         self.next_document(now, at);
+    }
+
+    /// The process that was handed the task reads at once, and writes some milliseconds later.
+    fn run_policy(&mut self, now: Micros, process: usize) {
+        let read = self.limiter.as_mut().and_then(|limiter| limiter.read(now, process));
+        let Some(task) = read else { return };
+        let frozen = self.plan.frozen > 0.0 && self.chance.part() < self.plan.frozen;
+        let takes = if frozen { FROZEN } else { POLICY };
+        self.events.plan(now + takes, Event::Plan(task));
+    }
+
+    /// Whether somebody waits although the provider would take a mean call.
+    fn watch(&mut self, now: Micros) {
+        self.events.plan(now + WATCHED_EVERY, Event::Watch);
+        let waits = |client: &Client| client.waiting && client.held.is_none();
+        let idle = (self.left > 0 || self.clients.iter().any(waits))
+            && self.provider.has(now, self.plan.mean);
+        self.report.watched(now, idle);
     }
 
     fn interactive(&mut self, now: Micros) {
@@ -484,7 +535,12 @@ impl Fleet<'_> {
         let Some(limiter) = &mut self.limiter else { return };
         match disturbance {
             Disturbance::Pause(length) => limiter.pause(now, length),
-            Disturbance::Flush => limiter.flush(),
+            Disturbance::Flush { remembered } => limiter.flush(now, remembered),
+            Disturbance::Away(length) => {
+                limiter.away(now, Some(self.clients.len().div_ceil(self.plan.in_process)));
+                self.events.plan(now + length, Event::Disturbance(Disturbance::Return));
+            }
+            Disturbance::Return => limiter.away(now, None),
             Disturbance::Raise(limit) => {
                 limiter.set_limit(now, limit);
                 limiter.leave(now, BATCH, 1);

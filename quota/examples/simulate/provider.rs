@@ -6,9 +6,13 @@ use std::collections::VecDeque;
 use crate::{
     documents::{Document, MAX_OUTPUT, MEAN_INPUT, MEAN_OUTPUT},
     event::{Micros, SECOND},
+    form::meter::Meter,
 };
 
 const MINUTE: Micros = 60 * SECOND;
+
+/// The same in a meter's seconds.
+const LENGTH: f64 = 60.0;
 
 /// The nine models.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,12 +65,14 @@ impl Kind {
 
     /// Such a provider with this limit of tokens a minute, at virtual time 0.
     pub(crate) fn provider(self, limit: u64) -> Box<dyn Provider> {
-        let bucket = Bucket::new(limit, 60.0);
+        let (bucket, all) = (bucket(limit, LENGTH), limit as f64);
         match self {
             Self::Bucket60 | Self::BucketSkewed => Box::new(AtAdmission(bucket)),
-            Self::Bucket5 => Box::new(AtAdmission(Bucket::new(limit, 5.0))),
-            Self::FixedMinute => Box::new(FixedMinute { limit, minute: 0, used: 0 }),
-            Self::StrictLog | Self::StrictLogSkewed => Box::new(StrictLog::new(limit, MINUTE)),
+            Self::Bucket5 => Box::new(AtAdmission(crate::provider::bucket(limit, 5.0))),
+            Self::FixedMinute => Box::new(AtAdmission(Meter::fixed(all, LENGTH, 0.0))),
+            Self::StrictLog | Self::StrictLogSkewed => {
+                Box::new(AtAdmission(Meter::window(all, LENGTH)))
+            }
             Self::ChargesMaximum => Box::new(ChargesMaximum(bucket)),
             Self::ChargesLate => Box::new(ChargesLate(bucket)),
             Self::Split => {
@@ -84,7 +90,20 @@ pub(crate) fn split(limit: u64, spare: f64) -> (u64, u64) {
     (part(MEAN_INPUT) as u64, (part(MEAN_OUTPUT) * spare) as u64)
 }
 
-/// One provider's meter.
+/// A bucket of so many seconds of this limit of tokens a minute.
+fn bucket(limit: u64, seconds: f64) -> Meter {
+    Meter::bucket(limit as f64 / LENGTH, seconds)
+}
+
+fn clock(now: Micros) -> f64 {
+    now as f64 / SECOND as f64
+}
+
+fn micros(seconds: f64) -> Micros {
+    (seconds * SECOND as f64).ceil() as Micros
+}
+
+/// One provider.
 pub(crate) trait Provider {
     /// A call arrives: taken, or refused with the time after which it would be taken.
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros>;
@@ -97,165 +116,131 @@ pub(crate) trait Provider {
         0
     }
 
-    /// What its headers say is used.
-    fn used(&mut self, _now: Micros) -> u64 {
-        0
-    }
+    /// Whether it would take a call of so many tokens.
+    fn has(&mut self, now: Micros, tokens: f64) -> bool;
 
-    /// What its headers say of the time until all of it is there again.
-    fn reset(&mut self, _now: Micros) -> Option<Micros> {
+    /// What its headers say is used, and of the time until all of it is there again.
+    fn told(&mut self, _now: Micros) -> Option<(u64, Option<Micros>)> {
         None
     }
 }
 
-/// Refills evenly; may go below zero for what is charged afterwards.
-struct Bucket {
-    rate: f64,
-    depth: f64,
-    level: f64,
-    at: Micros,
+fn take(meter: &mut Meter, now: Micros, cost: u64) -> Result<(), Micros> {
+    meter.take(clock(now), cost as f64).map_err(micros)
 }
 
-impl Bucket {
-    fn new(limit: u64, seconds: f64) -> Self {
-        let rate = limit as f64 / MINUTE as f64;
-        let depth = rate * seconds * SECOND as f64;
-        Self { rate, depth, level: depth, at: 0 }
-    }
-
-    fn refill(&mut self, now: Micros) {
-        self.level = (self.level + (now - self.at) as f64 * self.rate).min(self.depth);
-        self.at = now;
-    }
-
-    /// When a full bucket cannot hold the call, a full bucket admits it.
-    fn lacks(&mut self, now: Micros, cost: u64) -> Option<Micros> {
-        self.refill(now);
-        let lack = (cost as f64).min(self.depth) - self.level;
-        (lack > 0.0).then(|| (lack / self.rate).ceil() as Micros)
-    }
-
-    fn used(&mut self, now: Micros) -> u64 {
-        self.refill(now);
-        (self.depth - self.level).ceil() as u64
-    }
-
-    fn reset(&mut self, now: Micros) -> Option<Micros> {
-        self.refill(now);
-        Some(((self.depth - self.level) / self.rate) as Micros)
-    }
-
-    fn charge(&mut self, now: Micros, cost: f64) {
-        self.refill(now);
-        self.level = (self.level - cost).min(self.depth);
-    }
-
-    fn take(&mut self, now: Micros, cost: u64) -> Result<(), Micros> {
-        if let Some(wait) = self.lacks(now, cost) {
-            return Err(wait);
-        }
-        self.charge(now, cost as f64);
-        Ok(())
-    }
+fn has(meter: &mut Meter, now: Micros, tokens: f64) -> bool {
+    meter.lacks(clock(now), tokens).is_none()
 }
 
-struct AtAdmission(Bucket);
+fn told(meter: &mut Meter, now: Micros) -> Option<(u64, Option<Micros>)> {
+    let used = meter.used(clock(now)).max(0.0).ceil() as u64;
+    let reset = meter.reset(clock(now)).map(|seconds| (seconds * SECOND as f64) as Micros);
+    Some((used, reset))
+}
+
+struct AtAdmission(Meter);
 
 impl Provider for AtAdmission {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
-        self.0.take(now, document.tokens())
+        take(&mut self.0, now, document.tokens())
     }
 
-    fn used(&mut self, now: Micros) -> u64 {
-        self.0.used(now)
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        has(&mut self.0, now, tokens)
     }
 
-    fn reset(&mut self, now: Micros) -> Option<Micros> {
-        self.0.reset(now)
+    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        told(&mut self.0, now)
     }
 }
 
-struct ChargesMaximum(Bucket);
+struct ChargesMaximum(Meter);
 
 impl Provider for ChargesMaximum {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
-        self.0.take(now, document.input + MAX_OUTPUT)
+        take(&mut self.0, now, document.input + MAX_OUTPUT)
     }
 
     fn complete(&mut self, now: Micros, document: &Document) {
-        self.0.charge(now, document.output as f64 - MAX_OUTPUT as f64);
+        self.0.charge(clock(now), document.output as f64 - MAX_OUTPUT as f64);
     }
 
-    fn used(&mut self, now: Micros) -> u64 {
-        self.0.used(now)
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        has(&mut self.0, now, tokens + MAX_OUTPUT as f64)
     }
 
-    fn reset(&mut self, now: Micros) -> Option<Micros> {
-        self.0.reset(now)
+    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        told(&mut self.0, now)
     }
 }
 
-struct ChargesLate(Bucket);
+struct ChargesLate(Meter);
 
 impl Provider for ChargesLate {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
-        self.0.take(now, document.input)
+        take(&mut self.0, now, document.input)
     }
 
     fn complete(&mut self, now: Micros, document: &Document) {
-        self.0.charge(now, document.output as f64);
+        self.0.charge(clock(now), document.output as f64);
     }
 
-    fn used(&mut self, now: Micros) -> u64 {
-        self.0.used(now)
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        has(&mut self.0, now, tokens)
     }
 
-    fn reset(&mut self, now: Micros) -> Option<Micros> {
-        self.0.reset(now)
+    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        told(&mut self.0, now)
     }
 }
 
 /// Two buckets; output is charged at completion, and refuses the next call while it is overdrawn.
 pub(crate) struct Split {
-    input: Bucket,
-    output: Bucket,
+    input: Meter,
+    output: Meter,
 }
 
 impl Split {
     pub(crate) fn new(input: u64, output: u64) -> Self {
-        Self { input: Bucket::new(input, 60.0), output: Bucket::new(output, 60.0) }
+        Self { input: bucket(input, LENGTH), output: bucket(output, LENGTH) }
     }
 }
 
 impl Provider for Split {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
-        if let Some(wait) = self.output.lacks(now, 1) {
-            return Err(wait);
+        if let Some(wait) = self.output.lacks(clock(now), 1.0) {
+            return Err(micros(wait));
         }
-        self.input.take(now, document.input)
+        take(&mut self.input, now, document.input)
     }
 
     fn complete(&mut self, now: Micros, document: &Document) {
-        self.output.charge(now, document.output as f64);
+        self.output.charge(clock(now), document.output as f64);
+    }
+
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        has(&mut self.output, now, 1.0) && has(&mut self.input, now, tokens)
     }
 }
 
 /// A bucket of input tokens. The prefix is in a cache after the first answer, and what is read from
 /// there does not count.
 pub(crate) struct Caching {
-    input: Bucket,
+    input: Meter,
     warm: bool,
 }
 
 impl Caching {
     pub(crate) fn new(input: u64) -> Self {
-        Self { input: Bucket::new(input, 60.0), warm: false }
+        Self { input: bucket(input, LENGTH), warm: false }
     }
 }
 
 impl Provider for Caching {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
-        self.input.take(now, document.input - self.cached(document))
+        let counted = document.input - self.cached(document);
+        take(&mut self.input, now, counted)
     }
 
     fn complete(&mut self, _now: Micros, _document: &Document) {
@@ -265,29 +250,30 @@ impl Provider for Caching {
     fn cached(&self, document: &Document) -> u64 {
         if self.warm { document.prefix } else { 0 }
     }
+
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        has(&mut self.input, now, tokens)
+    }
 }
 
 /// A bucket whose limit becomes another part of what it was at some time; its headers go on telling
 /// of the old one.
 pub(crate) struct Changing {
-    bucket: Bucket,
-    told: Bucket,
+    bucket: Meter,
+    told: Meter,
     at: Micros,
     part: f64,
 }
 
 impl Changing {
     pub(crate) fn new(limit: u64, at: Micros, part: f64) -> Self {
-        let [bucket, told] = [(); 2].map(|()| Bucket::new(limit, 60.0));
+        let [bucket, told] = [(); 2].map(|()| bucket(limit, LENGTH));
         Self { bucket, told, at, part }
     }
 
     fn change(&mut self, now: Micros) {
         if now >= self.at && self.at > 0 {
-            self.bucket.refill(now);
-            self.bucket.rate *= self.part;
-            self.bucket.depth *= self.part;
-            self.bucket.level = self.bucket.level.min(self.bucket.depth);
+            self.bucket.scale(clock(now), self.part);
             self.at = 0;
         }
     }
@@ -296,26 +282,27 @@ impl Changing {
 impl Provider for Changing {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
         self.change(now);
-        let taken = self.bucket.take(now, document.tokens());
+        let taken = take(&mut self.bucket, now, document.tokens());
         if taken.is_ok() {
-            self.told.charge(now, document.tokens() as f64);
+            self.told.charge(clock(now), document.tokens() as f64);
         }
         taken
     }
 
-    fn used(&mut self, now: Micros) -> u64 {
-        self.told.used(now)
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        self.change(now);
+        has(&mut self.bucket, now, tokens)
     }
 
-    fn reset(&mut self, now: Micros) -> Option<Micros> {
-        self.told.reset(now)
+    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        told(&mut self.told, now)
     }
 }
 
 /// A bucket that moreover refuses whoever grows too fast: beyond a floor, no minute may have more than
 /// one and a half times what any minute had a quarter of an hour ago and before.
 pub(crate) struct Ramping {
-    bucket: Bucket,
+    bucket: Meter,
     floor: u64,
     minute: VecDeque<(Micros, u64)>,
     used: u64,
@@ -328,7 +315,7 @@ impl Ramping {
     const QUARTER: Micros = 15 * MINUTE;
 
     pub(crate) fn new(limit: u64, floor: u64) -> Self {
-        let bucket = Bucket::new(limit, 60.0);
+        let bucket = bucket(limit, LENGTH);
         let (minute, risen) = (VecDeque::new(), VecDeque::new());
         Self { bucket, floor, minute, used: 0, risen, before: 0 }
     }
@@ -353,7 +340,7 @@ impl Provider for Ramping {
         if self.used + document.tokens() > self.allowed(now) {
             return Err(5 * SECOND);
         }
-        self.bucket.take(now, document.tokens())?;
+        take(&mut self.bucket, now, document.tokens())?;
         self.used += document.tokens();
         self.minute.push_back((now, document.tokens()));
         if self.used > self.risen.back().map_or(self.before, |(_, most)| *most) {
@@ -362,106 +349,132 @@ impl Provider for Ramping {
         Ok(())
     }
 
-    fn used(&mut self, now: Micros) -> u64 {
-        self.bucket.used(now)
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        self.used as f64 + tokens <= self.allowed(now) as f64 && has(&mut self.bucket, now, tokens)
     }
 
-    fn reset(&mut self, now: Micros) -> Option<Micros> {
-        self.bucket.reset(now)
-    }
-}
-
-struct FixedMinute {
-    limit: u64,
-    minute: u64,
-    used: u64,
-}
-
-impl Provider for FixedMinute {
-    fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
-        let minute = now / MINUTE;
-        if minute != self.minute {
-            (self.minute, self.used) = (minute, 0);
-        }
-        if self.used + document.tokens() > self.limit {
-            return Err((minute + 1) * MINUTE - now);
-        }
-        self.used += document.tokens();
-        Ok(())
-    }
-
-    fn used(&mut self, now: Micros) -> u64 {
-        if now / MINUTE == self.minute { self.used } else { 0 }
-    }
-
-    fn reset(&mut self, now: Micros) -> Option<Micros> {
-        Some(MINUTE - now % MINUTE)
+    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        told(&mut self.bucket, now)
     }
 }
 
 /// A bucket that moreover lets only so much through in any ten minutes, as Gemini's limits on spending
 /// do: then it refuses, and of the time says no more than a minute.
 pub(crate) struct Spending {
-    bucket: Bucket,
-    log: StrictLog,
+    bucket: Meter,
+    log: Meter,
 }
 
 impl Spending {
     pub(crate) fn new(limit: u64, in_ten_minutes: u64) -> Self {
-        let log = StrictLog::new(in_ten_minutes, 10 * MINUTE);
-        Self { bucket: Bucket::new(limit, 60.0), log }
+        let log = Meter::window(in_ten_minutes as f64, 10.0 * LENGTH);
+        Self { bucket: bucket(limit, LENGTH), log }
     }
 }
 
 impl Provider for Spending {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
-        if let Some(wait) = self.bucket.lacks(now, document.tokens()) {
-            return Err(wait);
+        let cost = document.tokens() as f64;
+        if let Some(wait) = self.bucket.lacks(clock(now), cost) {
+            return Err(micros(wait));
         }
-        self.log.admit(now, document).map_err(|wait| wait.min(MINUTE))?;
-        self.bucket.charge(now, document.tokens() as f64);
+        self.log.take(clock(now), cost).map_err(|wait| micros(wait).min(MINUTE))?;
+        self.bucket.charge(clock(now), cost);
         Ok(())
     }
-}
 
-struct StrictLog {
-    limit: u64,
-    window: Micros,
-    used: u64,
-    log: VecDeque<(Micros, u64)>,
-}
-
-impl StrictLog {
-    fn new(limit: u64, window: Micros) -> Self {
-        Self { limit, window, used: 0, log: VecDeque::new() }
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        has(&mut self.log, now, tokens) && has(&mut self.bucket, now, tokens)
     }
 }
 
-impl Provider for StrictLog {
+/// A bucket of which others use a part, every other five minutes.
+pub(crate) struct Shared {
+    bucket: Meter,
+    /// Tokens a second that others use when they are there.
+    others: f64,
+    at: f64,
+}
+
+impl Shared {
+    const TURN: f64 = 5.0 * LENGTH;
+
+    pub(crate) fn new(limit: u64, part: f64) -> Self {
+        Self { bucket: bucket(limit, LENGTH), others: limit as f64 / LENGTH * part, at: 0.0 }
+    }
+
+    /// Others take what is there, in steps of a tenth of a second.
+    fn advance(&mut self, now: Micros) {
+        const STEP: f64 = 0.1;
+        while self.at + STEP <= clock(now) {
+            self.at += STEP;
+            if (self.at / Self::TURN) as u64 % 2 == 1 {
+                let _ = self.bucket.take(self.at, self.others * STEP);
+            }
+        }
+    }
+}
+
+impl Provider for Shared {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
-        while let Some(&(_, tokens)) = self.log.front().filter(|(at, _)| at + self.window <= now) {
-            self.used -= tokens;
-            self.log.pop_front();
-        }
-        let mut over = (self.used + document.tokens()).saturating_sub(self.limit);
-        if over > 0 {
-            let fits = self.log.iter().find(|(_, tokens)| {
-                over = over.saturating_sub(*tokens);
-                over == 0
-            });
-            return Err(fits.map_or(self.window, |(at, _)| at + self.window - now));
-        }
-        self.used += document.tokens();
-        self.log.push_back((now, document.tokens()));
-        Ok(())
+        self.advance(now);
+        take(&mut self.bucket, now, document.tokens())
     }
 
-    fn used(&mut self, now: Micros) -> u64 {
-        let gone = self.log.iter().take_while(|(at, _)| at + self.window <= now);
-        self.used - gone.map(|(_, tokens)| tokens).sum::<u64>()
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        self.advance(now);
+        has(&mut self.bucket, now, tokens)
     }
 
-    fn reset(&mut self, now: Micros) -> Option<Micros> {
-        Some((self.log.back()?.0 + self.window).saturating_sub(now))
+    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        self.advance(now);
+        told(&mut self.bucket, now)
+    }
+}
+
+/// A provider whose headers tell of another part of the use than there is.
+pub(crate) struct Lying {
+    provider: Box<dyn Provider>,
+    part: f64,
+}
+
+impl Lying {
+    pub(crate) fn new(provider: Box<dyn Provider>, part: f64) -> Self {
+        Self { provider, part }
+    }
+}
+
+impl Provider for Lying {
+    fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
+        self.provider.admit(now, document)
+    }
+
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        self.provider.has(now, tokens)
+    }
+
+    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        let (used, reset) = self.provider.told(now)?;
+        let lie = |value: u64| (value as f64 * self.part) as u64;
+        Some((lie(used), reset.map(lie)))
+    }
+}
+
+/// Minutes that begin at some second.
+pub(crate) struct Phased(AtAdmission);
+
+impl Phased {
+    pub(crate) fn new(limit: u64, phase: f64) -> Self {
+        Self(AtAdmission(Meter::fixed(limit as f64, LENGTH, phase - LENGTH)))
+    }
+}
+
+impl Provider for Phased {
+    fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
+        self.0.admit(now, document)
+    }
+
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        self.0.has(now, tokens)
     }
 }

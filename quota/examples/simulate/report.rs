@@ -26,6 +26,10 @@ pub(crate) struct Report {
     calls: u64,
     /// Calls of the steady state that the provider took.
     taken: usize,
+    /// When a call was taken last, or nothing stood still.
+    moved: Micros,
+    /// The longest time without, while somebody waited and the provider had room.
+    pub(crate) longest_stretch: Micros,
     /// When the last call ended.
     pub(crate) finished: Micros,
     /// The same when each batch began.
@@ -55,6 +59,8 @@ impl Report {
             refusals: Vec::new(),
             calls: 0,
             taken: 0,
+            moved: 0,
+            longest_stretch: 0,
             finished: 0,
             ended: Vec::new(),
             series: vec![0; (end / BIN) as usize + 1],
@@ -78,8 +84,18 @@ impl Report {
         self.admitted += u64::from(now >= self.steady);
     }
 
+    /// Whether somebody waited now although the provider had room.
+    pub(crate) fn watched(&mut self, now: Micros, idle: bool) {
+        if idle {
+            self.longest_stretch = self.longest_stretch.max(now - self.moved);
+        } else {
+            self.moved = now;
+        }
+    }
+
     pub(crate) fn taken(&mut self, now: Micros, _lane: usize, tenant: u64, document: &Document) {
         self.calls += 1;
+        self.moved = now;
         self.series[(now / BIN) as usize] += document.tokens();
         if now >= self.steady {
             self.taken += 1;

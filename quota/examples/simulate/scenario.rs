@@ -12,10 +12,12 @@ use crate::{
     driver::Limiter,
     event::SECOND,
     fleet::{BATCH, Disturbance, INTERACTIVE, Plan, run},
+    form::{Fleet, Variant, numbers::Numbers},
     plot::Plots,
     provider::{Kind, Provider, Split, split},
     report::Report,
     table::{Table, percent, seconds},
+    today::{Scripts, Today, Twin, runtime},
 };
 
 /// The limits of the scenarios, in tokens a minute.
@@ -30,6 +32,56 @@ pub(crate) struct Bench<'a> {
     pub(crate) server: &'a Redis,
     pub(crate) quick: bool,
     pub(crate) plots: Plots,
+    pub(crate) kept: Keeper,
+    /// Of the table of forms: the seeds, a part of the names of its scenarios, the stores.
+    pub(crate) seeds: u64,
+    pub(crate) only: String,
+    pub(crate) stores: Vec<String>,
+}
+
+/// Who keeps the quota.
+#[derive(Debug, Clone)]
+pub(crate) enum Keeper {
+    /// Today's scripts on a real Redis.
+    Today,
+    /// Their twin in memory.
+    Memory,
+    /// The form.
+    Form(Variant, Box<Numbers>),
+}
+
+/// Values of `--name=value`, in their order.
+pub(crate) fn options(arguments: &[String], name: &str) -> Vec<String> {
+    let prefix = format!("--{name}=");
+    arguments.iter().filter_map(|it| it.strip_prefix(&prefix).map(str::to_owned)).collect()
+}
+
+impl Keeper {
+    pub(crate) const NAMES: [&'static str; 4] = ["today", "memory", "candidates", "one"];
+
+    /// By `--store=name` and `--set=number=value`.
+    pub(crate) fn of(arguments: &[String]) -> Result<Self, String> {
+        let mut numbers = Numbers::default();
+        for set in options(arguments, "set") {
+            let (name, value) = set.split_once('=').ok_or_else(|| format!("{set}: no value"))?;
+            let value = value.parse().map_err(|error| format!("{set}: {error}"))?;
+            if !numbers.set(name, value) {
+                return Err(format!("there is no number {name}"));
+            }
+        }
+        let store = options(arguments, "store").pop();
+        Self::named(store.as_deref().unwrap_or("today"), numbers)
+    }
+
+    pub(crate) fn named(name: &str, numbers: Numbers) -> Result<Self, String> {
+        Ok(match name {
+            "today" => Self::Today,
+            "memory" => Self::Memory,
+            "candidates" => Self::Form(Variant::Candidates, Box::new(numbers)),
+            "one" => Self::Form(Variant::One, Box::new(numbers)),
+            _ => return Err(format!("there is no store {name}; give {}", Self::NAMES.join(", "))),
+        })
+    }
 }
 
 /// A scenario, by the name that selects it on the command line.
@@ -54,11 +106,18 @@ impl Bench<'_> {
         Plan::new(end * SECOND, steady * SECOND, workers)
     }
 
-    pub(crate) fn limiter(&self, limits: Limits, lanes: Lanes) -> Limiter {
+    fn limiter(&self, limits: Limits, charge: Charge, lanes: Lanes) -> Box<dyn Limiter> {
         let id = "simulated:model".parse().expect("a model id");
-        let model =
-            ModelQuota::new(id, limits, Charge::default(), Arc::new(lanes)).expect("good limits");
-        Limiter::new(self.server, model)
+        let model = ModelQuota::new(id, limits, charge, Arc::new(lanes)).expect("good limits");
+        let runtime = runtime();
+        match &self.kept {
+            Keeper::Today => {
+                let scripts = Scripts::new(self.server, &runtime);
+                Box::new(Today::new(runtime, scripts, model))
+            }
+            Keeper::Memory => Box::new(Today::new(runtime, Twin::new(), model)),
+            Keeper::Form(variant, numbers) => Box::new(Fleet::new(model, *variant, **numbers)),
+        }
     }
 
     /// Of a provider with rules of its own.
@@ -69,10 +128,7 @@ impl Bench<'_> {
         limits: Limits,
         charge: Charge,
     ) -> Report {
-        let id = "simulated:model".parse().expect("a model id");
-        let lanes = Arc::new(Lanes::single());
-        let model = ModelQuota::new(id, limits, charge, lanes).expect("good limits");
-        run(plan, provider, Some(Limiter::new(self.server, model)))
+        run(plan, provider, Some(self.limiter(limits, charge, Lanes::single())))
     }
 
     pub(crate) fn run(
@@ -82,7 +138,7 @@ impl Bench<'_> {
         limits: Limits,
         lanes: Lanes,
     ) -> Report {
-        run(plan, provider, Some(self.limiter(limits, lanes)))
+        run(plan, provider, Some(self.limiter(limits, Charge::default(), lanes)))
     }
 }
 
@@ -101,7 +157,7 @@ pub(crate) fn known(limit: u64) -> Limits {
 pub(crate) const LEARNED: Option<Duration> = Some(Duration::from_secs(60));
 
 /// The safe preset for this provider.
-fn safe(kind: Kind, limit: u64) -> Limits {
+pub(crate) fn safe(kind: Kind, limit: u64) -> Limits {
     if kind == Kind::Split {
         let (input, output) = split(limit, 1.07);
         let limits = Limits { burst_max: LEARNED, ..Limits::default() };
@@ -404,7 +460,7 @@ fn disturbances(bench: &mut Bench<'_>) -> Table {
     let pause = 60 * SECOND;
     for (what, disturbance, from) in [
         ("pause of 60 s", Disturbance::Pause(pause), at + pause),
-        ("FLUSHALL", Disturbance::Flush, at),
+        ("FLUSHALL", Disturbance::Flush { remembered: true }, at),
     ] {
         for kind in [Kind::Bucket60, Kind::Bucket5, Kind::StrictLog] {
             let plan = Plan {

@@ -1,10 +1,8 @@
-//! Tenants inside a lane. Runs only where [`crate::driver::TENANTS`] says that the store knows
-//! them.
+//! Tenants inside a lane.
 
 use tidegate_quota::Lanes;
 
 use crate::{
-    driver::TENANTS,
     fleet::Plan,
     provider::Kind,
     scenario::{Bench, known},
@@ -22,9 +20,6 @@ pub(crate) fn tenants(bench: &mut Bench<'_>) -> Table {
         "Known bucket, 400 k tokens a minute; one tenant has ten times the other's demand, and both are backlogged.",
         &["tenant", "workers", "part of the tokens"],
     );
-    if !TENANTS {
-        return table;
-    }
     let plan = Plan { tenant: |worker| if worker < 200 { 1 } else { 2 }, ..bench.plan(220) };
     let report = bench.run(&plan, Kind::Bucket60.provider(limit), known(limit), Lanes::single());
     let sum: u64 = report.tenants().values().sum();

@@ -1,0 +1,311 @@
+//! Today's stores behind the seam: the scripts on a private Redis, and their twin in memory.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tidegate_quota::{
+    Amounts, Change, Decision, Dimension, Error, ModelQuota, PerDimension, PerLimit, Store, Ticket,
+    memory, redis_store,
+    store::{Ask, Expectation, Meter, Pause, ProviderSignal, Settlement, UsageSample},
+};
+use tidegate_testkit::Redis;
+use tidegate_types::Tenant;
+use tokio::runtime::Runtime;
+
+use crate::{
+    documents::{Document, MAX_OUTPUT},
+    driver::{Answer, Call, Held, Limiter, Told},
+    event::Micros,
+};
+
+/// Virtual time 0: midnight of some day in 2026, in microseconds.
+const EPOCH: Micros = 1_790_000_000_000_000;
+
+/// The part of a call's bound on output that is held while nothing is known (`UNKNOWN_OUTPUT` in
+/// `quota/src/quota.rs`).
+const UNKNOWN_OUTPUT: u64 = 3;
+
+/// An answer lost on a busy machine is asked for again so often.
+const TRIES: usize = 20;
+
+const PAUSE_TTL: Duration = Duration::from_secs(300);
+
+/// A store on virtual time.
+pub(crate) trait Virtual {
+    type Store: Store;
+
+    /// The store, at this time.
+    fn at(&self, micros: Micros) -> &Self::Store;
+
+    /// Loses everything.
+    fn forget(&mut self);
+}
+
+/// The scripts on a real server.
+pub(crate) struct Scripts {
+    store: redis_store::Store,
+    commands: redis::Connection,
+}
+
+/// Today's twin of the scripts.
+pub(crate) struct Twin {
+    store: memory::Store,
+    clock: Arc<AtomicU64>,
+}
+
+impl Twin {
+    pub(crate) fn new() -> Self {
+        let clock = Arc::new(AtomicU64::new(EPOCH));
+        Self { store: memory::Store::with_clock(PAUSE_TTL, Arc::clone(&clock)), clock }
+    }
+}
+
+impl Scripts {
+    /// On an empty server.
+    pub(crate) fn new(server: &Redis, runtime: &Runtime) -> Self {
+        let open = async { redis_store::Store::open(&server.url, "simulation", PAUSE_TTL) };
+        let store = runtime.block_on(open).expect("a store");
+        let mut scripts = Self { store, commands: server.connection() };
+        scripts.forget();
+        scripts
+    }
+}
+
+impl Virtual for Scripts {
+    type Store = redis_store::Store;
+
+    fn at(&self, micros: Micros) -> &Self::Store {
+        self.store.set_test_clock(micros);
+        &self.store
+    }
+
+    fn forget(&mut self) {
+        redis::cmd("FLUSHALL").exec(&mut self.commands).expect("FLUSHALL");
+    }
+}
+
+impl Virtual for Twin {
+    type Store = memory::Store;
+
+    fn at(&self, micros: Micros) -> &Self::Store {
+        self.clock.store(micros, Ordering::SeqCst);
+        &self.store
+    }
+
+    fn forget(&mut self) {
+        *self = Self::new();
+    }
+}
+
+/// Today's limiter, as a fleet of workers uses it.
+pub(crate) struct Today<S> {
+    runtime: Runtime,
+    store: S,
+    model: ModelQuota,
+    known: Option<Expectation>,
+    /// The processes' own stores while Redis is away, and what each has used.
+    alone: Vec<(Twin, Amounts)>,
+}
+
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+impl<S: Virtual> Today<S> {
+    pub(crate) fn new(runtime: Runtime, store: S, model: ModelQuota) -> Self {
+        Self { runtime, store, model, known: None, alone: Vec::new() }
+    }
+
+    fn part(&self) -> ModelQuota {
+        self.model.share(self.alone.len() as u64)
+    }
+
+    fn end(&mut self, now: Micros, alone: Option<usize>, settlement: Settlement) -> Micros {
+        let settled = match alone.and_then(|process| self.alone.get(process)) {
+            Some((twin, _)) => {
+                let settle = twin.at(EPOCH + now);
+                let (part, runtime) = (self.part(), &self.runtime);
+                Some(runtime.block_on(settle.settle(&part, &settlement)).expect("in memory"))
+            }
+            // What Redis does not hear of stays charged.
+            None if !self.alone.is_empty() => None,
+            None => {
+                Some(self.ask(now, async |store, model| store.settle(model, &settlement).await))
+            }
+        };
+        let Some((_, known, room)) = settled else { return 0 };
+        self.remember(known);
+        micros(room)
+    }
+
+    /// As `Shared::amounts` in `quota/src/shared.rs`, for providers that count real output.
+    fn amounts(&self, document: &Document) -> Amounts {
+        let estimate = document.estimated_input;
+        let (input, output) = match self.known {
+            Some(known) => {
+                let all = (estimate as f64 * known.input_ratio).ceil() as u64;
+                let input = all.saturating_sub(known.cached).max(all.min(1));
+                (input, known.output.min(MAX_OUTPUT))
+            }
+            None => (estimate, MAX_OUTPUT.div_ceil(UNKNOWN_OUTPUT)),
+        };
+        self.model.amounts(input, output)
+    }
+
+    fn remember(&mut self, known: Option<Expectation>) {
+        self.known = known.or(self.known);
+    }
+
+    fn ask<T>(
+        &self,
+        now: Micros,
+        work: impl AsyncFn(&S::Store, &ModelQuota) -> Result<T, Error>,
+    ) -> T {
+        let store = self.store.at(EPOCH + now);
+        for _ in 0..TRIES {
+            match self.runtime.block_on(work(store, &self.model)) {
+                Ok(answer) => return answer,
+                Err(Error::Away(_)) => std::thread::sleep(Duration::from_millis(50)),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("Redis did not answer {TRIES} times");
+    }
+}
+
+impl<S: Virtual> Limiter for Today<S> {
+    fn reserve(&mut self, now: Micros, process: usize, calls: Vec<Call<'_>>) -> Vec<Answer> {
+        let ask = |call: Call<'_>| Ask {
+            reservation: call.id,
+            lane: call.lane,
+            amounts: self.amounts(call.document),
+            ticket: call.ticket,
+            template: 0,
+            curious: true,
+            tenant: tenant(call.tenant),
+        };
+        let asks: Vec<Ask> = calls.into_iter().map(ask).collect();
+        let alone = (process < self.alone.len()).then_some(process);
+        let decisions = match alone {
+            None => self.ask(now, async |store, model| store.reserve_all(model, &asks).await),
+            Some(process) => {
+                let store = self.alone[process].0.at(EPOCH + now);
+                let part = self.part();
+                let asked = store.reserve_all(&part, &asks);
+                self.runtime.block_on(asked).expect("in memory")
+            }
+        };
+        let answer = |(ask, (decision, known)): (Ask, (Decision, Option<Expectation>))| {
+            self.remember(known);
+            match decision {
+                Decision::Granted => {
+                    if let Some(process) = alone {
+                        let used = &mut self.alone[process].1;
+                        *used = PerDimension::from_fn(|it| used[it] + ask.amounts[it]);
+                    }
+                    Answer::Granted(Held { id: ask.reservation, alone, at: now })
+                }
+                Decision::Wait { wait, ticket, .. } => Answer::Wait { wait: micros(wait), ticket },
+                Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
+                Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
+                Decision::Never { .. } if alone.is_some() => {
+                    // Larger than a process's share: it waits for Redis.
+                    let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
+                    Answer::Wait { wait: 4_000_000, ticket }
+                }
+                Decision::Never { dimension, capacity } => {
+                    panic!("a document exceeds the whole limit of {capacity} {dimension}")
+                }
+            }
+        };
+        asks.into_iter().zip(decisions).map(answer).collect()
+    }
+
+    /// As `Permit::settle`.
+    fn settle(&mut self, now: Micros, held: Held, document: &Document, told: Told) -> Micros {
+        let sample = UsageSample {
+            estimated_input: document.estimated_input,
+            input: document.input,
+            output: document.output,
+        };
+        let used = self.model.amounts(document.input - told.cached, document.output);
+        let cached = (!self.model.charge.cached_input).then_some(told.cached);
+        let combined = told.meter.and(self.model.limits.per_minute.combined);
+        let reset = told.meter.and_then(|(_, reset)| Some(Duration::from_micros(reset?)));
+        let used_by_meter = told.meter.map(|(used, _)| used);
+        let meter = Meter {
+            used: PerDimension { combined: used_by_meter, ..PerDimension::default() },
+            limits: PerDimension { combined, ..PerDimension::default() },
+            resets: PerDimension { combined: reset, ..PerDimension::default() },
+        };
+        let settled = Settlement::used(held.id, used);
+        self.end(now, held.alone, Settlement { sample: Some(sample), meter, cached, ..settled })
+    }
+
+    /// As `Permit::refused`: the provider answered 429.
+    fn refused(&mut self, now: Micros, held: Held, retry: Micros) {
+        let used = self.model.unused();
+        let pause = Pause { length: Duration::from_micros(retry), reason: "429".to_owned() };
+        let settled = Settlement {
+            signal: ProviderSignal::Refused,
+            pause: Some(pause),
+            ..Settlement::used(held.id, used)
+        };
+        self.end(now, held.alone, settled);
+    }
+
+    /// `Limits::pace_of` in `quota/src/limits.rs`.
+    fn pace_of(&self, document: &Document) -> Micros {
+        let (limits, amounts) = (self.model.limits.effective(), self.amounts(document));
+        let part = |it| amounts[it] as f64 / limits[it] as f64;
+        let counted = Dimension::ALL.into_iter().filter(|it| limits[*it] > 0);
+        let most = counted.map(part).fold(0.0, f64::max);
+        (most * self.model.limits.window.as_micros() as f64) as Micros
+    }
+
+    fn pause(&mut self, now: Micros, length: Micros) {
+        let pause = Pause { length: Duration::from_micros(length), reason: "operator".to_owned() };
+        self.ask(now, async |store, model| store.pause(model, &pause).await);
+    }
+
+    fn set_limit(&mut self, now: Micros, combined: u64) {
+        let window = PerDimension { combined: Change::Set(combined), ..PerDimension::default() };
+        let changes = PerLimit { window, ..PerLimit::default() };
+        self.ask(now, async |store, model| store.set_limits(model, &changes).await);
+    }
+
+    fn leave(&mut self, now: Micros, lane: usize, number: u64) {
+        self.ask(now, async |store, model| store.leave(model, lane, &tenant(number)).await);
+    }
+
+    fn flush(&mut self, _now: Micros, _remembered: bool) {
+        self.store.forget();
+    }
+
+    fn away(&mut self, now: Micros, processes: Option<usize>) {
+        match processes {
+            Some(processes) => {
+                self.alone = (0..processes).map(|_| (Twin::new(), Amounts::default())).collect();
+            }
+            None => {
+                for (process, (_, used)) in std::mem::take(&mut self.alone).iter().enumerate() {
+                    let name = format!("alone-{process}-{now}");
+                    self.ask(now, async |store, model| store.charge(model, &name, 0, *used).await);
+                }
+            }
+        }
+    }
+}
+
+fn tenant(number: u64) -> Tenant {
+    Tenant::new(format!("tenant-{number}")).expect("a name")
+}
+
+fn micros(duration: Duration) -> Micros {
+    duration.as_micros() as Micros
+}
