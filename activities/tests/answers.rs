@@ -26,7 +26,7 @@ mod sealed;
 mod tables;
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex},
 };
 
@@ -264,7 +264,7 @@ impl Rig {
             done: most == u32::MAX,
             ..Progress::default()
         };
-        let of = Finish { plan: plan.clone(), output: job.output.clone(), progress, counts: true };
+        let of = Finish { plan: plan.clone(), output: job.output.clone(), progress };
         let finished = finish::finish(&self.services.storage, &of).await.unwrap();
         let asked = self.provider.asked.lock().unwrap().split_off(before);
         Ok(Ran { totals, finished, asked, plan })
@@ -493,143 +493,6 @@ async fn an_inserted_row_moves_nobodys_answer_and_costs_one_call() {
     log.remove(0);
     rig.document("log.csv", &rows(&log), 7);
     assert_eq!(rig.run(records).await.unwrap().figures(), ([0, 0, 1_001, 0], 0));
-}
-
-/// What lies in `tests/outputs/018ed06`: its README says how it was made.
-fn old_output(rig: &Rig) {
-    fn copy(from: &Path, to: &Path) {
-        std::fs::create_dir_all(to).unwrap();
-        for entry in std::fs::read_dir(from).unwrap() {
-            let entry = entry.unwrap();
-            let to = to.join(entry.file_name());
-            match entry.file_type().unwrap().is_dir() {
-                true => copy(&entry.path(), &to),
-                false => drop(std::fs::copy(entry.path(), to).unwrap()),
-            }
-        }
-    }
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outputs/018ed06");
-    copy(&from.join("in"), &rig.path("in"));
-    copy(&from.join("out"), &rig.path("out"));
-}
-
-#[tokio::test]
-async fn an_output_of_an_earlier_version_is_judged_by_its_latest_batch() {
-    let mut rig = Rig::new();
-    old_output(&rig);
-    let records = |more: Value| {
-        let mut all = json!({"records": {}});
-        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        all
-    };
-    let other = records(json!({"instructions": "Translate."}));
-    let message = refused(rig.run(other.clone()).await);
-    assert!(message.contains("another question: instructions differs;"), "{message}");
-    assert!(rig.result("a.md").get("question").is_none(), "nothing was changed");
-
-    // The same question: nothing is asked, and from now on each says what it answers.
-    assert_eq!(rig.run(records(json!({}))).await.unwrap().figures(), ([0, 0, 4, 0], 0));
-    let result = rig.result("a.md");
-    assert_eq!(result["answer"], json!("An old answer, a.md."));
-    assert!(result["question"].is_string() && result["content"].is_string(), "{result}");
-    rig.document("a.md", "The tide has turned.", 9);
-    assert_eq!(rig.run(records(json!({}))).await.unwrap().figures(), ([1, 0, 3, 1], 1));
-
-    // Another one, with leave to replace.
-    let rig = &mut Rig::new();
-    old_output(rig);
-    let mut replace = other;
-    replace["replace"] = json!(true);
-    let ran = rig.run_until(replace.clone(), 1).await.unwrap();
-    assert_eq!((ran.finished.succeeded, ran.finished.cancelled), (1, 3));
-    assert_eq!(rig.lines("out/results.jsonl").len(), 4);
-    // The leave is not forgotten by a run without it: the old results answer another question.
-    replace["replace"] = json!(false);
-    assert_eq!(rig.run(replace).await.unwrap().figures(), ([3, 0, 1, 0], 3));
-}
-
-#[tokio::test]
-async fn where_nothing_tells_the_author_says_what_becomes_of_old_results() {
-    let undecided = |rig: &Rig, job: Option<&str>| {
-        old_output(rig);
-        let folder = rig.path("out/_tidegate");
-        match job {
-            None => std::fs::remove_dir_all(folder).unwrap(),
-            // Before results said what they answer, another question found them all done.
-            Some(instructions) => {
-                let job = folder.join("yesterday-01987c3e/job.json");
-                let earlier = std::fs::read_to_string(&job).unwrap();
-                let other = folder.join("before-00000000");
-                std::fs::create_dir(&other).unwrap();
-                std::fs::write(other.join("job.json"), earlier.replace("Sum up.", instructions))
-                    .unwrap();
-                std::fs::write(job, earlier).unwrap();
-            }
-        }
-    };
-    for job in [None, Some("Translate.")] {
-        let mut rig = Rig::new();
-        undecided(&rig, job);
-        let message = refused(rig.run(json!({"records": {}})).await);
-        for way in ["\"adopt\": true (--adopt)", "\"replace\": true (--replace)", "another output"]
-        {
-            assert!(message.contains(way), "{message}");
-        }
-        let adopt = json!({"records": {}, "adopt": true});
-        assert_eq!(rig.run(adopt).await.unwrap().figures(), ([0, 0, 4, 0], 0));
-        assert_eq!(rig.run(json!({"records": {}})).await.unwrap().figures(), ([0, 0, 4, 0], 0));
-
-        let mut rig = Rig::new();
-        undecided(&rig, job);
-        let replace = json!({"records": {}, "replace": true});
-        assert_eq!(rig.run(replace).await.unwrap().figures(), ([4, 0, 0, 0], 4));
-    }
-}
-
-/// The texts of old rows lie in the old batch's manifest.
-#[tokio::test]
-async fn a_row_on_top_of_an_old_table_does_not_get_an_old_answer() {
-    let mut rig = Rig::new();
-    old_output(&rig);
-    rig.document("log.csv", "ship,note\nship-0,new\nship-1,in port\nship-2,at sea\n", 5);
-    let ran = rig.run(json!({"records": {}})).await.unwrap();
-    assert_eq!(
-        (ran.figures(), &ran.asked[..]),
-        (([1, 0, 4, 0], 1), &["ship: ship-0\nnote: new".to_owned()][..])
-    );
-    assert_eq!(rig.result("log.csv__0000001")["answer"], json!("An old answer, log.csv__0000001."));
-}
-
-/// Its job and its manifests hold nothing of fingerprints: whatever result is there counts.
-#[tokio::test]
-async fn a_batch_that_an_earlier_version_planned_ends_by_its_own_rules() {
-    let rig = Rig::new();
-    old_output(&rig);
-    let folder = rig.path("out/_tidegate/yesterday-01987c3e");
-    let root = rig.folder.path().display().to_string();
-    for name in ["job.json", "shard-00000.jsonl"] {
-        let text = std::fs::read_to_string(folder.join(name)).unwrap();
-        std::fs::write(folder.join(name), text.replace("/data/", &format!("{root}/"))).unwrap();
-    }
-    std::fs::remove_file(rig.path("out/results/b.md.json")).unwrap();
-    let job = format!("file://{}", folder.display());
-    let now = chrono::Utc::now();
-    let mut skipped = 0;
-    for index in 0..4 {
-        let task = DocumentTask {
-            job: job.clone(),
-            workflow: "w".into(),
-            shard: 0,
-            index,
-            raised: false,
-            asked: false,
-        };
-        skipped += u32::from(rig.document_ends(&task, now).await.unwrap().skipped);
-    }
-    assert_eq!((skipped, rig.provider.asked.lock().unwrap().len()), (3, 1));
-    assert!(
-        rig.result("a.md").get("question").is_none() && rig.result("b.md")["question"].is_string()
-    );
 }
 
 #[tokio::test]

@@ -460,7 +460,6 @@ async fn a_budget_wants_a_price() {
         per_document: true,
         results: ResultsAs::Jsonl,
         results_jsonl: None,
-        in_pages: false,
     };
     let (other, priced) = ("test:other".parse().unwrap(), "test:model".parse().unwrap());
     rig.budgets.check(&job, [&other], "night").unwrap();

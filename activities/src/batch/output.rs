@@ -65,8 +65,10 @@ pub(crate) async fn check(output: &Location, job: &Job) -> Result<Recorded, Fail
         }
         // What says it for all is gone, and each says it for itself.
         (Some(result), None) if !job.replace => {
-            let result = DocumentResult::read(&result).await?;
-            let asked = result.and_then(|result| result.question);
+            let asked = match result.name().ends_with(".json") {
+                true => DocumentResult::read(&result).await?.and_then(|result| result.question),
+                false => None,
+            };
             match asked == Some(question.fingerprint()) {
                 true => Ok(Recorded { question }),
                 false => Err(another(output, &[])),

@@ -22,22 +22,9 @@ use crate::{
     storage::{Entry, Error, Location},
 };
 
-/// What results of an output are about, by their ids.
+/// The content of the records that results of an output are about, by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Known(BTreeMap<DocumentId, About>);
-
-/// What a result is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum About {
-    /// A record of this content.
-    Content(Fingerprint),
-    /// A record of this text: an earlier version wrote the result, and left the text in a manifest.
-    Text(Fingerprint),
-    /// Nothing that is known: it may be any.
-    Unknown,
-    /// Several texts were planned under its id.
-    Several,
-}
+pub(super) struct Known(BTreeMap<DocumentId, Fingerprint>);
 
 impl Known {
     /// The results in an output of records of these files.
@@ -64,9 +51,8 @@ impl Known {
             return Ok(Self::default());
         }
         let mut known = BTreeMap::new();
-        let Recorded { indexes, manifests } = Recorded::of(output).await?;
         // What was sealed last is the latest word.
-        for index in indexes.iter().rev() {
+        for index in indexes(output).await?.iter().rev() {
             if open.is_empty() && !has_parts {
                 break;
             }
@@ -80,29 +66,17 @@ impl Known {
                 if let Some(content) = version.content
                     && (open.remove(id.as_str()) || in_part())
                 {
-                    known.insert(id, About::Content(content));
+                    known.insert(id, content);
                 }
             }
         }
         let unsealed: Vec<Location> =
             open.into_iter().map(|name| results.child(&format!("{name}.json"))).collect();
         let mut read = std::pin::pin!(stream::iter(unsealed).map(read_line).buffered(READ_AHEAD));
-        let mut unmarked = false;
         while let Some(line) = read.try_next().await? {
             let Some((line, _)) = line else { continue };
-            let about = line.result.version.content.map_or(About::Unknown, About::Content);
-            unmarked |= about == About::Unknown;
-            known.insert(line.result.id, about);
-        }
-        // Only versions that did not mark their results are worth the reading.
-        for manifest in manifests.iter().filter(|_| unmarked) {
-            for Planned { id, text } in lines(&manifest.read().await?) {
-                let text = About::Text(Fingerprint::of_bytes(text.as_bytes()));
-                match known.get_mut(&id) {
-                    Some(about @ About::Unknown) => *about = text,
-                    Some(about @ About::Text(_)) if *about != text => *about = About::Several,
-                    _ => {}
-                }
+            if let Some(content) = line.result.version.content {
+                known.insert(line.result.id, content);
             }
         }
         Ok(Self(known))
@@ -125,21 +99,18 @@ impl Known {
             .filter(|(_, IsNumbered(is_numbered))| !is_numbered)
             .map(|(row, _)| row.id.clone())
             .collect();
-        let mut free: HashMap<About, BTreeSet<&DocumentId>> = HashMap::new();
-        for (id, about) in self.0.iter().filter(|(id, _)| !taken.contains(*id)) {
-            free.entry(*about).or_default().insert(id);
+        let mut free: HashMap<Fingerprint, BTreeSet<&DocumentId>> = HashMap::new();
+        for (id, content) in self.0.iter().filter(|(id, _)| !taken.contains(*id)) {
+            free.entry(*content).or_default().insert(id);
         }
         let mut bound: Vec<bool> = rows.iter().map(|(_, numbered)| !numbered.0).collect();
         // Those that stand where they stood, then those that have moved.
         for moved in [false, true] {
             for ((row, _), bound) in rows.iter_mut().zip(&mut bound).filter(|(_, bound)| !**bound) {
-                let about = about(row).into_iter().find(|about| {
-                    let ids = free.get(about);
-                    ids.is_some_and(
-                        |ids| if moved { !ids.is_empty() } else { ids.contains(&row.id) },
-                    )
-                });
-                let Some(ids) = about.and_then(|about| free.get_mut(&about)) else { continue };
+                let content = row.version.content;
+                let Some(ids) = content.and_then(|content| free.get_mut(&content)) else {
+                    continue;
+                };
                 let id = if moved { ids.pop_first() } else { ids.take(&row.id) };
                 if let Some(id) = id {
                     row.id = id.clone();
@@ -149,9 +120,7 @@ impl Known {
             }
         }
         for ((row, _), _) in rows.iter_mut().zip(bound).filter(|(_, bound)| !bound) {
-            let is_another =
-                |id: &DocumentId| matches!(self.0.get(id), Some(About::Text(_) | About::Several));
-            if taken.contains(&row.id) || is_another(&row.id) {
+            if taken.contains(&row.id) {
                 let own = row.id.clone();
                 let mut others = (2..).map(|number| own.numbered(number));
                 let free = others.find(|id| !taken.contains(id) && !self.0.contains_key(id));
@@ -166,49 +135,21 @@ impl Known {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IsNumbered(pub(super) bool);
 
-/// As what a row may be known.
-fn about(row: &Document) -> Vec<About> {
-    let text = row.text.as_ref().map(|text| Fingerprint::of_bytes(text.as_bytes()));
-    row.version.content.map(About::Content).into_iter().chain(text.map(About::Text)).collect()
-}
-
-/// What batches have left in an output, the latest last.
-#[derive(Default)]
-struct Recorded {
-    indexes: Vec<Location>,
-    manifests: Vec<Location>,
-}
-
-impl Recorded {
-    async fn of(output: &Location) -> Result<Self, Failure> {
-        let folder = output.child(FOLDER);
-        let mut found: Vec<(DateTime<Utc>, Location)> = Vec::new();
-        let listed = folder.entries(|entry| {
-            if let Entry::Object(location, stamp) = entry
-                && location.name().ends_with(".jsonl")
-            {
-                found.push((stamp.modified, location));
-            }
-        });
-        listed.await?;
-        found.sort_by_key(|(at, _)| *at);
-        let mut recorded = Self::default();
-        for (_, location) in found {
-            if location.name().starts_with("index-") {
-                recorded.indexes.push(location);
-            } else if location.name().starts_with("shard-") {
-                recorded.manifests.push(location);
-            }
+/// What batches have sealed in an output, the latest last.
+async fn indexes(output: &Location) -> Result<Vec<Location>, Failure> {
+    let folder = output.child(FOLDER);
+    let mut found: Vec<(DateTime<Utc>, Location)> = Vec::new();
+    let listed = folder.entries(|entry| {
+        if let Entry::Object(location, stamp) = entry
+            && location.name().starts_with("index-")
+            && location.name().ends_with(".jsonl")
+        {
+            found.push((stamp.modified, location));
         }
-        Ok(recorded)
-    }
-}
-
-/// What of a manifest's line is needed here.
-#[derive(Deserialize)]
-struct Planned {
-    id: DocumentId,
-    text: String,
+    });
+    listed.await?;
+    found.sort_by_key(|(at, _)| *at);
+    Ok(found.into_iter().map(|(_, location)| location).collect())
 }
 
 /// Those that can be read as such.

@@ -56,7 +56,7 @@ impl Batch {
             ..Progress::default()
         };
         let output = self.job.output.clone();
-        let of = Finish { plan: plan.clone(), output, progress, counts: true };
+        let of = Finish { plan: plan.clone(), output, progress };
         finish::finish(&self.rig.services.storage, &of).await
     }
 

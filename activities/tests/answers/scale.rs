@@ -44,7 +44,7 @@ async fn a_large_batch_is_planned_finished_and_found_done() {
         ..Progress::default()
     };
     let clock = Instant::now();
-    let of = Finish { plan: plan.clone(), output: job.output.clone(), progress, counts: true };
+    let of = Finish { plan: plan.clone(), output: job.output.clone(), progress };
     let finished = finish::finish(&rig.services.storage, &of).await.unwrap();
     said("finished", clock, documents);
     assert_eq!((finished.succeeded, finished.missing, finished.failed), (documents, 0, 0));
@@ -82,7 +82,8 @@ pub(super) fn answered_with(
         let (id, content) = (&line["id"], &version["content"]);
         let result = json!({"id": id, "uri": line["uri"], "model": MODEL, "answer": answer(),
             "stop_reason": "end_turn", "finish": "complete", "input_tokens": 1_000, "cached_input_tokens": 0,
-            "output_tokens": 240, "cost_usd": 0.01, "provider_calls": 1, "completed_at": "2026-11-22T10:00:01Z"});
+            "output_tokens": 240, "cost_usd": 0.01, "provider_calls": 1, "completed_at": "2026-11-22T10:00:01Z",
+            "question": asks, "content": content});
         part += &format!("{result}\n");
         index += &format!("{}\n", json!({"id": id, "question": asks, "content": content}));
     }

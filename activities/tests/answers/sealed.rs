@@ -116,19 +116,6 @@ async fn parts_alone_hold_everything_and_nothing_is_bought_twice() {
     assert_eq!((back.figures().0, back.asked.len(), alone(&rig)), ([1, 1, 1, 1], 2, 1));
 }
 
-/// A workflow of an earlier version counts its shards by all documents.
-#[tokio::test]
-async fn nothing_is_settled_for_a_workflow_that_does_not_know_of_it() {
-    let mut rig = Rig::new();
-    ["a.md", "b.md"].iter().for_each(|name| rig.document(name, name, 0));
-    rig.run(json!({"per_document": false})).await.unwrap();
-    let earlier = json!({"per_document": false, "in_pages": false});
-    let again = rig.run(earlier).await.unwrap();
-    assert_eq!((again.plan.settled, again.plan.shards(), alone(&rig)), (0, 1, 0));
-    assert_eq!(again.figures(), ([0, 0, 2, 0], 0), "each is looked at, and none is bought");
-    assert_eq!(parts(&rig), [part(1, &["a.md", "b.md"])]);
-}
-
 /// The worker died between the part, its index, and the objects that go.
 #[tokio::test]
 async fn a_seal_that_was_broken_off_is_made_good() {

@@ -43,7 +43,7 @@ async fn results_are_tables_and_nothing_is_asked_twice() {
     // A worker has died before it could say what it had sealed.
     std::fs::create_dir_all(rig.path("out/results")).unwrap();
     std::fs::write(rig.path("out/results/part-00000.jsonl"), "").unwrap();
-    let first = json!({"results": "parquet", "adopt": true});
+    let first = json!({"results": "parquet", "replace": true});
     assert_eq!(rig.run(first).await.unwrap().figures(), ([3, 0, 0, 0], 3));
     let whole = ["a.md.json", "b.md.json", "c.md.json", "part-00000.parquet"];
     assert_eq!(names(&rig), whole);
@@ -94,7 +94,7 @@ async fn a_damaged_part_is_named() {
     let job = rig.job(&json!({"results": "parquet"}));
     let plan = plan::plan(&rig.services, &job, "w", "again").await.unwrap();
     let progress = Progress { documents: 1, done: true, ..Progress::default() };
-    let of = Finish { plan, output: job.output.clone(), progress, counts: true };
+    let of = Finish { plan, output: job.output.clone(), progress };
     let failure = finish::finish(&rig.services.storage, &of).await.unwrap_err();
     let message = failure.message;
     assert!(message.contains("part-00000.parquet is damaged"), "{message}");

@@ -30,14 +30,6 @@ fn started(documents: usize) -> impl Fn(&Calls) -> bool {
     move |calls| calls.started.len() == documents
 }
 
-/// How often a run has asked for a patch and been told yes.
-fn markers(history: &[HistoryEvent]) -> usize {
-    let marker = |event: &&HistoryEvent| {
-        matches!(event.attributes, Some(Attributes::MarkerRecordedEventAttributes(_)))
-    };
-    history.iter().filter(marker).count()
-}
-
 /// How many timers a run has started.
 fn timers(history: &[HistoryEvent]) -> usize {
     let timer = |event: &&HistoryEvent| {

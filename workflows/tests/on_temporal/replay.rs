@@ -159,8 +159,8 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
         assert_refused(&history, &format!("{name} {field}")).await;
     }
 
-    // The report of the first documents, before the last of them.
-    let mut history = recorded(COMMANDS, SHARD);
+    // A report, before the document that was handed out with it.
+    let mut history = recorded(COMMANDS, SHARD_PACKED);
     let events = history["events"].as_array_mut().unwrap();
     let report = events.iter().position(|event| event["attributes"].get(SIGNAL).is_some()).unwrap();
     let [document, report] = &mut events[report - 1..=report] else { panic!("two events") };
