@@ -89,7 +89,9 @@ impl Caller<'_> {
     ) -> Result<(&'r ModelId, Embedded), Failure> {
         let (job, route) = (&shard.job, &shard.route);
         let (model, provider) = self.choose(attempt, job, route).await?;
-        if let Some(retries) = &shard.retries {
+        // A server that takes one text a call refuses several together: the first call of each alone is
+        // no retry.
+        if let Some(retries) = shard.retries.as_ref().filter(|_| attempt.has_called()) {
             retries.pay(&self.guard.quota, attempt, || self.guard.health.words(model)).await?;
         }
         let request = request(attempt, job, model, shard.template).tokens(tokens, 0);

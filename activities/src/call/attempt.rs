@@ -312,6 +312,13 @@ impl Attempt {
         state.store = StoreFaults { refusals: state.store.refusals, ..StoreFaults::default() };
     }
 
+    /// Whether an attempt at the document has called before, or may have.
+    #[must_use]
+    pub fn has_called(&self) -> bool {
+        let state = self.state.lock();
+        state.counts.provider_calls + state.lost > 0
+    }
+
     /// Whether a call of this attempt has left: what it answers is paid for.
     #[must_use]
     pub fn has_sent(&self) -> bool {
