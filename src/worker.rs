@@ -94,6 +94,15 @@ pub async fn run(
     run_process(config, telemetry, process, shutdown).await
 }
 
+/// From now on, what this process writes is for its own user alone, unless the configuration leaves that
+/// to the umask that it was started with.
+fn keep_private(config: &Config) {
+    #[cfg(unix)]
+    if config.storage.private_files {
+        rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    }
+}
+
 /// The same of a process that is made already.
 pub(crate) async fn run_process(
     config: &Config,
@@ -101,6 +110,7 @@ pub(crate) async fn run_process(
     process: Process,
     shutdown: impl Future<Output = ()>,
 ) -> Result<()> {
+    keep_private(config);
     for warning in config.warnings().iter().chain(&config.missing_keys()) {
         warn!("{warning}");
     }

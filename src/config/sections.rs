@@ -286,6 +286,9 @@ pub struct Storage {
     /// once. Off without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
+    /// Whether what a worker writes on `file://` roots and in its spool is for its own user alone: files of mode
+    /// 0600 in folders of mode 0700. `false` leaves it to the umask that the worker is started with.
+    pub private_files: bool,
     /// How often the fleet may ask a host of `https://` roots, by its name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Host>,
@@ -297,6 +300,7 @@ impl Default for Storage {
             roots: vec!["file:///data".to_owned()],
             answers: None,
             state: None,
+            private_files: true,
             hosts: BTreeMap::new(),
         }
     }

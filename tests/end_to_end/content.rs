@@ -1,6 +1,6 @@
 //! What passes through Temporal: who does what, and no word of a document, of an answer or of a key.
 
-use std::io::Read as _;
+use std::{io::Read as _, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -91,7 +91,19 @@ async fn no_word_of_a_document_reaches_temporal() {
             );
         }
     }
+    is_private(&fleet.path("plain"));
     fleet.stop().await;
+}
+
+/// Whatever lies there is for its own user alone.
+fn is_private(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mode = std::fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
+    if path.is_dir() {
+        std::fs::read_dir(path).unwrap().for_each(|entry| is_private(&entry.unwrap().path()));
+    }
 }
 
 fn around<'a>(text: &'a str, word: &str) -> &'a str {

@@ -206,8 +206,9 @@ async fn one_trace_from_the_command_line_to_each_call_and_its_answer() {
     // What the log says of a call says whose it was, and in which trace.
     let log = std::fs::read_to_string(fleet.path("worker.log")).unwrap();
     let trace: String = root.1.trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let line = log.lines().find(|line| line.contains("provider replied")).unwrap();
-    assert!(line.contains(&trace) && line.contains("report-"), "{trace} is not in {line}");
+    let is_call = |line: &&str| line.contains("provider replied") && line.contains("report-");
+    let line = log.lines().find(is_call).unwrap();
+    assert!(line.contains(&trace), "{trace} is not in {line}");
 
     // Following asked for the progress all along.
     assert!(!spans.iter().any(|(_, span)| span.name.contains("Query")), "questions are left out");
