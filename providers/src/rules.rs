@@ -206,7 +206,7 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Says(&["guardrail", "intervened"]), Kind::ContentRefused),
     row(Statuses::Request, Says(&["敏感"]), Kind::ContentRefused),
     // The model wrote no JSON: another attempt may.
-    row(Statuses::Any, Name("json_validate_failed"), Kind::Transient),
+    row(Statuses::Any, Name("json_validate_failed"), Kind::InvalidOutput),
     // What every document of the batch shares: the model's name, …
     row(Statuses::Request, Name("DeploymentNotFound"), Kind::UnknownModel),
     row(Statuses::Request, Name("model_not_available"), Kind::UnknownModel),

@@ -24,7 +24,7 @@ use crate::{
     call::guard::Guard,
     call::health::BreakerGuard,
     call::keys::KeyNow,
-    failure::{Failure, MAX_FAULTS},
+    failure::{Failure, MAX_FAULTS, MAX_INVALID_OUTPUTS},
     metrics,
 };
 
@@ -136,6 +136,13 @@ impl Sent<'_> {
                     }
                     _ => Failure::from_provider(error, &attempt.counts()),
                 }
+            }
+            // The provider itself judged the answer: as where we do, it is asked for once more.
+            Kind::InvalidOutput
+                if error.status.is_some_and(|status| status >= 400)
+                    && faults < MAX_INVALID_OUTPUTS =>
+            {
+                Failure::from_provider(error, &attempt.counts()).at_once()
             }
             // Time or an operator mends it: the circuit holds the documents meanwhile.
             Kind::Unreachable => Failure::transient(&error.message),
