@@ -90,12 +90,13 @@ pub async fn run(
     telemetry: &Telemetry,
     shutdown: impl Future<Output = ()>,
 ) -> Result<()> {
+    keep_private(config);
     let process = Process::new(config)?;
     run_process(config, telemetry, process, shutdown).await
 }
 
 /// From now on, what this process writes is for its own user alone, unless the configuration leaves that
-/// to the umask that it was started with.
+/// to the umask that it was started with. A process that is another program's has its own.
 fn keep_private(config: &Config) {
     #[cfg(unix)]
     if config.storage.private_files {
@@ -110,7 +111,6 @@ pub(crate) async fn run_process(
     process: Process,
     shutdown: impl Future<Output = ()>,
 ) -> Result<()> {
-    keep_private(config);
     for warning in config.warnings().iter().chain(&config.missing_keys()) {
         warn!("{warning}");
     }

@@ -1,10 +1,9 @@
-//! Replies of real providers, each held against what it means: `replies.jsonl`, a row each, with the
-//! page or report that it comes from.
+//! Replies of real providers ([`ReplyRow`]), each held against what it means.
 
-use std::{collections::BTreeMap, time::SystemTime};
+use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde_json::Value;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tidegate_testkit::ReplyRow;
 
 use crate::{
     Error, KeySource, Kind, Vendor, anthropic,
@@ -20,84 +19,21 @@ use crate::{
     testing::{self, REQUEST},
 };
 
-#[derive(Debug, Deserialize)]
-struct Row {
-    id: String,
-    kind: String,
-    status: u16,
-    headers: BTreeMap<String, String>,
-    body: Value,
-    expected: Expected,
-    cls: String,
-    #[serde(default)]
-    cut: Option<f64>,
-    #[serde(default)]
-    embed: bool,
-    /// What no reply shows alone: a budget in dollars, or no connection.
-    #[serde(default)]
-    budget: bool,
-    #[serde(default)]
-    net: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Expected {
-    outcome: String,
-    #[serde(default)]
-    accept: Vec<String>,
-    #[serde(default)]
-    span: Option<String>,
-    #[serde(default)]
-    retry_after_s: Option<f64>,
-}
-
-fn rows() -> impl Iterator<Item = Row> {
-    include_str!("replies.jsonl").lines().map(|line| serde_json::from_str(line).unwrap())
-}
-
-/// `{iso+20}` and the like: a time so many seconds from now.
-fn dated(text: &str) -> String {
-    let Some((before, rest)) = text.split_once('{') else { return text.to_owned() };
-    let Some((name, rest)) = rest.split_once('+') else { return text.to_owned() };
-    let Some((seconds, after)) = rest.split_once('}') else { return text.to_owned() };
-    let Ok(seconds) = seconds.parse::<i64>() else { return text.to_owned() };
-    let then = chrono::Utc::now() + chrono::TimeDelta::seconds(seconds);
-    let time = match name {
-        "iso" => then.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
-        "epoch" => then.timestamp().to_string(),
-        "epochms" => then.timestamp_millis().to_string(),
-        "httpdate" => httpdate::fmt_http_date(SystemTime::from(then)),
-        _ => return text.to_owned(),
-    };
-    format!("{before}{time}{after}")
-}
-
-fn reply(row: &Row) -> Reply {
-    let body = match &row.body {
-        Value::String(text) => text.clone(),
-        body => body.to_string(),
-    };
-    let body = if body.contains("{epoch") || body.contains("{iso") {
-        let at = body.find("{epoch").or_else(|| body.find("{iso")).unwrap_or_default();
-        format!("{}{}", &body[..at], dated(&body[at..]))
-    } else {
-        body
-    };
-    let mut headers = http::HeaderMap::new();
-    for (name, value) in &row.headers {
-        let name: http::HeaderName = name.parse().unwrap();
-        headers.insert(name, dated(value).parse().unwrap());
-    }
-    let mut body = body.into_bytes();
+fn reply(row: &ReplyRow) -> Reply {
+    let mut body = row.body();
+    let headers = row.headers().into_iter();
+    let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
     let cut = row.cut.map(|part| {
         body.truncate((body.len() as f64 * part) as usize);
         Cut::Broken("reset".to_owned())
     });
+    let headers: HeaderMap =
+        headers.collect::<Vec<(HeaderName, HeaderValue)>>().into_iter().collect();
     Reply { status: row.status, headers, body, cut }
 }
 
 /// What the reply to a call means.
-fn read(row: &Row) -> Result<Completion, Error> {
+fn read(row: &ReplyRow) -> Result<Completion, Error> {
     let (vendor, reply): (Vendor, _) = (row.kind.parse().unwrap(), reply(row));
     let settings = testing::settings(vendor);
     match row.kind.as_str() {
@@ -123,15 +59,12 @@ fn outcome(came: &Result<Completion, Error>) -> &'static str {
     }
 }
 
-fn fault(row: &Row) -> Option<String> {
+fn fault(row: &ReplyRow) -> Option<String> {
     let came = read(row);
     let (expected, outcome) = (&row.expected, outcome(&came));
     // Whether an answer keeps to the batch's schema is for the caller to say.
     let judged_later = row.id == "schema-broken-json" && outcome == "success";
-    if outcome != expected.outcome
-        && !expected.accept.iter().any(|other| other == outcome)
-        && !judged_later
-    {
+    if !row.is(outcome) && !judged_later {
         return Some(format!("{outcome}, not {}: {came:?}", expected.outcome));
     }
     let Err(error) = came else { return None };
@@ -161,9 +94,10 @@ fn fault(row: &Row) -> Option<String> {
 #[test]
 fn every_reply_means_what_its_vendor_says() {
     let (mut classes, mut wrong) = (BTreeMap::new(), Vec::new());
-    let shows = |row: &Row| !(row.embed && row.status == 200 || row.budget || row.net.is_some());
-    for row in rows().filter(shows) {
-        let (right, all): &mut (u32, u32) = classes.entry(row.cls.clone()).or_default();
+    let shows =
+        |row: &ReplyRow| !(row.embed && row.status == 200 || row.budget || row.net.is_some());
+    for row in ReplyRow::all().into_iter().filter(shows) {
+        let (right, all): &mut (u32, u32) = classes.entry(row.class.clone()).or_default();
         *all += 1;
         match fault(&row) {
             None => *right += 1,

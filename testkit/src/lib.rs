@@ -1,4 +1,5 @@
-//! The services that tests need: a real Redis and a real Temporal dev server.
+//! The services that tests need: a real Redis and a real Temporal dev server; and the table of
+//! [replies](ReplyRow) of real providers.
 //!
 //! It is a dev-dependency alone and depends on none of our crates: a library whose tests used a
 //! crate that depends on this library would have all of its types twice. For the same reason it
@@ -18,6 +19,7 @@
 
 mod processor;
 mod redis;
+mod replies;
 mod server;
 mod temporal;
 
@@ -28,7 +30,12 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-pub use self::{processor::processor_time, redis::Redis, temporal::Temporal};
+pub use self::{
+    processor::processor_time,
+    redis::Redis,
+    replies::{Expected, ReplyRow},
+    temporal::Temporal,
+};
 
 /// How long a test waits for an answer of Redis: a busy machine may be late by more than a worker
 /// would bear.

@@ -19,7 +19,7 @@ use crate::{call::evidence::Evidence, failure::Failure};
 const PROBE: Duration = Duration::from_secs(10);
 
 /// A model that has answered within this time is known.
-const KNOWN: Duration = Duration::from_secs(600);
+pub(super) const KNOWN: Duration = Duration::from_secs(600);
 
 /// Models that are remembered; all are forgotten at once beyond.
 const MAX_REMEMBERED: usize = 1_000;

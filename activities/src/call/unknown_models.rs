@@ -8,10 +8,7 @@
 //! It is remembered for each run of a batch alone: who has corrected something and runs it again is
 //! not answered with what an earlier run met.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, time::Instant};
 
 use parking_lot::Mutex;
 use tidegate_providers::{Error, Kind};
@@ -20,12 +17,9 @@ use tidegate_workflows::contract::FailureType;
 use tracing::warn;
 
 use crate::{
-    call::doubts::Doubts,
+    call::doubts::{Doubts, KNOWN},
     failure::{Failure, MAX_FAULTS, SAME_REFUSALS, UNKNOWN_MODEL},
 };
-
-/// A model that has answered within this time takes what it is asked.
-const KNOWN: Duration = Duration::from_secs(600);
 
 /// All is forgotten at once beyond so many. Each costs a few calls more then.
 const MAX_REMEMBERED: usize = 1_000;
@@ -173,6 +167,8 @@ fn said(message: &str) -> &str {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
+    use std::time::Duration;
+
     use tidegate_providers::Charged;
 
     use super::*;

@@ -7,12 +7,12 @@ use std::{
     collections::{BTreeMap, HashMap},
     fmt::Write as _,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
-use serde::Deserialize;
 use serde_json::{Value, json};
+use tidegate_testkit::ReplyRow;
 
 use self::server::{Case, Cases, serve};
 use crate::fleet::{Fleet, fleet, free_address, full_scale};
@@ -34,142 +34,53 @@ pub(crate) enum Pattern {
     Spell,
 }
 
-/// A row of `providers/src/replies.jsonl`.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Row {
-    id: String,
-    kind: String,
-    status: u16,
-    headers: BTreeMap<String, String>,
-    body: Value,
-    expected: Expected,
-    cls: String,
-    #[serde(default)]
-    cut: Option<f64>,
-    #[serde(default)]
-    embed: bool,
-    #[serde(default)]
-    budget: bool,
-    #[serde(default)]
-    net: Option<String>,
-    #[serde(default)]
-    only: Vec<String>,
-    #[serde(default)]
-    schema: Option<Value>,
-    #[serde(default)]
-    dimensions: Option<u32>,
-    #[serde(default)]
-    transient_seen: bool,
+fn patterns(row: &ReplyRow) -> Vec<Pattern> {
+    let all = [(Pattern::Always, "always"), (Pattern::Once, "once"), (Pattern::Spell, "for3s")];
+    let named = |(_, name): &(Pattern, &str)| {
+        row.only.is_empty() || row.only.iter().any(|only| only == name)
+    };
+    all.into_iter().filter(named).map(|(pattern, _)| pattern).collect()
 }
 
-#[derive(Debug, Deserialize)]
-struct Expected {
-    outcome: String,
-    #[serde(default)]
-    accept: Vec<String>,
-    #[serde(default)]
-    config_error: bool,
+/// Time alone may mend it: no document fails of it soon.
+fn passes(row: &ReplyRow) -> bool {
+    matches!(row.expected.outcome.as_str(), "RateLimited" | "Transient" | "Overloaded")
 }
 
-impl Row {
-    /// Headers and body with the times that they name.
-    fn dated(&self) -> (Vec<(String, String)>, Vec<u8>) {
-        let headers = self.headers.iter().map(|(name, value)| (name.clone(), dated(value)));
-        let body = match &self.body {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            body => body.to_string(),
-        };
-        (headers.collect(), dated(&body).into_bytes())
-    }
-
-    fn patterns(&self) -> Vec<Pattern> {
-        let all = [(Pattern::Always, "always"), (Pattern::Once, "once"), (Pattern::Spell, "for3s")];
-        let named = |(_, name): &(Pattern, &str)| {
-            self.only.is_empty() || self.only.iter().any(|only| only == name)
-        };
-        all.into_iter().filter(named).map(|(pattern, _)| pattern).collect()
-    }
-
-    fn is(&self, outcome: &str) -> bool {
-        self.expected.outcome == outcome
-            || self.expected.accept.iter().any(|other| other == outcome)
-    }
-
-    /// Time alone may mend it: no document fails of it soon.
-    fn passes(&self) -> bool {
-        matches!(self.expected.outcome.as_str(), "RateLimited" | "Transient" | "Overloaded")
-    }
-
-    /// It may be read so.
-    fn may_pass(&self) -> bool {
-        self.passes() || self.is("Transient")
-    }
-
-    /// It is true of all documents, or of none.
-    fn is_shared(&self) -> bool {
-        matches!(self.cls.as_str(), "model" | "param" | "auth" | "credit" | "month" | "max_tokens")
-            || (self.cls == "day" && self.expected.outcome == "QuotaExhausted")
-    }
-
-    /// A passing refusal costs no document.
-    fn costs_nothing_once(&self) -> bool {
-        self.passes()
-            || self.transient_seen
-            || ["success", "QuotaExhausted", "Unauthorized"].iter().any(|it| self.is(it))
-    }
+/// It may be read so.
+fn may_pass(row: &ReplyRow) -> bool {
+    passes(row) || row.is("Transient")
 }
 
-/// `{iso+20}` and the like: a time so many seconds from now.
-fn dated(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('{') {
-        let (before, after) = rest.split_at(at);
-        out.push_str(before);
-        let named = after[1..].split_once('}').and_then(|(inside, after)| {
-            let (name, seconds) = inside.split_once('+')?;
-            let then = chrono::Utc::now() + chrono::TimeDelta::seconds(seconds.parse().ok()?);
-            let time = match name {
-                "iso" => then.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
-                "epoch" => then.timestamp().to_string(),
-                "epochms" => then.timestamp_millis().to_string(),
-                "httpdate" => httpdate::fmt_http_date(SystemTime::from(then)),
-                _ => return None,
-            };
-            Some((time, after))
-        });
-        match named {
-            Some((time, after)) => {
-                out.push_str(&time);
-                rest = after;
-            }
-            None => {
-                out.push('{');
-                rest = &after[1..];
-            }
-        }
-    }
-    out + rest
+/// It is true of all documents, or of none.
+fn is_shared(row: &ReplyRow) -> bool {
+    matches!(row.class.as_str(), "model" | "param" | "auth" | "credit" | "month" | "max_tokens")
+        || (row.class == "day" && row.expected.outcome == "QuotaExhausted")
 }
 
-fn rows() -> Vec<Arc<Row>> {
-    let table = include_str!("../../../providers/src/replies.jsonl");
-    let rows = table.lines().map(|line| Arc::new(serde_json::from_str::<Row>(line).unwrap()));
+/// A passing refusal costs no document.
+fn costs_nothing_once(row: &ReplyRow) -> bool {
+    passes(row)
+        || row.transient_seen
+        || ["success", "QuotaExhausted", "Unauthorized"].iter().any(|it| row.is(it))
+}
+
+fn rows() -> Vec<Arc<ReplyRow>> {
+    let rows = ReplyRow::all().into_iter().map(Arc::new);
     let only = std::env::var("TIDEGATE_REPLIES").unwrap_or_default();
     let mut seen = HashMap::new();
     rows.filter(|row| {
         if !only.is_empty() {
-            return only.split(',').any(|id| row.id == id || row.cls == id);
+            return only.split(',').any(|id| row.id == id || row.class == id);
         }
-        let class = (row.cls.clone(), row.expected.outcome.clone());
+        let class = (row.class.clone(), row.expected.outcome.clone());
         full_scale() || *seen.entry(class).and_modify(|seen| *seen += 1).or_insert(1) == 1
     })
     .collect()
 }
 
 /// What stands where no reply comes from.
-fn base_url(row: &Row, name: &str, port: u16) -> String {
+fn base_url(row: &ReplyRow, name: &str, port: u16) -> String {
     let end =
         if matches!(row.kind.as_str(), "anthropic" | "gemini" | "bedrock") { "" } else { "/v1" };
     match row.net.as_deref() {
@@ -180,7 +91,7 @@ fn base_url(row: &Row, name: &str, port: u16) -> String {
     }
 }
 
-fn batch(fleet: &Fleet, name: &str, row: &Row) -> Value {
+fn batch(fleet: &Fleet, name: &str, row: &ReplyRow) -> Value {
     let mut batch = json!({
         "source": fleet.uri("in/"), "output": fleet.uri(name), "model": format!("{name}:m"),
         "max_in_flight": 3,
@@ -217,7 +128,7 @@ struct Came {
     is_named: bool,
 }
 
-fn fault(row: &Row, pattern: Pattern, came: &Came) -> Option<String> {
+fn fault(row: &ReplyRow, pattern: Pattern, came: &Came) -> Option<String> {
     let Came { succeeded, failures, calls, bad, is_named } = came;
     let failed: usize = failures.values().sum();
     let others: Vec<_> =
@@ -240,17 +151,17 @@ fn fault(row: &Row, pattern: Pattern, came: &Came) -> Option<String> {
             (*succeeded < DOCUMENTS || *calls > most).then_some("answers are thrown away")
         } else if *succeeded > 0 {
             Some("succeeded")
-        } else if row.may_pass() {
+        } else if may_pass(row) {
             None
         } else if failed < DOCUMENTS {
             Some("not all failed by name")
-        } else if row.is_shared() && *calls > FEW {
+        } else if is_shared(row) && *calls > FEW {
             Some("asked for each document")
         } else {
             // Cut answers are asked for with more room, twice.
             (*calls > 3 * DOCUMENTS).then_some("asked too often")
         }
-    } else if row.costs_nothing_once() && failures.keys().all(|it| *it == row.expected.outcome) {
+    } else if costs_nothing_once(row) && failures.keys().all(|it| *it == row.expected.outcome) {
         if *succeeded < DOCUMENTS {
             Some("one passing refusal costs documents")
         } else {
@@ -267,7 +178,7 @@ fn fault(row: &Row, pattern: Pattern, came: &Came) -> Option<String> {
 }
 
 /// The batches of some rows, all beside each other; what each came to.
-async fn run(all: &[(Arc<Row>, Pattern)]) -> Option<Vec<Came>> {
+async fn run(all: &[(Arc<ReplyRow>, Pattern)]) -> Option<Vec<Came>> {
     let cases: Cases = Arc::new(Mutex::default());
     let port = serve(Arc::clone(&cases)).await;
     let mut settings = String::new();
@@ -306,7 +217,7 @@ async fn run(all: &[(Arc<Row>, Pattern)]) -> Option<Vec<Came>> {
                 continue;
             }
             open += 1;
-            let is_passing = row.may_pass() && *pattern == Pattern::Always;
+            let is_passing = may_pass(row) && *pattern == Pattern::Always;
             if is_passing && !cancelled[number] && started[number].elapsed() > PATIENCE {
                 cancelled[number] = true;
                 fleet.cli(&["workflow", "cancel", "--workflow-id", &name]).await;
@@ -345,13 +256,13 @@ async fn run(all: &[(Arc<Row>, Pattern)]) -> Option<Vec<Came>> {
 async fn each_class_as_a_batch_in_three_patterns() {
     let all: Vec<_> = rows()
         .into_iter()
-        .flat_map(|row| row.patterns().into_iter().map(move |pattern| (Arc::clone(&row), pattern)))
+        .flat_map(|row| patterns(&row).into_iter().map(move |pattern| (Arc::clone(&row), pattern)))
         .collect();
     let (mut classes, mut wrong) = (BTreeMap::new(), Vec::new());
     for some in all.chunks(TOGETHER) {
         let Some(came) = run(some).await else { return };
         for ((row, pattern), came) in some.iter().zip(&came) {
-            let (right, all): &mut (u32, u32) = classes.entry(row.cls.clone()).or_default();
+            let (right, all): &mut (u32, u32) = classes.entry(row.class.clone()).or_default();
             *all += 1;
             match fault(row, *pattern, came) {
                 None => *right += 1,

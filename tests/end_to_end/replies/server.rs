@@ -13,7 +13,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{Pattern, Row};
+use tidegate_testkit::ReplyRow;
+
+use super::Pattern;
 
 /// Good answers before the bad ones of a spell, and before the only one.
 pub(super) const GOOD_FIRST: usize = 3;
@@ -27,14 +29,14 @@ const TLS: u8 = 0x16;
 
 /// One batch's provider.
 pub(super) struct Case {
-    pub(super) row: Arc<Row>,
+    pub(super) row: Arc<ReplyRow>,
     pub(super) pattern: Pattern,
     calls: Vec<Instant>,
     bad: Vec<Instant>,
 }
 
 impl Case {
-    pub(super) fn new(row: Arc<Row>, pattern: Pattern) -> Self {
+    pub(super) fn new(row: Arc<ReplyRow>, pattern: Pattern) -> Self {
         Self { row, pattern, calls: Vec::new(), bad: Vec::new() }
     }
 
@@ -112,8 +114,7 @@ async fn converse(connection: TcpStream, cases: &Cases) -> Option<()> {
         if row.net.is_some() && row.status == 0 {
             return None;
         }
-        let (headers, body) = row.dated();
-        reply(&mut connection, row.status, &headers, &body, row.cut).await?;
+        reply(&mut connection, row.status, &row.headers(), &row.body(), row.cut).await?;
     }
 }
 
