@@ -14,29 +14,20 @@ macro_rules! parts {
 }
 
 parts![
-    "include/adapt",
     "include/arguments",
     "include/budget",
-    "include/burst",
     "include/clock",
-    "include/closing",
-    "include/company",
-    "include/counted",
+    "include/day",
+    "include/entries",
     "include/gate",
-    "include/growth",
-    "include/haste",
-    "include/headers",
-    "include/judged",
-    "include/lanes",
     "include/learned",
-    "include/ledger",
-    "include/obstacles",
+    "include/levels",
+    "include/log",
+    "include/numbers",
+    "include/plan",
     "include/queue",
-    "include/quota",
-    "include/shift",
-    "include/starving",
+    "include/room",
     "include/state",
-    "include/tuning",
 ];
 
 macro_rules! scripts {
@@ -52,11 +43,11 @@ macro_rules! scripts {
 }
 
 scripts! {
-    RESERVE: "reserve-8",
-    SETTLE: "settle-8",
+    RESERVE: "reserve-7",
+    SETTLE: "settle-9",
     PAUSE: "pause-6",
-    LIMITS: "limits-5",
-    INSPECT: "inspect-7",
+    PLAN: "plan-7",
+    INSPECT: "inspect-8",
     LEAVE: "leave-6",
     LANES: "lanes-1",
     RENEW: "renew-1",

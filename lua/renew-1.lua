@@ -12,12 +12,13 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
 Reply: integers
   1 renewed  1, or 0 when there is no such lease (it has ended, or the call is still in the window)
 ]]
+--- @include "include/numbers"
 --- @include "include/arguments"
 --- @include "include/clock"
 if #ARGV ~= 2 then
   return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
 end
-local call, refused = numbers(2, 2)
+local call, refused = numbers(2, 2, 0)
 if refused then
   return refused
 end

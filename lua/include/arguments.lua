@@ -5,13 +5,13 @@ local function bad_argument(index, what)
   return redis.error_reply('TIDEGATE argument ' .. index .. ' must be ' .. what)
 end
 
--- Argument `index` as a list of at least `least` numbers from 0 to 2^53, up to which whole ones are
--- exact; or nil and an error reply.
-local function numbers(index, least)
-  local MOST = 9007199254740992
+-- Argument `index` as a list of at least `least` numbers from `from` to 2^53, up to which whole
+-- ones are exact; or nil and an error reply.
+local function numbers(index, least, from)
+  local EXACT, BYTES, AT_MOST = 9007199254740992, 8, 512
   local packed = ARGV[index]
-  local count = #packed / 8
-  if count < least or count > 512 or count ~= math.floor(count) then
+  local count = #packed / BYTES
+  if count < least or count > AT_MOST or count ~= math.floor(count) then
     local wanted = 'at least ' .. least .. ' packed numbers of 8 bytes each, not '
     return nil, bad_argument(index, wanted .. #packed .. ' bytes')
   end
@@ -19,70 +19,62 @@ local function numbers(index, least)
   list[count + 1] = nil
   for place = 1, count do
     local number = list[place]
-    if not (number >= 0 and number <= MOST) then
-      return nil, bad_argument(index, 'numbers from 0 to 2^53; number ' .. place .. ' is none')
+    if not (number >= from and (number <= EXACT or number == math.huge)) then
+      local range = 'numbers from ' .. from .. ' to 2^53; number ' .. place .. ' is none'
+      return nil, bad_argument(index, range)
     end
   end
   return list
 end
 
--- A model: window, tolerance of the pace clock, lease, limits of a window (requests, input, output,
--- combined), calls at once, requests and tokens a day, by how much the day begins before 00:00 UTC,
--- the most that the tolerance may grow to (0: it does not), 1 if the limits are known to be those
--- of token buckets as deep as a window; then each lane's share and ceiling.
-local WINDOW, TOLERANCE, LEASE, LIMITS, CONCURRENT = 1, 2, 3, 3, 8
-local DAY_REQUEST_LIMIT, DAY_TOKEN_LIMIT, DAY_OFFSET = 9, 10, 11
-local BURST_MAX, BUCKET, LANE_SHARES = 12, 13, 13
+-- What every caller brings of a quota: window, lease, requests and tokens a day, by how much the
+-- day begins before 00:00 UTC, the fingerprint of its configuration, and when its program began;
+-- then each lane's share and ceiling.
+local WINDOW, CALL_LEASE, DAY_LIMITS, DAY_OFFSET, OWN_FINGERPRINT, BEGAN = 1, 2, 2, 5, 6, 7
+local LANE_SHARES = 7
 
-local function read_model(index)
-  local model, refused = numbers(index, LANE_SHARES + 2)
+local function read_quota(index)
+  local quota, refused = numbers(index, LANE_SHARES + 2, 0)
   if refused then
     return nil, refused
   end
-  if model[WINDOW] < 1 then
-    return nil, bad_argument(index, 'a model whose window is at least 1 microsecond')
+  if quota[WINDOW] < 1 then
+    return nil, bad_argument(index, 'a quota whose window is at least 1 microsecond')
   end
-  if (#model - LANE_SHARES) % 2 ~= 0 then
-    return nil, bad_argument(index, 'a model with two numbers for each lane')
+  if (#quota - LANE_SHARES) % 2 ~= 0 then
+    return nil, bad_argument(index, 'a quota with two numbers for each lane')
   end
-  -- What is divided by: a part of one would make a turn that never comes.
-  for place = LIMITS + 1, DAY_TOKEN_LIMIT do
-    if model[place] > 0 and model[place] < 1 then
-      return nil, bad_argument(index, 'a model whose limits are 0 or at least 1')
+  for place = LANE_SHARES + 1, #quota do
+    if quota[place] > 1 then
+      return nil, bad_argument(index, 'a quota with shares and ceilings from 0 to 1')
     end
   end
-  for place = LANE_SHARES + 1, #model do
-    if model[place] > 1 then
-      return nil, bad_argument(index, 'a model with shares and ceilings from 0 to 1')
-    end
-  end
-  return model
+  return quota
 end
 
 -- Checks that there are `count` arguments, of which number `at` is the call, a list of at least
--- `least` numbers, and the next the model. Both, or nil and an error reply.
+-- `least` numbers, and the next the quota. Both, or nil and an error reply.
 local function read_arguments(count, at, least)
   if #ARGV ~= count then
     return nil, redis.error_reply('TIDEGATE wants ' .. count .. ' arguments, not ' .. #ARGV)
   end
-  local call, refused = numbers(at, least)
+  local call, refused = numbers(at, least, 0)
   if not call then
     return nil, refused
   end
-  local model, unusable = read_model(at + 1)
-  if not model then
+  local quota, unusable = read_quota(at + 1)
+  if not quota then
     return nil, unusable
   end
-  return call, model
+  return call, quota
 end
 
--- The keys that every script about a model begins with.
+-- Whether a call's lane is one.
+local function is_lane(lane, quota)
+  return lane >= 1 and lane <= (#quota - LANE_SHARES) / 2 and lane == math.floor(lane)
+end
+
+-- The keys that every script about a quota begins with.
 local function common_keys()
-  return {
-    ledger = KEYS[1],
-    entries = KEYS[2],
-    state = KEYS[3],
-    leases = KEYS[4],
-    tuning = KEYS[5],
-  }
+  return { ledger = KEYS[1], entries = KEYS[2], state = KEYS[3], leases = KEYS[4], day = KEYS[5] }
 end

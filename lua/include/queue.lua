@@ -1,56 +1,126 @@
--- A lane's queue: turns, and when the head may go. Turns are spaced by the rate: closer ones cost a
--- question each, and whoever finds room before a turn takes it.
+-- A lane's queue: start-time fair queueing without a list of who waits. Turns are amounts of work,
+-- in parts of a limit, and never times: whatever changes the rate changes what a turn means with
+-- it. A hash has each tenant's packed line: where the last that went ends (served), where the last
+-- turn ends (tail). Who has no line stands where a newcomer would.
+local LINE_FORMAT = '<dd'
 
--- Moves the end of a tenant's queue behind one more call; `front` is the turn that is due now. The
--- turns of all tenants lie in the same virtual time, so those with more waiting than others get no
--- more of the lane (start-time fair queueing).
-local function move_tail(state, lane_at, tenants_key, tenant, tail, front, life)
-  redis.call('ZREMRANGEBYSCORE', tenants_key, '-inf', string.format('%.0f', front))
-  redis.call('ZADD', tenants_key, string.format('%.0f', tail), tenant)
-  redis.call('PEXPIRE', tenants_key, math.ceil(life / 1000))
-  state[lane_at + TAIL] = math.max(state[lane_at + TAIL], tail)
+-- Work of all who wait in a lane.
+local function waits_in(state, lane)
+  local slot = lane_slot(lane)
+  return math.max(0, state[slot + WAITING] - state[slot + PASSED])
 end
 
--- When enough will have left the window for a call that is too large by `over`. Walks the oldest
--- entries; beyond the walk the rest is taken to leave at the limit's rate.
-local function room_at(asked, over)
-  local WALK = 48
-  local keys, state = asked.quota.keys, asked.quota.state
-  local now, window = asked.quota.now, asked.quota.model[WINDOW]
-  local total, own, gives = { unpack(over.total) }, { unpack(over.lane) }, {}
-  -- What leaves the window of a lane that is not backlogged is this lane's to borrow.
-  for lane = 1, asked.lanes do
-    local backlogged = now - state[lane_slot(lane) + BACKLOGGED_AT] < BACKLOGGED
-    gives[lane] = lane == asked.lane or not backlogged
+-- Work that nobody came for, and what was used without being asked about: those who do not come hold
+-- up no others.
+local function pass(lines, work)
+  local waiting = 0
+  for _, line in pairs(lines) do
+    waiting = waiting + (line.tail > line.served and 1 or 0)
   end
-  local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
-  local packed = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
-  local last = now
-  for index = 1, #ids do
-    if packed[index] then
-      local admitted, entry_lane, _, amounts = unpack_entry(packed[index])
-      local enough = true
-      for dimension = 1, WINDOWED do
-        total[dimension] = total[dimension] - amounts[dimension]
-        if gives[entry_lane] then
-          own[dimension] = own[dimension] - amounts[dimension]
-        end
-        if total[dimension] > 0 or own[dimension] > 0 then
-          enough = false
-        end
-      end
-      last = math.max(now, admitted + window)
-      if enough then
-        return last
-      end
+  for _, line in pairs(lines) do
+    if line.tail > line.served then
+      line.served = math.min(line.served + work / waiting, line.tail)
+      line.changed = true
     end
   end
-  local rest = 0
-  for dimension = 1, WINDOWED do
-    local limit = asked.limits[dimension]
-    if limit > 0 then
-      rest = math.max(rest, math.max(total[dimension], own[dimension]) * window / limit)
+end
+
+local function load_queue(state, lane, tenants_key)
+  local slot, lines = lane_slot(lane), {}
+  local kept = redis.call('HGETALL', tenants_key)
+  for index = 1, #kept, 2 do
+    local served, tail = struct.unpack(LINE_FORMAT, kept[index + 1])
+    lines[kept[index]] = { served = served, tail = tail }
+  end
+  if state[slot + PASSED] > 0 then
+    pass(lines, state[slot + PASSED])
+    state[slot + PASSED] = 0
+  end
+  return { slot = slot, key = tenants_key, lines = lines, is_new = #kept == 0 }
+end
+
+-- Least of what those have been served who wait; where nobody waits, the most.
+local function queue_clock(queue)
+  local least, most = nil, 0
+  for _, line in pairs(queue.lines) do
+    most = math.max(most, line.served)
+    if line.tail > line.served then
+      least = math.min(least or math.huge, line.served)
     end
   end
-  return math.min(last + rest, now + window)
+  return least or most, most
+end
+
+-- Where a caller with this turn stands, or a newcomer without one: its turn, and the work that goes
+-- before it.
+local function place_of(state, queue, tenant, turn, now)
+  if not turn then
+    local own, front = queue.lines[tenant], queue_clock(queue)
+    -- As a ticket keeps it.
+    turn = math.ceil(math.max(front, own and own.tail or 0) * GRAIN) / GRAIN
+  end
+  local ahead = 0
+  for _, line in pairs(queue.lines) do
+    ahead = ahead + math.max(0, math.min(line.tail, turn) - line.served)
+  end
+  local slot = queue.slot
+  if state[slot + LATE_UNTIL] > now and state[slot + LATE_TURN] < turn then
+    ahead = ahead + state[slot + LATE_WORK]
+  end
+  return { turn = turn, ahead = ahead }
+end
+
+local function line_of(queue, tenant, turn)
+  local line = queue.lines[tenant] or { served = turn, tail = turn }
+  queue.lines[tenant], line.changed = line, true
+  return line
+end
+
+-- A caller goes. By how much that brings the queue on: what a turn is worth is known from what those
+-- used who went, for estimates change and callers vanish while others wait.
+local function go(state, queue, tenant, place, work)
+  local line, slot = line_of(queue, tenant, place.turn), queue.slot
+  local before = line.served
+  line.served = math.max(before, place.turn + work)
+  line.tail = math.max(line.tail, line.served)
+  if math.abs(state[slot + LATE_TURN] - place.turn) * GRAIN < 1 then
+    state[slot + LATE_UNTIL] = 0
+  end
+  return line.served - before
+end
+
+-- A caller waits, and comes back by `until_when`. One whose turn has gone by while it was away goes
+-- before others until then.
+local function wait_in(state, queue, tenant, place, work, until_when, now)
+  local line, slot = line_of(queue, tenant, place.turn), queue.slot
+  line.tail = math.max(line.tail, place.turn + work)
+  local late = state[slot + LATE_UNTIL] > now and state[slot + LATE_TURN] < place.turn
+  if place.turn < line.served and not late then
+    state[slot + LATE_TURN], state[slot + LATE_WORK] = place.turn, work
+    state[slot + LATE_UNTIL] = until_when
+  end
+end
+
+-- Work of all who wait.
+local function waiting_in(queue)
+  local waiting = 0
+  for _, line in pairs(queue.lines) do
+    waiting = waiting + line.tail - line.served
+  end
+  return waiting
+end
+
+local function save_queue(state, quota, queue, now)
+  local front, most = queue_clock(queue)
+  state[queue.slot + WAITING] = waiting_in(queue)
+  for tenant, line in pairs(queue.lines) do
+    if line.tail <= line.served and line.served <= front and line.served < most then
+      redis.call('HDEL', queue.key, tenant)
+    elseif line.changed then
+      redis.call('HSET', queue.key, tenant, struct.pack(LINE_FORMAT, line.served, line.tail))
+    end
+  end
+  if queue.is_new or now - state[KEPT] >= quota[WINDOW] * HALF then
+    redis.call('PEXPIRE', queue.key, HOUR / MILLISECOND)
+  end
 end

@@ -17,7 +17,7 @@ use crate::{
     request::Ticket,
     running::Backend,
     shared::Shared,
-    store::{Ask, Binding, Decision, Settlement, Store as _},
+    store::{Ask, Decision, Hold, Settlement, Store as _},
     waiters::SOON,
 };
 
@@ -227,7 +227,7 @@ impl Drop for Awaited<'_> {
 /// As many calls run as may, by the count of both stores. The ticket is good in neither.
 fn others_run(ask: &Ask) -> Decision {
     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
-    Decision::Wait { wait: OTHERS_RUN, binding: Binding::InFlight, deficit: 1, ticket }
+    Decision::Wait { wait: OTHERS_RUN, hold: Hold::InFlight, deficit: 1, ticket }
 }
 
 /// Gives back what nobody is there to use.

@@ -7,6 +7,8 @@ use std::{
     ops::{Index, IndexMut},
 };
 
+use serde::{Deserialize, Serialize};
+
 /// What is counted over a window. The numbers are those of the wire protocol (`lua/README.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dimension {
@@ -47,7 +49,7 @@ impl fmt::Display for Dimension {
 }
 
 /// One value for each [`Dimension`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerDimension<T> {
     /// For calls.
     pub requests: T,
@@ -186,7 +188,7 @@ impl Limited {
 }
 
 /// One value for each [`Limited`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerLimit<T> {
     /// For the use in a window.
     pub window: PerDimension<T>,

@@ -18,11 +18,10 @@ impl ModelKeys {
         Self { stem: format!("{prefix}:{LAYOUT}:{{{quota}}}") }
     }
 
-    /// What every script begins with: ledger, entries, state, leases, tuning.
+    /// What every script begins with: ledger, entries, state, leases, day.
     #[must_use]
     pub fn common(&self) -> [String; 5] {
-        ["ledger", "entries", "state", "leases", "tuning"]
-            .map(|what| format!("{}:{what}", self.stem))
+        ["ledger", "entries", "state", "leases", "day"].map(|what| format!("{}:{what}", self.stem))
     }
 
     /// The gate as text for people.
@@ -31,10 +30,16 @@ impl ModelKeys {
         format!("{}:gate", self.stem)
     }
 
-    /// What was learned about bursts.
+    /// What was observed since the policy ran last.
     #[must_use]
-    pub fn burst(&self) -> String {
-        format!("{}:burst", self.stem)
+    pub fn log(&self) -> String {
+        format!("{}:log", self.stem)
+    }
+
+    /// What the policy knows.
+    #[must_use]
+    pub fn known(&self) -> String {
+        format!("{}:known", self.stem)
     }
 
     /// A model's last hour and days.
@@ -49,7 +54,7 @@ impl ModelKeys {
         format!("{}:enqueued:{}", self.stem, model.as_str().replace(['{', '}'], "_"))
     }
 
-    /// The ends of the tenants' queues in a lane, counted from 1.
+    /// The tenants' lines in a lane, counted from 1.
     #[must_use]
     pub fn tenants(&self, lane: u64) -> String {
         format!("{}:tenants:{lane}", self.stem)
@@ -159,7 +164,7 @@ mod tests {
     fn all_keys_of_a_model_share_one_hash_tag() {
         let keys = ModelKeys::new("tidegate", "openai:gpt-6-mini");
         let mut all = keys.common().to_vec();
-        all.extend([keys.learned(7), keys.gate(), keys.tenants(1), keys.burst()]);
+        all.extend([keys.learned(7), keys.gate(), keys.tenants(1), keys.log(), keys.known()]);
         let model = "openai:gpt-6-mini".parse().unwrap();
         all.extend([keys.history(&model), keys.enqueued(&model)]);
         assert!(

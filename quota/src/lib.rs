@@ -45,7 +45,7 @@
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
 //! * [`layout`]: the versions of what lies there
 //! * [`call_stats`]: how many calls in flight a limit can use
-//! * [`counted`]: what a provider counts of the output that it holds; [`unused`]: what that costs
+//! * [`unused`]: what a bound on output costs where the provider counts it
 //! * [`holds`]: what operators hold until they say otherwise; `hold`: how they do
 //! * `changes`: changes of state, each a line of the log; [`history`]: the last hour, for people;
 //!   `hour`: how it is read
@@ -62,7 +62,6 @@ pub mod budget;
 pub mod call_stats;
 mod changes;
 mod connection;
-pub mod counted;
 pub mod dimension;
 pub mod enqueued;
 pub mod error;
@@ -76,11 +75,15 @@ mod lane_numbers;
 pub mod lanes;
 pub mod layout;
 pub mod limits;
+mod mechanism;
 pub mod memory;
 pub mod metrics;
 pub mod model;
 mod number;
+pub mod numbers;
 pub mod permit;
+pub mod plan;
+mod policy;
 mod questions;
 pub mod queue;
 pub mod quota;
@@ -99,11 +102,11 @@ pub mod unused;
 mod waiters;
 mod watch;
 mod wire;
+mod wire_read;
 pub mod wrong_keys;
 
 pub use bucket::{Bucket, BucketLimit};
 pub use budget::{Budget, Budgets, Usd};
-pub use counted::Counted;
 pub use dimension::{Amounts, Change, DayLimit, Dimension, Limited, PerDimension, PerLimit};
 pub use error::Error;
 pub use lanes::{Lanes, Share};
@@ -118,5 +121,5 @@ pub use retries::Retries;
 pub use shared::Options;
 pub use snapshot::Snapshot;
 pub use stated::Stated;
-pub use store::{Decision, Store};
+pub use store::{Decision, Hold, Store};
 pub use tidegate_types::{Charge, OutputHold};

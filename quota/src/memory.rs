@@ -1,9 +1,5 @@
-//! A store in this process: the reference model that the scripts are tested against, and the
-//! worker's own share while Redis is away.
-
-mod burst;
-mod state;
-mod tuning;
+//! A store in this process: the model that the scripts are tested against, and the worker's own
+//! share while Redis is away.
 
 use std::{
     collections::HashMap,
@@ -21,21 +17,40 @@ use tidegate_types::Tenant;
 use crate::{
     dimension::Amounts,
     error::Error,
+    mechanism::{Closed, Mechanism, Terms},
     model::ModelQuota,
-    number::{float, micros},
+    number::{duration, float, micros},
+    numbers::Numbers,
+    plan::{Plan, Units},
+    policy::{self, Configured, Known, Outcome},
     snapshot::Snapshot,
     store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
 };
-use state::State;
 
-pub(crate) use state::Spent;
+pub(crate) use crate::mechanism::Spent;
 
 /// Quota in memory.
 #[derive(Clone)]
 pub struct Store {
-    models: Arc<Mutex<HashMap<String, State>>>,
+    models: Arc<Mutex<HashMap<String, Kept>>>,
     clock: Clock,
     pause_ttl: Duration,
+    numbers: Numbers,
+}
+
+/// A quota, and what is known of its provider.
+struct Kept {
+    mechanism: Mechanism,
+    known: Known,
+    configured: Option<Configured>,
+}
+
+/// What a process knows of a quota in Redis: it goes on from there while Redis is away.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Remembered {
+    pub(crate) known: Known,
+    pub(crate) plan: Plan,
+    pub(crate) drawn: Units,
 }
 
 #[derive(Clone)]
@@ -50,39 +65,92 @@ impl fmt::Debug for Store {
     }
 }
 
+impl Kept {
+    fn new(now: f64) -> Self {
+        Self { mechanism: Mechanism::new(now), known: Known::default(), configured: None }
+    }
+
+    /// Runs the policy.
+    fn plan(
+        &mut self,
+        reading: &crate::mechanism::log::Reading,
+        configured: Configured,
+        numbers: &Numbers,
+    ) {
+        let Outcome { known, plan, change } =
+            policy::run(self.known, reading, &configured, numbers);
+        if self.mechanism.write(reading.version, reading.end, plan, &change) {
+            (self.known, self.configured) = (known, Some(configured));
+        }
+    }
+}
+
 impl Store {
     /// An empty store on the process's monotonic clock.
     #[must_use]
     pub fn new(pause_ttl: Duration) -> Self {
-        Self { models: Arc::default(), clock: Clock::Process(Instant::now()), pause_ttl }
+        Self::on(Clock::Process(Instant::now()), pause_ttl)
     }
 
     /// An empty store whose time, in microseconds, the caller sets.
     #[must_use]
     pub fn with_clock(pause_ttl: Duration, clock: Arc<AtomicU64>) -> Self {
-        Self { models: Arc::default(), clock: Clock::Test(clock), pause_ttl }
+        Self::on(Clock::Test(clock), pause_ttl)
+    }
+
+    fn on(clock: Clock, pause_ttl: Duration) -> Self {
+        Self { models: Arc::default(), clock, pause_ttl, numbers: Numbers::DEFAULT }
+    }
+
+    /// With other numbers: for simulations.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_numbers(self, numbers: Numbers) -> Self {
+        Self { numbers, ..self }
     }
 
     /// [`crate::Store::reserve`], which in memory neither waits nor fails.
     #[must_use]
     pub fn reserve_now(&self, model: &ModelQuota, ask: &Ask) -> (Decision, Option<Expectation>) {
-        self.with(model, |state, now| {
-            state.open_burst(model, now);
+        self.with(model, |kept, terms| {
             // As the script answers: what was known before the call.
             let template = model.learns_as(ask.template);
-            let known = ask.curious.then(|| state.expectation(template, now)).flatten();
-            (state.reserve(model, ask, now), known)
+            let known = kept.mechanism.expectation(template, terms.numbers);
+            (kept.mechanism.reserve(terms, ask), known.filter(|_| ask.curious))
         })
+    }
+
+    /// Goes on from what was known of a quota in Redis, with `1 / parts` of it.
+    pub(crate) fn begin(&self, model: &ModelQuota, remembered: &Remembered, parts: u64) {
+        let now = self.now();
+        let mut kept = Kept::new(now);
+        kept.known = remembered.known.part(parts);
+        let part = 1.0 / float(parts.max(1));
+        let drawn = remembered.drawn.map(|drawn| drawn * part);
+        let reading = kept.mechanism.reading();
+        let configured = Configured::of(model);
+        kept.mechanism.advance(&Terms::of(model, &self.numbers), now);
+        kept.plan(&reading, configured, &self.numbers);
+        let version = kept.mechanism.version;
+        let plan = kept.mechanism.plan;
+        kept.mechanism.write(version, 0, plan, &drawn);
+        let mut models = self.models.lock();
+        models.insert(model.quota_name().into_owned(), kept);
+    }
+
+    /// What is drawn here.
+    pub(crate) fn levels(&self, model: &ModelQuota) -> Units {
+        self.with(model, |kept, _| kept.mechanism.levels())
     }
 
     /// What was used here and has not been handed over to the fleet, by lane.
     pub(crate) fn spent(&self, model: &ModelQuota) -> Vec<Spent> {
-        self.with(model, |state, _| state.spent())
+        self.with(model, |kept, _| kept.mechanism.unreported())
     }
 
     /// The fleet has been told of these calls.
     pub(crate) fn handed_over(&self, model: &ModelQuota, calls: &[String]) {
-        self.with(model, |state, _| state.handed_over(calls));
+        self.with(model, |kept, _| kept.mechanism.handed_over(calls));
     }
 
     fn now(&self) -> f64 {
@@ -93,14 +161,17 @@ impl Store {
         }
     }
 
-    fn with<T>(&self, model: &ModelQuota, work: impl FnOnce(&mut State, f64) -> T) -> T {
-        let clock = self.now();
+    fn with<T>(&self, model: &ModelQuota, work: impl FnOnce(&mut Kept, &Terms<'_>) -> T) -> T {
+        let (now, terms, configured) =
+            (self.now(), Terms::of(model, &self.numbers), Configured::of(model));
         let mut models = self.models.lock();
-        let state =
-            models.entry(model.quota_name().into_owned()).or_insert_with(|| State::new(clock));
-        let now = state.advance(model, clock);
-        state.expire_with_credit(model, now);
-        work(state, now)
+        let kept = models.entry(model.quota_name().into_owned()).or_insert_with(|| Kept::new(now));
+        kept.mechanism.advance(&terms, now);
+        if kept.configured != Some(configured) {
+            let reading = kept.mechanism.reading();
+            kept.plan(&reading, configured, &self.numbers);
+        }
+        work(kept, &terms)
     }
 }
 
@@ -118,11 +189,18 @@ impl crate::store::Store for Store {
         model: &ModelQuota,
         settlement: &Settlement,
     ) -> Result<(Settled, Option<Expectation>, Duration), Error> {
-        Ok(self.with(model, |state, now| {
-            state.open_burst(model, now);
-            let settled = state.settle(model, settlement, self.pause_ttl, now);
-            let expectation = state.expectation(model.learns_as(settlement.template), now);
-            (settled, expectation, state.room_now(model, now))
+        let longest = micros(settlement.longest_pause(self.pause_ttl));
+        Ok(self.with(model, |kept, terms| {
+            let settled = kept.mechanism.settle(model, terms, settlement, longest);
+            let mut more = Duration::ZERO;
+            if let Some(reading) = kept.mechanism.hand(terms.numbers) {
+                let before = kept.mechanism.room();
+                kept.plan(&reading, Configured::of(model), terms.numbers);
+                let room = kept.mechanism.room();
+                more = if room > before { duration(room) } else { Duration::ZERO };
+            }
+            let template = model.learns_as(settlement.template);
+            (settled, kept.mechanism.expectation(template, terms.numbers), more)
         }))
     }
 
@@ -133,42 +211,41 @@ impl crate::store::Store for Store {
         lane: usize,
         used: Amounts,
     ) -> Result<(), Error> {
-        self.with(model, |state, now| {
-            state.open_burst(model, now);
-            state.charge(model, name, lane, used, now);
-        });
+        self.with(model, |kept, terms| kept.mechanism.charge(terms, name, lane, &used));
         Ok(())
     }
 
     async fn set_limits(&self, model: &ModelQuota, changes: &LimitChanges) -> Result<(), Error> {
-        self.with(model, |state, now| state.set_limits(model, changes, now));
+        self.with(model, |kept, terms| {
+            kept.known.set(changes);
+            let reading = kept.mechanism.reading();
+            kept.plan(&reading, Configured::of(model), terms.numbers);
+        });
         Ok(())
     }
 
     async fn renew(&self, model: &ModelQuota, reservation: &str) -> Result<(), Error> {
-        self.with(model, |state, now| state.renew(model, reservation, now));
+        self.with(model, |kept, _| kept.mechanism.renew(model.limits.lease(), reservation));
         Ok(())
     }
 
     async fn pause(&self, model: &ModelQuota, pause: &Pause) -> Result<Duration, Error> {
-        Ok(self.with(model, |state, now| state.pause(pause, self.pause_ttl, now)))
+        let longest = micros(self.pause_ttl);
+        Ok(self
+            .with(model, |kept, _| duration(kept.mechanism.close(pause, longest, Closed::Pause))))
     }
 
     async fn resume(&self, model: &ModelQuota) -> Result<(), Error> {
-        self.with(model, |state, now| state.resume(now));
+        self.with(model, |kept, _| kept.mechanism.open());
         Ok(())
     }
 
     async fn leave(&self, model: &ModelQuota, lane: usize, tenant: &Tenant) -> Result<(), Error> {
-        self.with(model, |state, now| state.leave(lane, tenant, now));
+        self.with(model, |kept, _| kept.mechanism.leave(lane, tenant));
         Ok(())
     }
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
-        Ok(self.with(model, |state, now| {
-            state.open_burst(model, now);
-            state.end_leases(now);
-            state.snapshot(model, now)
-        }))
+        Ok(self.with(model, |kept, terms| kept.mechanism.snapshot(terms, &kept.known)))
     }
 }

@@ -6,7 +6,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use tidegate_types::{Lane, ModelId};
 
 use crate::{
-    dimension::Dimension, model::ModelQuota, number::float, snapshot::Snapshot, store::Binding,
+    dimension::Dimension, model::ModelQuota, number::float, snapshot::Snapshot, store::Hold,
 };
 
 const IN_FLIGHT: &str = "tidegate_in_flight";
@@ -66,8 +66,8 @@ pub(crate) fn asked(model: &ModelId) {
     counter!(QUESTIONS, "model" => model.to_string()).increment(1);
 }
 
-pub(crate) fn denied(model: &ModelId, binding: Binding) {
-    counter!(DENIALS, "model" => model.to_string(), "dimension" => binding.name()).increment(1);
+pub(crate) fn denied(model: &ModelId, hold: Hold) {
+    counter!(DENIALS, "model" => model.to_string(), "dimension" => hold.name()).increment(1);
 }
 
 pub(crate) fn denied_by_gate(model: &ModelId) {

@@ -2,10 +2,9 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use tidegate_types::{Charge, Lane, ModelId, OutputHold, Usage};
+use tidegate_types::{Charge, Lane, ModelId, Usage};
 
 use crate::{
-    counted::Counted,
     dimension::{Amounts, DayLimit, Limited},
     lanes::{Lanes, Share},
     limits::{LimitError, Limits},
@@ -123,31 +122,6 @@ impl ModelQuota {
             amounts.combined = amounts.combined.max(max_output_tokens);
         }
         amounts
-    }
-
-    /// The same by what the headers of a provider have shown that leaves open what it counts.
-    pub(crate) fn counts(
-        &self,
-        counted: Option<Counted>,
-        [input, output, bound]: [u64; 3],
-    ) -> Amounts {
-        let mut amounts = self.amounts(input, output);
-        if self.learns_counting() {
-            amounts.combined = match counted {
-                Some(Counted::Used | Counted::Produced) => amounts.combined,
-                Some(Counted::Both) => input.saturating_add(bound),
-                Some(Counted::Larger) | None => amounts.combined.max(bound),
-            };
-        }
-        amounts
-    }
-
-    /// Whether the provider holds `max_output_tokens` and does not say what it counts of it in the
-    /// end: then its headers tell.
-    #[must_use]
-    pub fn learns_counting(&self) -> bool {
-        let Charge { hold, unused_returns, output_weight, .. } = self.charge;
-        hold == OutputHold::Maximum && !unused_returns && (output_weight - 1.0).abs() < f64::EPSILON
     }
 
     /// Amounts that a call is charged for which was refused, or failed before any work: no tokens,

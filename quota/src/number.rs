@@ -16,6 +16,16 @@ pub(crate) fn whole(number: f64) -> u64 {
     number as u64
 }
 
+/// A number of things.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, which is what is wanted"
+)]
+pub(crate) fn index(number: f64) -> usize {
+    number as usize
+}
+
 pub(crate) fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }

@@ -189,8 +189,8 @@ impl Quota {
                     };
                     return Err(Refused::Exhausted { model: model.id.clone(), wait, reason });
                 }
-                Decision::Wait { wait, binding, deficit, ticket } => {
-                    metrics::denied(&model.id, binding);
+                Decision::Wait { wait, hold, deficit, ticket } => {
+                    metrics::denied(&model.id, hold);
                     shared.waiters.told();
                     if ask.ticket.is_none() {
                         shared.queues.told(request, wait, Instant::now());
@@ -199,7 +199,7 @@ impl Quota {
                     (
                         early(wait),
                         wait,
-                        Refused::Wait { model: model.id.clone(), wait, binding, deficit, ticket },
+                        Refused::Wait { model: model.id.clone(), wait, hold, deficit, ticket },
                     )
                 }
                 Decision::Paused { wait, ticket } => {
@@ -246,11 +246,7 @@ impl Quota {
     #[must_use]
     pub fn used(&self, model: &ModelId, usage: &Usage, max_output_tokens: u64) -> Option<Amounts> {
         let model = self.shared.models.get(model)?;
-        if !model.learns_counting() {
-            return Some(model.used(usage, max_output_tokens));
-        }
-        let call = [model.charge.input(usage), usage.output, max_output_tokens];
-        Some(model.counts(self.shared.counted.of(&model.id), call))
+        Some(model.used(usage, max_output_tokens))
     }
 
     /// Tells what a model's quota looks like, for people and metrics.
@@ -264,7 +260,6 @@ impl Quota {
             None => self.shared.local.inspect(model).await?,
         };
         metrics::seen(model, &snapshot);
-        self.shared.counted.seen(&model.id, snapshot.counted);
         Ok(snapshot)
     }
 
@@ -421,7 +416,6 @@ impl Quota {
             match redis.inspect(model).await {
                 Ok(snapshot) => {
                     metrics::seen(model, &snapshot);
-                    shared.counted.seen(&model.id, snapshot.counted);
                     shared.changes.seen(&model.id, &snapshot);
                     shared.history.seen(&model.id, &snapshot);
                     shared.history.write(redis, model).await;

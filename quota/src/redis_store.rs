@@ -1,12 +1,13 @@
 //! The store that a fleet shares: one script call an operation, on the server's clock.
 
 use std::{
+    collections::HashMap,
     fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use parking_lot::Mutex;
@@ -19,12 +20,21 @@ use crate::{
     key::{self, ModelKeys},
     lane_numbers::Numbered,
     lanes::Lanes,
+    mechanism::log::Reading,
+    memory::Remembered,
     model::ModelQuota,
+    numbers::Numbers,
+    plan::{Plan, Units},
+    policy::{self, Configured, Known, Outcome},
     script::{Script, Scripts},
     snapshot::Snapshot,
     store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
     wire,
+    wire_read::{Inspected, Read, inspected},
 };
+
+/// A plan is made so often for one question: each time another program may have been faster.
+const PLANS: usize = 5;
 
 /// Quota in Redis.
 #[derive(Clone)]
@@ -36,6 +46,11 @@ pub struct Store {
     prefix: String,
     pause_ttl: Duration,
     clock: Arc<AtomicU64>,
+    /// When this program began, in microseconds since 1970: of two configurations the newer one's
+    /// plan is in force.
+    began: u64,
+    /// What was seen of each quota last.
+    remembered: Arc<Mutex<HashMap<String, Remembered>>>,
 }
 
 impl fmt::Debug for Store {
@@ -78,6 +93,8 @@ impl Store {
             prefix: prefix.to_owned(),
             pause_ttl,
             clock: Arc::default(),
+            began: micros_since_1970(),
+            remembered: Arc::default(),
         })
     }
 
@@ -153,6 +170,10 @@ impl Store {
         Ok((lane, numbers))
     }
 
+    fn quota(&self, model: &ModelQuota, lanes: &Numbered) -> Vec<u8> {
+        wire::quota(model, lanes, self.began)
+    }
+
     async fn end(
         &self,
         model: &ModelQuota,
@@ -160,20 +181,105 @@ impl Store {
         outcome: Vec<u8>,
     ) -> Result<(Settled, Option<Expectation>, Duration), Error> {
         let keys = self.keys(model);
-        let mut eight = keys.common().to_vec();
-        eight.extend([
-            keys.learned(model.learns_as(settlement.template)),
-            keys.gate(),
-            keys.burst(),
-        ]);
+        let mut nine = keys.common().to_vec();
+        let learned = keys.learned(model.learns_as(settlement.template));
+        nine.extend([learned, keys.gate(), keys.log(), keys.known()]);
         let reason = settlement.pause.as_ref().map_or("", |pause| &pause.reason);
         let arguments = [
             settlement.reservation.clone().into_bytes(),
             outcome,
-            wire::model(model, &*self.numbers(model).await?),
+            self.quota(model, &*self.numbers(model).await?),
             reason.as_bytes().to_vec(),
         ];
-        wire::settled(&self.run(&self.scripts.settle, &eight, &arguments).await?)
+        let reply = self.run(&self.scripts.settle, &nine, &arguments).await?;
+        let (settled, expectation, task) = wire::settled(&reply)?;
+        // Another caller is handed a task that is not done.
+        let room = match task {
+            Some(read) => self.plan(model, &read).await.unwrap_or_default(),
+            None => None,
+        };
+        Ok((settled, expectation, room.unwrap_or_default()))
+    }
+
+    /// Runs the policy, and writes its plan. How much may go now, if it is more than before; `None`
+    /// where another plan was written meanwhile.
+    async fn plan(&self, model: &ModelQuota, read: &Read) -> Result<Option<Duration>, Error> {
+        let configured = Configured::of(model);
+        let Outcome { known, plan, change } =
+            policy::run(read.known, &read.reading, &configured, &Numbers::DEFAULT);
+        let room = self.write(model, &read.reading, &known, &plan, &change).await?;
+        if room.is_some() {
+            let drawn = read.reading.drawn;
+            self.remember(model, Remembered { known, plan, drawn });
+        }
+        Ok(room)
+    }
+
+    async fn write(
+        &self,
+        model: &ModelQuota,
+        reading: &Reading,
+        known: &Known,
+        plan: &Plan,
+        change: &Units,
+    ) -> Result<Option<Duration>, Error> {
+        let keys = self.keys(model);
+        let mut seven = keys.common().to_vec();
+        seven.extend([keys.log(), keys.known()]);
+        let arguments = [
+            wire::plan(reading, plan, change, self.clock()),
+            self.quota(model, &*self.numbers(model).await?),
+            known.keep(),
+        ];
+        let reply = self.run(&self.scripts.plan, &seven, &arguments).await?;
+        let [written, room] = wire::integers(&reply)?;
+        Ok((written > 0).then_some(Duration::from_micros(wire::unsigned(room))))
+    }
+
+    /// Makes the plan that a script asks for. Where Redis has lost it, it begins with what this
+    /// process remembers.
+    async fn begin(&self, model: &ModelQuota) -> Result<(), Error> {
+        let mut read = self.look(model).await?.read;
+        if read.reading.version == 0
+            && let Some(Remembered { known, drawn, .. }) = self.remembered(model)
+        {
+            (read.known, read.reading.drawn) = (known, drawn);
+            let configured = Configured::of(model);
+            let Outcome { known, plan, change } =
+                policy::run(known, &read.reading, &configured, &Numbers::DEFAULT);
+            let change = Units::from_fn(|it| drawn[it] + change[it]);
+            return self.write(model, &read.reading, &known, &plan, &change).await.map(drop);
+        }
+        self.plan(model, &read).await.map(drop)
+    }
+
+    fn remember(&self, model: &ModelQuota, seen: Remembered) {
+        self.remembered.lock().insert(model.quota_name().into_owned(), seen);
+    }
+
+    /// What this process saw of a quota last.
+    pub(crate) fn remembered(&self, model: &ModelQuota) -> Option<Remembered> {
+        self.remembered.lock().get(&*model.quota_name()).copied()
+    }
+
+    async fn look(&self, model: &ModelQuota) -> Result<Inspected, Error> {
+        let keys = self.keys(model);
+        let mut eight = keys.common().to_vec();
+        eight.extend([keys.gate(), keys.log(), keys.known()]);
+        let numbers = self.numbers(model).await?;
+        let arguments =
+            [wire::Packed::default().number(self.clock()).done(), self.quota(model, &numbers)];
+        let reply = self.run(&self.scripts.inspect, &eight, &arguments).await?;
+        let seen = inspected(model, &numbers, &reply)?;
+        if let Some(remembered) = seen.remembered {
+            self.remember(model, remembered);
+        }
+        // Another program has come with a lane of its own.
+        if seen.lanes > numbers.iter().count() as u64 {
+            let numbers = self.number_lanes(&model.lanes).await?;
+            return inspected(model, &numbers, &reply);
+        }
+        Ok(seen)
     }
 }
 
@@ -185,21 +291,23 @@ impl crate::store::Store for Store {
     ) -> Result<Vec<(Decision, Option<Expectation>)>, Error> {
         let Some((first, others)) = asks.split_first() else { return Ok(Vec::new()) };
         let (keys, (lane, numbers)) = (self.keys(model), self.number(model, first.lane).await?);
-        let mut eight = keys.common().to_vec();
-        eight.extend([
-            keys.learned(model.learns_as(first.template)),
-            keys.tenants(lane),
-            keys.burst(),
-        ]);
+        let mut seven = keys.common().to_vec();
+        seven.extend([keys.learned(model.learns_as(first.template)), keys.tenants(lane)]);
         let mut arguments = vec![
             first.reservation.clone().into_bytes(),
-            wire::asks(model, asks, lane, self.clock()),
-            wire::model(model, &numbers),
+            wire::asks(asks, lane, self.clock()),
+            self.quota(model, &numbers),
             first.tenant.as_str().as_bytes().to_vec(),
         ];
         arguments.extend(others.iter().map(|ask| ask.reservation.clone().into_bytes()));
-        let reply = self.run(&self.scripts.reserve, &eight, &arguments).await?;
-        wire::decisions(&reply, asks.len())
+        for _ in 0..PLANS {
+            let reply = self.run(&self.scripts.reserve, &seven, &arguments).await?;
+            if let Some(decisions) = wire::decisions(&reply, asks.len())? {
+                return Ok(decisions);
+            }
+            self.begin(model).await?;
+        }
+        Err(Error::Protocol("Redis keeps no plan".to_owned()))
     }
 
     async fn settle(
@@ -209,12 +317,8 @@ impl crate::store::Store for Store {
     ) -> Result<(Settled, Option<Expectation>, Duration), Error> {
         let mode =
             if settlement.used.is_some() { wire::Mode::Settled } else { wire::Mode::Released };
-        self.end(
-            model,
-            settlement,
-            wire::outcome(model, settlement, mode, self.pause_ttl, self.clock()),
-        )
-        .await
+        let outcome = wire::outcome(model, settlement, mode, self.pause_ttl, self.clock());
+        self.end(model, settlement, outcome).await
     }
 
     async fn charge(
@@ -226,13 +330,8 @@ impl crate::store::Store for Store {
     ) -> Result<(), Error> {
         let settlement = Settlement::used(name, used);
         let (lane, _) = self.number(model, lane).await?;
-        let outcome = wire::outcome(
-            model,
-            &settlement,
-            wire::Mode::Charged(lane),
-            self.pause_ttl,
-            self.clock(),
-        );
+        let mode = wire::Mode::Charged(lane);
+        let outcome = wire::outcome(model, &settlement, mode, self.pause_ttl, self.clock());
         self.end(model, &settlement, outcome).await.map(drop)
     }
 
@@ -246,7 +345,7 @@ impl crate::store::Store for Store {
             .number(self.clock())
             .done();
         let numbers = self.numbers(model).await?;
-        let arguments = [pause.reason.clone().into_bytes(), call, wire::model(model, &numbers)];
+        let arguments = [pause.reason.clone().into_bytes(), call, self.quota(model, &numbers)];
         let [left] = wire::integers(&self.run(&self.scripts.pause, &six, &arguments).await?)?;
         Ok(Duration::from_micros(wire::unsigned(left)))
     }
@@ -257,9 +356,14 @@ impl crate::store::Store for Store {
     }
 
     async fn set_limits(&self, model: &ModelQuota, changes: &LimitChanges) -> Result<(), Error> {
-        let block = wire::model(model, &*self.numbers(model).await?);
-        let arguments = [wire::limits(&model.limits, changes, self.clock()), block];
-        self.run(&self.scripts.limits, &self.keys(model).common(), &arguments).await.map(drop)
+        for _ in 0..PLANS {
+            let mut read = self.look(model).await?.read;
+            read.known.set(changes);
+            if self.plan(model, &read).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(Error::Protocol(format!("{PLANS} other plans were written meanwhile")))
     }
 
     async fn renew(&self, model: &ModelQuota, reservation: &str) -> Result<(), Error> {
@@ -275,23 +379,16 @@ impl crate::store::Store for Store {
         let mut six = keys.common().to_vec();
         six.push(keys.tenants(lane));
         let call = wire::Packed::default().number(lane).number(self.clock()).done();
-        let arguments = [tenant.as_str().as_bytes().to_vec(), call, wire::model(model, &numbers)];
+        let arguments = [tenant.as_str().as_bytes().to_vec(), call, self.quota(model, &numbers)];
         self.run(&self.scripts.leave, &six, &arguments).await.map(drop)
     }
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
-        let keys = self.keys(model);
-        let mut seven = keys.common().to_vec();
-        seven.extend([keys.gate(), keys.burst()]);
-        let numbers = self.numbers(model).await?;
-        let arguments =
-            [wire::Packed::default().number(self.clock()).done(), wire::model(model, &numbers)];
-        let reply = self.run(&self.scripts.inspect, &seven, &arguments).await?;
-        // Another program has come with a lane of its own.
-        let numbers = match wire::lanes(&reply) > numbers.iter().count() as u64 {
-            true => self.number_lanes(&model.lanes).await?,
-            false => numbers,
-        };
-        wire::snapshot(model, &numbers, &reply)
+        Ok(self.look(model).await?.snapshot)
     }
+}
+
+fn micros_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(0)
 }

@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use tidegate_types::{Lane, ModelId};
 
-use crate::{dimension::Dimension, number::told, request::Ticket, store::Binding};
+use crate::{dimension::Dimension, number::told, request::Ticket, store::Hold};
 
 /// Why [`crate::Quota::admit`] gave no permit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
     /// No quota yet, and the turn is too far away to wait for it here. Come back after `wait` with
     /// the ticket.
-    #[error("no quota for {model} for {}: {binding} binds", told(*.wait))]
+    #[error("no quota for {model} for {}: {hold} holds it", told(*.wait))]
     Wait {
         /// The model asked for.
         model: ModelId,
         /// Until it is worth asking again.
         wait: Duration,
-        /// What binds.
-        binding: Binding,
-        /// By how much the binding dimension is over.
+        /// What holds it.
+        hold: Hold,
+        /// By how much it is too large for that.
         deficit: u64,
         /// Keeps the turn.
         ticket: Ticket,

@@ -26,7 +26,7 @@ scripts! {
     reserve: RESERVE,
     settle: SETTLE,
     pause: PAUSE,
-    limits: LIMITS,
+    plan: PLAN,
     inspect: INSPECT,
     leave: LEAVE,
     lanes: LANES,

@@ -17,7 +17,6 @@ use crate::{
     breaker::Breaker,
     changes::{Changes, Faults},
     connection::ANSWER_WITHIN,
-    counted::{self, Counted},
     dimension::{Amounts, Dimension},
     error::Error,
     fleet::Fleet,
@@ -26,6 +25,7 @@ use crate::{
     memory, metrics,
     model::ModelQuota,
     number::{float, whole},
+    numbers::Numbers,
     questions::Questions,
     queue::Queues,
     redis_store,
@@ -42,9 +42,6 @@ const REMEMBERED_TEMPLATES: usize = 10_000;
 
 /// What a cache gives is believed for this long; then it is asked for again.
 const CACHE_BELIEVED: Duration = Duration::from_secs(60);
-
-/// The part of a call's likely output that is held while nothing is known.
-const UNKNOWN_OUTPUT: u64 = 3;
 
 /// How waiting is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,8 +87,6 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     pub(crate) questions: Questions,
     pub(crate) queues: Queues,
-    /// What each provider counts, as the last inspections told.
-    pub(crate) counted: counted::Known,
     pub(crate) watch: Watch,
     pub(crate) running: Arc<Running>,
     expectations: Mutex<HashMap<(ModelId, u64), (Instant, Expectation)>>,
@@ -121,7 +116,6 @@ impl Shared {
             waiters: Waiters::default(),
             questions: Questions::default(),
             queues: Queues::default(),
-            counted: counted::Known::default(),
             watch: Watch::default(),
             running: Arc::default(),
             expectations: Mutex::default(),
@@ -194,16 +188,14 @@ impl Shared {
             // Nothing is known yet. The bound is no expectation: answers rarely use a third of what is
             // likely at most, and if they do use more, that is a debt for some calls and not a wait for
             // all.
-            (OutputHold::Expected, None) => request.likely().div_ceil(UNKNOWN_OUTPUT),
+            (OutputHold::Expected, None) => {
+                whole((float(request.likely()) * Numbers::DEFAULT.unknown_output).ceil())
+            }
             (OutputHold::Maximum, known) => {
                 model.charge.held_output(bound, known.map_or(0, |known| known.output.min(bound)))
             }
         };
-        let mut amounts = model.amounts(input, output);
-        if self.counted.of(&model.id) == Some(Counted::Larger) {
-            amounts.combined = input.max(output);
-        }
-        amounts
+        model.amounts(input, output)
     }
 
     pub(crate) fn expectation(&self, model: &ModelQuota, template: u64) -> Option<Expectation> {
@@ -213,12 +205,11 @@ impl Shared {
         fresh.then_some(*expectation)
     }
 
-    /// Whether to ask what calls of a template use: while nothing is known of them, of what a cache
-    /// gives where the provider does not count that, or of what it counts where it does not say.
+    /// Whether to ask what calls of a template use: while nothing is known of them, or of what a cache
+    /// gives where the provider does not count that.
     pub(crate) fn is_curious(&self, model: &ModelQuota, template: u64) -> bool {
         let cached = |known: Expectation| model.charge.cached_input || known.cached > 0;
-        let counting = model.learns_counting() && !self.counted.is_settled(&model.id);
-        counting || !self.expectation(model, template).is_some_and(cached)
+        !self.expectation(model, template).is_some_and(cached)
     }
 
     pub(crate) fn remember(

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tidegate_types::Lane;
 
 use crate::{
-    counted::Counted,
     dimension::{Amounts, DayLimit, Dimension, Limited, PerDimension},
     lanes::Share,
+    plan::Allowance,
 };
 
 /// One model's quota at one moment.
@@ -37,9 +37,8 @@ pub struct Snapshot {
     pub dimensions: PerDimension<DimensionSnapshot>,
     /// Calls at once.
     pub in_flight: DimensionSnapshot,
-    /// What the provider counts of a call whose `max_output_tokens` it holds, where its headers have
-    /// shown it.
-    pub counted: Option<Counted>,
+    /// No longer wait is told.
+    pub horizon: Duration,
     /// Each lane, in the order of [`crate::Lanes`]; then those of other programs that are in use.
     pub lanes: Vec<LaneSnapshot>,
 }
@@ -92,7 +91,7 @@ impl Snapshot {
 }
 
 /// One dimension of a [`Snapshot`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DimensionSnapshot {
     /// The limit in force, margin and all; 0 for none.
     pub limit: u64,
@@ -106,8 +105,10 @@ pub struct DimensionSnapshot {
     pub set: Option<u64>,
     /// What the provider states where it is less than is configured.
     pub stated: Option<u64>,
-    /// How far the pace clock is ahead.
+    /// How long what is drawn ahead of the rate takes to refill.
     pub ahead: Duration,
+    /// What may go, and why; `None` without a limit.
+    pub plan: Option<Allowance>,
 }
 
 /// One lane of a [`Snapshot`].
@@ -119,13 +120,11 @@ pub struct LaneSnapshot {
     pub share: Share,
     /// It is none of this program's: another is configured with it.
     pub elsewhere: bool,
-    /// Callers with a ticket that have not been admitted, about: those who died are counted until
-    /// the queue is empty.
+    /// Callers with a ticket that have not been admitted, about: by the work that waits, and what
+    /// those took who went.
     pub waiting: u64,
     /// How long the queue is: when the last ticket's turn comes.
     pub queue: Duration,
-    /// When the head of the queue may go, while it is blocked.
-    pub next: Duration,
     /// Calls in flight.
     pub in_flight: u64,
     /// Use and reservation in the window.

@@ -9,7 +9,6 @@ use crate::{
     dimension::{Amounts, Change, DayLimit, Dimension, PerDimension, PerLimit},
     error::Error,
     model::ModelQuota,
-    number::float,
     request::Ticket,
     snapshot::Snapshot,
 };
@@ -33,33 +32,55 @@ pub struct Ask {
     pub tenant: Tenant,
 }
 
-/// What binds a refused caller.
+/// What holds a call that has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Binding {
-    /// A limit.
-    Limit(Dimension),
+pub enum Hold {
+    /// So much is drawn ahead of the rate that the call finds no room.
+    Level(Dimension),
+    /// The window is full.
+    Window(Dimension),
     /// As many calls are in flight as may be.
     InFlight,
-    /// Its turn in the lane has not come.
+    /// Others of its lane come first.
     Turn,
+    /// What there is is other lanes', or its own lane may have no more.
+    Lane,
     /// After a refusal one call goes first.
-    Canary,
+    Probe,
+    /// The gate is closed.
+    Gate,
 }
 
-impl Binding {
+impl Hold {
     /// Low-cardinality name, for metrics and output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Limit(dimension) => dimension.name(),
+            Self::Level(dimension) | Self::Window(dimension) => dimension.name(),
             Self::InFlight => "in_flight",
             Self::Turn => "turn",
-            Self::Canary => "canary",
+            Self::Lane => "lane",
+            Self::Probe => "probe",
+            Self::Gate => "gate",
         }
+    }
+
+    /// By its number in the scripts' replies (`lua/README.md`).
+    pub(crate) fn from_code(code: i64) -> Option<Self> {
+        const WINDOW: i64 = 10;
+        Some(match code {
+            0 => Self::Gate,
+            5 => Self::InFlight,
+            6 => Self::Turn,
+            7 => Self::Probe,
+            10 => Self::Lane,
+            code if code > WINDOW => Self::Window(Dimension::from_code(code - WINDOW)?),
+            code => Self::Level(Dimension::from_code(code)?),
+        })
     }
 }
 
-impl fmt::Display for Binding {
+impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -74,9 +95,9 @@ pub enum Decision {
     Wait {
         /// Until it is worth asking again.
         wait: Duration,
-        /// What binds.
-        binding: Binding,
-        /// By how much the binding dimension is over.
+        /// What holds it.
+        hold: Hold,
+        /// By how much it is too large for what holds it.
         deficit: u64,
         /// Keeps the turn.
         ticket: Ticket,
@@ -196,60 +217,6 @@ pub struct Meter {
     pub limits: PerDimension<Option<u64>>,
     /// How long until what is used is all there again.
     pub resets: PerDimension<Option<Duration>>,
-}
-
-/// How a provider's meter comes back, as one of its answers tells it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Refill {
-    /// It does not say.
-    Unknown,
-    /// Not as a token bucket does that is as deep as a minute.
-    Otherwise,
-    /// As such a bucket, of which this part is used.
-    Evenly(f64),
-    /// The same, to the hundredth: by chance this is rare.
-    Exactly(f64),
-}
-
-impl Meter {
-    /// The shortest reset that may be taken for exact.
-    const TELLING: Duration = Duration::from_millis(100);
-
-    /// A bucket as deep as a minute is full again after as many seconds as what is used takes to
-    /// refill. Resets are told in whole seconds by some, after the second at hand and by a clock that
-    /// shows whole seconds itself, and tokens in thousands.
-    pub(crate) fn refill(&self) -> Refill {
-        const MINUTE: f64 = 60.0;
-        const CLOSE: (f64, f64) = (0.02, 0.01);
-        let (mut refill, mut exact) = (Refill::Unknown, false);
-        for dimension in Dimension::ALL {
-            let (Some(used), Some(limit), Some(reset)) =
-                (self.used[dimension], self.limits[dimension], self.resets[dimension])
-            else {
-                continue;
-            };
-            if used == 0 || limit == 0 {
-                continue;
-            }
-            let level = float(used) / float(limit);
-            let rounded = if dimension == Dimension::Requests { 0.0 } else { 500.0 };
-            let slack = 1.0 + (rounded / float(limit) * MINUTE).min(5.0) + 0.02 * MINUTE * level;
-            let late = reset.as_secs_f64() - level * MINUTE;
-            if !(-slack..=slack + 1.5).contains(&late) {
-                return Refill::Otherwise;
-            }
-            let close = CLOSE.0 * reset.as_secs_f64() + CLOSE.1;
-            exact |= reset >= Self::TELLING && late.abs() <= close;
-            refill = match refill {
-                Refill::Evenly(other) => Refill::Evenly(level.max(other)),
-                _ => Refill::Evenly(level),
-            };
-        }
-        match refill {
-            Refill::Evenly(level) if exact => Refill::Exactly(level),
-            _ => refill,
-        }
-    }
 }
 
 /// New limits for a running fleet, as the provider states them.

@@ -1,11 +1,13 @@
 //! What a bound on output costs where a provider counts it, used or not.
 
+use tidegate_types::{OutputHold, Usage};
+
 use crate::{
     call_stats,
-    counted::Counted,
     dimension::{Dimension, PerDimension},
     model::ModelQuota,
     number::{float, whole},
+    plan::Why,
     snapshot::Snapshot,
 };
 
@@ -21,8 +23,6 @@ const WORTH_SAYING: f64 = 1.3;
 /// What the bound on output costs where the provider counts it, and what a smaller one would give.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unused {
-    /// As the provider's headers show; `None` while they have not.
-    pub counted: Option<Counted>,
     /// Calls a second that the limits admit as they are.
     pub rate: f64,
     /// Three times what answers use in the mean: `max_output_tokens` that most of them fit into.
@@ -35,12 +35,8 @@ impl Unused {
     /// For people: a sentence without its end.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let knows = match self.counted {
-            Some(_) => "the provider counts max_output_tokens, used or not, by its headers",
-            None => {
-                "max_output_tokens is taken to count, used or not, until headers show otherwise"
-            }
-        };
+        let knows =
+            "max_output_tokens is taken to count, used or not, until headers show otherwise";
         let Self { rate, smaller, with_smaller, .. } = self;
         format!(
             "{knows}: {} at most; with max_output_tokens = {smaller} it would be {}",
@@ -63,24 +59,18 @@ pub fn per_second(rate: f64) -> String {
 /// Calls a second that these limits of a model admit, where each call has so much input, uses so much
 /// output and allows `bound`. `None` where no limit is a rate.
 #[must_use]
-pub fn rate(
-    model: &ModelQuota,
-    counted: Option<Counted>,
-    input: u64,
-    output: u64,
-    bound: u64,
-) -> Option<f64> {
+pub fn rate(model: &ModelQuota, input: u64, output: u64, bound: u64) -> Option<f64> {
     let limits = model.limits.effective();
-    rate_within(model, &limits, counted, [input, output, bound])
+    rate_within(model, &limits, [input, output, bound])
 }
 
 fn rate_within(
     model: &ModelQuota,
     limits: &PerDimension<u64>,
-    counted: Option<Counted>,
     [input, output, bound]: [u64; 3],
 ) -> Option<f64> {
-    let amounts = model.counts(counted, [input, output, bound]);
+    let usage = Usage { uncached_input: input, output, ..Usage::default() };
+    let amounts = model.used(&usage, bound);
     call_stats::rate(limits, model.limits.window, &amounts.map(float))
 }
 
@@ -88,8 +78,13 @@ fn rate_within(
 /// it would give little, or not enough is known.
 #[must_use]
 pub fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<Unused> {
-    let by_use = matches!(snapshot.counted, Some(Counted::Used | Counted::Produced));
-    if !model.learns_counting() || by_use {
+    // The provider's own meter is what the level goes by, whatever it counts.
+    let told = |it| {
+        let plan = snapshot.get(it).plan;
+        plan.is_some_and(|plan| plan.window.why == Why::Even && !model.limits.token_bucket)
+    };
+    let holds = model.charge.hold == OutputHold::Maximum && !model.charge.unused_returns;
+    if !holds || told(Dimension::Combined) {
         return None;
     }
     let settled = snapshot.dimensions.map(|seen| seen.used.saturating_sub(seen.held));
@@ -100,15 +95,9 @@ pub fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<Unused> {
     let bound = if held > 0 { held } else { mean.combined };
     let smaller = whole(ROOM * float(mean.output)).max(16).next_multiple_of(64);
     let limits = snapshot.dimensions.map(|seen| seen.limit);
-    let at =
-        |bound| rate_within(model, &limits, snapshot.counted, [mean.input, mean.output, bound]);
+    let at = |bound| rate_within(model, &limits, [mean.input, mean.output, bound]);
     let (now, with_smaller) = (at(bound)?, at(smaller)?);
-    (with_smaller > WORTH_SAYING * now).then_some(Unused {
-        counted: snapshot.counted,
-        rate: now,
-        smaller,
-        with_smaller,
-    })
+    (with_smaller > WORTH_SAYING * now).then_some(Unused { rate: now, smaller, with_smaller })
 }
 
 #[cfg(test)]

@@ -5,19 +5,17 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
-    counted::Counted,
-    dimension::{Amounts, Change, DayLimit, Dimension, Limited, PerDimension},
+    dimension::{DayLimit, Dimension, PerDimension},
     error::Error,
     lane_numbers::Numbered,
-    limits::Limits,
+    mechanism::log::Reading,
     model::ModelQuota,
     number::float,
+    plan::{Plan, Units},
+    policy::Configured,
     request::Ticket,
-    snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
-    store::{
-        Ask, Binding, Decision, Expectation, LimitChanges, ProviderSignal, Refill, Settled,
-        Settlement,
-    },
+    store::{Ask, Decision, Expectation, Hold, ProviderSignal, Settled, Settlement},
+    wire_read::{Read, read},
 };
 
 /// The scripts take no larger number: up to here whole ones are exact.
@@ -34,7 +32,7 @@ impl Packed {
         self.float(float(number.min(MAX)))
     }
 
-    fn float(mut self, number: f64) -> Self {
+    pub(crate) fn float(mut self, number: f64) -> Self {
         self.0.extend_from_slice(&number.to_le_bytes());
         self
     }
@@ -53,43 +51,36 @@ impl Packed {
     }
 }
 
-pub(crate) fn model(model: &ModelQuota, lanes: &Numbered) -> Vec<u8> {
+/// What every caller brings of a quota.
+pub(crate) fn quota(model: &ModelQuota, lanes: &Numbered, began: u64) -> Vec<u8> {
     let limits = &model.limits;
     let packed = Packed::default()
         .micros(limits.window)
-        .micros(limits.burst)
         .micros(limits.lease())
-        .each(&limits.effective())
-        .number(limits.concurrent.unwrap_or(0))
         .number(limits.requests_per_day.unwrap_or(0))
         .number(limits.tokens_per_day.unwrap_or(0))
         .micros(limits.day_offset)
-        .micros(limits.burst_max.unwrap_or_default())
-        .number(u64::from(limits.token_bucket));
+        .number(Configured::of(model).fingerprint())
+        .number(began);
     lanes
         .shares(&model.lanes)
         .fold(packed, |packed, share| packed.float(share.guaranteed).float(share.ceiling))
         .done()
 }
 
-pub(crate) fn asks(model: &ModelQuota, asks: &[Ask], lane: u64, clock: u64) -> Vec<u8> {
-    let pack = |packed, ask| pack_ask(packed, model, ask, lane, clock);
+pub(crate) fn asks(asks: &[Ask], lane: u64, clock: u64) -> Vec<u8> {
+    let pack = |packed, ask| pack_ask(packed, ask, lane, clock);
     asks.iter().fold(Packed::default(), pack).done()
 }
 
-fn pack_ask(packed: Packed, model: &ModelQuota, ask: &Ask, lane: u64, clock: u64) -> Packed {
+fn pack_ask(packed: Packed, ask: &Ask, lane: u64, clock: u64) -> Packed {
     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
     packed
         .number(lane)
         .number(ticket.epoch)
         .number(ticket.position)
         .each(&ask.amounts)
-        .number(match (ask.curious, model.charge.cached_input, model.learns_counting()) {
-            (false, _, _) => 0,
-            (true, true, false) => 1,
-            (true, false, _) => 2,
-            (true, true, true) => 3,
-        })
+        .number(u64::from(ask.curious))
         .number(clock)
 }
 
@@ -134,69 +125,82 @@ pub(crate) fn outcome(
         .micros(settlement.pause.as_ref().map_or(Duration::ZERO, |pause| pause.length))
         .micros(settlement.longest_pause(pause_ttl))
         .number(clock)
-        .each(&settlement.meter.used.map(|used| used.map_or(0, |used| used.saturating_add(1))))
+        .each(&settlement.meter.used.map(told))
+        .each(&settlement.meter.limits.map(told))
         .each(
-            &settlement
-                .meter
-                .limits
-                .map(|limit| limit.map_or(0, |limit| model.limits.with_margin(limit))),
+            &settlement.meter.resets.map(|reset| {
+                told(reset.map(|reset| u64::try_from(reset.as_micros()).unwrap_or(MAX)))
+            }),
         )
-        .float(match settlement.meter.refill() {
-            Refill::Unknown => 0.0,
-            Refill::Otherwise => 1.0,
-            Refill::Evenly(level) => 2.0 + level.min(1.0),
-            Refill::Exactly(level) => 4.0 + level.min(1.0),
-        })
-        .number(settlement.cached.map_or(0, |cached| cached.saturating_add(1)))
-        .number(u64::from(model.learns_counting()))
+        .number(told(settlement.cached))
         .done()
 }
 
-pub(crate) fn limits(limits: &Limits, changes: &LimitChanges, clock: u64) -> Vec<u8> {
-    let code = |(limited, change): (Limited, &Change)| match (*change, limited) {
-        (Change::Keep, _) => 0,
-        (Change::Clear, _) => 1,
-        (Change::Set(limit), Limited::Window(_)) => limits.with_margin(limit).saturating_add(1),
-        (Change::Set(limit), Limited::InFlight) => limit.saturating_add(1),
-    };
-    changes.iter().map(code).fold(Packed::default(), Packed::number).number(clock).done()
+/// 0 for what was not told.
+fn told(number: Option<u64>) -> u64 {
+    number.map_or(0, |number| number.saturating_add(1))
 }
 
-/// What is answered to so many asks.
+/// A plan, made from a reading.
+pub(crate) fn plan(reading: &Reading, plan: &Plan, change: &Units, clock: u64) -> Vec<u8> {
+    let head = Packed::default()
+        .number(reading.version)
+        .number(reading.end)
+        .number(clock)
+        .float(plan.horizon)
+        .float(plan.concurrent);
+    plan.limits
+        .iter()
+        .fold(head, |packed, (it, limit)| {
+            let packed = match limit {
+                Some(limit) => packed
+                    .float(limit.rate.value)
+                    .float(limit.capacity.value)
+                    .float(limit.window.value)
+                    .float(limit.most),
+                None => packed.float(0.0).float(0.0).float(0.0).float(0.0),
+            };
+            packed.float(change[it])
+        })
+        .done()
+}
+
+/// What is answered to so many asks; `None` where a plan is to be made first.
 pub(crate) fn decisions(
     reply: &[Value],
     count: usize,
-) -> Result<Vec<(Decision, Option<Expectation>)>, Error> {
+) -> Result<Option<Vec<(Decision, Option<Expectation>)>>, Error> {
+    const NO_PLAN: i64 = 6;
     let each = reply.chunks(NUMBERS_OF_AN_ANSWER);
     if each.len() != count {
         return Err(unknown(reply));
     }
-    each.map(decision).collect()
+    if reply.first().and_then(integer) == Some(NO_PLAN) {
+        return Ok(None);
+    }
+    each.map(decision).collect::<Result<_, _>>().map(Some)
 }
 
 fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
-    let [outcome, wait, dimension, deficit, epoch, position, ratio, output, cached] =
-        integers(reply)?;
+    let [outcome, wait, hold, deficit, epoch, position, ratio, output, cached] = integers(reply)?;
     let ticket =
         (epoch > 0).then(|| Ticket { epoch: unsigned(epoch), position: unsigned(position) });
     let wait = Duration::from_micros(unsigned(wait));
     let decision = match (outcome, ticket) {
         (1, _) => Decision::Granted,
-        (2, Some(ticket)) => {
-            let binding = match dimension {
-                5 => Binding::InFlight,
-                7 => Binding::Canary,
-                code => Dimension::from_code(code).map_or(Binding::Turn, Binding::Limit),
-            };
-            Decision::Wait { wait, binding, deficit: unsigned(deficit), ticket }
-        }
+        (2, Some(ticket)) => Decision::Wait {
+            wait,
+            hold: Hold::from_code(hold).ok_or_else(|| unknown(reply))?,
+            deficit: unsigned(deficit),
+            ticket,
+        },
         (3, ticket) => Decision::Paused { wait, ticket },
         (4, _) => Decision::Never {
-            dimension: Dimension::from_code(dimension).ok_or_else(|| unknown(reply))?,
+            dimension: Dimension::from_code(hold).ok_or_else(|| unknown(reply))?,
             capacity: unsigned(deficit),
         },
         (5, _) => {
-            let day = match dimension {
+            let day = match hold {
                 8 => Some(DayLimit::Requests),
                 9 => Some(DayLimit::Tokens),
                 _ => None,
@@ -208,104 +212,22 @@ fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
     Ok((decision, expectation(ratio, output, cached)))
 }
 
-pub(crate) fn settled(reply: &[Value]) -> Result<(Settled, Option<Expectation>, Duration), Error> {
-    let [outcome, _, ratio, output, cached, room] = integers(reply)?;
+/// What became of a settlement, what is known of such calls, and the policy's task, if it is handed
+/// to the caller.
+pub(crate) fn settled(
+    reply: &[Value],
+) -> Result<(Settled, Option<Expectation>, Option<Read>), Error> {
+    const NUMBERS: usize = 5;
+    let (numbers, task) = reply.split_at(reply.len().min(NUMBERS));
+    let [outcome, _, ratio, output, cached] = integers(numbers)?;
     let settled = match outcome {
         1 => Settled::Done,
         2 => Settled::Before,
         0 => Settled::Unknown,
         _ => return Err(unknown(reply)),
     };
-    Ok((settled, expectation(ratio, output, cached), Duration::from_micros(unsigned(room))))
-}
-
-/// How many lanes a snapshot tells of.
-pub(crate) fn lanes(snapshot: &[Value]) -> u64 {
-    snapshot.get(10).and_then(integer).map_or(0, unsigned)
-}
-
-pub(crate) fn snapshot(
-    model: &ModelQuota,
-    lanes: &Numbered,
-    reply: &[Value],
-) -> Result<Snapshot, Error> {
-    read_snapshot(model, lanes, reply).ok_or_else(|| unknown(reply))
-}
-
-fn read_snapshot(model: &ModelQuota, numbered: &Numbered, reply: &[Value]) -> Option<Snapshot> {
-    let (reason, numbers) = reply.split_last()?;
-    let numbers: Vec<u64> =
-        numbers.iter().map(|value| integer(value).map(unsigned)).collect::<Option<_>>()?;
-    let mut numbers = numbers.into_iter();
-    let mut next = || numbers.next();
-    let _now = next()?;
-    let mut snapshot = Snapshot {
-        pause: Duration::from_micros(next()?),
-        exhausted: next()? == 2,
-        reservations: next()?,
-        latency: Duration::from_micros(next()?),
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a factor in millionths lies far below 2^53"
-        )]
-        factor: next()? as f64 / 1e6,
-        cap: some(next()?),
-        day_requests: next()?,
-        day_tokens: next()?,
-        day_left: Duration::from_micros(next()?),
-        ..Snapshot::default()
-    };
-    let lanes = next()?;
-    let said = |limited, number| some(number).map(|it| model.limits.stated(limited, it));
-    let mut dimension = |limited| {
-        Some(DimensionSnapshot {
-            limit: next()?,
-            used: next()?,
-            held: next()?,
-            others: next()?,
-            set: said(limited, next()?),
-            stated: said(limited, next()?),
-            ahead: Duration::from_micros(next()?),
-        })
-    };
-    for slot in Dimension::ALL {
-        snapshot.dimensions[slot] = dimension(Limited::Window(slot))?;
-    }
-    snapshot.in_flight = dimension(Limited::InFlight)?;
-    let mut seen = Vec::new();
-    let mut names = numbered.iter();
-    for _ in 0..lanes {
-        let (waiting, queue, head) =
-            (next()?, Duration::from_micros(next()?), Duration::from_micros(next()?));
-        let mut used = Amounts::default();
-        for dimension in Dimension::ALL {
-            used[dimension] = next()?;
-        }
-        let in_flight = next()?;
-        let Some((lane, said)) = names.next().flatten() else { continue };
-        let own = model.lanes.share(lane);
-        seen.push(LaneSnapshot {
-            lane: lane.clone(),
-            share: own.unwrap_or(*said),
-            elsewhere: own.is_none(),
-            waiting,
-            queue,
-            next: head,
-            in_flight,
-            used,
-        });
-    }
-    // Its own in their order, and of the others those that are in use.
-    let is_used = |lane: &LaneSnapshot| {
-        lane.waiting > 0 || lane.in_flight > 0 || lane.used != Amounts::default()
-    };
-    seen.retain(|lane| !lane.elsewhere || is_used(lane));
-    seen.sort_by_key(|lane| model.lanes.index(&lane.lane).unwrap_or(usize::MAX));
-    snapshot.lanes = seen;
-    snapshot.counted = Counted::from_code(next()?);
-    let reason: String = redis::from_redis_value_ref(reason).ok()?;
-    snapshot.reason = reason.split_once('|').map_or(String::new(), |(_, reason)| reason.to_owned());
-    Some(snapshot)
+    let read = if task.is_empty() { None } else { Some(read(task)?) };
+    Ok((settled, expectation(ratio, output, cached), read))
 }
 
 pub(crate) fn integers<const N: usize>(reply: &[Value]) -> Result<[i64; N], Error> {
@@ -330,11 +252,7 @@ pub(crate) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-fn some(number: u64) -> Option<u64> {
-    (number > 0).then_some(number)
-}
-
-fn integer(value: &Value) -> Option<i64> {
+pub(crate) fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
         _ => None,
@@ -350,6 +268,6 @@ fn expectation(ratio: i64, output: i64, cached: i64) -> Option<Expectation> {
     })
 }
 
-fn unknown(reply: &[Value]) -> Error {
+pub(crate) fn unknown(reply: &[Value]) -> Error {
     Error::Protocol(format!("{reply:?}").chars().take(200).collect())
 }

@@ -36,15 +36,16 @@ impl Quota {
         ];
         for model in self.shared.models.values() {
             let of_model = ModelKeys::new(prefix, &model.quota_name());
-            let [ledger, entries, state, leases, tuning] = of_model.common();
+            let [ledger, entries, state, leases, day] = of_model.common();
             keys.extend([
                 (ledger, "zset"),
                 (entries, "hash"),
                 (state, "string"),
                 (leases, "zset"),
-                (tuning, "string"),
+                (day, "string"),
                 (of_model.gate(), "string"),
-                (of_model.burst(), "string"),
+                (of_model.known(), "string"),
+                (of_model.log(), "list"),
                 (of_model.history(&model.id), "hash"),
                 (of_model.enqueued(&model.id), "hash"),
             ]);

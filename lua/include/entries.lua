@@ -1,0 +1,213 @@
+-- Calls that were admitted: a sorted set of reservation ids by time of admission, which is the
+-- window, and beside it a hash from id to a packed entry: admission, lane, condition, 1 for the call
+-- that went first after a refusal, progress (by how much it brought its queue on), the four amounts;
+-- then, while it is not settled, what was in the four dimensions when it was admitted, itself left
+-- out: drawn (less what policies had added), not settled, in the window, spent. Totals are kept in
+-- the state and never summed anew.
+local RESERVED, SETTLED, OUTLIVED = 0, 1, 2
+local ENTRY_FORMAT, BEFORE_FORMAT = '<dBBBddddd', '<dddddddddddddddd'
+
+local function unpack_entry(packed)
+  local admitted, lane, condition, probe, progress, requests, input, output, combined, next_byte =
+    struct.unpack(ENTRY_FORMAT, packed)
+  return {
+    admitted = admitted,
+    lane = lane,
+    condition = condition,
+    probe = probe,
+    progress = progress,
+    amounts = { requests, input, output, combined },
+    before = packed:sub(next_byte),
+  }
+end
+
+local function keep_entry(keys, id, entry)
+  local head = struct.pack(
+    ENTRY_FORMAT,
+    entry.admitted,
+    entry.lane,
+    entry.condition,
+    entry.probe,
+    entry.progress,
+    unpack(entry.amounts)
+  )
+  local before = entry.condition == SETTLED and '' or entry.before
+  redis.call('HSET', keys.entries, id, head .. before)
+end
+
+-- From levels.
+local function draw(state, amounts)
+  for dimension = 1, DIMENSIONS do
+    local slot, amount = dimension_slot(dimension), amounts[dimension]
+    state[slot + DRAWN] = math.max(0, state[slot + DRAWN] + amount)
+    state[slot + SPENT] = state[slot + SPENT] + amount
+  end
+end
+
+-- Adds an entry to what is in the window, or with sign -1 takes it out.
+local function add_to_window(state, entry, sign)
+  local lane_used = lane_slot(entry.lane) + USED
+  for dimension = 1, DIMENSIONS do
+    local slot, amount = dimension_slot(dimension), sign * entry.amounts[dimension]
+    state[slot + TOTAL] = state[slot + TOTAL] + amount
+    state[lane_used + dimension] = state[lane_used + dimension] + amount
+    if entry.condition == RESERVED then
+      state[slot + HELD] = state[slot + HELD] + amount
+    end
+  end
+  state[PROGRESS] = state[PROGRESS] + sign * entry.progress
+end
+
+local function enter(keys, state, id, entry)
+  redis.call('ZADD', keys.ledger, string.format('%.0f', entry.admitted), id)
+  keep_entry(keys, id, entry)
+  add_to_window(state, entry, 1)
+  if state[OLDEST] == 0 then
+    state[OLDEST], state[KEPT] = entry.admitted, 0
+  end
+end
+
+local function add_in_flight(state, lane, by)
+  local slot = lane_slot(lane) + LANE_FLIGHT
+  state[FLIGHT] = math.max(0, state[FLIGHT] + by)
+  state[slot] = math.max(0, state[slot] + by)
+end
+
+local function refresh_oldest(keys, state)
+  local oldest = redis.call('ZRANGE', keys.ledger, 0, 0, 'WITHSCORES')
+  state[OLDEST] = tonumber(oldest[2] or 0)
+end
+
+local function refresh_leases(keys, state)
+  local first = redis.call('ZRANGE', keys.leases, 0, 0, 'WITHSCORES')
+  state[LEASE_ENDS] = tonumber(first[2] or 0)
+end
+
+-- Makes ledger, leases and totals anew from the entries. A server that evicts keys, or a failover
+-- that lost some, leaves parts of what belongs together; what is in no entry is forgotten.
+local function recount(keys, state, quota, now)
+  for dimension = 1, DIMENSIONS do
+    local slot = dimension_slot(dimension)
+    state[slot + TOTAL], state[slot + HELD] = 0, 0
+  end
+  for lane = 1, state[LANES] do
+    for slot = lane_slot(lane) + LANE_FLIGHT, lane_slot(lane) + USED + DIMENSIONS do
+      state[slot] = 0
+    end
+  end
+  state[FLIGHT], state[PROGRESS], state[KEPT] = 0, 0, 0
+  redis.call('DEL', keys.ledger)
+  local all, outlived = redis.call('HGETALL', keys.entries), {}
+  for index = 1, #all, 2 do
+    local id, entry = all[index], unpack_entry(all[index + 1])
+    if entry.condition ~= OUTLIVED then
+      redis.call('ZADD', keys.ledger, string.format('%.0f', entry.admitted), id)
+      add_to_window(state, entry, 1)
+    else
+      outlived[id] = redis.call('ZSCORE', keys.leases, id)
+        or string.format('%.0f', now + quota[CALL_LEASE])
+    end
+    if entry.condition ~= SETTLED then
+      add_in_flight(state, entry.lane, 1)
+    end
+  end
+  redis.call('DEL', keys.leases)
+  for id, ends in pairs(outlived) do
+    redis.call('ZADD', keys.leases, ends, id)
+  end
+  refresh_oldest(keys, state)
+  refresh_leases(keys, state)
+end
+
+-- Whether ledger, entries and leases still belong together. Counting costs as much as the rest of
+-- a call, so most calls look only whether ledger and entries are there.
+local function is_whole(keys, state, quota, now)
+  if now - state[KEPT] < quota[WINDOW] * HALF then
+    if state[OLDEST] == 0 then
+      return state[FLIGHT] == 0 or redis.call('EXISTS', keys.entries) == 1
+    end
+    return redis.call('EXISTS', keys.ledger, keys.entries) == 2
+  end
+  local ids, entries = redis.call('ZCARD', keys.ledger), redis.call('HLEN', keys.entries)
+  return entries == ids + redis.call('ZCARD', keys.leases)
+    and (ids > 0) == (state[OLDEST] > 0)
+    and state[FLIGHT] <= entries
+end
+
+-- Gives back the places of calls whose lease has ended: their worker is gone, or never said what
+-- became of them. A lease without an entry shows that the entries were lost.
+local function end_leases(keys, state, quota, now)
+  local lost, until_now = false, string.format('%.0f', now)
+  local ids = redis.call('ZRANGEBYSCORE', keys.leases, '-inf', until_now)
+  for index = 1, #ids do
+    local packed = redis.call('HGET', keys.entries, ids[index])
+    if packed then
+      add_in_flight(state, unpack_entry(packed).lane, -1)
+      redis.call('HDEL', keys.entries, ids[index])
+    end
+    redis.call('ZREM', keys.leases, ids[index])
+    lost = lost or not packed
+  end
+  refresh_leases(keys, state)
+  if lost then
+    recount(keys, state, quota, now)
+  end
+end
+
+-- Takes a few of those out of the window that have left it; whether there are more. A call that
+-- outlives the window gives its amounts back and stays in flight, until it settles or its lease
+-- ends.
+local function expire_some(keys, state, quota, horizon)
+  local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
+  local packed = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
+  local gone, settled = 0, {}
+  state[OLDEST] = 0
+  for index = 1, #ids do
+    if packed[index] then
+      local entry = unpack_entry(packed[index])
+      if entry.admitted > horizon then
+        state[OLDEST] = entry.admitted
+        break
+      end
+      add_to_window(state, entry, -1)
+      if entry.condition == RESERVED then
+        entry.condition = OUTLIVED
+        keep_entry(keys, ids[index], entry)
+        local ends = entry.admitted + quota[CALL_LEASE]
+        redis.call('ZADD', keys.leases, string.format('%.0f', ends), ids[index])
+        state[KEPT] = 0
+        state[LEASE_ENDS] = state[LEASE_ENDS] > 0 and math.min(state[LEASE_ENDS], ends) or ends
+      else
+        settled[#settled + 1] = ids[index]
+      end
+    end
+    gone = gone + 1
+  end
+  if #settled > 0 then
+    redis.call('HDEL', keys.entries, unpack(settled))
+  end
+  if gone > 0 then
+    redis.call('ZREMRANGEBYRANK', keys.ledger, 0, gone - 1)
+  end
+  if gone == WALK then
+    refresh_oldest(keys, state)
+  end
+end
+
+-- Takes what has left the window out of it. Each call enters once and leaves once, so this costs
+-- O(log n) a call on average; the bound keeps one call short after a silence.
+local function expire(keys, state, quota, now)
+  if not is_whole(keys, state, quota, now) then
+    recount(keys, state, quota, now)
+  end
+  local horizon = now - quota[WINDOW]
+  for _ = 1, WALK do
+    if state[OLDEST] == 0 or state[OLDEST] > horizon then
+      break
+    end
+    expire_some(keys, state, quota, horizon)
+  end
+  if state[LEASE_ENDS] > 0 and state[LEASE_ENDS] <= now then
+    end_leases(keys, state, quota, now)
+  end
+end

@@ -1,0 +1,68 @@
+-- What time does to levels. A level is kept as what is drawn ahead of the rate, so another capacity
+-- changes no level, and a plan needs to write none.
+local OPEN, PAUSED, EXHAUSTED, REFUSED = 0, 1, 2, 3
+
+-- The limit on calls at once that is in force, 0 for none.
+local function flight_limit(state)
+  local limit, cap = state[CONCURRENT], state[CAP]
+  return cap > 0 and (limit == 0 or cap < limit) and math.floor(cap) or limit
+end
+
+-- Rate and capacity in work: of the dimension that has least; 0 where none is limited.
+local function rate_of_work(state)
+  local rate, capacity
+  for dimension = 1, DIMENSIONS do
+    local slot = dimension_slot(dimension)
+    local most = state[slot + MOST]
+    if most > 0 then
+      rate = math.min(rate or math.huge, state[slot + RATE] / most)
+      capacity = math.min(capacity or math.huge, state[slot + CAPACITY] / most)
+    end
+  end
+  return rate or 0, capacity or 0
+end
+
+local function refill(state, quota, now)
+  -- A provider that refuses says when it has room for the call that goes first, and no more.
+  local from = state[CLOSED] == REFUSED and state[GATE] + QUIET or 0
+  local passed = now - math.max(from, state[LATEST])
+  if passed <= 0 then
+    return
+  end
+  local unused = math.huge
+  for dimension = 1, DIMENSIONS do
+    local slot = dimension_slot(dimension)
+    if state[slot + MOST] > 0 then
+      local left = state[slot + DRAWN] - passed * state[slot + RATE]
+      state[slot + DRAWN] = math.max(0, left)
+      unused = math.min(unused, -left / state[slot + MOST])
+    end
+  end
+  local full, rate, capacity = flight_limit(state), rate_of_work(state)
+  local is_full = full > 0 and state[FLIGHT] >= full
+  local nobody_came = unused > 0 and unused < math.huge and state[CLOSED] == OPEN and not is_full
+  for lane = 1, state[LANES] do
+    local slot, share = lane_slot(lane), quota[LANE_SHARES + 2 * lane - 1] or 0
+    if nobody_came then
+      state[slot + PASSED] = state[slot + PASSED] + unused
+    end
+    local most = STANDBY * share * capacity
+    state[slot + STAND] = math.min(state[slot + STAND] + passed * rate * share, most)
+  end
+end
+
+-- State, brought to the time to reckon with, and that time; or nil and an error reply.
+local function load_quota(keys, quota, clock_override)
+  local state, now = load_state(keys, quota, clock(clock_override))
+  if not state then
+    return nil, now
+  end
+  refill(state, quota, now)
+  state[LATEST] = now
+  expire(keys, state, quota, now)
+  return state, now
+end
+
+local function closed_for(state, now)
+  return math.max(0, state[GATE] - now)
+end

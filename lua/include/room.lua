@@ -1,0 +1,136 @@
+-- How long until there is room, by the present rate, and what holds a call.
+local BY_FLIGHT, BY_TURN, BY_PROBE, BY_LANE, BY_WINDOW = 5, 6, 7, 10, 10
+
+-- The part of the rate that a lane has while others wait too; one that is guaranteed nothing has
+-- what the others leave.
+local function part_of(state, quota, lane)
+  local share, sum = quota[LANE_SHARES + 2 * lane - 1], 0
+  for other = 1, state[LANES] do
+    if other == lane or waits_in(state, other) > 0 then
+      sum = sum + (quota[LANE_SHARES + 2 * other - 1] or 0)
+    end
+  end
+  return share > 0 and share / sum or 1
+end
+
+-- How much of a dimension's limit a unit of work takes in the mean: rather too little, for who comes
+-- too early asks again, and who comes too late leaves room unused.
+local function mix_of(state, slot)
+  if state[PROGRESS] <= 0 then
+    return 1
+  end
+  return math.max(0, math.min(1, state[slot + TOTAL] / state[slot + MOST] / state[PROGRESS]))
+end
+
+-- How long the present rate takes for all who wait in a lane.
+local function queue_time(state, quota, lane)
+  local longest, waiting, part = 0, waits_in(state, lane), part_of(state, quota, lane)
+  for dimension = 1, DIMENSIONS do
+    local slot = dimension_slot(dimension)
+    local most = state[slot + MOST]
+    if most > 0 then
+      local time = waiting * most * mix_of(state, slot) / (state[slot + RATE] * part)
+      longest = math.max(longest, time)
+    end
+  end
+  return longest
+end
+
+-- A wait as it is told: none beyond the horizon, and those that would be are spread over its second
+-- half by their turns, so that they do not come back together.
+local function told(state, quota, lane, wait, now)
+  local horizon = math.max(state[HORIZON], closed_for(state, now))
+  local near, last = horizon * HALF, math.max(wait, queue_time(state, quota, lane))
+  if last <= horizon or wait <= near then
+    return wait
+  end
+  return near + (wait - near) / (last - near) * (horizon - near)
+end
+
+-- How long until so much has left the window.
+local function until_freed(keys, state, quota, dimension, over, rate, now)
+  local left, wait = over, 0
+  local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
+  local packed = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
+  for index = 1, #ids do
+    if left <= 0 then
+      break
+    end
+    if packed[index] then
+      local entry = unpack_entry(packed[index])
+      left = left - entry.amounts[dimension]
+      wait = entry.admitted + quota[WINDOW] - now
+    end
+  end
+  return wait + math.max(0, left) / rate
+end
+
+local function obstruct(obstacle, wait, hold, over)
+  if wait > obstacle.wait then
+    obstacle.wait, obstacle.hold, obstacle.over = wait, hold, over
+  end
+end
+
+-- How long until a call in flight ends, where as many are in flight as may be. A lane that has its
+-- guaranteed part leaves to others who wait what is theirs.
+local function keep_in_flight(state, quota, lane, obstacle)
+  local limit = flight_limit(state)
+  if limit == 0 then
+    return
+  end
+  local share, ceiling = quota[LANE_SHARES + 2 * lane - 1], quota[LANE_SHARES + 2 * lane]
+  local own, over = state[lane_slot(lane) + LANE_FLIGHT], state[FLIGHT] + 1 - limit
+  if own + 1 > share * limit then
+    for other = 1, state[LANES] do
+      if other ~= lane and waits_in(state, other) > 0 then
+        local theirs = (quota[LANE_SHARES + 2 * other - 1] or 0) * limit
+        local unused = theirs - state[lane_slot(other) + LANE_FLIGHT]
+        over = over + math.floor(math.max(0, unused))
+      end
+    end
+  end
+  over = math.max(over, own + 1 - math.max(1, math.floor(ceiling * limit)))
+  if over > 0 then
+    local wait = over * state[LATENCY] / limit
+    obstruct(obstacle, math.max(wait, PACE), BY_FLIGHT, over)
+  end
+end
+
+-- How long until there is room for a call behind those before it.
+local function until_room(keys, state, quota, lane, place, need, now)
+  local obstacle, part, standby = { wait = 0, hold = BY_TURN, over = 0 }, nil, 0
+  part = part_of(state, quota, lane)
+  for other = 1, state[LANES] do
+    standby = standby + (other ~= lane and state[lane_slot(other) + STAND] or 0)
+  end
+  local ceiling, in_turn = quota[LANE_SHARES + 2 * lane], place.ahead > 0
+  for dimension = 1, DIMENSIONS do
+    local slot, amount = dimension_slot(dimension), need[dimension]
+    local most = state[slot + MOST]
+    if most > 0 and amount > 0 then
+      local capacity, rate = state[slot + CAPACITY], state[slot + RATE] * part
+      local ahead = place.ahead * most * mix_of(state, slot)
+      local kept = math.min(standby * most, capacity * HALF)
+      -- What is larger than the capacity goes when nothing is drawn.
+      local wanted = ahead > 0 and ahead + amount or math.min(amount, capacity - kept)
+      local lack = wanted + state[slot + DRAWN] + kept - capacity
+      local hold = lack > kept and dimension or BY_LANE
+      obstruct(obstacle, lack / rate, in_turn and BY_TURN or hold, lack)
+      local over = state[slot + TOTAL] + ahead + amount - state[slot + STRICT]
+      if over > 0 then
+        local wait = over / rate
+        if ahead <= 0 then
+          wait = until_freed(keys, state, quota, dimension, over, rate, now)
+        end
+        obstruct(obstacle, wait, in_turn and BY_TURN or BY_WINDOW + dimension, over)
+      end
+      if ceiling < 1 then
+        local used = state[lane_slot(lane) + USED + dimension]
+        over = used + ahead + amount - ceiling * most
+        obstruct(obstacle, over / rate, in_turn and BY_TURN or BY_LANE, over)
+      end
+    end
+  end
+  keep_in_flight(state, quota, lane, obstacle)
+  return obstacle
+end

@@ -1,0 +1,99 @@
+--[[
+Writes the plan that a policy came to, with what it knows, and takes what it read out of the log.
+
+Guarantees
+  * A plan that was made from another one than that in force is not written.
+  * Levels are changed by what the policy says and never set: what was admitted since its reading
+    counts.
+  * Where there is no plan, the levels begin as the caller says: those that it saw last.
+
+Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
+  KEYS[6] log      list, see include/log.lua
+  KEYS[7] known    what the policy knows
+
+Arguments (numbers packed as little-endian doubles, times in microseconds)
+  ARGV[1]  25 numbers: version that was read, 0 where there is no plan; last observation that was
+           read; clock for tests, 0 for the server's; horizon; calls at once, 0 for no limit; then
+           for each dimension rate in units a microsecond, capacity, what a window may have
+           (infinite for no window), the most that a call may need (0 for no limit, then the others
+           mean nothing), and by how much what is drawn changes
+  ARGV[2]  the quota, see include/arguments.lua
+  ARGV[3]  what is known: at most 4 KB
+
+Reply: integers
+  1 written  1, or 0 where another plan was written since
+  2 room     if more may go at once than before: how much now, as the time that an even pace takes
+]]
+--- @include "include/numbers"
+--- @include "include/arguments"
+--- @include "include/clock"
+--- @include "include/state"
+--- @include "include/entries"
+--- @include "include/levels"
+local HEAD, OF_A_DIMENSION, ALL_NUMBERS, EXACTLY = 5, 5, 25, 9007199254740992
+if #ARGV ~= 3 then
+  return redis.error_reply('TIDEGATE wants 3 arguments, not ' .. #ARGV)
+end
+local plan, refusal = numbers(1, ALL_NUMBERS, -EXACTLY)
+if not plan then
+  return refusal
+end
+local quota, unusable = read_quota(2)
+if not quota then
+  return unusable
+end
+local keys = common_keys()
+keys.log, keys.known = KEYS[6], KEYS[7]
+local state, now = load_quota(keys, quota, plan[3])
+if not state then
+  return now
+end
+if state[VERSION] ~= plan[1] then
+  save_state(keys, quota, state, now)
+  return { 0, 0 }
+end
+-- How long an even pace takes for what may go now.
+local function room_now()
+  local room
+  for dimension = 1, DIMENSIONS do
+    local slot = dimension_slot(dimension)
+    if state[slot + MOST] > 0 then
+      local level = state[slot + CAPACITY] - state[slot + DRAWN]
+      level = math.min(level, state[slot + STRICT] - state[slot + TOTAL])
+      room = math.min(room or math.huge, level / state[slot + RATE])
+    end
+  end
+  return state[CLOSED] == OPEN and math.max(0, room or 0) or 0
+end
+
+local before = room_now()
+for dimension = 1, DIMENSIONS do
+  local slot, at = dimension_slot(dimension), HEAD + (dimension - 1) * OF_A_DIMENSION
+  for field = RATE, MOST do
+    state[slot + field] = plan[at + field]
+  end
+  local change = plan[at + OF_A_DIMENSION]
+  state[slot + DRAWN] = math.max(0, state[slot + DRAWN] + change)
+  state[slot + CHANGED] = state[slot + CHANGED] + change
+  state[slot + PEAK] = 0
+end
+if quota[OWN_FINGERPRINT] ~= state[FINGERPRINT] then
+  state[FINGERPRINT], state[REPLACED] = quota[OWN_FINGERPRINT], now
+end
+state[BORN] = math.max(state[BORN], quota[BEGAN])
+state[VERSION], state[HORIZON], state[CONCURRENT] = state[VERSION] + 1, plan[4], plan[5]
+local unread = math.max(0, state[LOGGED] - plan[2])
+if unread == 0 then
+  redis.call('DEL', keys.log)
+else
+  redis.call('LTRIM', keys.log, -unread, -1)
+end
+state[URGENT] = 0
+for _, observation in ipairs(redis.call('LRANGE', keys.log, 0, -1)) do
+  state[URGENT] = string.byte(observation) > 0 and 1 or state[URGENT]
+end
+state[HANDED_DONE] = 1
+redis.call('SET', keys.known, ARGV[3], 'PX', MONTH / MILLISECOND)
+local room = room_now()
+save_state(keys, quota, state, now)
+return { 1, room > before and math.ceil(room) or 0 }

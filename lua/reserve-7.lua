@@ -1,0 +1,239 @@
+--[[
+Reserves what one provider call will use, or says when to come back. All or nothing over every
+dimension. Several calls of one lane, tenant and template may be asked about together: they are
+answered in their order, as if each had been asked about by itself at one time.
+
+Guarantees
+  * No more is drawn ahead of the plan's rate than its capacity, and no window has more than the plan
+    allows; a call larger than the capacity goes when nothing is drawn.
+  * The same id is admitted once: asking again after a lost reply answers as the first time and
+    costs nothing.
+  * A refusal draws nothing. It returns a ticket: coming back with it keeps the caller's turn in its
+    lane.
+  * First come, first served among a tenant's calls in a lane, and equal parts of the lane for its
+    tenants. A turn is an amount of work: whatever changes the rate changes no order.
+
+Keys, all with the hash tag {provider:model}
+  KEYS[1] ledger   sorted set, reservation id by time of admission
+  KEYS[2] entries  hash, reservation id to its packed entry, see include/entries.lua
+  KEYS[3] state    packed doubles, see include/state.lua
+  KEYS[4] leases   sorted set, id of a call that outlived the window by the end of its lease
+  KEYS[5] day      packed doubles, see include/day.lua
+  KEYS[6] learned  packed doubles, see include/learned.lua
+  KEYS[7] tenants  hash of this lane, tenant to its packed line, see include/queue.lua
+
+Arguments (numbers packed as little-endian doubles, times in microseconds)
+  ARGV[1]  reservation id, unique to one attempt
+  ARGV[2]  the call, 9 numbers, and of each further call as many (the first's clock counts):
+             1      lane, counted from 1; the same for all
+             2, 3   ticket: epoch and position, 0 without a ticket
+             4..7   amounts to reserve: requests, input, output, combined tokens
+             8      1 to be told what is expected of such calls, else 0
+             9      clock for tests, 0 for the server's
+  ARGV[3]  the quota, see include/arguments.lua
+  ARGV[4]  tenant
+  ARGV[5]… reservation ids of further calls
+
+Reply: integers, of each call
+  1 outcome      1 granted, 2 wait, 3 paused, 4 never fits, 5 exhausted; 6 there is no plan, or the
+                 caller is to make another one: nothing was asked (see plan-7.lua)
+  2 wait         microseconds until it is worth asking again (rounded up); for 5 until the end
+  3 hold         what holds it: 1 to 4 the level of requests, input, output, combined tokens; 11 to
+                 14 the window of these; 5 calls at once; 6 the lane's turn; 7 the call that goes
+                 first after a refusal; 8 requests and 9 tokens of the day; 10 other lanes, or the
+                 lane's ceiling; 0 none, or the gate
+  4 deficit      by how much that is over; for 4 the most
+  5 epoch        of the ticket
+  6 position     of the ticket
+  7 ratio        real over estimated input in millionths, 0 unknown or not asked for
+  8 output       expected output tokens, 0 unknown or not asked for
+  9 cached       input tokens that a cache gives and the provider does not count, 0 unknown or not
+                 asked for
+]]
+--- @include "include/numbers"
+--- @include "include/arguments"
+--- @include "include/clock"
+--- @include "include/state"
+--- @include "include/entries"
+--- @include "include/levels"
+--- @include "include/gate"
+--- @include "include/day"
+--- @include "include/queue"
+--- @include "include/room"
+--- @include "include/learned"
+--- @include "include/plan"
+local GRANTED, WAIT, CLOSED_NOW, NEVER, OUT, NO_PLAN = 1, 2, 3, 4, 5, 6
+local NUMBERS_OF_A_CALL, OTHER_ARGUMENTS = 9, 3
+
+local count = math.max(1, #ARGV - OTHER_ARGUMENTS)
+local calls, quota =
+  read_arguments(count + OTHER_ARGUMENTS, 2, NUMBERS_OF_A_CALL * count)
+if not calls then
+  return quota
+end
+local lane, tenant = calls[1], ARGV[4]
+
+local function id_at(place)
+  return ARGV[place == 1 and 1 or place + OTHER_ARGUMENTS]
+end
+
+-- What is wrong with one of the calls, as an error reply, else nil.
+local function wrong_call()
+  if not is_lane(lane, quota) then
+    return bad_argument(2, 'a call in a lane of the quota')
+  end
+  for place = 1, count do
+    if id_at(place) == '' then
+      return bad_argument(place == 1 and 1 or place + OTHER_ARGUMENTS, 'a reservation id')
+    end
+    if calls[NUMBERS_OF_A_CALL * (place - 1) + 1] ~= lane then
+      return bad_argument(2, 'calls in one lane')
+    end
+  end
+end
+
+local refusal = wrong_call()
+if refusal then
+  return refusal
+end
+local keys = common_keys()
+local state, now = load_quota(keys, quota, calls[NUMBERS_OF_A_CALL])
+if not state then
+  return now
+end
+local has_plan, queue, learned = not wants_plan(state, quota, now), nil, nil
+if has_plan then
+  queue = load_queue(state, lane, KEYS[7])
+end
+
+local function reply(call, outcome, wait, hold, deficit, turn)
+  local ratio, expected_output, cached = 0, 0, 0
+  if call[8] > 0 then
+    learned = learned or load_learned(KEYS[6])
+    ratio, expected_output, cached = expectation(learned)
+  end
+  return {
+    outcome,
+    math.ceil(wait),
+    hold,
+    math.ceil(deficit),
+    turn and state[EPOCH] or 0,
+    turn and math.floor(turn * GRAIN + HALF) + 1 or 0,
+    ratio,
+    expected_output,
+    cached,
+  }
+end
+
+-- The answer to a call that no wait helps, else nil.
+local function hopeless(call, need)
+  local ceiling = quota[LANE_SHARES + 2 * lane]
+  for dimension = 1, DIMENSIONS do
+    local most = state[dimension_slot(dimension) + MOST]
+    if most > 0 and need[dimension] > most * ceiling then
+      return reply(call, NEVER, 0, dimension, most * ceiling)
+    end
+  end
+  if state[CLOSED] == EXHAUSTED and state[GATE] > now then
+    return reply(call, OUT, state[GATE] - now, 0, 0)
+  end
+  local hold, over = day_spent(keys, quota, need, now)
+  return hold and reply(call, OUT, day_left(quota, now), hold, over)
+end
+
+-- A call goes.
+local function admit(id, need, place, work)
+  local probe = state[CLOSED] == OPEN and 0 or 1
+  if probe == 1 then
+    state[PROBE] = now
+  end
+  local progress = go(state, queue, tenant, place, work)
+  local stand = lane_slot(lane) + STAND
+  state[stand] = math.max(0, state[stand] - work)
+  local before = {}
+  for dimension = 1, DIMENSIONS do
+    local slot = dimension_slot(dimension)
+    before[#before + 1] = state[slot + DRAWN] - state[slot + CHANGED]
+    before[#before + 1] = state[slot + HELD]
+    before[#before + 1] = state[slot + TOTAL]
+    before[#before + 1] = state[slot + SPENT]
+  end
+  draw(state, need)
+  for dimension = 1, DIMENSIONS do
+    local slot = dimension_slot(dimension)
+    if state[slot + MOST] > 0 then
+      local drawn = math.min(state[slot + DRAWN], state[slot + CAPACITY])
+      state[slot + PEAK] = math.max(state[slot + PEAK], drawn)
+    end
+  end
+  enter(keys, state, id, {
+    admitted = now,
+    lane = lane,
+    condition = RESERVED,
+    probe = probe,
+    progress = progress,
+    amounts = need,
+    before = struct.pack(BEFORE_FORMAT, unpack(before)),
+  })
+  add_in_flight(state, lane, 1)
+  add_to_day(keys, quota, now, need[REQUESTS], need[COMBINED], now)
+end
+
+-- A call's work: the part of a limit that it takes most of.
+local function work_of(need)
+  local work = 0
+  for dimension = 1, DIMENSIONS do
+    local most = state[dimension_slot(dimension) + MOST]
+    if most > 0 then
+      work = math.max(work, need[dimension] / most)
+    end
+  end
+  return work
+end
+
+local function answer(id, call)
+  local need = { call[4], call[5], call[6], call[7] }
+  if redis.call('HEXISTS', keys.entries, id) == 1 then
+    return reply(call, GRANTED, 0, 0, 0)
+  end
+  local none = hopeless(call, need)
+  if none then
+    return none
+  end
+  local turn = call[2] == state[EPOCH] and call[3] > 0 and (call[3] - 1) / GRAIN or nil
+  local place, work = place_of(state, queue, tenant, turn, now), work_of(need)
+  local obstacle = until_room(keys, state, quota, lane, place, need, now)
+  local shut, hold = shut_for(state, now)
+  if shut > 0 and shut >= obstacle.wait then
+    obstacle = { wait = shut, hold = hold, over = 0 }
+  end
+  if obstacle.wait <= 0 then
+    admit(id, need, place, work)
+    return reply(call, GRANTED, 0, 0, 0)
+  end
+  wait_in(state, queue, tenant, place, work, now + obstacle.wait + QUIET, now)
+  state[queue.slot + WAITING] = waiting_in(queue)
+  local wait = told(state, quota, lane, obstacle.wait, now)
+  local outcome = obstacle.hold == 0 and CLOSED_NOW or WAIT
+  return reply(call, outcome, wait, obstacle.hold, obstacle.over, place.turn)
+end
+
+-- One reply after the other.
+local function answers()
+  local all = {}
+  for place = 1, count do
+    local at = NUMBERS_OF_A_CALL * (place - 1)
+    local call = { unpack(calls, at + 1, at + NUMBERS_OF_A_CALL) }
+    local each = has_plan and answer(id_at(place), call) or reply(call, NO_PLAN, 0, 0, 0)
+    for _, number in ipairs(each) do
+      all[#all + 1] = number
+    end
+  end
+  if has_plan then
+    save_queue(state, quota, queue, now)
+  end
+  save_state(keys, quota, state, now)
+  return all
+end
+
+return answers()

@@ -1,0 +1,272 @@
+//! What is atomic and the same for every provider: levels that refill by the clock, a queue in work,
+//! entries, a gate, and a bounded log for the policy. It knows nothing of headers, bursts or vendors.
+//! This is `lua/` in memory: the model that the scripts are tested against, and what a process keeps
+//! while Redis is away.
+//!
+//! A level is kept as what is *drawn* ahead of the rate, so another capacity changes no level, and
+//! the policy never needs to write one. Times are microseconds.
+//!
+//! * `levels`: what time does to levels; how long until there is room
+//! * `queue`: whose turn it is
+//! * `entry`: calls that were admitted, and the window
+//! * `gate`, `flight`, `day`: the small gates beside the plan
+//! * `log`: what the policy is told; `learned`: what calls of a template use
+
+mod day;
+mod entry;
+mod flight;
+mod gate;
+mod learned;
+mod levels;
+pub(crate) mod log;
+mod queue;
+mod seen;
+mod settle;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use tidegate_types::Tenant;
+
+use crate::{
+    dimension::{Dimension, PerDimension},
+    lanes::Lanes,
+    model::ModelQuota,
+    number::{duration, micros, whole},
+    numbers::{GRAIN, Numbers},
+    plan::{Allowance, Plan, Units, units},
+    request::Ticket,
+    store::{Ask, Decision, Hold},
+};
+
+use self::{day::Day, entry::Entry, flight::Flight, gate::Gate, learned::Learned, log::Log};
+pub(crate) use gate::Closed;
+pub(crate) use settle::Spent;
+
+/// What callers bring of a quota's configuration, and the mechanism does not keep.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    pub(crate) window: f64,
+    /// Of a call that has outlived the window.
+    pub(crate) lease: f64,
+    /// Requests and tokens a day; 0 for no limit.
+    pub(crate) by_day: [f64; 2],
+    pub(crate) day_offset: f64,
+    pub(crate) lanes: &'a Lanes,
+    pub(crate) numbers: &'a Numbers,
+}
+
+impl<'a> Terms<'a> {
+    pub(crate) fn of(model: &'a ModelQuota, numbers: &'a Numbers) -> Self {
+        let limits = &model.limits;
+        let float = |limit: Option<u64>| limit.map_or(0.0, crate::number::float);
+        Self {
+            window: micros(limits.window),
+            lease: micros(limits.lease()),
+            by_day: [float(limits.requests_per_day), float(limits.tokens_per_day)],
+            day_offset: micros(limits.day_offset),
+            lanes: &model.lanes,
+            numbers,
+        }
+    }
+
+    fn share(&self, lane: usize) -> f64 {
+        self.lanes.at(lane).guaranteed
+    }
+}
+
+/// One quota.
+#[derive(Debug)]
+pub(crate) struct Mechanism {
+    epoch: u64,
+    at: f64,
+    pub(crate) version: u64,
+    pub(crate) plan: Plan,
+    drawn: Units,
+    /// Most that was drawn since the policy looked, as far as the capacity goes: a call larger than
+    /// that goes when nothing is drawn, and shows nothing.
+    peak: Units,
+    /// All that was ever drawn, corrected: the policy measures rates by it.
+    spent: Units,
+    /// What policies added to what is drawn.
+    changed: Units,
+    /// What is in the window; of it, what is not settled.
+    total: Units,
+    held: Units,
+    /// By how much those in the window brought their queues on.
+    progress: f64,
+    entries: HashMap<String, Entry>,
+    ledger: VecDeque<(f64, String)>,
+    /// Calls that outlived the window, by the end of their leases.
+    leases: BTreeMap<String, f64>,
+    lanes: Vec<Lane>,
+    gate: Option<Gate>,
+    flight: Flight,
+    /// Mean time from admission to settlement.
+    latency: Option<f64>,
+    day: Day,
+    log: Log,
+    learned: HashMap<u64, Learned>,
+}
+
+/// What is kept of a lane.
+#[derive(Debug, Default)]
+struct Lane {
+    queue: queue::Queue,
+    /// Work of all who waited when the queue was looked at last; what passed since.
+    waiting: f64,
+    passed: f64,
+    /// Work that the lane finds when it comes.
+    standby: f64,
+    used: Units,
+    in_flight: f64,
+}
+
+impl Lane {
+    /// Brings the queue on by what passed.
+    fn open(&mut self) -> &mut queue::Queue {
+        self.queue.passes(std::mem::take(&mut self.passed));
+        &mut self.queue
+    }
+
+    fn close(&mut self) {
+        self.waiting = self.queue.waiting();
+    }
+
+    /// Work of all who wait.
+    fn waits(&self) -> f64 {
+        (self.waiting - self.passed).max(0.0)
+    }
+}
+
+/// Why a call waits, and for how long.
+#[derive(Debug, Clone, Copy)]
+struct Obstacle {
+    wait: f64,
+    hold: Hold,
+    /// By how much it is too large.
+    over: f64,
+}
+
+impl Obstacle {
+    const NONE: Self = Self { wait: 0.0, hold: Hold::Turn, over: 0.0 };
+
+    fn at_least(&mut self, wait: f64, hold: Hold, over: f64) {
+        if wait > self.wait {
+            *self = Self { wait, hold, over };
+        }
+    }
+}
+
+impl Mechanism {
+    /// Without a plan nothing is limited: who keeps it writes one before anything else.
+    pub(crate) fn new(now: f64) -> Self {
+        let limits = PerDimension::default();
+        Self {
+            epoch: whole(now).max(1),
+            at: now,
+            version: 0,
+            plan: Plan { horizon: 0.0, concurrent: 0.0, limits },
+            drawn: Units::default(),
+            peak: Units::default(),
+            spent: Units::default(),
+            changed: Units::default(),
+            total: Units::default(),
+            held: Units::default(),
+            progress: 0.0,
+            entries: HashMap::new(),
+            ledger: VecDeque::new(),
+            leases: BTreeMap::new(),
+            lanes: Vec::new(),
+            gate: None,
+            flight: Flight::default(),
+            latency: None,
+            day: Day::default(),
+            log: Log::default(),
+            learned: HashMap::new(),
+        }
+    }
+
+    /// Admits a call, or says when to come back. All or nothing.
+    pub(crate) fn reserve(&mut self, terms: &Terms<'_>, ask: &Ask) -> Decision {
+        let (now, need, numbers) = (self.at, units(&ask.amounts), terms.numbers);
+        if self.entries.contains_key(&ask.reservation) {
+            return Decision::Granted;
+        }
+        let ceiling = terms.lanes.at(ask.lane).ceiling;
+        for (dimension, limit) in self.plan.limits.iter() {
+            let most = limit.map_or(f64::INFINITY, |limit| limit.most * ceiling);
+            if need[dimension] > most {
+                return Decision::Never { dimension, capacity: whole(most.ceil()) };
+            }
+        }
+        if let Some(wait) = self.exhausted_for() {
+            return Decision::Exhausted { wait: duration(wait), day: None };
+        }
+        if let Some((wait, day)) = self.day_spent(terms, &need) {
+            return Decision::Exhausted { wait: duration(wait), day: Some(day) };
+        }
+        let turn = ask.ticket.filter(|it| it.epoch == self.epoch && it.position > 0);
+        let turn = turn.map(|it| crate::number::float(it.position - 1) / GRAIN);
+        let place = self.lanes[ask.lane].open().place(&ask.tenant, turn, now);
+        let work = self.plan.work_of(&need);
+        let mut obstacle = self.until_room(terms, ask.lane, place, &need);
+        if let Some((wait, hold)) = self.shut(numbers).filter(|(wait, _)| *wait >= obstacle.wait) {
+            obstacle = Obstacle { wait, hold, over: 0.0 };
+        }
+        if obstacle.wait > 0.0 {
+            let until = now + obstacle.wait + numbers.quiet;
+            let lane = &mut self.lanes[ask.lane];
+            lane.queue.waits(&ask.tenant, place, work, until, now);
+            lane.close();
+            let wait = duration(self.told(terms, ask.lane, obstacle.wait));
+            let position = whole((place.turn * GRAIN).round_ties_even()) + 1;
+            let ticket = Ticket { epoch: self.epoch, position };
+            return match obstacle.hold {
+                Hold::Gate => Decision::Paused { wait, ticket: Some(ticket) },
+                hold => {
+                    let deficit = whole(obstacle.over.ceil());
+                    Decision::Wait { wait, hold, deficit, ticket }
+                }
+            };
+        }
+        let probe = self.goes_first();
+        let lane = &mut self.lanes[ask.lane];
+        let progress = lane.queue.goes(&ask.tenant, place, work);
+        lane.close();
+        lane.standby = (lane.standby - work).max(0.0);
+        self.admit(ask, &need, progress, probe);
+        Decision::Granted
+    }
+
+    /// A tenant's callers come no more.
+    pub(crate) fn leave(&mut self, lane: usize, tenant: &Tenant) {
+        let lane = &mut self.lanes[lane];
+        lane.open().leaves(tenant);
+        lane.close();
+    }
+
+    /// A new plan, with changes of what is drawn: false if another was written since the reading.
+    pub(crate) fn write(&mut self, version: u64, end: u64, plan: Plan, change: &Units) -> bool {
+        if self.version != version {
+            return false;
+        }
+        (self.version, self.plan, self.peak) = (version + 1, plan, Units::default());
+        for it in Dimension::ALL {
+            self.drawn[it] = (self.drawn[it] + change[it]).max(0.0);
+            self.changed[it] += change[it];
+        }
+        self.log.trim(end);
+        true
+    }
+
+    /// How long an even pace takes for what may go now.
+    pub(crate) fn room(&self) -> f64 {
+        let room = |(it, limit): (Dimension, &Option<Allowance>)| {
+            let limit = (*limit)?;
+            let level = limit.capacity.value - self.drawn[it];
+            Some(level.min(limit.window.value - self.total[it]) / limit.rate.value)
+        };
+        let rooms = self.plan.limits.iter().filter_map(room);
+        if self.gate.is_some() { 0.0 } else { rooms.min_by(f64::total_cmp).unwrap_or(0.0).max(0.0) }
+    }
+}

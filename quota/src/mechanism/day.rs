@@ -1,0 +1,58 @@
+//! What is counted by the provider's day.
+
+use super::{Mechanism, Terms};
+use crate::{dimension::DayLimit, plan::Units};
+
+/// A day in the limiter's unit of time.
+pub(crate) const DAY: f64 = 86_400e6;
+
+/// Calls and tokens of a day.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Day {
+    number: f64,
+    pub(super) requests: f64,
+    pub(super) tokens: f64,
+}
+
+impl Terms<'_> {
+    fn counts_days(&self) -> bool {
+        self.by_day.iter().any(|limit| *limit > 0.0)
+    }
+
+    fn day(&self, at: f64) -> f64 {
+        ((at + self.day_offset) / DAY).floor()
+    }
+
+    /// Until the day ends.
+    pub(super) fn day_left(&self, now: f64) -> f64 {
+        DAY - (now + self.day_offset).rem_euclid(DAY)
+    }
+}
+
+impl Mechanism {
+    /// A new day begins with nothing.
+    pub(super) fn begin_day(&mut self, terms: &Terms<'_>) {
+        let number = terms.day(self.at);
+        #[expect(clippy::float_cmp, reason = "whole numbers")]
+        if terms.counts_days() && number != self.day.number {
+            self.day = Day { number, ..Day::default() };
+        }
+    }
+
+    /// The limit of the day that a call would exceed, and until when.
+    pub(super) fn day_spent(&self, terms: &Terms<'_>, need: &Units) -> Option<(f64, DayLimit)> {
+        let used = [self.day.requests + need.requests, self.day.tokens + need.combined];
+        let spent = DayLimit::ALL.into_iter().zip(used.into_iter().zip(terms.by_day));
+        let mut spent = spent.filter(|(_, (used, limit))| *limit > 0.0 && used > limit);
+        spent.next().map(|(day, _)| (terms.day_left(self.at), day))
+    }
+
+    /// Counts towards the day of the admission.
+    pub(super) fn add_to_day(&mut self, terms: &Terms<'_>, admitted: f64, more: &Units) {
+        #[expect(clippy::float_cmp, reason = "whole numbers")]
+        if terms.counts_days() && terms.day(admitted) == self.day.number {
+            self.day.requests = (self.day.requests + more.requests).max(0.0);
+            self.day.tokens = (self.day.tokens + more.combined).max(0.0);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Calls that were admitted, and the window that they are in.
+
+use super::{Mechanism, Terms};
+use crate::{dimension::PerDimension, number::micros, plan::Units, store::Ask};
+
+/// A call that was admitted.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) admitted: f64,
+    pub(super) lane: usize,
+    pub(super) condition: Condition,
+    pub(super) amounts: Units,
+    /// By how much it brought its queue on.
+    pub(super) progress: f64,
+    pub(super) probe: bool,
+    /// As it was before the call, of each dimension that was limited.
+    pub(super) before: PerDimension<Option<Before>>,
+    /// The fleet has been told of it.
+    pub(super) handed_over: bool,
+}
+
+/// One dimension when a call was admitted, itself left out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Before {
+    /// Less what policies had added.
+    pub(super) drawn: f64,
+    pub(super) held: f64,
+    pub(super) total: f64,
+    pub(super) spent: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Condition {
+    Reserved,
+    Settled,
+    /// It has left the window, and its end is not known.
+    Outlived,
+}
+
+impl Mechanism {
+    /// A call goes.
+    pub(super) fn admit(&mut self, ask: &Ask, need: &Units, progress: f64, probe: bool) {
+        let before = PerDimension::from_fn(|it| {
+            self.plan.limits[it].is_some().then(|| Before {
+                drawn: self.drawn[it] - self.changed[it],
+                held: self.held[it],
+                total: self.total[it],
+                spent: self.spent[it],
+            })
+        });
+        self.draw(need);
+        for (it, limit) in self.plan.limits.iter() {
+            if let Some(limit) = limit {
+                self.peak[it] = self.peak[it].max(self.drawn[it].min(limit.capacity.value));
+            }
+        }
+        let entry = Entry {
+            admitted: self.at,
+            lane: ask.lane,
+            condition: Condition::Reserved,
+            amounts: *need,
+            progress,
+            probe,
+            before,
+            handed_over: false,
+        };
+        self.enter(ask.reservation.clone(), entry);
+        self.add_in_flight(ask.lane, 1.0);
+    }
+
+    /// Into the window.
+    pub(super) fn enter(&mut self, id: String, entry: Entry) {
+        self.add(&entry, 1.0);
+        self.ledger.push_back((entry.admitted, id.clone()));
+        self.entries.insert(id, entry);
+    }
+
+    /// From levels.
+    pub(super) fn draw(&mut self, amounts: &Units) {
+        for (it, amount) in amounts.iter() {
+            self.drawn[it] = (self.drawn[it] + amount).max(0.0);
+            self.spent[it] += amount;
+        }
+    }
+
+    /// Adds an entry to what is in the window, or with sign -1 takes it out.
+    pub(super) fn add(&mut self, entry: &Entry, sign: f64) {
+        let used = &mut self.lanes[entry.lane].used;
+        for (it, amount) in entry.amounts.iter() {
+            self.total[it] += sign * amount;
+            used[it] += sign * amount;
+            if entry.condition == Condition::Reserved {
+                self.held[it] += sign * amount;
+            }
+        }
+        self.progress += sign * entry.progress;
+    }
+
+    /// Takes what has left the window out of it. A call that outlives the window stays in flight,
+    /// until it settles or its lease ends.
+    pub(super) fn expire(&mut self, terms: &Terms<'_>) {
+        let horizon = self.at - terms.window;
+        while self.ledger.front().is_some_and(|(admitted, _)| *admitted <= horizon) {
+            let Some((_, id)) = self.ledger.pop_front() else { break };
+            let Some(mut entry) = self.entries.remove(&id) else { continue };
+            self.add(&entry, -1.0);
+            if entry.condition == Condition::Reserved {
+                entry.condition = Condition::Outlived;
+                self.leases.insert(id.clone(), entry.admitted + terms.lease);
+                self.entries.insert(id, entry);
+            }
+        }
+        self.end_leases();
+    }
+
+    /// Gives back the places of calls whose lease has ended: their worker is gone, or never said
+    /// what became of them.
+    fn end_leases(&mut self) {
+        let at = self.at;
+        for (id, _) in self.leases.extract_if(.., |_, ends| *ends <= at).collect::<Vec<_>>() {
+            if let Some(entry) = self.entries.remove(&id) {
+                self.add_in_flight(entry.lane, -1.0);
+            }
+        }
+    }
+
+    /// Renews the lease of a call that has outlived the window.
+    pub(crate) fn renew(&mut self, lease: std::time::Duration, id: &str) {
+        if let Some(ends) = self.leases.get_mut(id) {
+            *ends = self.at + micros(lease);
+        }
+    }
+}

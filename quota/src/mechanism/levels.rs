@@ -1,0 +1,172 @@
+//! What time does to levels, and how long until there is room.
+
+use super::{Gate, Lane, Mechanism, Obstacle, Terms, gate::Closed, queue::Place};
+use crate::{dimension::Dimension, plan::Units, store::Hold};
+
+impl Mechanism {
+    /// Brings everything to `clock`. A clock that steps back stands still instead, or time goes on
+    /// from there if the step is longer than a window.
+    pub(crate) fn advance(&mut self, terms: &Terms<'_>, clock: f64) {
+        if self.at - clock > terms.window {
+            self.rebase(self.at - clock);
+        }
+        if self.lanes.len() < terms.lanes.iter().len() {
+            self.lanes.resize_with(terms.lanes.iter().len(), Lane::default);
+        }
+        let now = clock.max(self.at);
+        self.refill(terms, now);
+        self.at = now;
+        self.begin_day(terms);
+        self.expire(terms);
+    }
+
+    fn refill(&mut self, terms: &Terms<'_>, now: f64) {
+        let numbers = terms.numbers;
+        // A provider that refuses says when it has room for the call that goes first, and no more.
+        let refused = self.gate.as_ref().filter(|gate| gate.closed == Closed::Refused);
+        let from = refused.map_or(0.0, |gate| gate.until + numbers.quiet).max(self.at);
+        let passed = (now - from).max(0.0);
+        if passed <= 0.0 {
+            return;
+        }
+        let mut unused = f64::INFINITY;
+        for (it, limit) in self.plan.limits.iter() {
+            let Some(limit) = limit else { continue };
+            let left = self.drawn[it] - passed * limit.rate.value;
+            self.drawn[it] = left.max(0.0);
+            unused = unused.min(-left / limit.most);
+        }
+        let full = self.flight.limit(self.plan.concurrent);
+        let is_full = full > 0.0 && self.flight.calls >= full;
+        let nobody_came = unused > 0.0 && unused < f64::INFINITY && self.gate.is_none() && !is_full;
+        let (rate, capacity) = self.plan.work();
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            if nobody_came {
+                lane.passed += unused;
+            }
+            let share = terms.share(number);
+            let most = numbers.standby * share * capacity;
+            lane.standby = (lane.standby + passed * rate * share).min(most);
+        }
+    }
+
+    /// How long until there is room for a call behind those before it, by the present rate.
+    pub(super) fn until_room(
+        &self,
+        terms: &Terms<'_>,
+        lane: usize,
+        place: Place,
+        need: &Units,
+    ) -> Obstacle {
+        let mut obstacle = Obstacle::NONE;
+        let (part, mix) = (self.part(terms, lane), self.mix());
+        let standby = self.standby_of_others(lane);
+        let ceiling = terms.lanes.at(lane).ceiling;
+        let turn = |hold| if place.ahead > 0.0 { Hold::Turn } else { hold };
+        for (it, limit) in self.plan.limits.iter() {
+            let (Some(limit), need) = (limit, need[it]) else { continue };
+            if need <= 0.0 {
+                continue;
+            }
+            let (capacity, rate) = (limit.capacity.value, limit.rate.value * part);
+            let ahead = place.ahead * limit.most * mix[it];
+            let kept = (standby * limit.most).min(capacity * terms.numbers.half);
+            // What is larger than the capacity goes when nothing is drawn.
+            let wanted = if ahead > 0.0 { ahead + need } else { need.min(capacity - kept) };
+            let lack = wanted + self.drawn[it] + kept - capacity;
+            let hold = if lack > kept { Hold::Level(it) } else { Hold::Lane };
+            obstacle.at_least(lack / rate, turn(hold), lack);
+            let over = self.total[it] + ahead + need - limit.window.value;
+            if over > 0.0 {
+                let head = ahead <= 0.0;
+                let wait = if head { self.until_freed(terms, it, over, rate) } else { over / rate };
+                obstacle.at_least(wait, turn(Hold::Window(it)), over);
+            }
+            if ceiling < 1.0 {
+                let over = self.lanes[lane].used[it] + ahead + need - ceiling * limit.most;
+                obstacle.at_least(over / rate, turn(Hold::Lane), over);
+            }
+        }
+        self.keep_in_flight(terms, lane, &mut obstacle);
+        obstacle
+    }
+
+    /// How long until so much has left the window.
+    fn until_freed(&self, terms: &Terms<'_>, it: Dimension, over: f64, rate: f64) -> f64 {
+        let (mut left, mut wait) = (over, 0.0);
+        let walk = crate::number::index(terms.numbers.walk);
+        for (at, id) in self.ledger.iter().take(walk) {
+            if left <= 0.0 {
+                break;
+            }
+            left -= self.entries.get(id).map_or(0.0, |entry| entry.amounts[it]);
+            wait = at + terms.window - self.at;
+        }
+        wait + left.max(0.0) / rate
+    }
+
+    /// A wait as it is told: none beyond the horizon, and those that would be are spread over its
+    /// second half by their turns, so that they do not come back together.
+    pub(super) fn told(&self, terms: &Terms<'_>, lane: usize, wait: f64) -> f64 {
+        let horizon = self.plan.horizon.max(self.closed_for());
+        let near = horizon * terms.numbers.half;
+        let last = self.queue_time(terms, lane).max(wait);
+        if last <= horizon || wait <= near {
+            return wait;
+        }
+        near + (wait - near) / (last - near) * (horizon - near)
+    }
+
+    /// How long the present rate takes for all who wait in a lane.
+    pub(super) fn queue_time(&self, terms: &Terms<'_>, lane: usize) -> f64 {
+        let (part, mix, waiting) = (self.part(terms, lane), self.mix(), self.lanes[lane].waits());
+        let times = self.plan.limits.iter().filter_map(|(it, limit)| {
+            let limit = (*limit)?;
+            Some(waiting * limit.most * mix[it] / (limit.rate.value * part))
+        });
+        times.fold(0.0, f64::max)
+    }
+
+    /// What other lanes are to find when they come, in work.
+    fn standby_of_others(&self, lane: usize) -> f64 {
+        let others = self.lanes.iter().enumerate().filter(|(it, _)| *it != lane);
+        others.map(|(_, lane)| lane.standby).sum()
+    }
+
+    /// The part of the rate that a lane has while others wait too.
+    fn part(&self, terms: &Terms<'_>, lane: usize) -> f64 {
+        let mut sum = 0.0;
+        for (other, it) in self.lanes.iter().enumerate() {
+            if other == lane || it.waits() > 0.0 {
+                sum += terms.share(other);
+            }
+        }
+        let share = terms.share(lane);
+        // A lane that is guaranteed nothing has what the others leave.
+        if share > 0.0 { share / sum } else { 1.0 }
+    }
+
+    /// How much of a dimension's limit a unit of work takes in the mean: rather too little, for who
+    /// comes too early asks again, and who comes too late leaves room unused.
+    pub(super) fn mix(&self) -> Units {
+        Units::from_fn(|it| match self.plan.limits[it] {
+            Some(limit) if self.progress > 0.0 => {
+                (self.total[it] / limit.most / self.progress).clamp(0.0, 1.0)
+            }
+            _ => 1.0,
+        })
+    }
+
+    /// Moves every time back: what was so long ago or so far ahead still is.
+    fn rebase(&mut self, by: f64) {
+        self.at -= by;
+        self.ledger.iter_mut().for_each(|(admitted, _)| *admitted -= by);
+        self.entries.values_mut().for_each(|entry| entry.admitted -= by);
+        self.leases.values_mut().for_each(|end| *end -= by);
+        if let Some(Gate { until, probe, .. }) = &mut self.gate {
+            *until -= by;
+            *probe = probe.map(|probe| probe - by);
+        }
+        self.log.forget();
+    }
+}

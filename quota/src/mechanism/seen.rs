@@ -1,0 +1,68 @@
+//! What a quota looks like.
+
+use tidegate_types::Lane as Named;
+
+use super::{Lane, Mechanism, Terms, gate::Closed};
+use crate::{
+    dimension::PerDimension,
+    lanes::Share,
+    number::{duration, whole},
+    policy::Known,
+    snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
+};
+
+impl Mechanism {
+    pub(crate) fn snapshot(&self, terms: &Terms<'_>, known: &Known) -> Snapshot {
+        let above = |amount: f64| whole(amount.max(0.0).ceil());
+        let calls = crate::number::float(self.ledger.len() as u64);
+        let waiting = |work: f64| {
+            if work <= 0.0 || self.progress <= 0.0 { work } else { work / (self.progress / calls) }
+        };
+        let lane =
+            |((name, share), (place, lane)): (&(Named, Share), (usize, &Lane))| LaneSnapshot {
+                lane: name.clone(),
+                share: *share,
+                elsewhere: false,
+                waiting: above(waiting(lane.waits())),
+                queue: duration(self.queue_time(terms, place)),
+                in_flight: whole(lane.in_flight),
+                used: lane.used.map(above),
+            };
+        let gate = self.gate.as_ref().filter(|gate| gate.until > self.at);
+        let snapshot = Snapshot {
+            pause: duration(self.closed_for()),
+            exhausted: gate.is_some_and(|gate| gate.closed == Closed::Exhausted),
+            reason: gate.map_or_else(String::new, |gate| gate.reason.clone()),
+            reservations: self.ledger.len() as u64,
+            latency: duration(self.latency.unwrap_or(0.0)),
+            cap: Some(whole(self.flight.cap)).filter(|cap| *cap > 0),
+            day_requests: whole(self.day.requests),
+            day_tokens: above(self.day.tokens),
+            day_left: duration(terms.day_left(self.at)),
+            dimensions: PerDimension::from_fn(|it| DimensionSnapshot {
+                used: above(self.total[it]),
+                held: above(self.held[it]),
+                ahead: self.plan.limits[it].map_or_else(Default::default, |limit| {
+                    duration(self.drawn[it] / limit.rate.value)
+                }),
+                ..DimensionSnapshot::default()
+            }),
+            in_flight: DimensionSnapshot {
+                used: whole(self.flight.calls),
+                limit: whole(self.flight.limit(self.plan.concurrent)),
+                ..DimensionSnapshot::default()
+            },
+            lanes: terms.lanes.iter().zip(self.lanes.iter().enumerate()).map(lane).collect(),
+            ..Snapshot::default()
+        };
+        known.explain(snapshot, &self.plan)
+    }
+
+    /// What is drawn, to be remembered: what fills a window counts as drawn, for the window itself
+    /// is forgotten.
+    pub(crate) fn levels(&self) -> crate::plan::Units {
+        crate::plan::Units::from_fn(|it| {
+            self.plan.limits[it].map_or(0.0, |limit| limit.level(self.drawn[it], self.total[it]))
+        })
+    }
+}

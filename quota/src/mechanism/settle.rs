@@ -1,0 +1,204 @@
+//! How calls end.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Mechanism, Terms,
+    entry::{Condition, Entry},
+    gate::Closed,
+    log::{Observation, Refused, Told},
+};
+use crate::{
+    dimension::{Amounts, PerDimension},
+    model::ModelQuota,
+    number::{float, micros, whole},
+    numbers::Numbers,
+    plan::{Units, units},
+    store::{Meter, ProviderSignal, Settled, Settlement},
+};
+
+/// What a lane used in this process alone.
+#[derive(Debug)]
+pub(crate) struct Spent {
+    pub(crate) lane: usize,
+    pub(crate) used: Amounts,
+    /// The calls' reservations.
+    pub(crate) calls: Vec<String>,
+}
+
+impl Mechanism {
+    /// Ends a reservation, once. `longest` is how long a pause lasts at most.
+    pub(crate) fn settle(
+        &mut self,
+        model: &ModelQuota,
+        terms: &Terms<'_>,
+        settlement: &Settlement,
+        longest: f64,
+    ) -> Settled {
+        let (signal, numbers) = (settlement.signal, terms.numbers);
+        let known = self.entries.get(&settlement.reservation).cloned();
+        let outcome = match &known {
+            Some(entry) if entry.condition == Condition::Settled => Settled::Before,
+            Some(entry) => {
+                self.end(model, terms, settlement, entry.clone());
+                Settled::Done
+            }
+            None => Settled::Unknown,
+        };
+        let open = known.filter(|_| outcome == Settled::Done);
+        if let Some(entry) = &open {
+            if settlement.used.is_some() {
+                self.told_of(&settlement.meter, entry, numbers);
+            }
+            match signal {
+                ProviderSignal::None if settlement.used.is_some() => {
+                    self.answered(model, settlement, entry, numbers);
+                }
+                ProviderSignal::Refused => self.refused(settlement, entry, numbers),
+                ProviderSignal::Overloaded => {
+                    self.flight.overloaded(entry.admitted, self.at, numbers);
+                }
+                _ => {}
+            }
+        }
+        if let Some(pause) = &settlement.pause {
+            let closed = match signal {
+                ProviderSignal::Exhausted => Closed::Exhausted,
+                ProviderSignal::Refused => Closed::Refused,
+                _ => Closed::Pause,
+            };
+            self.close(pause, longest, closed);
+        }
+        outcome
+    }
+
+    fn end(
+        &mut self,
+        model: &ModelQuota,
+        terms: &Terms<'_>,
+        settlement: &Settlement,
+        entry: Entry,
+    ) {
+        let id = &settlement.reservation;
+        let used = settlement.used.as_ref().map(units).unwrap_or_default();
+        let more = Units::from_fn(|it| used[it] - entry.amounts[it]);
+        self.draw(&more);
+        self.add_to_day(terms, entry.admitted, &more);
+        self.add_in_flight(entry.lane, -1.0);
+        self.entries.remove(id);
+        if entry.condition == Condition::Outlived {
+            self.leases.remove(id);
+            if settlement.used.is_some() && model.charge.unused_returns {
+                // The provider counts output when the call ends.
+                let output = (used.combined - used.input).max(0.0);
+                let amounts = Units { output: used.output, combined: output, ..Units::default() };
+                let late = Entry { admitted: self.at, progress: 0.0, ..entry };
+                self.enter(id.clone(), Entry { amounts, condition: Condition::Settled, ..late });
+            }
+            return;
+        }
+        self.add(&entry, -1.0);
+        if settlement.used.is_none() {
+            self.ledger.retain(|(_, kept)| kept != id);
+            return;
+        }
+        // The reservation keeps its time of admission, and so its place in the window.
+        let entry = Entry { amounts: used, condition: Condition::Settled, ..entry };
+        self.add(&entry, 1.0);
+        self.entries.insert(id.clone(), entry);
+    }
+
+    /// A call went well.
+    fn answered(
+        &mut self,
+        model: &ModelQuota,
+        settlement: &Settlement,
+        entry: &Entry,
+        numbers: &Numbers,
+    ) {
+        let took = self.at - entry.admitted;
+        let faded = 1.0 - numbers.fade;
+        self.latency = Some(self.latency.map_or(took, |mean| mean + faded * (took - mean)));
+        self.flight.went_well(numbers);
+        self.learn(model.learns_as(settlement.template), settlement, took, numbers);
+        if entry.probe {
+            self.taken();
+        }
+        self.log.answered();
+    }
+
+    /// What the provider's meter said in the answer, to a refused call too.
+    fn told_of(&mut self, meter: &Meter, entry: &Entry, numbers: &Numbers) {
+        let each = PerDimension::from_fn(|it| {
+            let (before, told) = (entry.before[it]?, |it: Option<u64>| it.map_or(-1.0, float));
+            let (used, limit) = (told(meter.used[it]), told(meter.limits[it]));
+            (used >= 0.0 || limit >= 0.0).then(|| Told {
+                used,
+                limit,
+                reset: meter.resets[it].map_or(-1.0, micros),
+                drawn: before.drawn + self.changed[it],
+                held: before.held,
+                total: before.total,
+            })
+        });
+        if each.iter().any(|(_, told)| told.is_some()) {
+            self.log.push(Observation::Told(each), numbers);
+        }
+    }
+
+    fn refused(&mut self, settlement: &Settlement, entry: &Entry, numbers: &Numbers) {
+        let each = PerDimension::from_fn(|it| {
+            entry.before[it].map(|before| Refused {
+                need: entry.amounts[it],
+                drawn: before.drawn + self.changed[it],
+                spent: before.spent,
+            })
+        });
+        let retry = settlement.pause.as_ref().map_or(0.0, |pause| micros(pause.length));
+        let (at, admitted, probe) = (self.at, entry.admitted, entry.probe);
+        self.log.push(Observation::Refused { at, admitted, retry, probe, each }, numbers);
+    }
+
+    /// What was used without being asked about, while the store was away: it brings the queue on.
+    pub(crate) fn charge(&mut self, terms: &Terms<'_>, id: &str, lane: usize, used: &Amounts) {
+        let amounts = units(used);
+        let entry = Entry {
+            admitted: self.at,
+            lane,
+            condition: Condition::Settled,
+            amounts,
+            progress: 0.0,
+            probe: false,
+            before: PerDimension::default(),
+            handed_over: true,
+        };
+        self.draw(&amounts);
+        self.add_to_day(terms, self.at, &amounts);
+        self.lanes[lane].passed += self.plan.work_of(&amounts);
+        self.enter(id.to_owned(), entry);
+    }
+
+    /// What was used here and has not been handed over to the fleet, by lane.
+    pub(crate) fn unreported(&self) -> Vec<Spent> {
+        let mut lanes: BTreeMap<usize, (Units, Vec<String>)> = BTreeMap::new();
+        for (id, entry) in self.entries.iter().filter(|(_, entry)| !entry.handed_over) {
+            let (used, calls) = lanes.entry(entry.lane).or_default();
+            *used = Units::from_fn(|it| used[it] + entry.amounts[it]);
+            calls.push(id.clone());
+        }
+        let spent = |(lane, (used, calls)): (usize, (Units, Vec<String>))| {
+            let used = used.map(|amount| whole(amount.ceil()));
+            Spent { lane, used, calls }
+        };
+        lanes.into_iter().map(spent).collect()
+    }
+
+    /// The fleet has been told of these calls.
+    pub(crate) fn handed_over(&mut self, calls: &[String]) {
+        for id in calls {
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.handed_over = true;
+            }
+        }
+    }
+}

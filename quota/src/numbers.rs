@@ -1,0 +1,76 @@
+//! Every number of the limiter: the mechanism (`lua/` and its twin in memory) and the policy hold no
+//! other but 0, 1, -1 and units. Those that the scripts need stand in `lua/include/numbers.lua` once
+//! more, which a test compares.
+
+/// A second in the limiter's unit of time.
+pub(crate) const SECOND: f64 = 1e6;
+
+/// What providers' limits are of.
+pub(crate) const MINUTE: f64 = 60.0 * SECOND;
+
+/// A turn as a ticket's whole number: billionths of a limit.
+pub(crate) const GRAIN: f64 = 1e9;
+
+/// Defines [`Numbers`], its defaults, and the list of names with units and reasons.
+macro_rules! numbers {
+    ($($name:ident = $default:expr, $unit:literal, $why:literal;)*) => {
+        /// The numbers, each of which can be set without a build by the simulation. Times are in
+        /// microseconds.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct Numbers {
+            $(#[doc = $why] pub $name: f64,)*
+        }
+
+        impl Numbers {
+            /// As they are.
+            pub const DEFAULT: Self = Self { $($name: $default,)* };
+
+            /// Each: its name, its value, the unit and the reason.
+            pub const ALL: &'static [(&'static str, f64, &'static str, &'static str)] =
+                &[$((stringify!($name), $default, $unit, $why),)*];
+
+            /// Sets one by its name; false if there is none of that name.
+            #[must_use]
+            pub fn set(&mut self, name: &str, value: f64) -> bool {
+                match name {
+                    $(stringify!($name) => self.$name = value,)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+numbers! {
+    unknown_output = 0.33, "part of what is likely at most", "expected output while nothing is learned";
+    fade = 0.99, "part", "what a call still counts for in a mean after one more";
+    enough = 3.0, "calls", "so many teach what calls of a template use";
+    quiet = 0.7 * SECOND, "µs", "a call that was not refused within this time was taken: refusals come at once";
+    standby = 0.2, "part", "of its share of the capacity, what an idle lane finds when it comes";
+    half = 0.5, "part", "of a horizon that waits are spread over, of a capacity that standby may take, of a cache's gain that is believed at once, of the calls at once after an overload, of a window in which times to live are set once";
+    walk = 48.0, "entries", "looked at, at once, for what leaves a window";
+    logged = 48.0, "observations", "kept for the policy at most";
+    lease = 2.0 * SECOND, "µs", "the policy's task is handed to another caller after this time";
+    pace = 0.25 * SECOND, "µs", "between two runs of the policy, and two questions of a caller that waits for a call to end, at least";
+    regain = 0.05, "part", "of the calls at once that an overload took, that come back each time all have been round";
+    reserve = 0.1, "part of the limit", "never drawn: errors of the estimates of calls under way";
+    horizon = 10.0 * SECOND, "µs", "no longer wait is told while the capacity is being explored";
+    unknown = 0.5, "part of the limit", "deepest burst that is tried of a provider whose meter tells nothing";
+    first = 2.0 * SECOND, "µs of the rate", "capacity while nothing is known";
+    grow = 1.3, "times", "what was seen to go well, the capacity to try next";
+    unproven = 0.25, "part of the limit", "capacity at most before a first call has told what estimates are worth";
+    recover = 0.01, "part of the limit a minute", "that a lowered rate comes back by";
+    yields = 0.02, "part of the limit", "that the rate yields to a refusal where nothing was measured";
+    measured = 4.0, "calls", "let through between two refusals make a measurement of the rate";
+    episode = 120.0 * SECOND, "µs", "refusals further apart measure the rate anew; a limit that a provider has not stated for so long is as configured";
+    even = 3.0, "readings", "of a meter that comes back evenly show a bucket";
+    telling = 0.8, "part of the limit", "a meter that says more than this is used shows no kind";
+    close = 0.03, "part of the limit", "by which a meter may differ from what it is taken for";
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

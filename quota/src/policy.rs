@@ -1,0 +1,131 @@
+//! What is known of a provider, and the plan that follows from it: one level with a confidence. Pure:
+//! from what was known and what was logged to what is known, what may go, and by how much levels
+//! change. Times are microseconds.
+//!
+//! * `known`: what is kept between two runs; `configured`: what an operator states
+//! * `refusal`, `meter`: what one observation teaches
+//! * `capacity`: how much may be drawn at once
+
+mod capacity;
+mod configured;
+mod known;
+mod meter;
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    dimension::{Dimension, PerDimension},
+    mechanism::log::{Observation, Reading},
+    numbers::{MINUTE, Numbers},
+    plan::{Allowance, Plan, Reasoned, Units, Why},
+};
+
+pub(crate) use configured::Configured;
+pub(crate) use known::Known;
+use known::One;
+
+/// Another number makes another fingerprint: two versions of the policy do not take turns.
+pub(crate) const VERSION: u64 = 1;
+
+/// What a run of the policy comes to.
+#[derive(Debug, Clone)]
+pub(crate) struct Outcome {
+    pub(crate) known: Known,
+    pub(crate) plan: Plan,
+    /// To be added to what is drawn.
+    pub(crate) change: Units,
+}
+
+/// One run.
+pub(crate) fn run(
+    mut known: Known,
+    reading: &Reading,
+    configured: &Configured,
+    numbers: &Numbers,
+) -> Outcome {
+    let passed = if known.at > 0.0 { (reading.now - known.at).max(0.0) } else { 0.0 };
+    known.at = reading.now;
+    known.proven |= reading.answers > 0;
+    for observation in &reading.log {
+        if let Observation::Told(each) = observation {
+            each.iter().for_each(|(it, told)| {
+                if let Some(told) = told.filter(|told| told.limit > 0.0) {
+                    known.each[it].stated = Some((configured.with_margin(told.limit), reading.now));
+                }
+            });
+        }
+    }
+    let limits = PerDimension::from_fn(|it| known.limit(it, configured, numbers));
+    let mut change = Units::default();
+    for it in Dimension::ALL {
+        let Some(most) = limits[it] else { continue };
+        change[it] = known.each[it].begin(most.value, numbers);
+        let one = &mut known.each[it];
+        one.lowered = (one.lowered - numbers.recover * passed / MINUTE).max(0.0);
+    }
+    for observation in &reading.log {
+        match observation {
+            Observation::Refused { .. } => {
+                known.refused(observation, &reading.drawn, configured, numbers, &mut change);
+            }
+            Observation::Told(each) => {
+                for (it, told) in each.iter() {
+                    let told = told.filter(|told| told.used >= 0.0 && limits[it].is_some());
+                    if let Some(told) = told {
+                        change[it] += known.each[it].told(&told, reading.now, numbers);
+                    }
+                }
+            }
+        }
+    }
+    for it in Dimension::ALL {
+        known.each[it].look(reading.peak[it], reading.now, numbers);
+    }
+    let allowances = PerDimension::from_fn(|it| {
+        let allowance = known.allowance(it, limits[it]?, configured, numbers);
+        known.each[it].why = [allowance.rate.why, allowance.capacity.why, allowance.window.why];
+        Some(allowance)
+    });
+    let depths = allowances.map(|it: Option<Allowance>| {
+        it.map_or(0.0, |allowance| allowance.capacity.value / allowance.most)
+    });
+    let differs = |it| (depths[it] - known.depths[it]).abs() > numbers.close;
+    if Dimension::ALL.into_iter().any(differs) {
+        (known.since, known.depths) = (reading.now, depths);
+    }
+    // No wait is told that is longer than what it is reckoned by has been true.
+    let horizon = numbers.horizon.max(reading.now - known.since);
+    let concurrent = known.concurrent(configured);
+    Outcome { known, plan: Plan { horizon, concurrent, limits: allowances }, change }
+}
+
+impl Known {
+    fn allowance(
+        &self,
+        it: Dimension,
+        most: Reasoned,
+        configured: &Configured,
+        numbers: &Numbers,
+    ) -> Allowance {
+        let one = &self.each[it];
+        let why = if one.lowered > 0.0 { Why::Refused } else { most.why };
+        let rate = Reasoned::new(one.rate(configured, numbers), why);
+        let is_even = configured.bucket && one.too_deep.is_none() || one.is_even(numbers);
+        let window = if is_even {
+            Reasoned::new(f64::INFINITY, Why::Even)
+        } else {
+            Reasoned::new(most.value, Why::Strict)
+        };
+        let capacity = one.capacity(self.proven, configured, numbers);
+        Allowance { rate, capacity, window, most: most.value }
+    }
+}
+
+impl One {
+    /// Units a microsecond; what is kept back for windows and skew is not where there is a bucket.
+    fn rate(&self, configured: &Configured, numbers: &Numbers) -> f64 {
+        let kept = if self.is_even(numbers) { configured.kept } else { 1.0 };
+        self.configured * (1.0 - self.lowered) / configured.window / kept
+    }
+}

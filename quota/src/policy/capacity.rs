@@ -1,0 +1,43 @@
+//! How much may be drawn at once.
+
+use super::{Configured, One};
+use crate::{
+    numbers::Numbers,
+    plan::{Reasoned, Why},
+};
+
+impl One {
+    pub(super) fn capacity(
+        &self,
+        proven: bool,
+        configured: &Configured,
+        numbers: &Numbers,
+    ) -> Reasoned {
+        let most = self.configured;
+        let is_bucket = configured.bucket || self.is_even(numbers);
+        let deepest = if is_bucket { 1.0 - numbers.reserve } else { numbers.unknown };
+        let full = Reasoned::new(most * deepest, Why::Full);
+        let mut capacity = if let Some(burst) = configured.burst {
+            Reasoned::new(burst * most / configured.window, Why::Configured)
+        } else if is_bucket {
+            full
+        } else {
+            let first = numbers.first * most / configured.window;
+            let explored = numbers.grow * self.went_well;
+            let step = if explored > first {
+                Reasoned::new(explored, Why::Explored)
+            } else {
+                Reasoned::new(first, Why::First)
+            };
+            step.min(full)
+        };
+        if let Some(too_deep) = self.too_deep {
+            let safe = self.went_well.max(too_deep / numbers.grow).min(too_deep);
+            capacity = capacity.min(Reasoned::new(safe, Why::TooDeep));
+        }
+        if !proven {
+            capacity = capacity.min(Reasoned::new(most * numbers.unproven, Why::Unproven));
+        }
+        capacity
+    }
+}

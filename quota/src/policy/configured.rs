@@ -1,0 +1,62 @@
+//! What an operator states of a quota, as the policy goes by it.
+
+use crate::{
+    dimension::{Dimension, Limited, PerLimit},
+    limits::Limits,
+    model::ModelQuota,
+    number::{float, micros},
+    numbers::MINUTE,
+};
+
+/// The same for every program that shares the quota.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Configured {
+    /// Limits as stated; 0 for none.
+    limits: PerLimit<u64>,
+    margin: f64,
+    /// In microseconds.
+    pub(super) window: f64,
+    /// The part of the provider's rate that this leaves: margin, and a window longer than a minute.
+    pub(super) kept: f64,
+    /// Known to be buckets as deep as the window.
+    pub(super) bucket: bool,
+    /// How much of the rate may be drawn, as a time, where that is not to be learned.
+    pub(super) burst: Option<f64>,
+}
+
+impl Configured {
+    pub(crate) fn of(model: &ModelQuota) -> Self {
+        let Limits { margin, window, token_bucket, burst_max, burst, .. } = model.limits;
+        let window = micros(window);
+        Self {
+            limits: PerLimit::from_fn(|limited| model.limits.get(limited).unwrap_or(0)),
+            margin,
+            window,
+            kept: margin * MINUTE / window,
+            bucket: token_bucket,
+            burst: burst_max.is_none().then_some(micros(burst)),
+        }
+    }
+
+    /// Names this configuration, and the version of the policy, among programs that share a quota:
+    /// FNV-1a, as whole numbers are exact.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        const EXACT: u64 = (1 << 52) - 1;
+        let text = format!("{} {self:?}", super::VERSION);
+        let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        (text.bytes().fold(0xcbf2_9ce4_8422_2325, add) & EXACT) + 1
+    }
+
+    pub(super) fn limit(&self, it: Dimension) -> f64 {
+        float(self.limits.window[it])
+    }
+
+    pub(super) fn concurrent(&self) -> f64 {
+        float(self.limits[Limited::InFlight])
+    }
+
+    /// A limit times the margin, never nothing.
+    pub(super) fn with_margin(&self, limit: f64) -> f64 {
+        (limit * self.margin).floor().max(1.0)
+    }
+}

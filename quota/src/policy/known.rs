@@ -1,0 +1,204 @@
+//! What is known of a provider, folded: it is kept beside the plan, as JSON of about a kilobyte.
+
+use serde::{Deserialize, Serialize};
+
+use super::Configured;
+use crate::{
+    dimension::{Change, Dimension, Limited, PerDimension, PerLimit},
+    error::Error,
+    number::whole,
+    numbers::Numbers,
+    plan::{Plan, Reasoned, Why},
+    snapshot::Snapshot,
+    store::LimitChanges,
+};
+
+/// What is known of a provider, and what operators have set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Known {
+    pub(super) each: PerDimension<One>,
+    /// When the policy ran last.
+    pub(super) at: f64,
+    /// Whether an answer has told what estimates are worth.
+    pub(super) proven: bool,
+    /// Since when the capacities are such parts of the limits.
+    pub(super) since: f64,
+    pub(super) depths: PerDimension<f64>,
+    /// Limits that operators have set, as they were set; 0 for none.
+    set: PerLimit<u64>,
+}
+
+/// The same of one dimension.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct One {
+    /// The limit that this was learned of: another one begins anew.
+    pub(super) configured: f64,
+    /// A lower limit that the provider stated, times the margin, and when.
+    pub(super) stated: Option<(f64, f64)>,
+    /// By how much of the limit the rate is lowered.
+    pub(super) lowered: f64,
+    /// Most that was drawn without a refusal.
+    pub(super) went_well: f64,
+    /// When the policy looked, and what was drawn then: it went well if nothing is refused soon.
+    pub(super) looked: (f64, f64),
+    /// Least that was drawn when a call was refused as too deep.
+    pub(super) too_deep: Option<f64>,
+    /// When a refusal taught something last.
+    pub(super) latest: f64,
+    /// First and last refusal of an episode, and what was spent then.
+    pub(super) refused: Option<[(f64, f64); 2]>,
+    /// Readings of a meter that came back evenly; below zero once one did not.
+    pub(super) even: f64,
+    /// The latest readings' differences from what we know of.
+    pub(super) beyond: Beyond,
+    /// Use by others, as the meter told it last.
+    pub(super) others: f64,
+    /// When a lowered rate was restored because the meter showed room.
+    pub(super) believed: f64,
+    /// Reasons of the plan's rate, capacity and window.
+    pub(super) why: [Why; 3],
+}
+
+/// Readings of a meter, as differences from what we know of: from all of that, and from what is
+/// settled of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Beyond {
+    pub(super) least: f64,
+    pub(super) most: f64,
+    pub(super) readings: f64,
+}
+
+impl Known {
+    /// As it is kept.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] where it is not of this policy's form.
+    pub(crate) fn read(kept: &[u8]) -> Result<Self, Error> {
+        let read = serde_json::from_slice(kept);
+        read.map_err(|error| Error::Protocol(format!("what is known of a provider: {error}")))
+    }
+
+    /// To be kept.
+    pub(crate) fn keep(&self) -> Vec<u8> {
+        // Numbers, lists and names: nothing of it can fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// A process's part of it, while it is alone.
+    pub(crate) fn part(&self, parts: u64) -> Self {
+        let part = 1.0 / crate::number::float(parts.max(1));
+        let each = self.each.map(|one| One {
+            configured: one.configured * part,
+            stated: one.stated.map(|(limit, at)| (limit * part, at)),
+            went_well: one.went_well * part,
+            looked: (one.looked.0, one.looked.1 * part),
+            too_deep: one.too_deep.map(|depth| depth * part),
+            refused: None,
+            beyond: Beyond::default(),
+            others: one.others * part,
+            ..one
+        });
+        let share = |set: u64| if set > 0 { (set / parts.max(1)).max(1) } else { 0 };
+        Self { each, set: self.set.map(share), ..*self }
+    }
+
+    /// An operator sets limits: who does knows better than what refusals have taught.
+    pub(crate) fn set(&mut self, changes: &LimitChanges) {
+        for (limited, change) in changes.iter() {
+            self.set[limited] = match *change {
+                Change::Keep => continue,
+                Change::Clear => 0,
+                Change::Set(limit) => limit,
+            };
+            if let Limited::Window(it) = limited {
+                (self.each[it].lowered, self.each[it].refused) = (0.0, None);
+            }
+        }
+    }
+
+    /// The limit of a window in force: an operator's before the configured one, the provider's own
+    /// if that is lower.
+    pub(super) fn limit(
+        &self,
+        it: Dimension,
+        configured: &Configured,
+        numbers: &Numbers,
+    ) -> Option<Reasoned> {
+        let set = crate::number::float(self.set.window[it]);
+        let (stated, why) =
+            if set > 0.0 { (set, Why::Set) } else { (configured.limit(it), Why::Configured) };
+        if stated <= 0.0 {
+            return None;
+        }
+        let limit = Reasoned::new(configured.with_margin(stated), why);
+        let told = self.each[it].stated.filter(|(_, at)| self.at - at < numbers.episode);
+        Some(told.map_or(limit, |(told, _)| limit.min(Reasoned::new(told, Why::Stated))))
+    }
+
+    pub(super) fn concurrent(&self, configured: &Configured) -> f64 {
+        let set = crate::number::float(self.set.in_flight);
+        if set > 0.0 { set } else { configured.concurrent() }
+    }
+
+    /// A snapshot with what the plan is, and why.
+    pub(crate) fn explain(&self, mut snapshot: Snapshot, plan: &Plan) -> Snapshot {
+        snapshot.factor = 1.0;
+        for it in Dimension::ALL {
+            let (one, set) = (&self.each[it], self.set.window[it]);
+            let seen = &mut snapshot.dimensions[it];
+            seen.set = (set > 0).then_some(set);
+            let Some(allowance) = plan.limits[it] else { continue };
+            seen.limit = whole(allowance.most);
+            seen.others = whole(one.others.ceil());
+            seen.stated = (allowance_is_stated(one, allowance.most)).then_some(seen.limit);
+            seen.plan = Some(allowance);
+            snapshot.factor = snapshot.factor.min(1.0 - one.lowered);
+        }
+        let set = self.set.in_flight;
+        snapshot.in_flight.set = (set > 0).then_some(set);
+        snapshot.horizon = crate::number::duration(plan.horizon);
+        snapshot
+    }
+
+    /// The reasons of the plan's rate, capacity and window.
+    pub(crate) fn why(&self, it: Dimension) -> [Why; 3] {
+        self.each[it].why
+    }
+}
+
+fn allowance_is_stated(one: &One, most: f64) -> bool {
+    one.stated.is_some_and(|(stated, _)| stated <= most) && one.why[0] == Why::Stated
+}
+
+impl One {
+    /// By how much levels change because the limit is another one: a deeper bucket is not fuller.
+    pub(super) fn begin(&mut self, most: f64, numbers: &Numbers) -> f64 {
+        let before = self.configured;
+        if (before - most).abs() < 1.0 {
+            return 0.0;
+        }
+        let (even, stated) = (self.even, self.stated);
+        *self = Self { configured: most, even, stated, ..Self::default() };
+        let raised = if before > 0.0 { most - before } else { 0.0 };
+        raised.max(0.0) * (1.0 - numbers.reserve)
+    }
+
+    /// Whether the provider's meter has proved to be a bucket's.
+    pub(super) fn is_even(&self, numbers: &Numbers) -> bool {
+        self.even >= numbers.even
+    }
+
+    /// What was drawn a while ago went well, for nothing was refused since.
+    pub(super) fn look(&mut self, peak: f64, now: f64, numbers: &Numbers) {
+        let (at, seen) = self.looked;
+        if now >= at + numbers.quiet {
+            self.went_well = self.went_well.max(seen);
+            self.looked = (now, peak);
+        } else if at <= 0.0 {
+            self.looked = (now, peak);
+        }
+    }
+}

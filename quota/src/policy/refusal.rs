@@ -1,0 +1,85 @@
+//! What a refusal teaches. One deeper than anything that went well speaks against the depth, any
+//! other one against the rate.
+
+use super::{Configured, Known, One};
+use crate::{mechanism::log::Observation, numbers::Numbers, plan::Units};
+
+/// A refusal as the dimension sees it that it is about.
+struct Refusal {
+    at: f64,
+    admitted: f64,
+    retry: f64,
+    probe: bool,
+    need: f64,
+    drawn: f64,
+    spent: f64,
+}
+
+impl Known {
+    pub(super) fn refused(
+        &mut self,
+        observation: &Observation,
+        drawn: &Units,
+        configured: &Configured,
+        numbers: &Numbers,
+        change: &mut Units,
+    ) {
+        let Observation::Refused { at, admitted, retry, probe, each } = *observation else {
+            return;
+        };
+        // The dimension of which most was drawn.
+        let limited = each.iter().filter_map(|(it, seen)| {
+            let (seen, most) = ((*seen)?, self.each[it].configured);
+            (most > 0.0).then(|| (it, seen, (seen.drawn + seen.need) / most))
+        });
+        let Some((it, seen, _)) = limited.max_by(|a, b| a.2.total_cmp(&b.2)) else { return };
+        let (need, spent) = (seen.need, seen.spent);
+        let refusal = Refusal { at, admitted, retry, probe, need, drawn: seen.drawn, spent };
+        let one = &mut self.each[it];
+        let capacity = one.capacity(self.proven, configured, numbers).value;
+        one.refused(&refusal, configured, numbers);
+        // When the gate opens there is room for this call, and no more.
+        change[it] = change[it].max(capacity - need - drawn[it]);
+    }
+}
+
+impl One {
+    fn refused(&mut self, refusal: &Refusal, configured: &Configured, numbers: &Numbers) {
+        // What was sent before another refusal was known says the same once more.
+        if refusal.admitted <= self.latest {
+            return;
+        }
+        self.latest = refusal.at;
+        // A meter that showed room which is not there tells of something else.
+        if self.believed > 0.0 && refusal.at - self.believed < numbers.episode {
+            self.even = f64::MIN;
+        }
+        let depth = refusal.drawn + refusal.need;
+        self.looked = (refusal.at, 0.0);
+        if depth > self.went_well * (1.0 + numbers.close) {
+            self.too_deep = Some(self.too_deep.unwrap_or(depth).min(depth));
+            return;
+        }
+        // One that goes first says whether the gate may open, and nothing of a rate.
+        if refusal.probe {
+            return;
+        }
+        let here = (refusal.at, refusal.spent);
+        let fresh = |[_, last]: &[(f64, f64); 2]| refusal.at - last.0 < numbers.episode;
+        let [first, _] = self.refused.filter(fresh).unwrap_or([here, here]);
+        let rate = self.rate(configured, numbers);
+        self.refused = Some([first, here]);
+        // The provider had nothing left both times, and so let through what it has by its own rate;
+        // but one that wants a wait of many calls has no rate now.
+        let mut lowered = rate - numbers.yields * self.configured / configured.window;
+        let time = refusal.at - first.0;
+        if time >= numbers.measured * numbers.quiet
+            && refusal.retry * rate <= numbers.measured * refusal.need
+        {
+            let measured = (refusal.spent - first.1 + refusal.need) / time;
+            lowered = lowered.min(measured);
+        }
+        lowered = lowered.max(rate / numbers.grow);
+        self.lowered = 1.0 - (1.0 - self.lowered) * lowered / rate;
+    }
+}
