@@ -32,7 +32,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
              12      pause to impose, 0 for none
              13      longest pause
              14      clock for tests, 0 for the server's
-             15..18  use in the window by the provider's own meter, plus 1; 0 unknown
+             15..18  use in the window by the provider's own meter, plus 1; 0 unknown. For 2 how
+                     much of what was used has not refilled yet, plus 1
              19..22  limits that the provider states, plus 1; 0 unknown
              23..26  time until what is used is all there again, plus 1; 0 unknown
              27      input that a cache gave and the provider does not count, plus 1; 0 unknown
@@ -188,7 +189,11 @@ if packed then
   end
 elseif mode == CHARGED then
   outcome = DONE
-  draw(state, used)
+  local drawn = {}
+  for dimension = 1, DIMENSIONS do
+    drawn[dimension] = math.max(0, (meter(dimension)))
+  end
+  draw(state, drawn)
   add_to_day(keys, quota, now, used[REQUESTS], used[COMBINED], now)
   local work = 0
   for dimension = 1, DIMENSIONS do

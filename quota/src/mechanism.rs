@@ -238,6 +238,20 @@ impl Mechanism {
         Decision::Granted
     }
 
+    /// The time to reckon with.
+    pub(crate) fn now(&self) -> f64 {
+        self.at
+    }
+
+    pub(crate) fn drawn(&self) -> Units {
+        self.drawn
+    }
+
+    /// Goes on from other levels.
+    pub(crate) fn begin_with(&mut self, drawn: &Units) {
+        self.drawn = *drawn;
+    }
+
     /// A tenant's callers come no more.
     pub(crate) fn leave(&mut self, lane: usize, tenant: &Tenant) {
         let lane = &mut self.lanes[lane];

@@ -19,7 +19,7 @@ use crate::{
     error::Error,
     mechanism::{Closed, Mechanism, Terms},
     model::ModelQuota,
-    number::{duration, float, micros},
+    number::{duration, float, micros, whole},
     numbers::Numbers,
     plan::{Plan, Units},
     policy::{self, Configured, Known, Outcome},
@@ -43,11 +43,14 @@ struct Kept {
     mechanism: Mechanism,
     known: Known,
     configured: Option<Configured>,
+    /// When it went on from a quota in Redis, and what was drawn then.
+    began: Option<(f64, Units)>,
 }
 
 /// What a process knows of a quota in Redis: it goes on from there while Redis is away.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Remembered {
+pub struct Remembered {
     pub(crate) known: Known,
     pub(crate) plan: Plan,
     pub(crate) drawn: Units,
@@ -67,7 +70,12 @@ impl fmt::Debug for Store {
 
 impl Kept {
     fn new(now: f64) -> Self {
-        Self { mechanism: Mechanism::new(now), known: Known::default(), configured: None }
+        Self {
+            mechanism: Mechanism::new(now),
+            known: Known::default(),
+            configured: None,
+            began: None,
+        }
     }
 
     /// Runs the policy.
@@ -120,27 +128,45 @@ impl Store {
         })
     }
 
-    /// Goes on from what was known of a quota in Redis, with `1 / parts` of it.
-    pub(crate) fn begin(&self, model: &ModelQuota, remembered: &Remembered, parts: u64) {
-        let now = self.now();
-        let mut kept = Kept::new(now);
-        kept.known = remembered.known.part(parts);
+    /// Goes on from what was known of the whole quota, with `1 / parts` of it, which `share` is.
+    #[doc(hidden)]
+    pub fn begin(&self, share: &ModelQuota, remembered: &Remembered, parts: u64) {
+        let configured = Configured::of(share);
         let part = 1.0 / float(parts.max(1));
-        let drawn = remembered.drawn.map(|drawn| drawn * part);
-        let reading = kept.mechanism.reading();
-        let configured = Configured::of(model);
-        kept.mechanism.advance(&Terms::of(model, &self.numbers), now);
-        kept.plan(&reading, configured, &self.numbers);
-        let version = kept.mechanism.version;
-        let plan = kept.mechanism.plan;
-        kept.mechanism.write(version, 0, plan, &drawn);
-        let mut models = self.models.lock();
-        models.insert(model.quota_name().into_owned(), kept);
+        self.with(share, |kept, terms| {
+            kept.known = remembered.known.part(parts, &configured, terms.numbers);
+            let levels = remembered.drawn.map(|drawn| drawn * part);
+            let reading = kept.mechanism.reading();
+            kept.plan(&reading, configured, terms.numbers);
+            kept.mechanism.begin_with(&levels);
+            kept.began = Some((kept.mechanism.now(), levels));
+        });
     }
 
-    /// What is drawn here.
-    pub(crate) fn levels(&self, model: &ModelQuota) -> Units {
-        self.with(model, |kept, _| kept.mechanism.levels())
+    /// What is known here of a quota.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn remembered(&self, model: &ModelQuota) -> Remembered {
+        self.with(model, |kept, _| {
+            let (known, plan) = (kept.known, kept.mechanism.plan);
+            Remembered { known, plan, drawn: kept.mechanism.levels() }
+        })
+    }
+
+    /// What is drawn here beyond what was when this store went on from Redis: that one knows the
+    /// rest, and has refilled it meanwhile.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn drawn_alone(&self, share: &ModelQuota) -> Amounts {
+        self.with(share, |kept, _| {
+            let (began, levels) = kept.began.unwrap_or_default();
+            let (plan, passed) = (kept.mechanism.plan, kept.mechanism.now() - began);
+            let drawn = kept.mechanism.drawn();
+            Amounts::from_fn(|it| {
+                let refilled = plan.limits[it].map_or(0.0, |limit| limit.rate.value * passed);
+                whole((drawn[it] - (levels[it] - refilled).max(0.0)).max(0.0).ceil())
+            })
+        })
     }
 
     /// What was used here and has not been handed over to the fleet, by lane.
@@ -210,8 +236,9 @@ impl crate::store::Store for Store {
         name: &str,
         lane: usize,
         used: Amounts,
+        drawn: Amounts,
     ) -> Result<(), Error> {
-        self.with(model, |kept, terms| kept.mechanism.charge(terms, name, lane, &used));
+        self.with(model, |kept, terms| kept.mechanism.charge(terms, name, lane, &used, &drawn));
         Ok(())
     }
 

@@ -28,7 +28,7 @@ use crate::{
     policy::{self, Configured, Known, Outcome},
     script::{Script, Scripts},
     snapshot::Snapshot,
-    store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
+    store::{Ask, Decision, Expectation, LimitChanges, Meter, Pause, Settled, Settlement},
     wire,
     wire_read::{Inspected, Read, inspected},
 };
@@ -209,7 +209,7 @@ impl Store {
             policy::run(read.known, &read.reading, &configured, &Numbers::DEFAULT);
         let room = self.write(model, &read.reading, &known, &plan, &change).await?;
         if room.is_some() {
-            let drawn = read.reading.drawn;
+            let drawn = self.remembered(model).map_or(read.reading.drawn, |seen| seen.drawn);
             self.remember(model, Remembered { known, plan, drawn });
         }
         Ok(room)
@@ -258,7 +258,9 @@ impl Store {
     }
 
     /// What this process saw of a quota last.
-    pub(crate) fn remembered(&self, model: &ModelQuota) -> Option<Remembered> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn remembered(&self, model: &ModelQuota) -> Option<Remembered> {
         self.remembered.lock().get(&*model.quota_name()).copied()
     }
 
@@ -327,8 +329,10 @@ impl crate::store::Store for Store {
         name: &str,
         lane: usize,
         used: Amounts,
+        drawn: Amounts,
     ) -> Result<(), Error> {
-        let settlement = Settlement::used(name, used);
+        let meter = Meter { used: drawn.map(Some), ..Meter::default() };
+        let settlement = Settlement { meter, ..Settlement::used(name, used) };
         let (lane, _) = self.number(model, lane).await?;
         let mode = wire::Mode::Charged(lane);
         let outcome = wire::outcome(model, &settlement, mode, self.pause_ttl, self.clock());

@@ -243,9 +243,12 @@ impl Shared {
         let _handing_over = self.handing_over.lock().await;
         for model in self.models.values() {
             let share = self.share(model);
+            let mut drawn = self.local.drawn_alone(&share);
             for spent in self.local.spent(&share) {
                 let name = format!("away:{:016x}", rand::random::<u64>());
-                match redis.charge(model, &name, spent.lane, spent.used).await {
+                let charged = redis.charge(model, &name, spent.lane, spent.used, drawn).await;
+                drawn = Amounts::default();
+                match charged {
                     Ok(()) => {
                         self.local.handed_over(&share, &spent.calls);
                         info!(
@@ -261,6 +264,16 @@ impl Shared {
         }
     }
 
+    /// This worker's share goes on from what it last saw of the whole.
+    fn go_on_alone(&self) {
+        let Some(redis) = &self.redis else { return };
+        for model in self.models.values() {
+            if let Some(remembered) = redis.remembered(model) {
+                self.local.begin(&self.share(model), &remembered, self.fleet.size());
+            }
+        }
+    }
+
     pub(crate) fn away(&self, error: &Error) {
         if let Error::Protocol(_) = error {
             // Redis is there, and answers for the other models.
@@ -269,6 +282,7 @@ impl Shared {
             return;
         }
         if self.breaker.failed(Instant::now()) {
+            self.go_on_alone();
             metrics::degraded(true);
             warn!(%error, workers = self.fleet.size(), "Redis is away; this worker keeps to its share of the limits");
         }

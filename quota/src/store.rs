@@ -300,13 +300,15 @@ pub trait Store: Send + Sync {
         changes: &LimitChanges,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Charges what was used without a reservation, while the store could not be asked.
+    /// Charges what was used in a window without a reservation, while the store could not be asked.
+    /// `drawn` is how much of that has not refilled yet.
     fn charge(
         &self,
         model: &ModelQuota,
         name: &str,
         lane: usize,
         used: Amounts,
+        drawn: Amounts,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Renews the lease of a call that may have outlived the window.

@@ -1,7 +1,5 @@
 //! The seam: what the simulation asks of a limiter, whatever keeps it.
 
-use std::any::Any;
-
 use tidegate_quota::Ticket;
 
 use crate::{documents::Document, event::Micros};
@@ -39,9 +37,6 @@ pub(crate) struct Told {
     pub(crate) cached: u64,
 }
 
-/// A run of the policy between its reading and its writing.
-pub(crate) type Task = Box<dyn Any>;
-
 /// One quota, as the processes of a fleet use it.
 pub(crate) trait Limiter {
     /// One question of a process about calls of a lane and tenant.
@@ -70,14 +65,4 @@ pub(crate) trait Limiter {
 
     /// Redis is away, for a fleet of so many processes, or back.
     fn away(&mut self, now: Micros, processes: Option<usize>);
-
-    /// A process reads what the policy needs, if it is handed the task.
-    fn read(&mut self, _now: Micros, _process: usize) -> Option<Task> {
-        None
-    }
-
-    /// It writes the plan that it came to. How much may go at once then, if it is more.
-    fn write(&mut self, _now: Micros, _task: Task) -> Micros {
-        0
-    }
 }

@@ -4,7 +4,7 @@ use tidegate_quota::Ticket;
 
 use crate::{
     documents::{Chance, Document, MEAN_INPUT, MEAN_OUTPUT},
-    driver::{Answer, Call, Held, Limiter, Task, Told},
+    driver::{Answer, Call, Held, Limiter, Told},
     event::{Events, Micros, SECOND},
     provider::Provider,
     report::Report,
@@ -18,10 +18,6 @@ const JITTER: Micros = 30 * SECOND;
 /// `SOON` in `quota/src/waiters.rs` and `MAX_CALLS` in `quota/src/questions.rs`.
 const SOON: Micros = SECOND / 2;
 const MAX_CALLS: usize = 32;
-
-/// What a run of the policy takes, and how long a worker is frozen.
-const POLICY: Micros = SECOND / 100;
-const FROZEN: Micros = 10 * SECOND;
 
 /// From when on, and how often, it is looked whether anything stands still.
 const WATCHED_FROM: Micros = 10 * SECOND;
@@ -90,8 +86,6 @@ pub(crate) struct Plan {
     pub(crate) draw: fn(&mut Chance) -> Document,
     /// Whether the provider's answers say what is used.
     pub(crate) headers: bool,
-    /// The part of the policy's runs whose worker is frozen for ten seconds before it writes.
-    pub(crate) frozen: f64,
     /// Tokens of a mean call.
     pub(crate) mean: f64,
 }
@@ -115,7 +109,6 @@ impl Plan {
             batches: &[],
             draw: Document::draw,
             headers: false,
-            frozen: 0.0,
             mean: MEAN_INPUT + MEAN_OUTPUT,
         }
     }
@@ -129,7 +122,6 @@ enum Event {
     Disturbance(Disturbance),
     Batch(usize),
     /// A run of the policy is written.
-    Plan(Task),
     Watch,
 }
 
@@ -227,10 +219,6 @@ impl Fleet<'_> {
                 Event::Complete(client) => self.complete(now, client),
                 Event::Interactive => self.interactive(now),
                 Event::Disturbance(disturbance) => self.disturb(now, disturbance),
-                Event::Plan(task) => {
-                    let room = self.limiter.as_mut().map_or(0, |limiter| limiter.write(now, task));
-                    self.wake(now, room);
-                }
                 Event::Watch => self.watch(now),
                 Event::Batch(documents) => {
                     self.report.ended.push(self.report.finished);
@@ -342,7 +330,6 @@ impl Fleet<'_> {
         let process = at / self.plan.in_process;
         let answers = limiter.reserve(now, process, calls);
         self.report.asked(now);
-        self.run_policy(now, process);
         for (at, answer) in asked.into_iter().zip(answers) {
             self.answered(now, at, answer);
         }
@@ -486,7 +473,6 @@ impl Fleet<'_> {
                 client.ticket = None;
                 let delay = self.chance.within(bound).max(floor);
                 self.plan_ask(at, now + delay);
-                self.run_policy(now, at / self.plan.in_process);
             }
         }
     }
@@ -500,19 +486,9 @@ impl Fleet<'_> {
         {
             let room = limiter.settle(now, held, &client.document, client.told);
             self.wake(now, room);
-            self.run_policy(now, at / self.plan.in_process);
         }
         self.report.finished = now;
         self.next_document(now, at);
-    }
-
-    /// The process that was handed the task reads at once, and writes some milliseconds later.
-    fn run_policy(&mut self, now: Micros, process: usize) {
-        let read = self.limiter.as_mut().and_then(|limiter| limiter.read(now, process));
-        let Some(task) = read else { return };
-        let frozen = self.plan.frozen > 0.0 && self.chance.part() < self.plan.frozen;
-        let takes = if frozen { FROZEN } else { POLICY };
-        self.events.plan(now + takes, Event::Plan(task));
     }
 
     /// Whether somebody waits although the provider would take a mean call.

@@ -3,19 +3,19 @@
 //! ```text
 //! cargo run --release -p tidegate-quota --example simulate -- [--quick] [--write] [--store=name]
 //!     [--set=number=value …] [scenario …]
-//! cargo run --release -p tidegate-quota --example simulate -- forms [--seeds=10] [--only=part of a name]
-//!     [--stores=today,candidates,one]
+//! cargo run --release -p tidegate-quota --example simulate -- rows [--seeds=10] [--only=part of a name]
+//!     [--stores=scripts,memory] [--set=number=value …]
 //! ```
 //!
 //! Prints a table for each scenario and ends with exit code 1 if one misses a bound. The same seed
 //! gives the same figures on every machine. `--quick` simulates less; `--write` puts the tables
 //! into `docs/simulation.md` and the plots into `docs/simulation.svg`.
 //!
-//! The second runs today's limiter and both variants of the next form side by side; it is no part of
-//! the first, for ten seeds take an hour.
+//! The second runs all rows that a change of the limiter may move; it is no part of the first, for ten
+//! seeds take an hour. In memory numbers can be set (`quota/src/numbers.rs`).
 //!
-//! * `driver`: what the simulation asks of a limiter; `today`: the scripts and their twin behind it
-//! * `form`: the next form of the limiter; `forms`: it beside today's
+//! * `driver`: what the simulation asks of a limiter; `stores`: the scripts and their twin behind it
+//! * `rows`: every row, as means of seeds
 //! * `provider`: nine ways in which providers count; they know nothing of the limiter
 //! * `documents`, `event`: what is worked on, and virtual time
 //! * `fleet`: the clients: who asks, waits, calls, comes back, or dies
@@ -36,15 +36,15 @@ mod documents;
 mod driver;
 mod event;
 mod fleet;
-mod form;
-mod forms;
+mod meter;
 mod plot;
 mod provider;
 mod report;
+mod rows;
 mod scenario;
+mod stores;
 mod table;
 mod tenants;
-mod today;
 
 use std::{fs, path::Path, process::ExitCode, time::Instant};
 
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         .chain(changes::ALL)
         .chain([
             ("tenants", tenants::tenants as fn(&mut Bench<'_>) -> _),
-            ("forms", forms::forms as fn(&mut Bench<'_>) -> _),
+            ("rows", rows::rows as fn(&mut Bench<'_>) -> _),
         ])
         .collect();
     if let Some(unknown) = names.iter().find(|name| !all.iter().any(|(known, _)| known == **name)) {
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
         seeds: number("seeds").and_then(|it| it.parse().ok()).unwrap_or(1),
         only: number("only").unwrap_or_default(),
         stores: number("stores")
-            .unwrap_or_else(|| "today,candidates,one".to_owned())
+            .unwrap_or_else(|| "memory".to_owned())
             .split(',')
             .map(str::to_owned)
             .collect(),
@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     let mut tables = Vec::new();
     for (name, scenario) in all {
         let wanted = names.iter().any(|wanted| *wanted == name);
-        if !wanted && (!names.is_empty() || name == "forms") {
+        if !wanted && (!names.is_empty() || name == "rows") {
             continue;
         }
         let started = Instant::now();
@@ -113,9 +113,6 @@ fn main() -> ExitCode {
         println!("{table}");
         eprintln!("{name}: {:.0} s", started.elapsed().as_secs_f64());
         tables.push(table);
-    }
-    if names.iter().any(|name| *name == "forms") {
-        print!("{}", form::account());
     }
     let missed: usize = tables.iter().map(table::Table::missed).sum();
     if flag("--write") {

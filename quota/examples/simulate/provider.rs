@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::{
     documents::{Document, MAX_OUTPUT, MEAN_INPUT, MEAN_OUTPUT},
     event::{Micros, SECOND},
-    form::meter::Meter,
+    meter::Meter,
 };
 
 const MINUTE: Micros = 60 * SECOND;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, PerDimension, Share};
+use tidegate_quota::{
+    Charge, Dimension, Lanes, Limits, ModelQuota, PerDimension, Share, numbers::Numbers,
+};
 use tidegate_testkit::Redis;
 use tidegate_types::Lane;
 
@@ -12,12 +14,11 @@ use crate::{
     driver::Limiter,
     event::SECOND,
     fleet::{BATCH, Disturbance, INTERACTIVE, Plan, run},
-    form::{Fleet, Variant, numbers::Numbers},
     plot::Plots,
     provider::{Kind, Provider, Split, split},
     report::Report,
+    stores::{Kept, Scripts, Twin, runtime},
     table::{Table, percent, seconds},
-    today::{Scripts, Today, Twin, runtime},
 };
 
 /// The limits of the scenarios, in tokens a minute.
@@ -33,21 +34,19 @@ pub(crate) struct Bench<'a> {
     pub(crate) quick: bool,
     pub(crate) plots: Plots,
     pub(crate) kept: Keeper,
-    /// Of the table of forms: the seeds, a part of the names of its scenarios, the stores.
+    /// Of the table of rows: the seeds, a part of the names of its scenarios, the stores.
     pub(crate) seeds: u64,
     pub(crate) only: String,
     pub(crate) stores: Vec<String>,
 }
 
 /// Who keeps the quota.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Keeper {
-    /// Today's scripts on a real Redis.
-    Today,
-    /// Their twin in memory.
-    Memory,
-    /// The form.
-    Form(Variant, Box<Numbers>),
+    /// The scripts on a real Redis.
+    Scripts,
+    /// Their twin in memory, perhaps with other numbers.
+    Memory(Numbers),
 }
 
 /// Values of `--name=value`, in their order.
@@ -57,11 +56,9 @@ pub(crate) fn options(arguments: &[String], name: &str) -> Vec<String> {
 }
 
 impl Keeper {
-    pub(crate) const NAMES: [&'static str; 4] = ["today", "memory", "candidates", "one"];
-
     /// By `--store=name` and `--set=number=value`.
     pub(crate) fn of(arguments: &[String]) -> Result<Self, String> {
-        let mut numbers = Numbers::default();
+        let mut numbers = Numbers::DEFAULT;
         for set in options(arguments, "set") {
             let (name, value) = set.split_once('=').ok_or_else(|| format!("{set}: no value"))?;
             let value = value.parse().map_err(|error| format!("{set}: {error}"))?;
@@ -69,18 +66,24 @@ impl Keeper {
                 return Err(format!("there is no number {name}"));
             }
         }
+        let usual = if numbers == Numbers::DEFAULT { "scripts" } else { "memory" };
         let store = options(arguments, "store").pop();
-        Self::named(store.as_deref().unwrap_or("today"), numbers)
+        Self::named(store.as_deref().unwrap_or(usual), numbers)
     }
 
     pub(crate) fn named(name: &str, numbers: Numbers) -> Result<Self, String> {
-        Ok(match name {
-            "today" => Self::Today,
-            "memory" => Self::Memory,
-            "candidates" => Self::Form(Variant::Candidates, Box::new(numbers)),
-            "one" => Self::Form(Variant::One, Box::new(numbers)),
-            _ => return Err(format!("there is no store {name}; give {}", Self::NAMES.join(", "))),
-        })
+        match name {
+            "scripts" => Ok(Self::Scripts),
+            "memory" => Ok(Self::Memory(numbers)),
+            _ => Err(format!("there is no store {name}; give scripts or memory")),
+        }
+    }
+
+    pub(crate) fn numbers(self) -> Numbers {
+        match self {
+            Self::Scripts => Numbers::DEFAULT,
+            Self::Memory(numbers) => numbers,
+        }
     }
 }
 
@@ -110,13 +113,12 @@ impl Bench<'_> {
         let id = "simulated:model".parse().expect("a model id");
         let model = ModelQuota::new(id, limits, charge, Arc::new(lanes)).expect("good limits");
         let runtime = runtime();
-        match &self.kept {
-            Keeper::Today => {
+        match self.kept {
+            Keeper::Scripts => {
                 let scripts = Scripts::new(self.server, &runtime);
-                Box::new(Today::new(runtime, scripts, model))
+                Box::new(Kept::new(runtime, scripts, model))
             }
-            Keeper::Memory => Box::new(Today::new(runtime, Twin::new(), model)),
-            Keeper::Form(variant, numbers) => Box::new(Fleet::new(model, *variant, **numbers)),
+            Keeper::Memory(numbers) => Box::new(Kept::new(runtime, Twin::new(numbers), model)),
         }
     }
 

@@ -160,7 +160,15 @@ impl Mechanism {
     }
 
     /// What was used without being asked about, while the store was away: it brings the queue on.
-    pub(crate) fn charge(&mut self, terms: &Terms<'_>, id: &str, lane: usize, used: &Amounts) {
+    /// Some of it has refilled since.
+    pub(crate) fn charge(
+        &mut self,
+        terms: &Terms<'_>,
+        id: &str,
+        lane: usize,
+        used: &Amounts,
+        drawn: &Amounts,
+    ) {
         let amounts = units(used);
         let entry = Entry {
             admitted: self.at,
@@ -172,7 +180,7 @@ impl Mechanism {
             before: PerDimension::default(),
             handed_over: true,
         };
-        self.draw(&amounts);
+        self.draw(&units(drawn));
         self.add_to_day(terms, self.at, &amounts);
         self.lanes[lane].passed += self.plan.work_of(&amounts);
         self.enter(id.to_owned(), entry);

@@ -88,7 +88,7 @@ impl Known {
     }
 
     /// A process's part of it, while it is alone.
-    pub(crate) fn part(&self, parts: u64) -> Self {
+    pub(crate) fn part(&self, parts: u64, configured: &Configured, numbers: &Numbers) -> Self {
         let part = 1.0 / crate::number::float(parts.max(1));
         let each = self.each.map(|one| One {
             configured: one.configured * part,
@@ -102,7 +102,14 @@ impl Known {
             ..one
         });
         let share = |set: u64| if set > 0 { (set / parts.max(1)).max(1) } else { 0 };
-        Self { each, set: self.set.map(share), ..*self }
+        let mut known = Self { each, set: self.set.map(share), ..*self };
+        for it in Dimension::ALL {
+            if known.each[it].configured > 0.0 {
+                let limit = known.limit(it, configured, numbers);
+                known.each[it].configured = limit.map_or(0.0, |limit| limit.value);
+            }
+        }
+        known
     }
 
     /// An operator sets limits: who does knows better than what refusals have taught.

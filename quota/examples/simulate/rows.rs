@@ -1,5 +1,4 @@
-//! Old and new scenarios in one table, ten seeds each: today's limiter beside the next form's two
-//! variants.
+//! All that a limiter can meet in one table, as means of some seeds: to see what a change moves.
 
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, PerDimension};
 
@@ -7,7 +6,6 @@ use crate::{
     documents::{Document, MEAN_INPUT, MEAN_OUTPUT},
     event::{Micros, SECOND},
     fleet::{Disturbance, INTERACTIVE, Plan},
-    form::numbers::Numbers,
     provider::{
         Caching, Changing, Kind, Lying, Phased, Provider, Ramping, Shared, Spending, Split, split,
     },
@@ -336,10 +334,6 @@ fn new() -> Vec<Case> {
     let provider = || Box::new(Phased::new(LARGE, 37.0)) as Box<dyn Provider>;
     let name = "fixed minute of unknown phase";
     cases.push(endless(name, steady(WORKERS), provider, learned(LARGE), LARGE));
-    let plan = Plan { in_process: 10, frozen: 0.1, headers: true, ..steady(WORKERS) };
-    let provider = || Kind::Bucket60.provider(LARGE);
-    let name = "twenty run the policy, one in ten frozen";
-    cases.push(endless(name, plan, provider, learned(LARGE), LARGE));
     cases
 }
 
@@ -363,10 +357,10 @@ fn mean(bench: &Bench<'_>, case: &Case, seeds: u64) -> Figures {
     sum
 }
 
-pub(crate) fn forms(bench: &mut Bench<'_>) -> Table {
+pub(crate) fn rows(bench: &mut Bench<'_>) -> Table {
     let mut table = Table::new(
-        "Today, and the next form's two variants",
-        "Means of ten seeds; the longest stretch without a start, while documents waited and the provider would have admitted a \
+        "Every row",
+        "Means of the seeds; the longest stretch without a start, while documents waited and the provider would have admitted a \
          mean call, is the longest of all seeds. Use is of what was possible: of the limit, or of the shortest time.",
         &[
             "scenario",
@@ -379,10 +373,7 @@ pub(crate) fn forms(bench: &mut Bench<'_>) -> Table {
             "longest stretch s",
         ],
     );
-    let numbers = match &bench.kept {
-        Keeper::Form(_, numbers) => **numbers,
-        Keeper::Today | Keeper::Memory => Numbers::default(),
-    };
+    let numbers = bench.kept.numbers();
     let (seeds, only, stores) = (bench.seeds, bench.only.clone(), bench.stores.clone());
     for case in old().iter().chain(&new()).filter(|case| case.name.contains(&only)) {
         for store in &stores {

@@ -1,4 +1,4 @@
-//! Today's stores behind the seam: the scripts on a private Redis, and their twin in memory.
+//! The stores behind the seam: the scripts on a private Redis, and their twin in memory.
 
 use std::{
     sync::{
@@ -10,7 +10,9 @@ use std::{
 
 use tidegate_quota::{
     Amounts, Change, Decision, Dimension, Error, ModelQuota, PerDimension, PerLimit, Store, Ticket,
-    memory, redis_store,
+    memory::{self, Remembered},
+    numbers::Numbers,
+    redis_store,
     store::{Ask, Expectation, Meter, Pause, ProviderSignal, Settlement, UsageSample},
 };
 use tidegate_testkit::Redis;
@@ -26,10 +28,6 @@ use crate::{
 /// Virtual time 0: midnight of some day in 2026, in microseconds.
 const EPOCH: Micros = 1_790_000_000_000_000;
 
-/// The part of a call's bound on output that is held while nothing is known (`UNKNOWN_OUTPUT` in
-/// `quota/src/quota.rs`).
-const UNKNOWN_OUTPUT: u64 = 3;
-
 /// An answer lost on a busy machine is asked for again so often.
 const TRIES: usize = 20;
 
@@ -42,38 +40,51 @@ pub(crate) trait Virtual {
     /// The store, at this time.
     fn at(&self, micros: Micros) -> &Self::Store;
 
-    /// Loses everything.
-    fn forget(&mut self);
+    /// Loses everything; perhaps a worker remembers.
+    fn forget(&mut self, remembered: bool);
+
+    /// Goes on from what a worker remembers, where that does not happen by itself.
+    fn restore(&self, _model: &ModelQuota, _seen: &Remembered) {}
+
+    /// What a worker that has just looked remembers.
+    fn remembered(&self, model: &ModelQuota) -> Option<Remembered>;
 }
 
 /// The scripts on a real server.
 pub(crate) struct Scripts {
+    url: String,
     store: redis_store::Store,
     commands: redis::Connection,
 }
 
-/// Today's twin of the scripts.
+/// The twin of the scripts.
 pub(crate) struct Twin {
     store: memory::Store,
     clock: Arc<AtomicU64>,
+    numbers: Numbers,
 }
 
 impl Twin {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(numbers: Numbers) -> Self {
         let clock = Arc::new(AtomicU64::new(EPOCH));
-        Self { store: memory::Store::with_clock(PAUSE_TTL, Arc::clone(&clock)), clock }
+        let store = memory::Store::with_clock(PAUSE_TTL, Arc::clone(&clock));
+        Self { store: store.with_numbers(numbers), clock, numbers }
     }
 }
 
 impl Scripts {
     /// On an empty server.
     pub(crate) fn new(server: &Redis, runtime: &Runtime) -> Self {
-        let open = async { redis_store::Store::open(&server.url, "simulation", PAUSE_TTL) };
-        let store = runtime.block_on(open).expect("a store");
-        let mut scripts = Self { store, commands: server.connection() };
-        scripts.forget();
+        let store = runtime.block_on(open(&server.url));
+        let url = server.url.clone();
+        let mut scripts = Self { url, store, commands: server.connection() };
+        scripts.forget(true);
         scripts
     }
+}
+
+async fn open(url: &str) -> redis_store::Store {
+    redis_store::Store::open(url, "simulation", PAUSE_TTL).expect("a store")
 }
 
 impl Virtual for Scripts {
@@ -84,8 +95,15 @@ impl Virtual for Scripts {
         &self.store
     }
 
-    fn forget(&mut self) {
+    fn forget(&mut self, remembered: bool) {
         redis::cmd("FLUSHALL").exec(&mut self.commands).expect("FLUSHALL");
+        if !remembered {
+            self.store = runtime().block_on(open(&self.url));
+        }
+    }
+
+    fn remembered(&self, model: &ModelQuota) -> Option<Remembered> {
+        self.store.remembered(model)
     }
 }
 
@@ -97,26 +115,36 @@ impl Virtual for Twin {
         &self.store
     }
 
-    fn forget(&mut self) {
-        *self = Self::new();
+    fn forget(&mut self, _remembered: bool) {
+        let at = self.clock.load(Ordering::SeqCst);
+        *self = Self::new(self.numbers);
+        self.clock.store(at, Ordering::SeqCst);
+    }
+
+    fn restore(&self, model: &ModelQuota, seen: &Remembered) {
+        self.store.begin(model, seen, 1);
+    }
+
+    fn remembered(&self, model: &ModelQuota) -> Option<Remembered> {
+        Some(self.store.remembered(model))
     }
 }
 
-/// Today's limiter, as a fleet of workers uses it.
-pub(crate) struct Today<S> {
+/// A store, as a fleet of workers uses it.
+pub(crate) struct Kept<S> {
     runtime: Runtime,
     store: S,
     model: ModelQuota,
     known: Option<Expectation>,
-    /// The processes' own stores while Redis is away, and what each has used.
-    alone: Vec<(Twin, Amounts)>,
+    /// The processes' own stores while Redis is away.
+    alone: Vec<Twin>,
 }
 
 pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-impl<S: Virtual> Today<S> {
+impl<S: Virtual> Kept<S> {
     pub(crate) fn new(runtime: Runtime, store: S, model: ModelQuota) -> Self {
         Self { runtime, store, model, known: None, alone: Vec::new() }
     }
@@ -127,7 +155,7 @@ impl<S: Virtual> Today<S> {
 
     fn end(&mut self, now: Micros, alone: Option<usize>, settlement: Settlement) -> Micros {
         let settled = match alone.and_then(|process| self.alone.get(process)) {
-            Some((twin, _)) => {
+            Some(twin) => {
                 let settle = twin.at(EPOCH + now);
                 let (part, runtime) = (self.part(), &self.runtime);
                 Some(runtime.block_on(settle.settle(&part, &settlement)).expect("in memory"))
@@ -152,7 +180,7 @@ impl<S: Virtual> Today<S> {
                 let input = all.saturating_sub(known.cached).max(all.min(1));
                 (input, known.output.min(MAX_OUTPUT))
             }
-            None => (estimate, MAX_OUTPUT.div_ceil(UNKNOWN_OUTPUT)),
+            None => (estimate, (MAX_OUTPUT as f64 * Numbers::DEFAULT.unknown_output).ceil() as u64),
         };
         self.model.amounts(input, output)
     }
@@ -178,7 +206,7 @@ impl<S: Virtual> Today<S> {
     }
 }
 
-impl<S: Virtual> Limiter for Today<S> {
+impl<S: Virtual> Limiter for Kept<S> {
     fn reserve(&mut self, now: Micros, process: usize, calls: Vec<Call<'_>>) -> Vec<Answer> {
         let ask = |call: Call<'_>| Ask {
             reservation: call.id,
@@ -194,7 +222,7 @@ impl<S: Virtual> Limiter for Today<S> {
         let decisions = match alone {
             None => self.ask(now, async |store, model| store.reserve_all(model, &asks).await),
             Some(process) => {
-                let store = self.alone[process].0.at(EPOCH + now);
+                let store = self.alone[process].at(EPOCH + now);
                 let part = self.part();
                 let asked = store.reserve_all(&part, &asks);
                 self.runtime.block_on(asked).expect("in memory")
@@ -203,13 +231,7 @@ impl<S: Virtual> Limiter for Today<S> {
         let answer = |(ask, (decision, known)): (Ask, (Decision, Option<Expectation>))| {
             self.remember(known);
             match decision {
-                Decision::Granted => {
-                    if let Some(process) = alone {
-                        let used = &mut self.alone[process].1;
-                        *used = PerDimension::from_fn(|it| used[it] + ask.amounts[it]);
-                    }
-                    Answer::Granted(Held { id: ask.reservation, alone, at: now })
-                }
+                Decision::Granted => Answer::Granted(Held { id: ask.reservation, alone, at: now }),
                 Decision::Wait { wait, ticket, .. } => Answer::Wait { wait: micros(wait), ticket },
                 Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
                 Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
@@ -283,21 +305,36 @@ impl<S: Virtual> Limiter for Today<S> {
         self.ask(now, async |store, model| store.leave(model, lane, &tenant(number)).await);
     }
 
-    fn flush(&mut self, _now: Micros, _remembered: bool) {
-        self.store.forget();
+    /// A worker looks every few seconds.
+    fn flush(&mut self, now: Micros, remembered: bool) {
+        self.ask(now, async |store, model| store.inspect(model).await);
+        let seen = self.store.remembered(&self.model).filter(|_| remembered);
+        self.store.forget(remembered);
+        if let Some(seen) = seen {
+            self.store.restore(&self.model, &seen);
+        }
     }
 
     fn away(&mut self, now: Micros, processes: Option<usize>) {
-        match processes {
-            Some(processes) => {
-                self.alone = (0..processes).map(|_| (Twin::new(), Amounts::default())).collect();
-            }
-            None => {
-                for (process, (_, used)) in std::mem::take(&mut self.alone).iter().enumerate() {
-                    let name = format!("alone-{process}-{now}");
-                    self.ask(now, async |store, model| store.charge(model, &name, 0, *used).await);
+        if let Some(processes) = processes {
+            self.ask(now, async |store, model| store.inspect(model).await);
+            let seen = self.store.remembered(&self.model);
+            self.alone = (0..processes).map(|_| Twin::new(Numbers::DEFAULT)).collect();
+            let part = self.part();
+            for twin in &self.alone {
+                if let Some(seen) = &seen {
+                    twin.at(EPOCH + now).begin(&part, seen, processes as u64);
                 }
             }
+            return;
+        }
+        let part = self.part();
+        for (process, twin) in std::mem::take(&mut self.alone).iter().enumerate() {
+            let name = format!("alone-{process}-{now}");
+            let store = twin.at(EPOCH + now);
+            let seen = self.runtime.block_on(store.inspect(&part)).expect("in memory");
+            let (used, drawn) = (seen.used(), store.drawn_alone(&part));
+            self.ask(now, async |store, model| store.charge(model, &name, 0, used, drawn).await);
         }
     }
 }

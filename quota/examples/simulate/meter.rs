@@ -1,4 +1,4 @@
-//! How providers count: the simulated providers' meters, and what a policy may take a provider for.
+//! How providers count: a bucket, a strict window, a fixed one.
 
 use std::collections::VecDeque;
 
