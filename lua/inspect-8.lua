@@ -76,7 +76,7 @@ for dimension = 1, DIMENSIONS do
 end
 for lane = 1, state[LANES] do
   local slot, work = lane_slot(lane), waits_in(state, lane)
-  local mean = in_window > 0 and state[PROGRESS] > 0 and state[PROGRESS] / in_window or 1
+  local mean = in_window > 0 and state[PROGRESS] > 0 and state[PROGRESS] / GRAIN / in_window or 1
   all[#all + 1] = math.ceil(work / mean)
   all[#all + 1] = quota[LANE_SHARES + 2 * lane] and queue_time(state, quota, lane) or 0
   for field = LANE_FLIGHT, USED + DIMENSIONS do

@@ -118,7 +118,7 @@ local function reply(call, outcome, wait, hold, deficit, turn)
     hold,
     math.ceil(deficit),
     turn and state[EPOCH] or 0,
-    turn and math.floor(turn * GRAIN + HALF) + 1 or 0,
+    turn and turn + 1 or 0,
     ratio,
     expected_output,
     cached,
@@ -142,12 +142,12 @@ local function hopeless(call, need)
 end
 
 -- A call goes.
-local function admit(id, need, place, work)
+local function admit(id, need, place, work, grains)
   local probe = state[CLOSED] == OPEN and 0 or 1
   if probe == 1 then
     state[PROBE] = now
   end
-  local progress = go(state, queue, tenant, place, work)
+  local progress = go(state, queue, tenant, place, grains)
   local stand = lane_slot(lane) + STAND
   state[stand] = math.max(0, state[stand] - work)
   local before = {}
@@ -200,18 +200,18 @@ local function answer(id, call)
   if none then
     return none
   end
-  local turn = call[2] == state[EPOCH] and call[3] > 0 and (call[3] - 1) / GRAIN or nil
-  local place, work = place_of(state, queue, tenant, turn, now), work_of(need)
+  local place, work = place_of(state, queue, tenant, call[2], call[3], now), work_of(need)
+  local grains = math.ceil(work * GRAIN)
   local obstacle = until_room(keys, state, quota, lane, place, need, now)
   local shut, hold = shut_for(state, now)
   if shut > 0 and shut >= obstacle.wait then
     obstacle = { wait = shut, hold = hold, over = 0 }
   end
   if obstacle.wait <= 0 then
-    admit(id, need, place, work)
+    admit(id, need, place, work, grains)
     return reply(call, GRANTED, 0, 0, 0)
   end
-  wait_in(state, queue, tenant, place, work, now + obstacle.wait + QUIET, now)
+  wait_in(state, queue, tenant, place, grains, now + obstacle.wait + QUIET, now)
   state[queue.slot + WAITING] = waiting_in(queue)
   local wait = told(state, quota, lane, obstacle.wait, now)
   local outcome = obstacle.hold == 0 and CLOSED_NOW or WAIT

@@ -1,9 +1,9 @@
 -- Calls that were admitted: a sorted set of reservation ids by time of admission, which is the
--- window, and beside it a hash from id to a packed entry: admission, lane, condition, 1 for the call
--- that went first after a refusal, progress (by how much it brought its queue on), the four amounts;
--- then, while it is not settled, what was in the four dimensions when it was admitted, itself left
--- out: drawn (less what policies had added), not settled, in the window, spent. Totals are kept in
--- the state and never summed anew.
+-- window, and beside it a hash from id to a packed entry: admission, lane, condition, 1 for the
+-- call that went first after a refusal, progress (by how much it brought its queue on), the four
+-- amounts; then, while it is not settled, what was in the four dimensions when it was admitted,
+-- itself left out: drawn (less what policies had added), not settled, in the window, spent. Totals
+-- are kept in the state and never summed anew.
 local RESERVED, SETTLED, OUTLIVED = 0, 1, 2
 local ENTRY_FORMAT, BEFORE_FORMAT = '<dBBBddddd', '<dddddddddddddddd'
 

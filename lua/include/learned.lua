@@ -1,8 +1,8 @@
--- What past calls of a template teach about the next: real over estimated input, and the mean output
--- weighted by the call's latency. A plain mean under-reserves 1.7 times, because what is in flight is
--- longer than what has completed. Packed: four sums, each fading by 1 % a call (real and estimated
--- input, output × weight, weight), the number of calls, and the input that a cache gives and the
--- provider does not count.
+-- What past calls of a template teach about the next: real over estimated input, and the mean
+-- output weighted by the call's latency. A plain mean under-reserves 1.7 times, because what is in
+-- flight is longer than what has completed. Packed: four sums, each fading by 1 % a call (real and
+-- estimated input, output × weight, weight), the number of calls, and the input that a cache gives
+-- and the provider does not count.
 local LEARNED_FORMAT = '<dddddd'
 
 local function load_learned(learned_key)

@@ -1,7 +1,7 @@
 -- What is observed for the policy: a list of packed observations, the newest last, and who runs the
 -- policy. An observation begins with its kind (0 told, 1 refused, 2 the call was refused that went
--- first), when, and of a refusal when the call was admitted and how long the provider wants to wait;
--- then of each dimension that is limited: its number, and
+-- first), when, and of a refusal when the call was admitted and how long the provider wants to
+-- wait; then of each dimension that is limited: its number, and
 --   told     used, limit and reset by the provider's meter (-1: not told); and when the call was
 --            admitted: drawn, not settled, in the window
 --   refused  what was reserved; drawn and spent when the call was admitted
@@ -23,25 +23,25 @@ local function before_of(state, entry)
   if #entry.before ~= struct.size(BEFORE_FORMAT) then
     return nil
   end
-  local numbers, before = { struct.unpack(BEFORE_FORMAT, entry.before) }, {}
+  local was, before = { struct.unpack(BEFORE_FORMAT, entry.before) }, {}
   for dimension = 1, DIMENSIONS do
     local at = (dimension - 1) * DIMENSIONS
     local changed = state[dimension_slot(dimension) + CHANGED]
     before[dimension] = {
-      drawn = numbers[at + 1] + changed,
-      held = numbers[at + 2],
-      total = numbers[at + 3],
-      spent = numbers[at + 4],
+      drawn = was[at + 1] + changed,
+      held = was[at + 2],
+      total = was[at + 3],
+      spent = was[at + 4],
     }
   end
   return before
 end
 
--- The provider's meter, in the answer to a call: `meter(dimension)` gives used, limit and reset.
-local function log_told(keys, state, before, meter, now)
+-- The provider's meter, in the answer to a call: `told_by(dimension)` gives used, limit and reset.
+local function log_told(keys, state, before, told_by, now)
   local parts = { struct.pack(HEAD_FORMAT, TOLD, now, 0, 0) }
   for dimension = 1, DIMENSIONS do
-    local used, limit, reset = meter(dimension)
+    local used, limit, reset = told_by(dimension)
     if state[dimension_slot(dimension) + MOST] > 0 and (used >= 0 or limit >= 0) then
       local was = before[dimension]
       parts[#parts + 1] = struct.pack(
@@ -89,13 +89,13 @@ end
 -- What the policy needs: numbers (time, version, last observation, answers, and of each dimension
 -- drawn and peak), what is known, and the observations.
 local function reading_of(keys, state, now)
-  local numbers = { now, state[VERSION], state[LOGGED], state[ANSWERS] }
+  local all = { now, state[VERSION], state[LOGGED], state[ANSWERS] }
   for dimension = 1, DIMENSIONS do
     local slot = dimension_slot(dimension)
-    numbers[#numbers + 1] = state[slot + DRAWN]
-    numbers[#numbers + 1] = state[slot + PEAK]
+    all[#all + 1] = state[slot + DRAWN]
+    all[#all + 1] = state[slot + PEAK]
   end
-  local packed = struct.pack('<' .. string.rep('d', #numbers), unpack(numbers))
+  local packed = struct.pack('<' .. string.rep('d', #all), unpack(all))
   local reading = { packed, redis.call('GET', keys.known) or '' }
   for _, observation in ipairs(redis.call('LRANGE', keys.log, 0, -1)) do
     reading[#reading + 1] = observation

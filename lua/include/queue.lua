@@ -1,7 +1,8 @@
--- A lane's queue: start-time fair queueing without a list of who waits. Turns are amounts of work,
--- in parts of a limit, and never times: whatever changes the rate changes what a turn means with
--- it. A hash has each tenant's packed line: where the last that went ends (served), where the last
--- turn ends (tail). Who has no line stands where a newcomer would.
+-- A lane's queue: start-time fair queueing without a list of who waits. Turns are amounts of work
+-- and never times: whatever changes the rate changes what a turn means with it. They are whole
+-- billionths of a limit (grains), so that sums are exact. A hash has each tenant's packed line:
+-- where the last that went ends (served), where the last turn ends (tail). Who has no line stands
+-- where a newcomer would.
 local LINE_FORMAT = '<dd'
 
 -- Work of all who wait in a lane.
@@ -10,16 +11,17 @@ local function waits_in(state, lane)
   return math.max(0, state[slot + WAITING] - state[slot + PASSED])
 end
 
--- Work that nobody came for, and what was used without being asked about: those who do not come hold
--- up no others.
+-- Work that nobody came for, and what was used without being asked about: those who do not come
+-- hold up no others.
 local function pass(lines, work)
   local waiting = 0
   for _, line in pairs(lines) do
     waiting = waiting + (line.tail > line.served and 1 or 0)
   end
+  local each = math.floor(work / waiting)
   for _, line in pairs(lines) do
     if line.tail > line.served then
-      line.served = math.min(line.served + work / waiting, line.tail)
+      line.served = math.min(line.served + each, line.tail)
       line.changed = true
     end
   end
@@ -33,7 +35,7 @@ local function load_queue(state, lane, tenants_key)
     lines[kept[index]] = { served = served, tail = tail }
   end
   if state[slot + PASSED] > 0 then
-    pass(lines, state[slot + PASSED])
+    pass(lines, state[slot + PASSED] * GRAIN)
     state[slot + PASSED] = 0
   end
   return { slot = slot, key = tenants_key, lines = lines, is_new = #kept == 0 }
@@ -51,13 +53,13 @@ local function queue_clock(queue)
   return least or most, most
 end
 
--- Where a caller with this turn stands, or a newcomer without one: its turn, and the work that goes
--- before it.
-local function place_of(state, queue, tenant, turn, now)
-  if not turn then
+-- Where a caller stands: its turn, and the work that goes before it in parts of a limit. A newcomer
+-- comes last; who has a ticket of another life of the state has waited, and comes first.
+local function place_of(state, queue, tenant, epoch, position, now)
+  local turn = position - 1
+  if epoch ~= state[EPOCH] or position == 0 then
     local own, front = queue.lines[tenant], queue_clock(queue)
-    -- As a ticket keeps it.
-    turn = math.ceil(math.max(front, own and own.tail or 0) * GRAIN) / GRAIN
+    turn = math.max(front, position == 0 and own and own.tail or 0)
   end
   local ahead = 0
   for _, line in pairs(queue.lines) do
@@ -67,7 +69,7 @@ local function place_of(state, queue, tenant, turn, now)
   if state[slot + LATE_UNTIL] > now and state[slot + LATE_TURN] < turn then
     ahead = ahead + state[slot + LATE_WORK]
   end
-  return { turn = turn, ahead = ahead }
+  return { turn = turn, ahead = ahead / GRAIN }
 end
 
 local function line_of(queue, tenant, turn)
@@ -76,14 +78,14 @@ local function line_of(queue, tenant, turn)
   return line
 end
 
--- A caller goes. By how much that brings the queue on: what a turn is worth is known from what those
--- used who went, for estimates change and callers vanish while others wait.
+-- A caller goes. By how much that brings the queue on: what a turn is worth is known from what
+-- those used who went, for estimates change and callers vanish while others wait.
 local function go(state, queue, tenant, place, work)
   local line, slot = line_of(queue, tenant, place.turn), queue.slot
   local before = line.served
   line.served = math.max(before, place.turn + work)
   line.tail = math.max(line.tail, line.served)
-  if math.abs(state[slot + LATE_TURN] - place.turn) * GRAIN < 1 then
+  if state[slot + LATE_TURN] == place.turn then
     state[slot + LATE_UNTIL] = 0
   end
   return line.served - before
@@ -101,13 +103,13 @@ local function wait_in(state, queue, tenant, place, work, until_when, now)
   end
 end
 
--- Work of all who wait.
+-- Work of all who wait, in parts of a limit.
 local function waiting_in(queue)
   local waiting = 0
   for _, line in pairs(queue.lines) do
     waiting = waiting + line.tail - line.served
   end
-  return waiting
+  return waiting / GRAIN
 end
 
 local function save_queue(state, quota, queue, now)

@@ -13,13 +13,13 @@ local function part_of(state, quota, lane)
   return share > 0 and share / sum or 1
 end
 
--- How much of a dimension's limit a unit of work takes in the mean: rather too little, for who comes
--- too early asks again, and who comes too late leaves room unused.
+-- How much of a dimension's limit a unit of work takes in the mean: rather too little, for who
+-- comes too early asks again, and who comes too late leaves room unused.
 local function mix_of(state, slot)
   if state[PROGRESS] <= 0 then
     return 1
   end
-  return math.max(0, math.min(1, state[slot + TOTAL] / state[slot + MOST] / state[PROGRESS]))
+  return math.max(0, math.min(1, state[slot + TOTAL] / state[slot + MOST] / state[PROGRESS] * GRAIN))
 end
 
 -- How long the present rate takes for all who wait in a lane.

@@ -173,7 +173,6 @@ mod tests {
             elsewhere: false,
             waiting,
             queue: Duration::ZERO,
-            next: Duration::ZERO,
             in_flight,
             used: Amounts::default(),
         };

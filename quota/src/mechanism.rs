@@ -38,7 +38,9 @@ use crate::{
     store::{Ask, Decision, Hold},
 };
 
-use self::{day::Day, entry::Entry, flight::Flight, gate::Gate, learned::Learned, log::Log};
+use self::{
+    day::Day, entry::Entry, flight::Flight, gate::Gate, learned::Learned, log::Log, queue::Asks,
+};
 pub(crate) use gate::Closed;
 pub(crate) use settle::Spent;
 
@@ -124,12 +126,12 @@ struct Lane {
 impl Lane {
     /// Brings the queue on by what passed.
     fn open(&mut self) -> &mut queue::Queue {
-        self.queue.passes(std::mem::take(&mut self.passed));
+        self.queue.passes(std::mem::take(&mut self.passed) * GRAIN);
         &mut self.queue
     }
 
     fn close(&mut self) {
-        self.waiting = self.queue.waiting();
+        self.waiting = self.queue.waiting() / GRAIN;
     }
 
     /// Work of all who wait.
@@ -205,10 +207,16 @@ impl Mechanism {
         if let Some((wait, day)) = self.day_spent(terms, &need) {
             return Decision::Exhausted { wait: duration(wait), day: Some(day) };
         }
-        let turn = ask.ticket.filter(|it| it.epoch == self.epoch && it.position > 0);
-        let turn = turn.map(|it| crate::number::float(it.position - 1) / GRAIN);
-        let place = self.lanes[ask.lane].open().place(&ask.tenant, turn, now);
+        let asks_as = match ask.ticket.filter(|it| it.position > 0) {
+            Some(it) if it.epoch == self.epoch => {
+                Asks::InTurn(crate::number::float(it.position - 1))
+            }
+            Some(_) => Asks::First,
+            None => Asks::Last,
+        };
+        let place = self.lanes[ask.lane].open().place(&ask.tenant, asks_as, now);
         let work = self.plan.work_of(&need);
+        let grains = (work * GRAIN).ceil();
         let mut obstacle = self.until_room(terms, ask.lane, place, &need);
         if let Some((wait, hold)) = self.shut(numbers).filter(|(wait, _)| *wait >= obstacle.wait) {
             obstacle = Obstacle { wait, hold, over: 0.0 };
@@ -216,10 +224,10 @@ impl Mechanism {
         if obstacle.wait > 0.0 {
             let until = now + obstacle.wait + numbers.quiet;
             let lane = &mut self.lanes[ask.lane];
-            lane.queue.waits(&ask.tenant, place, work, until, now);
+            lane.queue.waits(&ask.tenant, place, grains, until, now);
             lane.close();
             let wait = duration(self.told(terms, ask.lane, obstacle.wait));
-            let position = whole((place.turn * GRAIN).round_ties_even()) + 1;
+            let position = whole(place.turn) + 1;
             let ticket = Ticket { epoch: self.epoch, position };
             return match obstacle.hold {
                 Hold::Gate => Decision::Paused { wait, ticket: Some(ticket) },
@@ -231,7 +239,7 @@ impl Mechanism {
         }
         let probe = self.goes_first();
         let lane = &mut self.lanes[ask.lane];
-        let progress = lane.queue.goes(&ask.tenant, place, work);
+        let progress = lane.queue.goes(&ask.tenant, place, grains);
         lane.close();
         lane.standby = (lane.standby - work).max(0.0);
         self.admit(ask, &need, progress, probe);

@@ -134,7 +134,8 @@ impl Store {
         let configured = Configured::of(share);
         let part = 1.0 / float(parts.max(1));
         self.with(share, |kept, terms| {
-            kept.known = remembered.known.part(parts, &configured, terms.numbers);
+            let now = kept.mechanism.now();
+            kept.known = remembered.known.part(parts, &configured, terms.numbers, now);
             let levels = remembered.drawn.map(|drawn| drawn * part);
             let reading = kept.mechanism.reading();
             kept.plan(&reading, configured, terms.numbers);

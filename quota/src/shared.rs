@@ -159,8 +159,11 @@ impl Shared {
                 Err(error) => self.away(&error),
             },
             _ => {
+                // The provider's meter tells of all.
+                let meter = settlement.meter.part(self.parts());
+                let own = Settlement { meter, ..settlement.clone() };
                 if let Ok((_, expectation, room)) =
-                    self.local.settle(&self.share(model), settlement).await
+                    self.local.settle(&self.share(model), &own).await
                 {
                     self.remember(model, settlement.template, expectation);
                     self.wake(&model.id, room);
@@ -170,8 +173,12 @@ impl Shared {
     }
 
     /// Without Redis the only worker has everything; without an answer, each has its part.
+    fn parts(&self) -> u64 {
+        if self.redis.is_some() { self.fleet.size() } else { 1 }
+    }
+
     pub(crate) fn share(&self, model: &ModelQuota) -> ModelQuota {
-        model.share(if self.redis.is_some() { self.fleet.size() } else { 1 })
+        model.share(self.parts())
     }
 
     /// What to reserve: the estimate corrected by what was learned, and the expected output or its
@@ -269,7 +276,7 @@ impl Shared {
         let Some(redis) = &self.redis else { return };
         for model in self.models.values() {
             if let Some(remembered) = redis.remembered(model) {
-                self.local.begin(&self.share(model), &remembered, self.fleet.size());
+                self.local.begin(&self.share(model), &remembered, self.parts());
             }
         }
     }

@@ -219,6 +219,15 @@ pub struct Meter {
     pub resets: PerDimension<Option<Duration>>,
 }
 
+impl Meter {
+    /// What it tells a process that keeps to its part of the quota.
+    #[must_use]
+    pub fn part(self, parts: u64) -> Self {
+        let part = |amount: Option<u64>| amount.map(|amount| amount / parts.max(1));
+        Self { used: self.used.map(part), limits: self.limits.map(part), ..self }
+    }
+}
+
 /// New limits for a running fleet, as the provider states them.
 pub type LimitChanges = PerLimit<Change>;
 

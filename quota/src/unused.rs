@@ -104,10 +104,14 @@ pub fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<Unused> {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use tidegate_types::{Charge, OutputHold};
+    use tidegate_types::Charge;
 
     use super::*;
-    use crate::{Lanes, Limits, snapshot::DimensionSnapshot};
+    use crate::{
+        Lanes, Limits,
+        plan::{Allowance, Reasoned},
+        snapshot::DimensionSnapshot,
+    };
 
     fn openai(charge: Charge) -> ModelQuota {
         let limits = Limits {
@@ -120,37 +124,37 @@ mod tests {
     }
 
     /// 60 finished calls of 1,400 tokens in and 200 out, which were allowed 9,000; two in flight.
-    fn seen(counted: Option<Counted>) -> Snapshot {
-        let mut snapshot = Snapshot { counted, ..Snapshot::default() };
+    fn seen(meter: Why) -> Snapshot {
+        let mut snapshot = Snapshot::default();
         let of = |used, held| DimensionSnapshot { used, held, ..DimensionSnapshot::default() };
+        let number = Reasoned::new(1.0, meter);
+        let plan = Allowance { rate: number, capacity: number, window: number, most: 1.0 };
         snapshot.dimensions.requests = of(62, 2);
         snapshot.dimensions.input = of(62 * 1_400, 2 * 1_400);
         snapshot.dimensions.output = of(60 * 200 + 2 * 9_000, 2 * 9_000);
         snapshot.dimensions.combined =
-            DimensionSnapshot { limit: 2_000_000, ..of(62 * 9_000, 2 * 9_000) };
+            DimensionSnapshot { limit: 2_000_000, plan: Some(plan), ..of(62 * 9_000, 2 * 9_000) };
         snapshot
     }
 
     #[test]
     fn a_smaller_bound_is_worth_what_the_provider_counts_less() {
         let model = openai(Charge::CAUTIOUS);
-        let both = unused(&model, &seen(Some(Counted::Both))).unwrap();
-        assert_eq!(both.smaller, 640);
-        assert!((both.rate - 3.2).abs() < 0.01, "{both:?}");
-        assert!((both.with_smaller - 16.3).abs() < 0.1, "{both:?}");
-        let words = both.sentence();
-        for part in ["by its headers", "3.2 calls a second", "= 640", "16.3 calls a second"] {
+        let larger = unused(&model, &seen(Why::Strict)).unwrap();
+        assert_eq!(larger.smaller, 640);
+        assert!((larger.rate - 3.7).abs() < 0.01, "{larger:?}");
+        assert!((larger.with_smaller - 20.8).abs() < 0.1, "{larger:?}");
+        let words = larger.sentence();
+        for part in ["until headers show otherwise", "3.7 calls a second", "= 640", "20.8 calls"] {
             assert!(words.contains(part), "{words}");
         }
-        let unknown = unused(&model, &seen(None)).unwrap();
-        assert!(unknown.sentence().contains("until headers show otherwise"), "{unknown:?}");
-        assert_eq!(unused(&model, &seen(Some(Counted::Used))), None, "nothing is lost");
+        assert_eq!(unused(&model, &seen(Why::Even)), None, "the level goes by the meter");
     }
 
     #[test]
     fn nothing_is_said_where_output_counts_as_it_is_used() {
-        assert_eq!(unused(&openai(Charge::default()), &seen(None)), None);
+        assert_eq!(unused(&openai(Charge::default()), &seen(Why::Strict)), None);
         let hold = Charge { hold: OutputHold::Maximum, ..Charge::default() };
-        assert_eq!(unused(&openai(hold), &seen(None)), None, "what is left comes back");
+        assert_eq!(unused(&openai(hold), &seen(Why::Strict)), None, "what is left comes back");
     }
 }

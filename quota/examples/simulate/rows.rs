@@ -317,7 +317,7 @@ fn new() -> Vec<Case> {
     let provider = || Kind::Bucket60.provider(60_000);
     cases.push(endless("twelve workers at 60 k", plan, provider, learned(60_000), 60_000));
     for (what, limits) in [("safe", learned(LARGE)), ("known bucket", known(LARGE))] {
-        for away in [1, 10, 60] {
+        for away in [1, 2, 5, 10, 60] {
             let away = away * SECOND;
             let plan = Plan {
                 end: CHANGE + away + 5 * SECOND,

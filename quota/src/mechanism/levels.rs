@@ -1,7 +1,7 @@
 //! What time does to levels, and how long until there is room.
 
 use super::{Gate, Lane, Mechanism, Obstacle, Terms, gate::Closed, queue::Place};
-use crate::{dimension::Dimension, plan::Units, store::Hold};
+use crate::{dimension::Dimension, numbers::GRAIN, plan::Units, store::Hold};
 
 impl Mechanism {
     /// Brings everything to `clock`. A clock that steps back stands still instead, or time goes on
@@ -23,8 +23,12 @@ impl Mechanism {
     fn refill(&mut self, terms: &Terms<'_>, now: f64) {
         let numbers = terms.numbers;
         // A provider that refuses says when it has room for the call that goes first, and no more.
-        let refused = self.gate.as_ref().filter(|gate| gate.closed == Closed::Refused);
-        let from = refused.map_or(0.0, |gate| gate.until + numbers.quiet).max(self.at);
+        let open_from = self.gate.as_ref().map_or(0.0, |gate| match gate.closed {
+            Closed::Refused => gate.until + numbers.quiet,
+            Closed::Pause | Closed::Exhausted => gate.until,
+        });
+        let refused = self.gate.as_ref().is_some_and(|gate| gate.closed == Closed::Refused);
+        let from = if refused { open_from.max(self.at) } else { self.at };
         let passed = (now - from).max(0.0);
         if passed <= 0.0 {
             return;
@@ -38,7 +42,8 @@ impl Mechanism {
         }
         let full = self.flight.limit(self.plan.concurrent);
         let is_full = full > 0.0 && self.flight.calls >= full;
-        let nobody_came = unused > 0.0 && unused < f64::INFINITY && self.gate.is_none() && !is_full;
+        let was_open = from >= open_from;
+        let nobody_came = unused > 0.0 && unused < f64::INFINITY && was_open && !is_full;
         let (rate, capacity) = self.plan.work();
         for (number, lane) in self.lanes.iter_mut().enumerate() {
             if nobody_came {
@@ -151,7 +156,7 @@ impl Mechanism {
     pub(super) fn mix(&self) -> Units {
         Units::from_fn(|it| match self.plan.limits[it] {
             Some(limit) if self.progress > 0.0 => {
-                (self.total[it] / limit.most / self.progress).clamp(0.0, 1.0)
+                (self.total[it] / limit.most / self.progress * GRAIN).clamp(0.0, 1.0)
             }
             _ => 1.0,
         })

@@ -1,5 +1,6 @@
-//! Start-time fair queueing without a list of who waits. Turns are amounts of work, in parts of a
-//! limit, and never times: whatever changes the rate changes what a turn means with it.
+//! Start-time fair queueing without a list of who waits. Turns are amounts of work and never times:
+//! whatever changes the rate changes what a turn means with it. They are whole billionths of a limit,
+//! so that sums are exact.
 
 use std::collections::BTreeMap;
 
@@ -37,28 +38,42 @@ struct Late {
     until: f64,
 }
 
+/// How a caller asks.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asks {
+    /// With its turn.
+    InTurn(f64),
+    /// With a turn of another life of the store: it has waited.
+    First,
+    /// For the first time.
+    Last,
+}
+
 /// A caller's place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) turn: f64,
-    /// Work that goes before it.
+    /// Work that goes before it, in parts of a limit.
     pub(super) ahead: f64,
 }
 
 impl Queue {
-    /// Where a caller with this turn stands, or a newcomer.
-    pub(super) fn place(&self, tenant: &Tenant, turn: Option<f64>, now: f64) -> Place {
-        let turn = turn.unwrap_or_else(|| {
-            let (clock, own) = (self.clock(), self.tenants.get(tenant));
-            // As a ticket keeps it.
-            (own.map_or(clock, |line| line.tail.max(clock)) * GRAIN).ceil() / GRAIN
-        });
+    /// Where a caller stands.
+    pub(super) fn place(&self, tenant: &Tenant, asks: Asks, now: f64) -> Place {
+        let turn = match asks {
+            Asks::InTurn(turn) => turn,
+            Asks::First => self.clock(),
+            Asks::Last => {
+                let tail = self.tenants.get(tenant).map_or(0.0, |line| line.tail);
+                tail.max(self.clock())
+            }
+        };
         let before = |line: &Line| (line.tail.min(turn) - line.served).max(0.0);
         let mut ahead: f64 = self.tenants.values().map(before).sum();
         if let Some(late) = self.late.filter(|late| late.turn < turn && now < late.until) {
             ahead += late.work;
         }
-        Place { turn, ahead }
+        Place { turn, ahead: ahead / GRAIN }
     }
 
     /// Least of what those have been served who wait; where nobody waits, the most.
@@ -81,7 +96,7 @@ impl Queue {
         line.served = served.max(place.turn + work);
         line.tail = line.tail.max(line.served);
         let progress = line.served - served;
-        self.late = self.late.filter(|late| (late.turn - place.turn).abs() * GRAIN >= 1.0);
+        self.late = self.late.filter(|late| late.turn != place.turn);
         progress
     }
 
@@ -102,8 +117,9 @@ impl Queue {
             return;
         }
         let waiting = self.tenants.values().filter(|line| line.waits()).count();
+        let each = (work / waiting as f64).floor();
         for line in self.tenants.values_mut().filter(|line| line.waits()) {
-            line.served = (line.served + work / waiting as f64).min(line.tail);
+            line.served = (line.served + each).min(line.tail);
         }
         // Those who have had their turns stand where a newcomer would.
         let clock = self.clock();

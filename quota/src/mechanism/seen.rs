@@ -7,6 +7,7 @@ use crate::{
     dimension::PerDimension,
     lanes::Share,
     number::{duration, whole},
+    numbers::GRAIN,
     policy::Known,
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
 };
@@ -16,7 +17,11 @@ impl Mechanism {
         let above = |amount: f64| whole(amount.max(0.0).ceil());
         let calls = crate::number::float(self.ledger.len() as u64);
         let waiting = |work: f64| {
-            if work <= 0.0 || self.progress <= 0.0 { work } else { work / (self.progress / calls) }
+            if work <= 0.0 || self.progress <= 0.0 {
+                work
+            } else {
+                work * GRAIN / (self.progress / calls)
+            }
         };
         let lane =
             |((name, share), (place, lane)): (&(Named, Share), (usize, &Lane))| LaneSnapshot {

@@ -87,22 +87,33 @@ impl Known {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// A process's part of it, while it is alone.
-    pub(crate) fn part(&self, parts: u64, configured: &Configured, numbers: &Numbers) -> Self {
+    /// A process's part of it, while it is alone, by its own clock.
+    pub(crate) fn part(
+        &self,
+        parts: u64,
+        configured: &Configured,
+        numbers: &Numbers,
+        now: f64,
+    ) -> Self {
         let part = 1.0 / crate::number::float(parts.max(1));
+        let by = now - self.at;
+        let moved = |at: f64| if at > 0.0 { at + by } else { 0.0 };
         let each = self.each.map(|one| One {
             configured: one.configured * part,
-            stated: one.stated.map(|(limit, at)| (limit * part, at)),
+            stated: one.stated.map(|(limit, at)| (limit * part, at + by)),
             went_well: one.went_well * part,
-            looked: (one.looked.0, one.looked.1 * part),
+            looked: (0.0, 0.0),
             too_deep: one.too_deep.map(|depth| depth * part),
+            latest: moved(one.latest),
             refused: None,
             beyond: Beyond::default(),
             others: one.others * part,
+            believed: moved(one.believed),
             ..one
         });
         let share = |set: u64| if set > 0 { (set / parts.max(1)).max(1) } else { 0 };
-        let mut known = Self { each, set: self.set.map(share), ..*self };
+        let (set, since) = (self.set.map(share), moved(self.since));
+        let mut known = Self { each, at: now, since, set, ..*self };
         for it in Dimension::ALL {
             if known.each[it].configured > 0.0 {
                 let limit = known.limit(it, configured, numbers);

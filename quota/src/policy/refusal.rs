@@ -36,8 +36,8 @@ impl Known {
         let (need, spent) = (seen.need, seen.spent);
         let refusal = Refusal { at, admitted, retry, probe, need, drawn: seen.drawn, spent };
         let one = &mut self.each[it];
-        let capacity = one.capacity(self.proven, configured, numbers).value;
         one.refused(&refusal, configured, numbers);
+        let capacity = one.capacity(self.proven, configured, numbers).value;
         // When the gate opens there is room for this call, and no more.
         change[it] = change[it].max(capacity - need - drawn[it]);
     }
