@@ -127,6 +127,18 @@ impl Plan {
 }
 
 impl Allowance {
+    /// Whole units a minute.
+    #[must_use]
+    pub fn a_minute(&self) -> u64 {
+        crate::number::whole((self.rate.value * crate::numbers::MINUTE).round_ties_even())
+    }
+
+    /// Whole units that may be drawn at once.
+    #[must_use]
+    pub fn at_once(&self) -> u64 {
+        crate::number::whole(self.capacity.value)
+    }
+
     /// What is drawn, where what fills the window counts as drawn.
     pub(crate) fn level(&self, drawn: f64, total: f64) -> f64 {
         let room = (self.window.value - total).max(0.0);

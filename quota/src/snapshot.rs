@@ -105,7 +105,7 @@ pub struct DimensionSnapshot {
     pub set: Option<u64>,
     /// What the provider states where it is less than is configured.
     pub stated: Option<u64>,
-    /// How long what is drawn ahead of the rate takes to refill.
+    /// How long what is drawn beyond the capacity takes to refill.
     pub ahead: Duration,
     /// What may go, and why; `None` without a limit.
     pub plan: Option<Allowance>,

@@ -1,6 +1,6 @@
 //! What a bound on output costs where a provider counts it, used or not.
 
-use tidegate_types::{OutputHold, Usage};
+use tidegate_types::Usage;
 
 use crate::{
     call_stats,
@@ -83,8 +83,7 @@ pub fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<Unused> {
         let plan = snapshot.get(it).plan;
         plan.is_some_and(|plan| plan.window.why == Why::Even && !model.limits.token_bucket)
     };
-    let holds = model.charge.hold == OutputHold::Maximum && !model.charge.unused_returns;
-    if !holds || told(Dimension::Combined) {
+    if !model.charge.counts_bound() || told(Dimension::Combined) {
         return None;
     }
     let settled = snapshot.dimensions.map(|seen| seen.used.saturating_sub(seen.held));
@@ -104,7 +103,7 @@ pub fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<Unused> {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use tidegate_types::Charge;
+    use tidegate_types::{Charge, OutputHold};
 
     use super::*;
     use crate::{

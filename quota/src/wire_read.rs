@@ -173,7 +173,7 @@ fn seen(
                 window: Reasoned::new(window, why[2]),
                 most,
             };
-            snapshot.dimensions[it].ahead = duration(level / rate);
+            snapshot.dimensions[it].ahead = duration((level - capacity) / rate);
             drawn[it] = allowance.level(level, total);
             limits[it] = Some(allowance);
         }

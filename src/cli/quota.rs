@@ -139,7 +139,7 @@ fn text(seen: &ModelSeen) -> String {
         let counts = which.counts();
         text += &format!("  {counts} today {used} of {limit}; a new day begins in {left}\n");
     }
-    let mut lanes = Table::new(&["  LANE", "SHARE", "IN FLIGHT", "QUEUE", "WAITING", "NEXT"]);
+    let mut lanes = Table::new(&["  LANE", "SHARE", "IN FLIGHT", "QUEUE", "WAITING"]);
     for lane in &seen.lanes {
         let elsewhere = if lane.elsewhere { " (of other workers)" } else { "" };
         lanes.row(vec![
@@ -148,7 +148,6 @@ fn text(seen: &ModelSeen) -> String {
             count(lane.in_flight),
             span(seconds(lane.queue_seconds)),
             count(lane.waiting),
-            span(seconds(lane.next_grant_seconds)),
         ]);
     }
     text + &lanes.text()
@@ -163,7 +162,7 @@ mod tests {
     use std::sync::Arc;
 
     use tidegate_quota::{
-        Charge, Counted, Dimension, Lanes, Limits, Options, Snapshot, holds::Held,
+        Charge, Dimension, Lanes, Limits, Options, Snapshot, holds::Held,
         snapshot::DimensionSnapshot,
     };
 
@@ -214,7 +213,7 @@ mod tests {
                 .unwrap()
         };
         let of = |used, held| DimensionSnapshot { used, held, ..DimensionSnapshot::default() };
-        let mut snapshot = Snapshot { counted: Some(Counted::Both), ..Snapshot::default() };
+        let mut snapshot = Snapshot::default();
         snapshot.dimensions.requests = of(62, 2);
         snapshot.dimensions.input = of(62 * 1_400, 2 * 1_400);
         snapshot.dimensions.output = of(60 * 200 + 2 * 9_000, 2 * 9_000);
@@ -222,11 +221,10 @@ mod tests {
             DimensionSnapshot { limit: 2_000_000, ..of(62 * 10_400, 2 * 10_400) };
         let cautious = model(Charge::CAUTIOUS);
         let text = output::plain(&text(&seen(&cautious, &snapshot)));
-        let words = "  output the provider counts max_output_tokens, used or not, by its headers: ";
+        let words = "  output max_output_tokens is taken to count, used or not, until headers show otherwise: ";
         assert!(text.contains(words), "{text}");
         assert!(text.contains("with max_output_tokens = 640 it would be"), "{text}");
         let value = serde_json::to_value(seen(&cautious, &snapshot)).unwrap();
-        assert_eq!(value["counts"], "both");
         assert!(value["unused_output"].as_str().unwrap().contains("640"), "{value}");
         assert_eq!(seen(&model(Charge::default()), &snapshot).unused_output, None);
     }

@@ -130,13 +130,7 @@ fn text(batch: &Batch, look: &Look, left: Option<Duration>) -> String {
         .and_then(|(_, seen)| seen.lanes.iter().find(|lane| lane.lane == class.lane))
     {
         let (waiting, queue) = (count(lane.waiting), span(lane.queue));
-        rows.push((
-            "its lane",
-            format!(
-                "about {waiting} wait; the queue is {queue} long; next grant in {}",
-                span(lane.next)
-            ),
-        ));
+        rows.push(("its lane", format!("about {waiting} wait; the queue is {queue} long")));
     }
     rows.extend(waits.next.map(|next| ("tried again", cause::again(next))));
     output::pairs(&rows)

@@ -50,6 +50,13 @@ impl Charge {
         usage.uncached_input.saturating_add(usage.cache_write).saturating_add(cached)
     }
 
+    /// Whether what a call allows counts, used or not.
+    #[must_use]
+    pub fn counts_bound(&self) -> bool {
+        let plain = (self.output_weight - 1.0).abs() < f64::EPSILON;
+        self.hold == OutputHold::Maximum && !self.unused_returns && plain
+    }
+
     /// Input and output counted together, in tokens.
     #[must_use]
     pub fn combined(&self, input: u64, output: u64) -> u64 {

@@ -188,13 +188,13 @@ fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
 
 /// What `max_output_tokens` costs where the provider counts it, used or not.
 fn held(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
-    if !model.learns_counting() {
+    if !model.charge.counts_bound() {
         return None;
     }
     let (bound, each) = (u64::from(job.max_output_tokens), f64::midpoint(input.from, input.to));
     let at = |bound: u64| {
         let written = bound.min(LIKELY_OUTPUT_TOKENS.into()) / 2;
-        unused::rate(model, None, whole(each), written, bound)
+        unused::rate(model, whole(each), written, bound)
     };
     let smaller = u64::from(LIKELY_OUTPUT_TOKENS.min(job.max_output_tokens / 2));
     let (rate, with_smaller) = (at(bound)?, at(smaller)?);
@@ -256,7 +256,7 @@ fn time(
     let share = model.lanes.share(&job.lane).map_or(1.0, |share| share.guaranteed);
     let each = |input, output| {
         let mut used = used(model, input, output, f64::from(pack));
-        if model.learns_counting() {
+        if model.charge.counts_bound() {
             used.combined = used.combined.max(f64::from(job.max_output_tokens));
         }
         Some(1.0 / call_stats::admission_rate(&model.limits, &used)?)

@@ -278,7 +278,7 @@ impl Queues {
                     .lanes
                     .iter()
                     .find(|known| known.lane == *lane)
-                    .map_or(Duration::ZERO, |lane| lane.queue.max(lane.next));
+                    .map_or(Duration::ZERO, |lane| lane.queue);
                 let ahead =
                     seen.dimensions.iter().map(|(_, seen)| seen.ahead).max().unwrap_or_default();
                 let pause = seen.pause;

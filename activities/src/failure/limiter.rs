@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use tidegate_calls::backoff;
 use tidegate_quota::{
-    Dimension, Refused,
+    Dimension, Hold, Refused,
     budget::{BudgetRefused, Payer, Unheld},
-    store::Binding,
 };
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{FailureType, WaitsFor};
@@ -22,9 +21,9 @@ impl Failure {
     pub fn refused(refused: &Refused) -> Self {
         let message = refused.to_string();
         match refused {
-            Refused::Wait { wait, binding, .. } => {
+            Refused::Wait { wait, hold, .. } => {
                 let delay = backoff::until_turn(*wait);
-                Self::quota_wait(message, Retry::Turn(delay), waits_for(*binding))
+                Self::quota_wait(message, Retry::Turn(delay), waits_for(*hold))
             }
             Refused::Paused { wait, .. } => {
                 Self::quota_wait(message, Retry::After(*wait), WaitsFor::Gate)
@@ -125,14 +124,16 @@ impl From<Unheld> for Failure {
     }
 }
 
-fn waits_for(binding: Binding) -> WaitsFor {
-    match binding {
-        Binding::Limit(Dimension::Requests) => WaitsFor::Requests,
-        Binding::Limit(Dimension::Input) => WaitsFor::Input,
-        Binding::Limit(Dimension::Output) => WaitsFor::Output,
-        Binding::Limit(Dimension::Combined) => WaitsFor::Tokens,
-        Binding::InFlight => WaitsFor::InFlight,
-        Binding::Turn => WaitsFor::Turn,
-        Binding::Canary => WaitsFor::Canary,
+fn waits_for(hold: Hold) -> WaitsFor {
+    match hold {
+        Hold::Level(Dimension::Requests) | Hold::Window(Dimension::Requests) => WaitsFor::Requests,
+        Hold::Level(Dimension::Input) | Hold::Window(Dimension::Input) => WaitsFor::Input,
+        Hold::Level(Dimension::Output) | Hold::Window(Dimension::Output) => WaitsFor::Output,
+        Hold::Level(Dimension::Combined) | Hold::Window(Dimension::Combined) => WaitsFor::Tokens,
+        Hold::InFlight => WaitsFor::InFlight,
+        Hold::Turn => WaitsFor::Turn,
+        Hold::Lane => WaitsFor::Lane,
+        Hold::Probe => WaitsFor::Probe,
+        Hold::Gate => WaitsFor::Gate,
     }
 }

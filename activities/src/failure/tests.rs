@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use tidegate_providers::{self as providers, Kind};
-use tidegate_quota::{Dimension, Refused, Ticket, store::Binding};
+use tidegate_quota::{Dimension, Hold, Refused, Ticket};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::CallCounts;
 
@@ -205,22 +205,19 @@ fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
         failure.waits_for
     };
     assert_eq!(details(&paused, Duration::from_secs(60)), Some(WaitsFor::Gate));
-    let bindings = Dimension::ALL.map(Binding::Limit).into_iter().chain([
-        Binding::InFlight,
-        Binding::Turn,
-        Binding::Canary,
-    ]);
-    for binding in bindings {
+    let (levels, windows) = (Dimension::ALL.map(Hold::Level), Dimension::ALL.map(Hold::Window));
+    let others = [Hold::InFlight, Hold::Turn, Hold::Lane, Hold::Probe];
+    for hold in levels.into_iter().chain(windows).chain(others) {
         let (wait, ticket) = (Duration::from_secs(20), Ticket { epoch: 1, position: 1 });
-        let refused = Refused::Wait { model: model.clone(), wait, binding, deficit: 1, ticket };
+        let refused = Refused::Wait { model: model.clone(), wait, hold, deficit: 1, ticket };
         let waits_for = details(&refused, Duration::from_millis(16_300)).unwrap();
-        assert_eq!(waits_for.as_str(), binding.name());
+        assert_eq!(waits_for.as_str(), hold.name());
     }
     // A far turn is waited for longer than a fault is, but not for ever.
     let far = |seconds| Refused::Wait {
         model: model.clone(),
         wait: Duration::from_secs(seconds),
-        binding: Binding::Turn,
+        hold: Hold::Turn,
         deficit: 1,
         ticket: Ticket { epoch: 1, position: 1 },
     };

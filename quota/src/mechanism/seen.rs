@@ -48,7 +48,7 @@ impl Mechanism {
                 used: above(self.total[it]),
                 held: above(self.held[it]),
                 ahead: self.plan.limits[it].map_or_else(Default::default, |limit| {
-                    duration(self.drawn[it] / limit.rate.value)
+                    duration((self.drawn[it] - limit.capacity.value) / limit.rate.value)
                 }),
                 ..DimensionSnapshot::default()
             }),

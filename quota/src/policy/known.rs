@@ -169,9 +169,9 @@ impl Known {
             let seen = &mut snapshot.dimensions[it];
             seen.set = (set > 0).then_some(set);
             let Some(allowance) = plan.limits[it] else { continue };
-            seen.limit = whole(allowance.most);
+            seen.limit = whole(allowance.most * (1.0 - one.lowered));
             seen.others = whole(one.others.ceil());
-            seen.stated = (allowance_is_stated(one, allowance.most)).then_some(seen.limit);
+            seen.stated = one.stated_below(allowance.most);
             seen.plan = Some(allowance);
             snapshot.factor = snapshot.factor.min(1.0 - one.lowered);
         }
@@ -187,10 +187,6 @@ impl Known {
     }
 }
 
-fn allowance_is_stated(one: &One, most: f64) -> bool {
-    one.stated.is_some_and(|(stated, _)| stated <= most) && one.why[0] == Why::Stated
-}
-
 impl One {
     /// By how much levels change because the limit is another one: a deeper bucket is not fuller.
     pub(super) fn begin(&mut self, most: f64, numbers: &Numbers) -> f64 {
@@ -202,6 +198,13 @@ impl One {
         *self = Self { configured: most, even, stated, ..Self::default() };
         let raised = if before > 0.0 { most - before } else { 0.0 };
         raised.max(0.0) * (1.0 - numbers.reserve)
+    }
+
+    /// What the provider states, times the margin, where that is the limit in force.
+    fn stated_below(&self, most: f64) -> Option<u64> {
+        let (stated, _) = self.stated?;
+        (self.why[0] == Why::Stated || self.why[2] == Why::Stated || stated < most)
+            .then(|| whole(stated))
     }
 
     /// Whether the provider's meter has proved to be a bucket's.

@@ -97,7 +97,6 @@ fn lane(name: &str, share: Share, waiting: u64, in_flight: u64) -> LaneSnapshot 
         elsewhere: false,
         waiting,
         queue: Duration::ZERO,
-        next: Duration::ZERO,
         in_flight,
         used: Default::default(),
     }

@@ -231,7 +231,6 @@ pub(in crate::cli) mod tests {
             lane: "batch".to_owned().try_into().unwrap(),
             waiting: 120,
             queue: Duration::from_secs(17),
-            next: Duration::from_secs(1),
             in_flight: 42,
             used: Default::default(),
         }];

@@ -6,8 +6,12 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tidegate_activities::call::card::Card;
 use tidegate_quota::{
-    Counted, DayLimit, Limited, ModelQuota, Snapshot, call_stats, history::History, holds::Held,
-    snapshot::DimensionSnapshot, unused,
+    DayLimit, Limited, ModelQuota, Snapshot, call_stats,
+    history::History,
+    holds::Held,
+    plan::{Allowance, Reasoned, Why},
+    snapshot::DimensionSnapshot,
+    unused,
 };
 use tidegate_types::ModelId;
 
@@ -35,8 +39,6 @@ pub(in crate::cli) struct ModelSeen {
     pub(in crate::cli) exhausted: bool,
     /// What holds calls back, in a sentence, if anything does.
     pub(in crate::cli) binds: Option<String>,
-    /// What the provider counts of `max_output_tokens`, where its headers have shown it.
-    pub(in crate::cli) counts: Option<Counted>,
     /// What the bound on output costs where it counts, and what a smaller one would give.
     pub(in crate::cli) unused_output: Option<String>,
     /// What its calls have met lately.
@@ -93,7 +95,34 @@ pub(in crate::cli) struct LimitSeen {
     pub(in crate::cli) reserved: u64,
     pub(in crate::cli) others: u64,
     pub(in crate::cli) headroom: u64,
-    pub(in crate::cli) pace_ahead_seconds: f64,
+    /// What the rate, what may go at once and the window are, and why.
+    pub(in crate::cli) plan: Option<PlanSeen>,
+}
+
+/// What the policy has made of one limit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(in crate::cli) struct PlanSeen {
+    pub(in crate::cli) a_minute: u64,
+    pub(in crate::cli) a_minute_why: String,
+    pub(in crate::cli) at_once: u64,
+    pub(in crate::cli) at_once_why: String,
+    /// Whether no window may have more than the limit.
+    pub(in crate::cli) strict_window: bool,
+    pub(in crate::cli) strict_window_why: String,
+}
+
+impl PlanSeen {
+    fn new(plan: &Allowance) -> Self {
+        let why = |reasoned: &Reasoned| reasoned.why.to_string();
+        Self {
+            a_minute: plan.a_minute(),
+            a_minute_why: why(&plan.rate),
+            at_once: plan.at_once(),
+            at_once_why: why(&plan.capacity),
+            strict_window: plan.window.value.is_finite(),
+            strict_window_why: why(&plan.window),
+        }
+    }
 }
 
 /// One lane.
@@ -108,7 +137,6 @@ pub(in crate::cli) struct LaneSeen {
     pub(in crate::cli) in_flight: u64,
     pub(in crate::cli) queue_seconds: f64,
     pub(in crate::cli) waiting: u64,
-    pub(in crate::cli) next_grant_seconds: f64,
 }
 
 /// What there is to know beside the quota itself.
@@ -133,7 +161,6 @@ impl ModelSeen {
             in_flight: lane.in_flight,
             queue_seconds: lane.queue.as_secs_f64(),
             waiting: lane.waiting,
-            next_grant_seconds: lane.next.as_secs_f64(),
         });
         Self {
             model: model.id.clone(),
@@ -143,7 +170,6 @@ impl ModelSeen {
             paused_until_resume: held.models.contains_key(&model.id),
             exhausted: snapshot.exhausted,
             binds: binds(model, snapshot, held),
-            counts: snapshot.counted,
             unused_output: unused(model, snapshot),
             is_down: trouble.as_ref().is_some_and(Trouble::is_down),
             fault: trouble.as_ref().map(Trouble::value),
@@ -226,7 +252,7 @@ fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitSeen> {
             reserved: seen.held,
             others: seen.others,
             headroom: seen.limit.saturating_sub(seen.used),
-            pace_ahead_seconds: seen.ahead.as_secs_f64(),
+            plan: seen.plan.as_ref().map(PlanSeen::new),
         }
     };
     let all = Limited::ALL.into_iter().map(seen);
@@ -262,6 +288,11 @@ fn reasons(
             "more than the limit is in use: a full bucket was spent beside it, or it was higher before"
                 .to_owned(),
         );
+    }
+    if let Some(plan) = &seen.plan
+        && plan.capacity.why != Why::Full
+    {
+        reasons.push(format!("at once {}: {}", count(plan.at_once()), plan.capacity.why));
     }
     if seen.others > 0 {
         reasons.push(format!("others on this account use {}", count(seen.others)));

@@ -139,7 +139,9 @@ pub enum WaitsFor {
     /// Its turn in the lane: others come first.
     Turn,
     /// The one call that goes first after a refusal.
-    Canary,
+    Probe,
+    /// Room that is other lanes'.
+    Lane,
     /// The gate to open.
     Gate,
     /// What was bought to be written: nothing more is bought before.
@@ -164,7 +166,8 @@ impl WaitsFor {
             Self::Tokens => "tokens",
             Self::InFlight => "in_flight",
             Self::Turn => "turn",
-            Self::Canary => "canary",
+            Self::Probe => "probe",
+            Self::Lane => "lane",
             Self::Gate => "the gate",
             Self::Unwritten => "unwritten answers",
             Self::Budget => "its budget",
