@@ -22,7 +22,7 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
 
 Reply: integers
   1 written  1, or 0 where another plan was written since
-  2 room     if more may go at once than before: how much now, as the time that an even pace takes
+  2 room     how much may go now, as the time that an even pace takes
 ]]
 --- @include "include/numbers"
 --- @include "include/arguments"
@@ -52,21 +52,6 @@ if state[VERSION] ~= plan[1] then
   save_state(keys, quota, state, now)
   return { 0, 0 }
 end
--- How long an even pace takes for what may go now.
-local function room_now()
-  local room
-  for dimension = 1, DIMENSIONS do
-    local slot = dimension_slot(dimension)
-    if state[slot + MOST] > 0 then
-      local level = state[slot + CAPACITY] - state[slot + DRAWN]
-      level = math.min(level, state[slot + STRICT] - state[slot + TOTAL])
-      room = math.min(room or math.huge, level / state[slot + RATE])
-    end
-  end
-  return state[CLOSED] == OPEN and math.max(0, room or 0) or 0
-end
-
-local before = room_now()
 for dimension = 1, DIMENSIONS do
   local slot, at = dimension_slot(dimension), HEAD + (dimension - 1) * OF_A_DIMENSION
   for field = RATE, MOST do
@@ -94,6 +79,6 @@ for _, observation in ipairs(redis.call('LRANGE', keys.log, 0, -1)) do
 end
 state[HANDED_DONE] = 1
 redis.call('SET', keys.known, ARGV[3], 'PX', MONTH / MILLISECOND)
-local room = room_now()
+local room = room_now(state)
 save_state(keys, quota, state, now)
-return { 1, room > before and math.ceil(room) or 0 }
+return { 1, math.ceil(room) }

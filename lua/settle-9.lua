@@ -46,6 +46,8 @@ Reply
   3 ratio       real over estimated input in millionths, 0 unknown
   4 output      expected output tokens, 0 unknown
   5 cached      input tokens that a cache gives and the provider does not count, 0 unknown
+  6 room        how much may go now, as the time that an even pace takes: those first in turn may ask
+                again at once, as far as there is room
   then nothing more, or the policy's task: what is read for it, see include/log.lua
 ]]
 --- @include "include/numbers"
@@ -212,7 +214,7 @@ if call[12] > 0 then
   pause = close_gate(keys, state, now, call[12], call[13], closed, ARGV[4])
 end
 local ratio, output, cached = expectation(learned or load_learned(KEYS[6]))
-local reply = { outcome, math.ceil(pause), ratio, output, cached }
+local reply = { outcome, math.ceil(pause), ratio, output, cached, math.ceil(room_now(state)) }
 local is_ours = quota[OWN_FINGERPRINT] == state[FINGERPRINT] and state[VERSION] > 0
 if is_ours and is_task_free(state, now) then
   state[HANDED], state[HANDED_DONE] = now, 0

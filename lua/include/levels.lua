@@ -71,3 +71,17 @@ end
 local function closed_for(state, now)
   return math.max(0, state[GATE] - now)
 end
+
+-- How long an even pace takes for what may go now.
+local function room_now(state)
+  local room
+  for dimension = 1, DIMENSIONS do
+    local slot = dimension_slot(dimension)
+    if state[slot + MOST] > 0 then
+      local level = state[slot + CAPACITY] - state[slot + DRAWN]
+      level = math.min(level, state[slot + STRICT] - state[slot + TOTAL])
+      room = math.min(room or math.huge, level / state[slot + RATE])
+    end
+  end
+  return state[CLOSED] == OPEN and math.max(0, room or 0) or 0
+end

@@ -219,15 +219,12 @@ impl crate::store::Store for Store {
         let longest = micros(settlement.longest_pause(self.pause_ttl));
         Ok(self.with(model, |kept, terms| {
             let settled = kept.mechanism.settle(model, terms, settlement, longest);
-            let mut more = Duration::ZERO;
             if let Some(reading) = kept.mechanism.hand(terms.numbers) {
-                let before = kept.mechanism.room();
                 kept.plan(&reading, Configured::of(model), terms.numbers);
-                let room = kept.mechanism.room();
-                more = if room > before { duration(room) } else { Duration::ZERO };
             }
             let template = model.learns_as(settlement.template);
-            (settled, kept.mechanism.expectation(template, terms.numbers), more)
+            let known = kept.mechanism.expectation(template, terms.numbers);
+            (settled, known, duration(kept.mechanism.room()))
         }))
     }
 

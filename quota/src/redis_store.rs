@@ -192,16 +192,16 @@ impl Store {
             reason.as_bytes().to_vec(),
         ];
         let reply = self.run(&self.scripts.settle, &nine, &arguments).await?;
-        let (settled, expectation, task) = wire::settled(&reply)?;
+        let (settled, expectation, room, task) = wire::settled(&reply)?;
         // Another caller is handed a task that is not done.
-        let room = match task {
+        let planned = match task {
             Some(read) => self.plan(model, &read).await.unwrap_or_default(),
             None => None,
         };
-        Ok((settled, expectation, room.unwrap_or_default()))
+        Ok((settled, expectation, planned.unwrap_or(room)))
     }
 
-    /// Runs the policy, and writes its plan. How much may go now, if it is more than before; `None`
+    /// Runs the policy, and writes its plan. How much may go now; `None`
     /// where another plan was written meanwhile.
     async fn plan(&self, model: &ModelQuota, read: &Read) -> Result<Option<Duration>, Error> {
         let configured = Configured::of(model);

@@ -284,8 +284,8 @@ pub trait Store: Send + Sync {
         asks: &[Ask],
     ) -> impl Future<Output = Result<Vec<(Decision, Option<Expectation>)>, Error>> + Send;
 
-    /// Ends a reservation. Last in the answer, if it has just been learned that more may go at once:
-    /// how much now, as the time that it takes at an even pace.
+    /// Ends a reservation. Last in the answer: how much may go now, as the time that it takes at an even
+    /// pace.
     fn settle(
         &self,
         model: &ModelQuota,

@@ -74,11 +74,11 @@ impl Waiters {
         let mut waits = self.0.lock();
         let Some(waiting) = waits.models.get_mut(model) else { return Vec::new() };
         let mut taken = Vec::new();
-        while !room.is_zero()
-            && let Some((_, first)) = waiting.pop_first()
+        while let Some(first) = waiting.first_entry()
+            && let Some(left) = room.checked_sub(first.get().cost)
         {
-            room = room.saturating_sub(first.cost);
-            taken.push(first.asker);
+            room = left;
+            taken.push(first.remove().asker);
         }
         taken
     }

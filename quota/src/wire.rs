@@ -212,14 +212,14 @@ fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
     Ok((decision, expectation(ratio, output, cached)))
 }
 
-/// What became of a settlement, what is known of such calls, and the policy's task, if it is handed
-/// to the caller.
+/// What became of a settlement, what is known of such calls, how much may go now, and the policy's
+/// task, if it is handed to the caller.
 pub(crate) fn settled(
     reply: &[Value],
-) -> Result<(Settled, Option<Expectation>, Option<Read>), Error> {
-    const NUMBERS: usize = 5;
+) -> Result<(Settled, Option<Expectation>, Duration, Option<Read>), Error> {
+    const NUMBERS: usize = 6;
     let (numbers, task) = reply.split_at(reply.len().min(NUMBERS));
-    let [outcome, _, ratio, output, cached] = integers(numbers)?;
+    let [outcome, _, ratio, output, cached, room] = integers(numbers)?;
     let settled = match outcome {
         1 => Settled::Done,
         2 => Settled::Before,
@@ -227,7 +227,8 @@ pub(crate) fn settled(
         _ => return Err(unknown(reply)),
     };
     let read = if task.is_empty() { None } else { Some(read(task)?) };
-    Ok((settled, expectation(ratio, output, cached), read))
+    let room = Duration::from_micros(unsigned(room));
+    Ok((settled, expectation(ratio, output, cached), room, read))
 }
 
 pub(crate) fn integers<const N: usize>(reply: &[Value]) -> Result<[i64; N], Error> {

@@ -411,17 +411,14 @@ impl Fleet<'_> {
 
     /// Those first in turn who wait in place, as far as there is room.
     fn wake(&mut self, now: Micros, mut room: Micros) {
-        if room == 0 {
-            return;
-        }
         let mut sleeping: Vec<usize> =
             (0..self.clients.len()).filter(|at| self.clients[*at].in_place).collect();
         sleeping.sort_by_key(|at| self.clients[*at].turn());
         for at in sleeping {
-            let Some(limiter) = self.limiter.as_ref().filter(|_| room > 0) else {
-                return;
-            };
-            room = room.saturating_sub(limiter.pace_of(&self.clients[at].document));
+            let Some(limiter) = &self.limiter else { return };
+            let pace = limiter.pace_of(&self.clients[at].document);
+            let Some(left) = room.checked_sub(pace) else { return };
+            room = left;
             self.plan_ask(at, now);
         }
     }
