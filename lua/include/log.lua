@@ -3,10 +3,10 @@
 -- first), when, and of a refusal when the call was admitted and how long the provider wants to
 -- wait; then of each dimension that is limited: its number, and
 --   told     used, limit and reset by the provider's meter (-1: not told); and when the call was
---            admitted: drawn, not settled, in the window
+--            admitted: drawn, not settled, in the window; and what was spent since, itself included
 --   refused  what was reserved; drawn and spent when the call was admitted
 local TOLD, REFUSAL, REFUSED_PROBE = 0, 1, 2
-local HEAD_FORMAT, TOLD_FORMAT, REFUSED_FORMAT = '<Bddd', '<Bdddddd', '<Bddd'
+local HEAD_FORMAT, TOLD_FORMAT, REFUSED_FORMAT = '<Bddd', '<Bddddddd', '<Bddd'
 
 local function log_observation(keys, state, observation)
   redis.call('RPUSH', keys.log, observation)
@@ -52,7 +52,8 @@ local function log_told(keys, state, before, told_by, now)
         reset,
         was.drawn,
         was.held,
-        was.total
+        was.total,
+        state[dimension_slot(dimension) + SPENT] - was.spent
       )
     end
   end

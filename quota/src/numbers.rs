@@ -55,9 +55,9 @@ numbers! {
     pace = 0.25 * SECOND, "µs", "between two runs of the policy, and two questions of a caller that waits for a call to end, at least";
     regain = 0.05, "part", "of the calls at once that an overload took, that come back each time all have been round";
     reserve = 0.1, "part of the limit", "never drawn: errors of the estimates of calls under way";
-    horizon = 10.0 * SECOND, "µs", "no longer wait is told while the capacity is being explored";
+    horizon = 5.0 * SECOND, "µs", "no longer wait is told while the capacity is being explored";
     unknown = 0.5, "part of the limit", "deepest burst that is tried of a provider whose meter tells nothing";
-    first = 2.0 * SECOND, "µs of the rate", "capacity while nothing is known";
+    first = 2.5 * SECOND, "µs of the rate", "capacity while nothing is known";
     grow = 1.3, "times", "what was seen to go well, the capacity to try next";
     unproven = 0.25, "part of the limit", "capacity at most before a first call has told what estimates are worth";
     recover = 0.01, "part of the limit a minute", "that a lowered rate comes back by";

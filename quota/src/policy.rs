@@ -57,7 +57,7 @@ pub(crate) fn run(
         }
     }
     let limits = PerDimension::from_fn(|it| known.limit(it, configured, numbers));
-    let mut change = Units::default();
+    let (mut change, mut beyond) = (Units::default(), Units::default());
     for it in Dimension::ALL {
         let Some(most) = limits[it] else { continue };
         change[it] = known.each[it].begin(most.value, numbers);
@@ -73,14 +73,21 @@ pub(crate) fn run(
                 for (it, told) in each.iter() {
                     let told = told.filter(|told| told.used >= 0.0 && limits[it].is_some());
                     if let Some(told) = told {
-                        change[it] += known.each[it].told(&told, reading.now, numbers);
+                        let one = &mut known.each[it];
+                        one.comes_back(&told, numbers);
+                        beyond[it] = beyond[it].max(one.beyond(&told, numbers));
+                        change[it] -= one.below(&told, reading.now, numbers);
                     }
                 }
             }
         }
     }
     for it in Dimension::ALL {
-        known.each[it].look(reading.peak[it], reading.now, numbers);
+        let one = &mut known.each[it];
+        // What the meter shows beyond our own count is used by others.
+        one.others = if beyond[it] > numbers.close * one.configured { beyond[it] } else { 0.0 };
+        change[it] += one.others;
+        one.look(reading.peak[it], reading.now, numbers);
     }
     let allowances = PerDimension::from_fn(|it| {
         let allowance = known.allowance(it, limits[it]?, configured, numbers);

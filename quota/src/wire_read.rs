@@ -95,6 +95,7 @@ fn observation(packed: &[u8]) -> Option<Observation> {
                 drawn: numbers.next()?,
                 held: numbers.next()?,
                 total: numbers.next()?,
+                since: numbers.next()?,
             });
         }
         return Some(Observation::Told(each));

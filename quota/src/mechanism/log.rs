@@ -41,6 +41,8 @@ pub(crate) struct Told {
     /// Of what was in the window, what was not settled.
     pub(crate) held: f64,
     pub(crate) total: f64,
+    /// What was drawn since, itself included.
+    pub(crate) since: f64,
 }
 
 /// What the policy is given.

@@ -139,6 +139,7 @@ impl Mechanism {
                 drawn: before.drawn + self.changed[it],
                 held: before.held,
                 total: before.total,
+                since: self.spent[it] - before.spent,
             })
         });
         if each.iter().any(|(_, told)| told.is_some()) {

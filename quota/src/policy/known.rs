@@ -51,8 +51,8 @@ pub(crate) struct One {
     pub(super) refused: Option<[(f64, f64); 2]>,
     /// Readings of a meter that came back evenly; below zero once one did not.
     pub(super) even: f64,
-    /// The latest readings' differences from what we know of.
-    pub(super) beyond: Beyond,
+    /// The latest readings below what we know of.
+    pub(super) below: Below,
     /// Use by others, as the meter told it last.
     pub(super) others: f64,
     /// When a lowered rate was restored because the meter showed room.
@@ -61,13 +61,11 @@ pub(crate) struct One {
     pub(super) why: [Why; 3],
 }
 
-/// Readings of a meter, as differences from what we know of: from all of that, and from what is
-/// settled of it.
+/// By how much readings of a meter were below what is settled of what we know of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Beyond {
+pub(crate) struct Below {
     pub(super) least: f64,
-    pub(super) most: f64,
     pub(super) readings: f64,
 }
 
@@ -106,7 +104,7 @@ impl Known {
             too_deep: one.too_deep.map(|depth| depth * part),
             latest: moved(one.latest),
             refused: None,
-            beyond: Beyond::default(),
+            below: Below::default(),
             others: one.others * part,
             believed: moved(one.believed),
             ..one

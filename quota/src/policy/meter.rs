@@ -1,51 +1,57 @@
 //! What a reading of the provider's own meter teaches.
 
-use super::{One, known::Beyond};
+use super::{One, known::Below};
 use crate::{
     mechanism::log::Told,
     numbers::{MINUTE, Numbers},
 };
 
-impl Beyond {
-    fn add(&mut self, least: f64, most: f64) {
-        let first = self.readings <= 0.0;
-        self.least = if first { least } else { self.least.min(least) };
-        self.most = if first { most } else { self.most.max(most) };
+impl Below {
+    fn add(&mut self, below: f64) {
+        self.least = if self.readings <= 0.0 { below } else { self.least.min(below) };
         self.readings += 1.0;
     }
 }
 
 impl One {
-    /// By how much the level changes.
-    pub(super) fn told(&mut self, told: &Told, now: f64, numbers: &Numbers) -> f64 {
-        let (used, most) = (told.used, self.configured);
-        if told.reset >= 0.0 && used > 0.0 && used < numbers.telling * most {
-            let limit = if told.limit > 0.0 { told.limit } else { most };
-            let evenly = used / limit * MINUTE;
-            let evenly = (told.reset - evenly).abs() <= numbers.close * MINUTE;
-            // By chance others agree now and then, and a bucket hardly ever differs.
-            let step = if evenly { 1.0 } else { -numbers.even * numbers.even };
-            self.even = (self.even + step).min(numbers.even);
+    /// Whether the meter comes back as a bucket's does: it is full again after as long as what is used
+    /// takes to refill.
+    pub(super) fn comes_back(&mut self, told: &Told, numbers: &Numbers) {
+        let limit = if told.limit > 0.0 { told.limit } else { self.configured };
+        let part = told.used / limit;
+        if told.reset < 0.0 || part <= 0.0 || part >= numbers.telling {
+            return;
         }
-        let own = if self.is_even(numbers) { told.drawn } else { told.total };
-        // Calls overtake each other on their way: what is true shows in all readings. What is held
-        // for calls under way the provider may count or not.
-        self.beyond.add(used - own, used - (own - told.held));
-        if self.beyond.readings < numbers.even {
+        let evenly = (told.reset - part * MINUTE).abs() <= numbers.close * MINUTE;
+        // By chance others agree now and then, and a bucket hardly ever differs.
+        let step = if evenly { 1.0 } else { -numbers.even * numbers.even };
+        self.even = (self.even + step).min(numbers.even);
+    }
+
+    /// By how much the meter is beyond all that we know of: what was drawn before the call, and since.
+    pub(super) fn beyond(&self, told: &Told, numbers: &Numbers) -> f64 {
+        told.used - self.own(told, numbers) - told.since
+    }
+
+    /// By how much the level is to fall, because the meter is below what we know of. Calls are under way
+    /// to the provider, so what is true shows in several readings; and what is held for calls that it
+    /// has, it may count or not.
+    pub(super) fn below(&mut self, told: &Told, now: f64, numbers: &Numbers) -> f64 {
+        self.below.add(self.own(told, numbers) - told.held - told.used);
+        if self.below.readings < numbers.even {
             return 0.0;
         }
-        let beyond = std::mem::take(&mut self.beyond);
-        let close = numbers.close * most;
-        self.others = if beyond.least > close { beyond.least } else { 0.0 };
-        if self.others > 0.0 {
-            return beyond.least;
+        let below = std::mem::take(&mut self.below).least;
+        if below <= numbers.close * self.configured || !self.is_even(numbers) {
+            return 0.0;
         }
-        if beyond.most < -close && self.is_even(numbers) {
-            if self.lowered > 0.0 {
-                (self.lowered, self.believed) = (0.0, now);
-            }
-            return beyond.most;
+        if self.lowered > 0.0 {
+            (self.lowered, self.believed) = (0.0, now);
         }
-        0.0
+        below
+    }
+
+    fn own(&self, told: &Told, numbers: &Numbers) -> f64 {
+        if self.is_even(numbers) { told.drawn } else { told.total }
     }
 }
