@@ -94,8 +94,8 @@ where
     };
     let folder = places::folder(&output, &batch.workflow, &batch.run);
     let earlier = Earlier::of(&output).await?;
-    let (first_part, asks) = (earlier.next, StatedQuestion::of(job).fingerprint());
-    let mut pages = Pages::begin(&output, &folder, asks, earlier);
+    let first_part = earlier.next;
+    let mut pages = Pages::begin(&output, &folder, job, earlier);
     // What is decided by all documents waits for all of them.
     let by_all = job.budget_usd.is_some() || job.deadline.is_some();
     let mut sample = Sample::default();
@@ -150,7 +150,7 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
     let folder = resolve(storage, "job", &plan.job)?;
     let mut stored = Stored::read(&folder).await?;
     let output = resolve(storage, "output", &stored.job.output)?;
-    let (mut pages, cursor) = Pages::resume(&output, &folder, stored.asks(), plan).await?;
+    let (mut pages, cursor) = Pages::resume(&output, &folder, &stored.job, plan).await?;
     let mut next = Some(cursor);
     while let Some(cursor) = next {
         let (job, names) = (&stored.job, pages.names());

@@ -1,7 +1,7 @@
 //! What of a document goes to the provider: its text, or its pages.
 
 use bytes::Bytes;
-use tidegate_documents::{Format, Limits, Unreadable};
+use tidegate_documents::{Format, LeftOut, Limits, Unreadable};
 use tidegate_providers::{Picture, picture};
 use tidegate_workflows::contract::{FailureType, Job};
 
@@ -13,6 +13,7 @@ use crate::{
         version::Version,
     },
     failure::{Failure, MAX_DEAD_READERS},
+    fingerprint::Fingerprint,
     memory::Held,
     services::Services,
     storage::Error,
@@ -73,6 +74,11 @@ impl<'a> Care<'a> {
     /// much memory is read once one has.
     pub(crate) fn of_several(attempt: Option<&'a Attempt>) -> Self {
         Self { attempt, most_dead: 1 }
+    }
+
+    /// Whether an attempt before this one has found that the document must be asked anew.
+    pub(crate) fn knows_an_update(self) -> bool {
+        self.attempt.is_some_and(|attempt| attempt.state().updated)
     }
 
     /// Whether the server was told.
@@ -183,10 +189,15 @@ pub(crate) async fn extract(
     }
     let content = match read.map_err(|error| no_reader(&error))? {
         // All of its pages go as pictures: none is missing.
-        Ok(read) if attached => Content::Pdf(bytes, read.pages.unwrap_or(1)),
+        Ok(read) if attached => {
+            version = version.extracted(Fingerprint::of_bytes(&bytes), LeftOut::default());
+            Content::Pdf(bytes, read.pages.unwrap_or(1))
+        }
         Ok(read) => {
-            version.left_out = read.left_out;
-            version.reader = (!is_plain).then_some(tidegate_documents::READER_VERSION);
+            let pictures = read.pictures.iter().map(|picture| &*picture.bytes);
+            let extracted =
+                Fingerprint::of_parts([read.text.as_bytes()].into_iter().chain(pictures));
+            version = version.extracted(extracted, read.left_out);
             match read.pictures.is_empty() {
                 true => Content::Text(read.text),
                 false => {
@@ -195,7 +206,10 @@ pub(crate) async fn extract(
             }
         }
         // A scan: the model reads pictures.
-        Err(Unreadable::NoTextLayer { pages }) if attached => Content::Pdf(bytes, pages),
+        Err(Unreadable::NoTextLayer { pages }) if attached => {
+            version = version.extracted(Fingerprint::of_bytes(&bytes), LeftOut::default());
+            Content::Pdf(bytes, pages)
+        }
         Err(why) => return Err(not_read(&why)),
     };
     held.shrink(content.bytes());

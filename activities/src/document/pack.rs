@@ -297,8 +297,9 @@ async fn gather(
     };
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
     for (index, document) in indices {
-        let Open { raw, updated, instead_of } = match done::before(services, shard, document).await
-        {
+        let care = Care::of_several(Some(attempt));
+        let before = done::before(services, shard, document, care).await;
+        let Open { raw, updated, instead_of } = match before {
             Ok(Before::Done(result)) if result.is_of(attempt) => {
                 outcome.succeeded += 1;
                 outcome.spent += result.spend().tokens();
@@ -328,7 +329,6 @@ async fn gather(
             outcome.reused += result.reused();
             continue;
         }
-        let care = Care::of_several(Some(attempt));
         match content::extract(services, raw, &shard.job, &shard.route, care).await {
             Ok(Read { content, version, .. }) => {
                 let shared = shared(&services.reader, &shard.job, document, content).await;

@@ -39,7 +39,9 @@ pub async fn process(
     let location = DocumentResult::location(&shard.output, &document.id);
     let unwritten = &services.guard.unwritten;
     unwritten.recover(attempt, &location).await?;
-    let Open { raw, updated, instead_of } = match done::before(services, &shard, &document).await? {
+    let care = Care::alone(attempt);
+    let before = done::before(services, &shard, &document, care).await?;
+    let Open { raw, updated, instead_of } = match before {
         Before::Done(result) if result.is_of(attempt) => return Ok(result.outcome(attempt)),
         Before::Done(_) => {
             return Ok(DocumentOutcome { skipped: true, ..DocumentOutcome::default() });
@@ -66,7 +68,6 @@ pub async fn process(
                 unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
                 return Ok(result.outcome(attempt));
             }
-            let care = Care::alone(attempt);
             content::extract(services, raw, &shard.job, &shard.route, care).await?
         }
     };
@@ -134,7 +135,8 @@ pub(crate) async fn bought_before(
 ) -> Option<DocumentResult> {
     let found = services.answers.as_ref()?.find(document, shard.asks, version).await;
     // A route is known by its name, and may have had other models.
-    found.filter(|result| shard.route.models.contains(&result.model))
+    let found = found.filter(|result| shard.route.models.contains(&result.model));
+    found.filter(|result| !shard.job.reread || !result.version.is_of_older_reader())
 }
 
 /// Keeps what was bought for other batches, before it is written: where its own place takes

@@ -383,7 +383,8 @@ async fn content(
     care: Care<'_>,
 ) -> Result<Option<(Content, Sent)>, Failure> {
     let not_now = |failure: &Failure| failure.is_retried() && attempt < MAX_BATCH_SUBMITS;
-    let Open { raw, updated, instead_of } = match done::before(services, shard, &document).await {
+    let before = done::before(services, shard, &document, care).await;
+    let Open { raw, updated, instead_of } = match before {
         Ok(Before::Open(open)) => open,
         Err(failure) if not_now(&failure) => return Err(failure),
         // The direct path says what lies there.
