@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use tidegate_documents::{Format, LeftOut, Limits, Unreadable};
 use tidegate_providers::{Picture, picture};
+use tidegate_types::Lane;
 use tidegate_workflows::contract::{FailureType, Job};
 
 use crate::{
@@ -116,7 +117,11 @@ pub(crate) async fn look(services: &Services, document: &Document) -> Result<Ver
 }
 
 /// Reads a document's bytes.
-pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Raw, Failure> {
+pub(crate) async fn fetch(
+    services: &Services,
+    document: &Document,
+    lane: &Lane,
+) -> Result<Raw, Failure> {
     let unreadable = |message: String| Failure::never(FailureType::UnreadableDocument, message);
     if let Some(text) = &document.text {
         let (version, body) = (document.version.clone(), Body::Text(text.clone()));
@@ -132,7 +137,8 @@ pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Ra
     }
     let gone = || unreadable(format!("{location} does not exist any more"));
     if let Some(member) = member {
-        let read = services.archives.read(&location, member, &services.reader).await;
+        let reader = services.reader_for(lane);
+        let read = services.archives.read(&location, member, &reader).await;
         let (bytes, name, stamp) = read.map_err(|fault| match fault {
             Fault::Store(Error::Missing(_)) => gone(),
             Fault::Store(error) => Failure::of_document(error),
@@ -183,7 +189,8 @@ pub(crate) async fn extract(
         page_pictures: if job.attach_pages { MAX_PAGE_PICTURES } else { 0 },
         ..limits
     };
-    let read = services.reader.read_within(bytes.clone(), &name, limits).await;
+    let reader = services.reader_for(&job.lane);
+    let read = reader.read_within(bytes.clone(), &name, limits).await;
     if let Some(told) = told {
         care.end(told).await;
     }
@@ -224,7 +231,7 @@ pub(crate) async fn read(
     route: &Route,
     care: Care<'_>,
 ) -> Result<(Content, Version), Failure> {
-    let raw = fetch(services, &document).await?;
+    let raw = fetch(services, &document, &job.lane).await?;
     let Read { content, version, .. } = extract(services, raw, job, route, care).await?;
     Ok((content, version))
 }
@@ -234,10 +241,11 @@ pub(crate) async fn fetched(
     services: &Services,
     document: &Document,
     raw: Option<Box<Raw>>,
+    lane: &Lane,
 ) -> Result<Raw, Failure> {
     match raw {
         Some(raw) => Ok(*raw),
-        None => fetch(services, document).await,
+        None => fetch(services, document, lane).await,
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) async fn before(
     let raw = match known.is_same(&result.version) {
         Some(true) if !rereads => return Ok(Before::Done(Box::new(result))),
         Some(false) => return Ok(open(None, true)),
-        _ => content::fetch(services, document).await?,
+        _ => content::fetch(services, document, &shard.job.lane).await?,
     };
     if raw.version.is_same(&result.version) != Some(true) {
         return Ok(open(Some(Box::new(raw)), true));

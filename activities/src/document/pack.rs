@@ -218,7 +218,7 @@ async fn answers<'a>(
     let first = members.first().ok_or_else(|| Failure::transient("a call has no document"))?;
     // All are asked in the same words.
     let question = shard
-        .question(&services.reader, &first.document, &content)
+        .question(&services.reader_for(&shard.job.lane), &first.document, &content)
         .await?
         .with_note(TOGETHER)
         .answered_as(members::form(shard.job.schema.as_ref()), output);
@@ -231,7 +231,9 @@ async fn answers<'a>(
     if let Some(judge) = &shard.judge {
         for (place, answer) in std::mem::take(&mut answers) {
             // What is refused is asked for alone.
-            if let Ok(Ok(())) = sandbox::judged(&services.reader, judge, &answer).await {
+            if let Ok(Ok(())) =
+                sandbox::judged(&services.reader_for(&shard.job.lane), judge, &answer).await
+            {
                 answers.insert(place, answer);
             }
         }
@@ -317,7 +319,7 @@ async fn gather(
             }
             Err(failure) => return Err(failure),
         };
-        let Ok(raw) = content::fetched(services, document, raw).await else {
+        let Ok(raw) = content::fetched(services, document, raw, &shard.job.lane).await else {
             outcome.left.push(index);
             continue;
         };
@@ -331,7 +333,9 @@ async fn gather(
         }
         match content::extract(services, raw, &shard.job, &shard.route, care).await {
             Ok(Read { content, version, .. }) => {
-                let shared = shared(&services.reader, &shard.job, document, content).await;
+                let shared =
+                    shared(&services.reader_for(&shard.job.lane), &shard.job, document, content)
+                        .await;
                 let sized = shared.map(|text| (tokens::estimate(&text), text));
                 let fits = sized.filter(|(tokens, _)| *tokens <= small && sum + tokens <= most);
                 if let Some((tokens, text)) = fits {

@@ -63,7 +63,7 @@ pub async fn process(
             Read { content: Content::Text(text), version, parsed: false, held }
         }
         None => {
-            let raw = content::fetched(services, &document, raw).await?;
+            let raw = content::fetched(services, &document, raw, &shard.job.lane).await?;
             if let Some(result) = bought_before(services, &shard, &document, &raw.version).await {
                 unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
                 return Ok(result.outcome(attempt));
@@ -171,7 +171,8 @@ pub(crate) async fn answer(
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
     let (job, cuts) = (&shard.job, &services.guard.cuts);
-    let mut question = shard.question(&services.reader, &document, content).await?;
+    let reader = services.reader_for(&job.lane);
+    let mut question = shard.question(&reader, &document, content).await?;
     if let Some(beside) = beside {
         question = question.with_note(beside).uncached();
     }
@@ -263,7 +264,7 @@ async fn judge(
         _ => {}
     }
     let Some(judge) = &shard.judge else { return Ok(()) };
-    match sandbox::judged(&services.reader, judge, &result.answer).await? {
+    match sandbox::judged(&services.reader_for(&shard.job.lane), judge, &result.answer).await? {
         Err(wrong) if result.is_cut() => Err(Failure::truncated_json(short, &wrong)),
         Err(wrong) => Err(Failure::invalid_output(&wrong, attempt.invalid_output(&wrong))),
         Ok(()) => Ok(()),

@@ -348,7 +348,8 @@ async fn gather(
         let Some((content, sent)) = content? else { continue };
         let Some(document) = shard.documents.get(index as usize) else { continue };
         // What cannot be asked is refused by name on the direct path.
-        let question = shard.question(&services.reader, document, &content).await;
+        let question =
+            shard.question(&services.reader_for(&shard.job.lane), document, &content).await;
         let Ok(question) = question else { continue };
         let call = question.call(model, question.room(None));
         // A request that cannot be written is refused by name on the direct path.
@@ -390,7 +391,7 @@ async fn content(
         // The direct path says what lies there.
         Ok(Before::Done(_)) | Err(_) => return Ok(None),
     };
-    let raw = match content::fetched(services, &document, raw).await {
+    let raw = match content::fetched(services, &document, raw, &shard.job.lane).await {
         Ok(raw) => raw,
         Err(failure) if not_now(&failure) => return Err(failure),
         Err(_) => return Ok(None),
