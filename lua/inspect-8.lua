@@ -1,6 +1,6 @@
 --[[
 Tells what a model's quota looks like now, and all that a policy needs. Takes out what has left the
-window, and changes nothing else.
+window, makes anew what an eviction or a failover has broken, and changes nothing else.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
   KEYS[6] gate     text for people, see include/gate.lua
@@ -30,6 +30,7 @@ Reply
 --- @include "include/clock"
 --- @include "include/state"
 --- @include "include/entries"
+--- @include "include/recount"
 --- @include "include/levels"
 --- @include "include/day"
 --- @include "include/queue"
@@ -44,6 +45,9 @@ keys.gate, keys.log, keys.known = KEYS[6], KEYS[7], KEYS[8]
 local state, now = load_quota(keys, quota, call[1])
 if not state then
   return now
+end
+if state.is_broken then
+  recount(keys, state, quota, now)
 end
 save_state(keys, quota, state, now)
 local pause, day = closed_for(state, now), { calls = 0, tokens = 0 }

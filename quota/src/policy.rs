@@ -60,8 +60,13 @@ pub(crate) fn run(
     let (mut change, mut beyond) = (Units::default(), Units::default());
     for it in Dimension::ALL {
         let Some(most) = limits[it] else { continue };
-        change[it] = known.each[it].begin(most.value, numbers);
-        let one = &mut known.each[it];
+        let (one, proven) = (&mut known.each[it], known.proven);
+        let before = one.capacity(proven, configured, numbers).value;
+        let is_new = one.configured <= 0.0;
+        one.begin(most.value);
+        // What may be drawn more is not there yet: a deeper bucket is not fuller.
+        let deeper = one.capacity(proven, configured, numbers).value - before;
+        change[it] = if is_new { 0.0 } else { deeper.max(0.0) };
         one.lowered = (one.lowered - numbers.recover * passed / MINUTE).max(0.0);
     }
     for observation in &reading.log {

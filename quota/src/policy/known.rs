@@ -187,16 +187,12 @@ impl Known {
 }
 
 impl One {
-    /// By how much levels change because the limit is another one: a deeper bucket is not fuller.
-    pub(super) fn begin(&mut self, most: f64, numbers: &Numbers) -> f64 {
-        let before = self.configured;
-        if (before - most).abs() < 1.0 {
-            return 0.0;
+    /// Another limit: what was learned of the one before is over.
+    pub(super) fn begin(&mut self, most: f64) {
+        if (self.configured - most).abs() >= 1.0 {
+            let (even, stated) = (self.even, self.stated);
+            *self = Self { configured: most, even, stated, ..Self::default() };
         }
-        let (even, stated) = (self.even, self.stated);
-        *self = Self { configured: most, even, stated, ..Self::default() };
-        let raised = if before > 0.0 { most - before } else { 0.0 };
-        raised.max(0.0) * (1.0 - numbers.reserve)
     }
 
     /// What the provider states, times the margin, where that is the limit in force.
