@@ -55,7 +55,9 @@ impl One {
         if below.settled > close { below.settled } else { 0.0 }
     }
 
+    /// What we know to be used. A window that is not known whole, after a loss or while Redis is away,
+    /// has at least what is drawn.
     fn own(&self, told: &Told, numbers: &Numbers) -> f64 {
-        if self.is_even(numbers) { told.drawn } else { told.total }
+        if self.is_even(numbers) { told.drawn } else { told.total.max(told.drawn) }
     }
 }
