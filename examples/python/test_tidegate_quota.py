@@ -1,5 +1,6 @@
 """Run with `python3 -m unittest` in this folder; needs no Redis."""
 
+import re
 import unittest
 from unittest import mock
 
@@ -46,6 +47,16 @@ class Scripts(unittest.TestCase):
             parts = [line.removeprefix('--- @include "').removesuffix('"') for line in lines]
             self.assertEqual(script(file.stem), b"".join((LUA / f"{part}.lua").read_bytes() for part in parts) + own)
         self.assertIn('`--- @include "include/state"`', (LUA / "README.md").read_text())
+
+    def test_a_constant_is_defined_before_it_is_used(self) -> None:
+        for file in LUA.glob("*.lua"):
+            code = re.sub(r"--\[\[[\s\S]*?\]\]|--.*|'[^'\n]*'", "", script(file.stem).decode())
+            known = {"KEYS", "ARGV"}
+            for line in code.splitlines():
+                defined = re.match(r"\s*local ([A-Z_, ]+)=", line)
+                known |= set(re.findall(r"[A-Z_]+", defined.group(1))) if defined else set()
+                unknown = set(re.findall(r"(?<![\w.])[A-Z][A-Z_]+\b(?!\()", line)) - known
+                self.assertEqual(unknown, set(), f"{file.name}: {line}")
 
     def test_a_text_is_its_parts_and_then_itself(self) -> None:
         text = script("renew-1")
