@@ -30,6 +30,7 @@ use tidegate_types::ModelId;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/python");
 const AGENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/agent.py");
+const STATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/states.py");
 
 /// `None`, said aloud, where there is no Python or no Redis; a failure when
 /// `TIDEGATE_REQUIRE_SERVICES=1`.
@@ -146,6 +147,17 @@ fn the_python_unit_tests_pass() {
         output.status.success() && said.contains("\nOK") && !said.contains("Ran 0 tests"),
         "{said}"
     );
+}
+
+/// What the page says of them is what the scripts answer.
+#[test]
+fn the_five_states_of_the_page_are_as_it_says() {
+    let Some(server) = services() else { return };
+    let output = python().args([STATES, &server.url, &unique("test")]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let expected = ["tokens 1.0", "turn 4.5", "tokens 8.0", "lane 0.5", "gate 2.5", "probe 0.5"];
+    let fault = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{fault}");
 }
 
 /// With a plan that a first answer has proved.
