@@ -94,12 +94,17 @@ pub(crate) fn run(
         known.each[it].why = [allowance.rate.why, allowance.capacity.why, allowance.window.why];
         Some(allowance)
     });
-    let depths = allowances.map(|it: Option<Allowance>| {
-        it.map_or(0.0, |allowance| allowance.capacity.value / allowance.most)
+    let parts = allowances.map(|it: Option<Allowance>| {
+        it.map_or([0.0; 2], |it| {
+            [it.rate.value * configured.window, it.capacity.value].map(|part| part / it.most)
+        })
     });
-    let differs = |it| (depths[it] - known.depths[it]).abs() > numbers.close;
+    let differs = |it| {
+        let pairs = parts[it].iter().zip(&known.parts[it]);
+        pairs.map(|(now, then)| (now - then).abs()).any(|by| by > numbers.close)
+    };
     if Dimension::ALL.into_iter().any(differs) {
-        (known.since, known.depths) = (reading.now, depths);
+        (known.since, known.parts) = (reading.now, parts);
     }
     // No wait is told that is longer than what it is reckoned by has been true.
     let horizon = numbers.horizon.max(reading.now - known.since);

@@ -11,7 +11,7 @@ use crate::{
     model::ModelQuota,
     number::{duration, whole},
     plan::{Allowance, Plan, Reasoned, Units},
-    policy::Known,
+    policy::{Configured, Known},
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
     wire::unknown,
 };
@@ -116,8 +116,6 @@ pub(crate) struct Inspected {
     pub(crate) remembered: Option<Remembered>,
     /// How many lanes it tells of.
     pub(crate) lanes: u64,
-    /// Of the plan in force.
-    pub(crate) fingerprint: u64,
 }
 
 pub(crate) fn inspected(
@@ -179,6 +177,7 @@ fn seen(
             limits[it] = Some(allowance);
         }
     }
+    snapshot.of_others = version > 0 && fingerprint != Configured::of(model).fingerprint();
     let concurrent = crate::number::float(snapshot.in_flight.limit);
     let plan = Plan { horizon, concurrent, limits };
     snapshot.lanes = lanes_seen(model, numbered, lanes, &mut numbers)?;
@@ -187,7 +186,7 @@ fn seen(
     let known = read.known;
     let remembered = (version > 0).then_some(Remembered { known, plan, drawn });
     let snapshot = known.explain(snapshot, &plan);
-    Some(Inspected { snapshot, read, remembered, lanes, fingerprint })
+    Some(Inspected { snapshot, read, remembered, lanes })
 }
 
 fn lanes_seen(
