@@ -1,5 +1,5 @@
 -- How long until there is room, by the present rate, and what holds a call.
-local BY_FLIGHT, BY_TURN, BY_PROBE, BY_LANE, BY_WINDOW = 5, 6, 7, 10, 10
+local BY_FLIGHT, BY_TURN, BY_LANE, BY_WINDOW = 5, 6, 10, 10
 
 -- The part of the rate that a lane has while others wait too; one that is guaranteed nothing has
 -- what the others leave.

@@ -25,7 +25,7 @@ use std::{
 use tidegate_quota::{
     Amounts, Charge, Decision, Dimension, Lanes, Limits, ModelQuota, Share, Store, Ticket, memory,
     redis_store,
-    store::{Ask, Binding},
+    store::{Ask, Hold},
 };
 pub use tidegate_testkit::PATIENCE;
 use tidegate_testkit::Redis;
@@ -87,10 +87,10 @@ impl<S: Store> Rig<S> {
         self.store.reserve(&self.model, ask).await.unwrap().0
     }
 
-    /// The wait, what binds, and the ticket of a refusal.
-    pub async fn refused(&self, ask: &Ask) -> (Duration, Binding, Ticket) {
+    /// The wait, what holds it, and the ticket of a refusal.
+    pub async fn refused(&self, ask: &Ask) -> (Duration, Hold, Ticket) {
         match self.reserve(ask).await {
-            Decision::Wait { wait, binding, ticket, .. } => (wait, binding, ticket),
+            Decision::Wait { wait, hold, ticket, .. } => (wait, hold, ticket),
             other => panic!("expected a refusal, got {other:?}"),
         }
     }
