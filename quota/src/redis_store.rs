@@ -209,8 +209,9 @@ impl Store {
             policy::run(read.known, &read.reading, &configured, &Numbers::DEFAULT);
         let room = self.write(model, &read.reading, &known, &plan, &change).await?;
         if room.is_some() {
-            let drawn = self.remembered(model).map_or(read.reading.drawn, |seen| seen.drawn);
-            self.remember(model, Remembered { known, plan, drawn });
+            let total = self.remembered(model).map_or(Units::default(), |seen| seen.total);
+            let drawn = read.reading.drawn;
+            self.remember(model, Remembered { known, plan, drawn, total });
         }
         Ok(room)
     }
@@ -241,9 +242,10 @@ impl Store {
     async fn begin(&self, model: &ModelQuota) -> Result<(), Error> {
         let mut read = self.look(model).await?.read;
         if read.reading.version == 0
-            && let Some(Remembered { known, drawn, .. }) = self.remembered(model)
+            && let Some(remembered) = self.remembered(model)
         {
-            (read.known, read.reading.drawn) = (known, drawn);
+            let (known, drawn) = (remembered.known, remembered.levels());
+            read.reading.drawn = drawn;
             let configured = Configured::of(model);
             let Outcome { known, plan, change } =
                 policy::run(known, &read.reading, &configured, &Numbers::DEFAULT);

@@ -157,7 +157,7 @@ fn seen(
     let (horizon, version, fingerprint) = (numbers.next()?, numbers.whole()?, numbers.whole()?);
     let lanes = numbers.whole()?;
     let mut limits = PerDimension::default();
-    let mut drawn = Units::default();
+    let (mut drawn, mut in_window) = (Units::default(), Units::default());
     for it in Dimension::ALL {
         let why = read.known.why(it);
         let (rate, capacity, window, most) =
@@ -173,7 +173,7 @@ fn seen(
                 most,
             };
             snapshot.dimensions[it].ahead = duration((level - capacity) / rate);
-            drawn[it] = allowance.level(level, total);
+            (drawn[it], in_window[it]) = (level, total);
             limits[it] = Some(allowance);
         }
     }
@@ -184,7 +184,7 @@ fn seen(
     let reason = std::str::from_utf8(bytes(reason)?).ok()?;
     snapshot.reason = reason.split_once('|').map_or(String::new(), |(_, reason)| reason.to_owned());
     let known = read.known;
-    let remembered = (version > 0).then_some(Remembered { known, plan, drawn });
+    let remembered = (version > 0).then_some(Remembered { known, plan, drawn, total: in_window });
     let snapshot = known.explain(snapshot, &plan);
     Some(Inspected { snapshot, read, remembered, lanes })
 }

@@ -62,12 +62,4 @@ impl Mechanism {
         };
         known.explain(snapshot, &self.plan)
     }
-
-    /// What is drawn, to be remembered: what fills a window counts as drawn, for the window itself
-    /// is forgotten.
-    pub(crate) fn levels(&self) -> crate::plan::Units {
-        crate::plan::Units::from_fn(|it| {
-            self.plan.limits[it].map_or(0.0, |limit| limit.level(self.drawn[it], self.total[it]))
-        })
-    }
 }
