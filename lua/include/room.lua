@@ -118,7 +118,8 @@ local function until_room(keys, state, quota, lane, place, need, now)
       obstruct(obstacle, lack / rate, in_turn and BY_TURN or hold, lack)
       local over = state[slot + TOTAL] + ahead + amount - state[slot + STRICT]
       if over > 0 then
-        local wait = over / rate
+        -- Nothing is free before the first leaves.
+        local wait = math.max(over / rate, state[OLDEST] + quota[WINDOW] - now)
         if ahead <= 0 then
           wait = until_freed(keys, state, quota, dimension, over, rate, now)
         end
