@@ -209,7 +209,7 @@ impl Store {
             policy::run(read.known, &read.reading, &configured, &Numbers::DEFAULT);
         let room = self.write(model, &read.reading, &known, &plan, &change).await?;
         if room.is_some() {
-            let total = self.remembered(model).map_or(Units::default(), |seen| seen.total);
+            let total = self.remembered(model).map_or_else(Units::default, |seen| seen.total);
             let drawn = read.reading.drawn;
             self.remember(model, Remembered { known, plan, drawn, total });
         }

@@ -234,7 +234,7 @@ impl<S: Virtual> Limiter for Kept<S> {
         let answer = |(ask, (decision, known)): (Ask, (Decision, Option<Expectation>))| {
             self.remember(known);
             match decision {
-                Decision::Granted => Answer::Granted(Held { id: ask.reservation, alone, at: now }),
+                Decision::Granted => Answer::Granted(Held { id: ask.reservation, alone }),
                 Decision::Wait { wait, ticket, .. } => Answer::Wait { wait: micros(wait), ticket },
                 Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
                 Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
