@@ -103,8 +103,8 @@ pub(crate) struct Mechanism {
     lanes: Vec<Lane>,
     gate: Option<Gate>,
     flight: Flight,
-    /// Mean time from admission to settlement.
-    latency: Option<f64>,
+    /// Mean time from admission to settlement; 0 while there is none.
+    latency: f64,
     day: Day,
     log: Log,
     learned: HashMap<u64, Learned>,
@@ -131,6 +131,7 @@ impl Lane {
     }
 
     fn close(&mut self) {
+        self.queue.forget();
         self.waiting = self.queue.waiting() / GRAIN;
     }
 
@@ -181,7 +182,7 @@ impl Mechanism {
             lanes: Vec::new(),
             gate: None,
             flight: Flight::default(),
-            latency: None,
+            latency: 0.0,
             day: Day::default(),
             log: Log::default(),
             learned: HashMap::new(),
@@ -242,7 +243,7 @@ impl Mechanism {
         let progress = lane.queue.goes(&ask.tenant, place, grains);
         lane.close();
         lane.standby = (lane.standby - work).max(0.0);
-        self.admit(ask, &need, progress, probe);
+        self.admit(terms, ask, &need, progress, probe);
         Decision::Granted
     }
 

@@ -236,7 +236,12 @@ impl crate::store::Store for Store {
         used: Amounts,
         drawn: Amounts,
     ) -> Result<(), Error> {
-        self.with(model, |kept, terms| kept.mechanism.charge(terms, name, lane, &used, &drawn));
+        self.with(model, |kept, terms| {
+            kept.mechanism.charge(terms, name, lane, &used, &drawn);
+            if let Some(reading) = kept.mechanism.hand(terms.numbers) {
+                kept.plan(&reading, Configured::of(model), terms.numbers);
+            }
+        });
         Ok(())
     }
 
