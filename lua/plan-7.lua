@@ -34,7 +34,7 @@ local HEAD, OF_A_DIMENSION, ALL_NUMBERS, EXACTLY = 5, 5, 25, 9007199254740992
 if #ARGV ~= 3 then
   return redis.error_reply('TIDEGATE wants 3 arguments, not ' .. #ARGV)
 end
-local plan, refusal = numbers(1, ALL_NUMBERS, -EXACTLY)
+local plan, refusal = numbers(1, ALL_NUMBERS, -EXACTLY, true)
 if not plan then
   return refusal
 end

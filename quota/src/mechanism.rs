@@ -125,9 +125,9 @@ struct Lane {
 
 impl Lane {
     /// Brings the queue on by what passed.
-    fn open(&mut self) -> &mut queue::Queue {
+    fn open(&mut self) {
         self.queue.passes(std::mem::take(&mut self.passed) * GRAIN);
-        &mut self.queue
+        self.close();
     }
 
     fn close(&mut self) {
@@ -192,6 +192,7 @@ impl Mechanism {
     /// Admits a call, or says when to come back. All or nothing.
     pub(crate) fn reserve(&mut self, terms: &Terms<'_>, ask: &Ask) -> Decision {
         let (now, need, numbers) = (self.at, units(&ask.amounts), terms.numbers);
+        self.lanes[ask.lane].open();
         if self.entries.contains_key(&ask.reservation) {
             return Decision::Granted;
         }
@@ -215,7 +216,7 @@ impl Mechanism {
             Some(_) => Asks::First,
             None => Asks::Last,
         };
-        let place = self.lanes[ask.lane].open().place(&ask.tenant, asks_as, now);
+        let place = self.lanes[ask.lane].queue.place(&ask.tenant, asks_as, now);
         let work = self.plan.work_of(&need);
         let grains = (work * GRAIN).ceil();
         let mut obstacle = self.until_room(terms, ask.lane, place, &need);
@@ -264,7 +265,8 @@ impl Mechanism {
     /// A tenant's callers come no more.
     pub(crate) fn leave(&mut self, lane: usize, tenant: &Tenant) {
         let lane = &mut self.lanes[lane];
-        lane.open().leaves(tenant);
+        lane.open();
+        lane.queue.leaves(tenant);
         lane.close();
     }
 

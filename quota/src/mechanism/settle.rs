@@ -61,7 +61,7 @@ impl Mechanism {
                 _ => {}
             }
         }
-        if let Some(pause) = &settlement.pause {
+        if let Some(pause) = settlement.pause.as_ref().filter(|pause| !pause.length.is_zero()) {
             let closed = match signal {
                 ProviderSignal::Exhausted => Closed::Exhausted,
                 ProviderSignal::Refused => Closed::Refused,
