@@ -42,9 +42,9 @@ pub const PAUSE_TTL: Duration = Duration::from_secs(300);
 pub struct Rig<S> {
     pub store: S,
     pub model: ModelQuota,
-    set: Box<dyn Fn(u64) + Send + Sync>,
-    now: AtomicU64,
-    next: AtomicU64,
+    pub set: Box<dyn Fn(u64) + Send + Sync>,
+    pub now: AtomicU64,
+    pub next: AtomicU64,
 }
 
 /// The limiter's numbers, with those of `TIDEGATE_NUMBERS` in place of their own: `make mutate` sets it.
