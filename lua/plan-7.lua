@@ -31,16 +31,44 @@ Reply: integers
 --- @include "include/entries"
 --- @include "include/levels"
 local HEAD, OF_A_DIMENSION, ALL_NUMBERS, EXACTLY = 5, 5, 25, 9007199254740992
+local KILOBYTES = 4096
 if #ARGV ~= 3 then
   return redis.error_reply('TIDEGATE wants 3 arguments, not ' .. #ARGV)
 end
-local plan, refusal = numbers(1, ALL_NUMBERS, -EXACTLY)
+local plan, refusal = numbers(1, ALL_NUMBERS, -EXACTLY, true)
 if not plan then
   return refusal
 end
 local quota, unusable = read_quota(2)
 if not quota then
   return unusable
+end
+
+-- What is wrong with the plan, as an error reply, else nil.
+local function wrong_plan()
+  for place = 1, HEAD do
+    if plan[place] < 0 or plan[place] == math.huge then
+      return bad_argument(1, 'a plan whose first numbers are finite and not below 0')
+    end
+  end
+  for dimension = 1, DIMENSIONS do
+    local at = HEAD + (dimension - 1) * OF_A_DIMENSION
+    local rate, capacity, window, most, change = unpack(plan, at + 1, at + OF_A_DIMENSION)
+    local is_finite = math.max(rate, capacity, most, change) < math.huge
+    local is_none = most == 0 and rate == 0 and capacity == 0 and window == 0
+    local is_some = most > 0 and rate * EXACTLY >= 1 and math.min(capacity, window) > 0
+    if not is_finite or not (is_none or is_some) then
+      return bad_argument(1, 'a plan of rates, capacities and windows that something fits into')
+    end
+  end
+  if #ARGV[3] > KILOBYTES then
+    return bad_argument(3, 'at most 4 KB')
+  end
+end
+
+refusal = wrong_plan()
+if refusal then
+  return refusal
 end
 local keys = common_keys()
 keys.log, keys.known = KEYS[6], KEYS[7]

@@ -173,18 +173,17 @@ if packed then
   outcome = entry.condition == SETTLED and BEFORE or DONE
   if outcome == DONE then
     local before = before_of(state, entry)
-    local reserved = entry.amounts
+    local was = { admitted = entry.admitted, probe = entry.probe, amounts = entry.amounts }
     if signal == OVERLOADED then
       overloaded(entry.admitted)
     end
+    end_call(entry)
     if before and mode ~= RELEASED then
       log_told(keys, state, before, meter, now)
-      if signal == REFUSED_BY then
-        log_refused(keys, state, before, entry, call[12], now)
-      end
     end
-    local was = { admitted = entry.admitted, probe = entry.probe, amounts = reserved }
-    end_call(entry)
+    if before and signal == REFUSED_BY then
+      log_refused(keys, state, before, was, call[12], now)
+    end
     if signal == NONE and mode ~= RELEASED then
       learned = answered(was)
     end

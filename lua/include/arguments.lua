@@ -6,8 +6,8 @@ local function bad_argument(index, what)
 end
 
 -- Argument `index` as a list of at least `least` numbers from `from` to 2^53, up to which whole
--- ones are exact; or nil and an error reply.
-local function numbers(index, least, from)
+-- ones are exact, and infinity where that means something; or nil and an error reply.
+local function numbers(index, least, from, infinite)
   local EXACT, BYTES, AT_MOST = 9007199254740992, 8, 512
   local packed = ARGV[index]
   local count = #packed / BYTES
@@ -19,7 +19,7 @@ local function numbers(index, least, from)
   list[count + 1] = nil
   for place = 1, count do
     local number = list[place]
-    if not (number >= from and (number <= EXACT or number == math.huge)) then
+    if not (number >= from and (number <= EXACT or infinite and number == math.huge)) then
       local range = 'numbers from ' .. from .. ' to 2^53; number ' .. place .. ' is none'
       return nil, bad_argument(index, range)
     end

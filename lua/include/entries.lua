@@ -35,11 +35,13 @@ local function keep_entry(keys, id, entry)
   redis.call('HSET', keys.entries, id, head .. before)
 end
 
--- From levels.
+-- From levels. A debt is no larger than what refills in a window, however badly a call was
+-- estimated; and nothing is drawn where there is no limit.
 local function draw(state, amounts)
   for dimension = 1, DIMENSIONS do
     local slot, amount = dimension_slot(dimension), amounts[dimension]
-    state[slot + DRAWN] = math.max(0, state[slot + DRAWN] + amount)
+    local deepest = state[slot + CAPACITY] + state[slot + MOST]
+    state[slot + DRAWN] = math.max(0, math.min(state[slot + DRAWN] + amount, deepest))
     state[slot + SPENT] = state[slot + SPENT] + amount
   end
 end

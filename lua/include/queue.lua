@@ -72,8 +72,12 @@ local function place_of(state, queue, tenant, epoch, position, now)
   return { turn = turn, ahead = ahead / GRAIN }
 end
 
+-- A tenant of which none waits, and that has had less than others, begins where a newcomer would.
 local function line_of(queue, tenant, turn)
-  local line = queue.lines[tenant] or { served = turn, tail = turn }
+  local line = queue.lines[tenant]
+  if not line or line.tail <= line.served and line.served < turn then
+    line = { served = turn, tail = turn }
+  end
   queue.lines[tenant], line.changed = line, true
   return line
 end

@@ -53,6 +53,10 @@ local function rebase(keys, state, by)
   for _, slot in ipairs({ LATEST, OLDEST, GATE, PROBE, REPLACED, CAPPED_AT, LEASE_ENDS }) do
     state[slot] = state[slot] > 0 and state[slot] - by or 0
   end
+  for lane = 1, state[LANES] do
+    local late = lane_slot(lane) + LATE_UNTIL
+    state[late] = math.max(0, state[late] - by)
+  end
   state[HANDED], state[KEPT] = 0, 0
   local entries = redis.call('HGETALL', keys.entries)
   for index = 1, #entries, 2 do

@@ -98,6 +98,7 @@ mod shared;
 pub mod snapshot;
 pub mod stated;
 pub mod store;
+mod tasks;
 pub mod unused;
 mod waiters;
 mod watch;

@@ -103,8 +103,8 @@ pub(crate) struct Mechanism {
     lanes: Vec<Lane>,
     gate: Option<Gate>,
     flight: Flight,
-    /// Mean time from admission to settlement.
-    latency: Option<f64>,
+    /// Mean time from admission to settlement; 0 while there is none.
+    latency: f64,
     day: Day,
     log: Log,
     learned: HashMap<u64, Learned>,
@@ -125,12 +125,13 @@ struct Lane {
 
 impl Lane {
     /// Brings the queue on by what passed.
-    fn open(&mut self) -> &mut queue::Queue {
+    fn open(&mut self) {
         self.queue.passes(std::mem::take(&mut self.passed) * GRAIN);
-        &mut self.queue
+        self.close();
     }
 
     fn close(&mut self) {
+        self.queue.forget();
         self.waiting = self.queue.waiting() / GRAIN;
     }
 
@@ -181,7 +182,7 @@ impl Mechanism {
             lanes: Vec::new(),
             gate: None,
             flight: Flight::default(),
-            latency: None,
+            latency: 0.0,
             day: Day::default(),
             log: Log::default(),
             learned: HashMap::new(),
@@ -191,6 +192,7 @@ impl Mechanism {
     /// Admits a call, or says when to come back. All or nothing.
     pub(crate) fn reserve(&mut self, terms: &Terms<'_>, ask: &Ask) -> Decision {
         let (now, need, numbers) = (self.at, units(&ask.amounts), terms.numbers);
+        self.lanes[ask.lane].open();
         if self.entries.contains_key(&ask.reservation) {
             return Decision::Granted;
         }
@@ -214,7 +216,7 @@ impl Mechanism {
             Some(_) => Asks::First,
             None => Asks::Last,
         };
-        let place = self.lanes[ask.lane].open().place(&ask.tenant, asks_as, now);
+        let place = self.lanes[ask.lane].queue.place(&ask.tenant, asks_as, now);
         let work = self.plan.work_of(&need);
         let grains = (work * GRAIN).ceil();
         let mut obstacle = self.until_room(terms, ask.lane, place, &need);
@@ -242,7 +244,7 @@ impl Mechanism {
         let progress = lane.queue.goes(&ask.tenant, place, grains);
         lane.close();
         lane.standby = (lane.standby - work).max(0.0);
-        self.admit(ask, &need, progress, probe);
+        self.admit(terms, ask, &need, progress, probe);
         Decision::Granted
     }
 
@@ -262,7 +264,8 @@ impl Mechanism {
     /// A tenant's callers come no more.
     pub(crate) fn leave(&mut self, lane: usize, tenant: &Tenant) {
         let lane = &mut self.lanes[lane];
-        lane.open().leaves(tenant);
+        lane.open();
+        lane.queue.leaves(tenant);
         lane.close();
     }
 

@@ -25,6 +25,8 @@ use crate::{
     policy::{self, Configured, Known, Outcome},
     snapshot::Snapshot,
     store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
+    tasks::Tasks,
+    wire_read::Read,
 };
 
 pub(crate) use crate::mechanism::Spent;
@@ -36,6 +38,7 @@ pub struct Store {
     clock: Clock,
     pause_ttl: Duration,
     numbers: Numbers,
+    tasks: Tasks,
 }
 
 /// A quota, and what is known of its provider.
@@ -90,17 +93,27 @@ impl Kept {
         }
     }
 
-    /// Runs the policy.
+    /// Runs the policy: false where another plan was written since the reading.
     fn plan(
         &mut self,
         reading: &crate::mechanism::log::Reading,
         configured: Configured,
         numbers: &Numbers,
-    ) {
+    ) -> bool {
         let Outcome { known, plan, change } =
             policy::run(self.known, reading, &configured, numbers);
-        if self.mechanism.write(reading.version, reading.end, plan, &change) {
+        let written = self.mechanism.write(reading.version, reading.end, plan, &change);
+        if written {
             (self.known, self.configured) = (known, Some(configured));
+        }
+        written
+    }
+
+    /// Does the policy's task, where it is free.
+    fn work(&mut self, tasks: &Tasks, configured: Configured, numbers: &Numbers) {
+        let task = self.mechanism.hand(numbers).map(|reading| Read { reading, known: self.known });
+        if let Some(task) = task.and_then(|task| tasks.now(task)) {
+            self.plan(&task.reading, configured, numbers);
         }
     }
 }
@@ -119,7 +132,13 @@ impl Store {
     }
 
     fn on(clock: Clock, pause_ttl: Duration) -> Self {
-        Self { models: Arc::default(), clock, pause_ttl, numbers: Numbers::DEFAULT }
+        Self {
+            models: Arc::default(),
+            clock,
+            pause_ttl,
+            numbers: Numbers::DEFAULT,
+            tasks: Tasks::default(),
+        }
     }
 
     /// With other numbers: for simulations.
@@ -127,6 +146,23 @@ impl Store {
     #[must_use]
     pub fn with_numbers(self, numbers: Numbers) -> Self {
         Self { numbers, ..self }
+    }
+
+    /// For tests: whether tasks of the policy are kept, and not done at once.
+    #[doc(hidden)]
+    pub fn keep_tasks(&self, keep: bool) {
+        self.tasks.keep(keep);
+    }
+
+    /// Does the tasks that were kept, or forgets them: whether each plan was written.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn end_tasks(&self, model: &ModelQuota, forget: bool) -> Vec<bool> {
+        let tasks = self.tasks.take().into_iter().filter(|_| !forget);
+        let configured = Configured::of(model);
+        self.with(model, |kept, terms| {
+            tasks.map(|it| kept.plan(&it.reading, configured, terms.numbers)).collect()
+        })
     }
 
     /// [`crate::Store::reserve`], which in memory neither waits nor fails.
@@ -241,9 +277,7 @@ impl crate::store::Store for Store {
         let longest = micros(settlement.longest_pause(self.pause_ttl));
         Ok(self.with(model, |kept, terms| {
             let settled = kept.mechanism.settle(model, terms, settlement, longest);
-            if let Some(reading) = kept.mechanism.hand(terms.numbers) {
-                kept.plan(&reading, Configured::of(model), terms.numbers);
-            }
+            kept.work(&self.tasks, Configured::of(model), terms.numbers);
             let template = model.learns_as(settlement.template);
             let known = kept.mechanism.expectation(template, terms.numbers);
             (settled, known, duration(kept.mechanism.room()))
@@ -258,7 +292,10 @@ impl crate::store::Store for Store {
         used: Amounts,
         drawn: Amounts,
     ) -> Result<(), Error> {
-        self.with(model, |kept, terms| kept.mechanism.charge(terms, name, lane, &used, &drawn));
+        self.with(model, |kept, terms| {
+            kept.mechanism.charge(terms, name, lane, &used, &drawn);
+            kept.work(&self.tasks, Configured::of(model), terms.numbers);
+        });
         Ok(())
     }
 

@@ -74,3 +74,49 @@ impl Default for Numbers {
         Self::DEFAULT
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the scripts call a number that has another name here.
+    const NAMES: [(&str, &str); 1] = [("MOST_LOGGED", "logged")];
+
+    /// Units, and how long things are kept.
+    const UNITS: [&str; 7] = ["MILLISECOND", "MINUTE", "HOUR", "DAY", "MONTH", "GRAIN", "MILLION"];
+
+    #[test]
+    fn the_scripts_have_the_same() {
+        let (_, text) =
+            tidegate_lua::PARTS.iter().find(|(name, _)| *name == "include/numbers").unwrap();
+        let mut compared = 0;
+        let lines = text.lines().filter_map(|line| line.strip_prefix("local "));
+        for (names, values) in lines.map(|line| line.split_once(" = ").unwrap()) {
+            for (name, value) in names.split(", ").zip(values.split(", ")) {
+                if UNITS.contains(&name) {
+                    continue;
+                }
+                let named = NAMES.iter().find(|(lua, _)| *lua == name).map(|(_, rust)| *rust);
+                let ours = named.map_or_else(|| name.to_lowercase(), str::to_owned);
+                let known = Numbers::ALL.iter().find(|(known, ..)| *known == ours);
+                let (_, known, ..) = known.unwrap_or_else(|| panic!("{name} has no reason here"));
+                let value: f64 = value.parse().unwrap();
+                assert!((value - known).abs() < 1e-12 * known, "{name} is {value}, and {known}");
+                compared += 1;
+            }
+        }
+        assert!(compared >= 10, "{compared}");
+        assert!(Numbers::ALL.len() <= 25, "{} numbers", Numbers::ALL.len());
+    }
+
+    #[test]
+    fn each_can_be_set_by_its_name() {
+        for (name, value, ..) in Numbers::ALL {
+            let mut numbers = Numbers::DEFAULT;
+            assert!(numbers.set(name, *value));
+            assert_eq!(numbers, Numbers::DEFAULT);
+            assert!(numbers.set(name, 2.0 * value) && numbers != Numbers::DEFAULT, "{name}");
+        }
+        assert!(!Numbers::default().set("none", 1.0));
+    }
+}

@@ -44,6 +44,10 @@ pub(crate) fn run(
     configured: &Configured,
     numbers: &Numbers,
 ) -> Outcome {
+    // After a failover to a server whose clock is behind time goes on from there.
+    if reading.now < known.at {
+        known.move_by(reading.now - known.at);
+    }
     let passed = if known.at > 0.0 { (reading.now - known.at).max(0.0) } else { 0.0 };
     known.at = reading.now;
     known.proven |= reading.answers > 0;
@@ -71,6 +75,8 @@ pub(crate) fn run(
     }
     for observation in &reading.log {
         match observation {
+            // One of another clock says when nothing.
+            Observation::Refused { at, .. } if *at > reading.now => {}
             Observation::Refused { .. } => {
                 known.refused(observation, &reading.drawn, configured, numbers, &mut change);
             }
@@ -108,7 +114,7 @@ pub(crate) fn run(
         let pairs = parts[it].iter().zip(&known.parts[it]);
         pairs.map(|(now, then)| (now - then).abs()).any(|by| by > numbers.close)
     };
-    if Dimension::ALL.into_iter().any(differs) {
+    if known.since <= 0.0 || Dimension::ALL.into_iter().any(differs) {
         (known.since, known.parts) = (reading.now, parts);
     }
     // No wait is told that is longer than what it is reckoned by has been true.

@@ -29,6 +29,7 @@ use crate::{
     script::{Script, Scripts},
     snapshot::Snapshot,
     store::{Ask, Decision, Expectation, LimitChanges, Meter, Pause, Settled, Settlement},
+    tasks::Tasks,
     wire,
     wire_read::{Inspected, Read, inspected},
 };
@@ -51,6 +52,7 @@ pub struct Store {
     began: u64,
     /// What was seen of each quota last.
     remembered: Arc<Mutex<HashMap<String, Remembered>>>,
+    tasks: Tasks,
 }
 
 impl fmt::Debug for Store {
@@ -95,6 +97,7 @@ impl Store {
             clock: Arc::default(),
             began: micros_since_1970(),
             remembered: Arc::default(),
+            tasks: Tasks::default(),
         })
     }
 
@@ -103,6 +106,32 @@ impl Store {
     #[doc(hidden)]
     pub fn set_test_clock(&self, micros: u64) {
         self.clock.store(micros, Ordering::SeqCst);
+    }
+
+    /// For tests: as a program that began then, in microseconds since 1970.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn begun_at(self, began: u64) -> Self {
+        Self { began, ..self }
+    }
+
+    /// For tests: whether tasks of the policy are kept, and not done at once.
+    #[doc(hidden)]
+    pub fn keep_tasks(&self, keep: bool) {
+        self.tasks.keep(keep);
+    }
+
+    /// Does the tasks that were kept, or forgets them: whether each plan was written.
+    ///
+    /// # Errors
+    /// Of Redis.
+    #[doc(hidden)]
+    pub async fn end_tasks(&self, model: &ModelQuota, forget: bool) -> Result<Vec<bool>, Error> {
+        let mut written = Vec::new();
+        for task in self.tasks.take().iter().filter(|_| !forget) {
+            written.push(self.plan(model, task).await?.is_some());
+        }
+        Ok(written)
     }
 
     pub(crate) fn connection(&self) -> &Connection {
@@ -194,7 +223,7 @@ impl Store {
         let reply = self.run(&self.scripts.settle, &nine, &arguments).await?;
         let (settled, expectation, room, task) = wire::settled(&reply)?;
         // Another caller is handed a task that is not done.
-        let planned = match task {
+        let planned = match task.and_then(|task| self.tasks.now(task)) {
             Some(read) => self.plan(model, &read).await.unwrap_or_default(),
             None => None,
         };

@@ -162,7 +162,7 @@ mod tests {
         let model = late.model.id.clone();
         let waiting = [late, newcomer, early, last].map(|it| waiters.wait(it, SOON));
         assert!(waiters.with_room(&model, Duration::ZERO).is_empty());
-        let taken = waiters.with_room(&model, Duration::from_millis(1_500));
+        let taken = waiters.with_room(&model, Duration::from_millis(2_500));
         assert_eq!(names(taken), ["10", "30"]);
         let [late, newcomer, early, last] = waiting;
         assert!(!late.end() && !early.end(), "their answers come");

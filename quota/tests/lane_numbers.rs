@@ -12,7 +12,7 @@ mod common;
 
 use common::{PATIENCE, PAUSE_TTL, ask, lanes, limits, model_with_lanes};
 use tidegate_quota::{
-    Amounts, Decision, Lanes, ModelQuota, Snapshot, Store, redis_store::Store as InRedis,
+    Amounts, Decision, Hold, Lanes, ModelQuota, Snapshot, Store, redis_store::Store as InRedis,
     store::Settlement,
 };
 use tidegate_testkit::{Redis, unique};
@@ -84,24 +84,28 @@ async fn a_lane_is_the_same_for_workers_with_other_lanes() {
     );
 }
 
-/// What a lane is guaranteed is kept from a worker that does not have that lane.
+/// What a lane finds when it comes is kept from a worker that does not have that lane.
 #[tokio::test]
-async fn a_lane_of_others_keeps_its_share() {
+async fn a_lane_of_others_keeps_its_standby() {
     let Some(server) = Redis::shared() else { return };
     let prefix = unique("lanes");
     let other = Worker::new(server, &prefix, lanes(&[("alpha", 0.5, 1.0), ("batch", 0.5, 1.0)]));
     let one = Worker::new(server, &prefix, lanes(&[("batch", 0.5, 1.0)]));
-    other.takes("a", "alpha", 45_000).await;
-    one.takes("b", "batch", 50_000).await;
-    let lane = other.1.lanes.index(&Lane::new("alpha").unwrap()).unwrap();
-    // It is full: from here on alpha is backlogged, and what it is guaranteed is nobody else's.
-    let more = tidegate_quota::store::Ask { lane, ..ask("c", Amounts::call(6_000, 0)) };
-    let Decision::Wait { .. } = other.0.reserve(&other.1, &more).await.unwrap().0 else {
-        panic!("the window is full")
-    };
-    let ask = ask("d", Amounts::call(5_000, 0));
-    let (decision, _) = one.0.reserve(&one.1, &ask).await.unwrap();
-    assert!(matches!(decision, Decision::Wait { .. }), "{decision:?}");
+    for worker in [&other, &one] {
+        worker.0.set_test_clock(common::START);
+    }
+    other.takes("a", "alpha", 0).await;
+    let answered = Settlement::used("a", Amounts::default());
+    other.0.settle(&other.1, &answered).await.unwrap();
+    for worker in [&other, &one] {
+        worker.0.set_test_clock(common::START + 60 * common::SECOND);
+    }
+    // A fifth of alpha's half.
+    one.takes("b", "batch", 90_000).await;
+    let more = ask("c", Amounts::call(1, 0));
+    let (decision, _) = one.0.reserve(&one.1, &more).await.unwrap();
+    assert!(matches!(decision, Decision::Wait { hold: Hold::Lane, .. }), "{decision:?}");
+    other.takes("d", "alpha", 10_000).await;
 }
 
 #[tokio::test]

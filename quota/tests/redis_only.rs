@@ -1,5 +1,5 @@
-//! What only a real Redis can show: the ledger behind the totals, lost state, lost scripts, bad
-//! calls, keys.
+//! What only a real Redis can show: that the scripts are the mechanism in memory, the ledger behind the
+//! totals, plans that many programs write, lost state, lost scripts, bad calls, keys.
 
 #![allow(
     missing_docs,
@@ -30,19 +30,67 @@ use tidegate_types::Tenant;
 /// One step of a random history.
 #[derive(Debug, Clone)]
 enum Step {
-    Reserve { id: u8, lane: usize, input: u64, output: u64, with_ticket: bool },
-    ReserveAll { id: u8, count: u8, lane: usize, input: u64 },
-    Settle { id: u8, input: u64, output: u64 },
-    Release { id: u8 },
-    Fail { id: u8, signal: ProviderSignal, seconds: u64 },
-    Meter { id: u8, used: u64, limit: u64 },
-    Charge { id: u8, tokens: u64 },
-    Renew { id: u8 },
-    Limit { combined: Option<u64>, concurrent: Option<u64> },
-    Pause { seconds: u64 },
+    Reserve {
+        id: u8,
+        lane: usize,
+        input: u64,
+        output: u64,
+        with_ticket: bool,
+    },
+    ReserveAll {
+        id: u8,
+        count: u8,
+        lane: usize,
+        input: u64,
+    },
+    Settle {
+        id: u8,
+        input: u64,
+        output: u64,
+    },
+    Release {
+        id: u8,
+    },
+    Fail {
+        id: u8,
+        signal: ProviderSignal,
+        seconds: u64,
+    },
+    Meter {
+        id: u8,
+        used: u64,
+        limit: u64,
+    },
+    Charge {
+        id: u8,
+        tokens: u64,
+    },
+    Renew {
+        id: u8,
+    },
+    Limit {
+        combined: Option<u64>,
+        concurrent: Option<u64>,
+    },
+    Pause {
+        seconds: u64,
+    },
     Resume,
-    Leave { lane: usize, tenant: bool },
-    Advance { millis: i64 },
+    Leave {
+        lane: usize,
+        tenant: bool,
+    },
+    Advance {
+        millis: i64,
+    },
+    /// Programs that run the policy are frozen from now on, or no longer.
+    Freeze {
+        frozen: bool,
+    },
+    /// What frozen ones were about to do is done, or they are killed.
+    Thaw {
+        killed: bool,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -53,11 +101,12 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(id, count, lane, input)| Step::ReserveAll { id, count, lane, input }),
         4 => (0_u8..40, 0_u64..500, 0_u64..300).prop_map(|(id, input, output)| Step::Settle { id, input, output }),
         2 => (0_u8..40).prop_map(|id| Step::Release { id }),
-        2 => (0_u8..40, 0_usize..3, 0_u64..20).prop_map(|(id, signal, seconds)| {
-            let signal = [ProviderSignal::Refused, ProviderSignal::Overloaded, ProviderSignal::Exhausted][signal];
+        2 => (0_u8..40, 0_usize..7, 0_u64..20).prop_map(|(id, signal, seconds)| {
+            use ProviderSignal::{Exhausted, Lost, Overloaded, Refused};
+            let signal = [Refused, Refused, Refused, Overloaded, Overloaded, Exhausted, Lost][signal];
             Step::Fail { id, signal, seconds }
         }),
-        1 => (0_u8..40, 0_u64..3_000, 1_000_u64..4_000).prop_map(|(id, used, limit)| Step::Meter { id, used, limit }),
+        3 => (0_u8..40, 0_u64..3_000, 1_000_u64..4_000).prop_map(|(id, used, limit)| Step::Meter { id, used, limit }),
         1 => (0_u8..40, 0_u64..300).prop_map(|(id, tokens)| Step::Charge { id, tokens }),
         1 => (0_u8..40).prop_map(|id| Step::Renew { id }),
         1 => (proptest::option::of(500_u64..5_000), proptest::option::of(1_u64..12))
@@ -65,6 +114,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1_u64..20).prop_map(|seconds| Step::Pause { seconds }),
         1 => Just(Step::Resume),
         1 => (0_usize..3, any::<bool>()).prop_map(|(lane, tenant)| Step::Leave { lane, tenant }),
+        2 => any::<bool>().prop_map(|frozen| Step::Freeze { frozen }),
+        2 => any::<bool>().prop_map(|killed| Step::Thaw { killed }),
         6 => prop_oneof![8 => 0_i64..500, 8 => 0_i64..20_000, 8 => -2_000_i64..0, 1 => -200_000_i64..0].prop_map(|millis| Step::Advance { millis }),
     ]
 }
@@ -100,8 +151,38 @@ fn learning(token_bucket: bool) -> ModelQuota {
     }
 }
 
+/// A store whose policy does not always run to its end.
+trait Freezes {
+    fn freeze(&self, frozen: bool);
+    async fn thaw(&self, model: &ModelQuota, killed: bool) -> Vec<bool>;
+}
+
+impl Freezes for memory::Store {
+    fn freeze(&self, frozen: bool) {
+        self.keep_tasks(frozen);
+    }
+
+    async fn thaw(&self, model: &ModelQuota, killed: bool) -> Vec<bool> {
+        self.end_tasks(model, killed)
+    }
+}
+
+impl Freezes for redis_store::Store {
+    fn freeze(&self, frozen: bool) {
+        self.keep_tasks(frozen);
+    }
+
+    async fn thaw(&self, model: &ModelQuota, killed: bool) -> Vec<bool> {
+        self.end_tasks(model, killed).await.unwrap()
+    }
+}
+
 /// Carries one step out and returns what the store said.
-async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step: &Step) -> String {
+async fn carry_out<S: Store + Freezes>(
+    rig: &Rig<S>,
+    tickets: &mut [Option<Ticket>],
+    step: &Step,
+) -> String {
     let settle = |id: u8, used, sample| Settlement {
         used,
         sample,
@@ -191,11 +272,11 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
             format!("{:?}", rig.store.settle(&rig.model, &settlement).await.unwrap())
         }
         Step::Charge { id, tokens } => {
-            let used = Amounts::call(*tokens, 0);
+            let (used, drawn) = (Amounts::call(*tokens, 0), Amounts::call(tokens / 2, 0));
             format!(
                 "{:?}",
                 rig.store
-                    .charge(&rig.model, &format!("away{id}"), usize::from(id % 3), used)
+                    .charge(&rig.model, &format!("away{id}"), usize::from(id % 3), used, drawn)
                     .await
                     .unwrap()
             )
@@ -220,10 +301,71 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
             format!("{:?}", rig.store.leave(&rig.model, *lane, &tenant).await.unwrap())
         }
         Step::Resume => format!("{:?}", rig.store.resume(&rig.model).await.unwrap()),
+        Step::Freeze { frozen } => {
+            rig.store.freeze(*frozen);
+            String::new()
+        }
+        Step::Thaw { killed } => format!("{:?}", rig.store.thaw(&rig.model, *killed).await),
         Step::Advance { millis } => {
             rig.at(rig.now().saturating_add_signed(millis * 1_000).max(START));
             String::new()
         }
+    }
+}
+
+/// The same, but for a microsecond in times and the last places of fractions: sums are made in another
+/// order.
+fn alike(one: &str, other: &str) -> bool {
+    let (mut one, mut other) = (one, other);
+    while !one.is_empty() && !other.is_empty() {
+        let ((first, rest), (second, other_rest)) = (piece(one), piece(other));
+        let is_alike = match (number(first), number(second)) {
+            (Some((first, is_time)), Some((second, _))) if is_time => {
+                (first - second).abs() < 1.001
+            }
+            (Some((first, _)), Some((second, _))) => (first - second).abs() <= 1e-9 * first.abs(),
+            _ => first == second,
+        };
+        if !is_alike {
+            return false;
+        }
+        (one, other) = (rest, other_rest);
+    }
+    one.is_empty() && other.is_empty()
+}
+
+/// A number with its unit, or what is before the next.
+fn piece(text: &str) -> (&str, &str) {
+    let is_number = |c: char| c.is_ascii_digit();
+    let end = if text.starts_with(is_number) {
+        text.find(|c: char| !c.is_ascii_digit() && !".e-nµms".contains(c))
+    } else {
+        text.find(is_number)
+    };
+    text.split_at(end.unwrap_or(text.len()))
+}
+
+/// A number that is no count: a time in microseconds, or a fraction.
+fn number(text: &str) -> Option<(f64, bool)> {
+    for (unit, micros) in [("ns", 1e-3), ("µs", 1.0), ("ms", 1e3), ("s", 1e6)] {
+        if let Some(number) = text.strip_suffix(unit) {
+            return Some((number.parse::<f64>().ok()? * micros, true));
+        }
+    }
+    text.contains('.').then(|| text.parse().ok()).flatten().map(|number| (number, false))
+}
+
+#[test]
+fn what_differs_is_seen() {
+    assert!(alike("a 41.0738s, 3µs, 1.0, 5", "a 41.073801s, 3µs, 1.0000000000000002, 5"));
+    for other in [
+        "a 41.073802s, 3µs, 1.0, 5",
+        "a 41.0738s, 3ms, 1.0, 5",
+        "a 41.0738s, 3µs, 1.1, 5",
+        "a 41.0738s, 3µs, 1.0, 6",
+        "a 41.0738s, 3µs, 1.0",
+    ] {
+        assert!(!alike("a 41.0738s, 3µs, 1.0, 5", other), "{other}");
     }
 }
 
@@ -240,7 +382,7 @@ fn totals_equal_the_ledger(
     for id in &ids {
         let entry: Vec<u8> =
             redis::cmd("HGET").arg(key("entries")).arg(id).query(connection).unwrap();
-        for (dimension, bytes) in Dimension::ALL.into_iter().zip(entry[10..].chunks(8)) {
+        for (dimension, bytes) in Dimension::ALL.into_iter().zip(entry[19..].chunks(8)) {
             sum[dimension] += f64::from_le_bytes(bytes.try_into().unwrap());
         }
     }
@@ -265,10 +407,10 @@ fn totals_equal_the_ledger(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The model in memory and the scripts say the same to any history, to the microsecond; totals
-    /// equal the ledger; what is admitted keeps within every limit at the moment of admission.
+    /// The mechanism in memory and the scripts say the same to any history, to the microsecond; totals
+    /// equal the ledger; what is admitted keeps within every window at the moment of admission.
     #[test]
-    fn scripts_and_model_agree(kind in 0_u8..3, steps in proptest::collection::vec(step(), 1..120)) {
+    fn scripts_and_twin_agree(kind in 0_u8..3, settled in any::<bool>(), steps in proptest::collection::vec(step(), 1..120)) {
         let model = || match kind {
             0 => lanes_and_dimensions(),
             kind => learning(kind == 2),
@@ -279,20 +421,31 @@ proptest! {
         let Some(shared) = in_redis(model(), &prefix) else { return Ok(()) };
         let local = in_memory(model());
         let mut connection = Redis::shared().unwrap().connection();
+        runtime.block_on(async {
+            if settled {
+                shared.settled_down().await;
+                local.settled_down().await;
+            } else {
+                assert_eq!(shared.reserve(&shared.ask(1)).await, local.reserve(&local.ask(1)).await);
+            }
+        });
         let (mut shared_tickets, mut local_tickets) = (vec![None; 120], vec![None; 120]);
         runtime.block_on(async {
             for (number, step) in steps.iter().enumerate() {
                 let before = local.store.inspect(&local.model).await.unwrap();
                 shared.store.inspect(&shared.model).await.unwrap();
                 let said = carry_out(&shared, &mut shared_tickets, step).await;
-                prop_assert_eq!(&said, &carry_out(&local, &mut local_tickets, step).await, "step {} {:?}", number, step);
+                let twin_said = carry_out(&local, &mut local_tickets, step).await;
+                prop_assert!(alike(&said, &twin_said), "step {number} {step:?}: {said}, and the twin {twin_said}");
                 let (left, right) = (shared.store.inspect(&shared.model).await.unwrap(), local.store.inspect(&local.model).await.unwrap());
-                prop_assert_eq!(&left, &right, "after step {} {:?}", number, step);
+                let (scripts, twin) = (format!("{left:?}"), format!("{right:?}"));
+                prop_assert!(alike(&scripts, &twin), "after step {number} {step:?}: {scripts}, and the twin {twin}");
                 if said.starts_with("Granted") && left.reservations > before.reservations {
                     for dimension in Dimension::ALL {
                         let (now, before) = (left.get(dimension), before.get(dimension));
-                        let within = now.used <= before.used || now.used + now.others <= now.limit + 1;
-                        prop_assert!(kind > 0 || within, "{} over its limit", dimension);
+                        let window = now.plan.map_or(f64::INFINITY, |plan| plan.window.value);
+                        let within = now.used <= before.used || now.used as f64 <= window + 1.0;
+                        prop_assert!(within, "{} over its window", dimension);
                     }
                     prop_assert!(left.in_flight.limit == 0 || left.in_flight.used <= left.in_flight.limit, "too many at once");
                     let lanes: u64 = left.lanes.iter().map(|lane| lane.used.combined).sum();
@@ -308,12 +461,16 @@ proptest! {
 #[tokio::test]
 async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
     let prefix = unique("test");
-    let Some(rig) = in_redis(lanes_and_dimensions(), &prefix) else { return };
-    // One call outlives the window and holds a lease; another is refused and leaves a queue, a
-    // lesson, a pause and tuning.
+    let mut model = simple(2_000);
+    model.limits.requests_per_day = Some(1_000);
+    let Some(rig) = in_redis(model, &prefix) else { return };
+    rig.settled_down().await;
+    // One call outlives the window and holds a lease; another leaves a queue, a lesson, a pause and a
+    // line in the log.
     rig.reserve(&rig.ask(10)).await;
     rig.advance(Duration::from_secs(61));
-    let ask = rig.ask(2_000);
+    let (ask, other) = (rig.ask(50), rig.ask(10));
+    rig.reserve(&other).await;
     rig.reserve(&ask).await;
     rig.refused(&rig.ask(2_000)).await;
     let sample = UsageSample { estimated_input: 10, input: 9, output: 3 };
@@ -324,7 +481,7 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
         ..Settlement::used(&ask.reservation, Amounts::call(5, 5))
     };
     rig.store.settle(&rig.model, &taught).await.unwrap();
-    let other = rig.ask(10);
+    rig.store.keep_tasks(true);
     rig.store
         .settle(
             &rig.model,
@@ -339,7 +496,8 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
     let mut connection = Redis::shared().unwrap().connection();
     let keys: Vec<String> =
         redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
-    assert_eq!(keys.len(), 9, "{keys:?}");
+    // Ledger, entries, state, leases, day, learned, tenants, gate, log, known, and the numbers of lanes.
+    assert_eq!(keys.len(), 11, "{keys:?}");
     for key in keys {
         // The numbers of lanes are those of all models.
         let tagged = key.starts_with(&format!("{prefix}:v1:{{test:model}}:"));
@@ -360,12 +518,12 @@ async fn a_newer_layout_is_left_alone_and_said_so() {
     redis::cmd("SETRANGE")
         .arg(&state)
         .arg(0)
-        .arg(&3.0_f64.to_le_bytes())
+        .arg(&4.0_f64.to_le_bytes())
         .exec(&mut connection)
         .unwrap();
     let before: Vec<u8> = redis::cmd("GET").arg(&state).query(&mut connection).unwrap();
     let error = rig.store.reserve(&rig.model, &rig.ask(100)).await.unwrap_err().to_string();
-    assert!(error.contains("layout 3") && error.contains("update it"), "{error}");
+    assert!(error.contains("layout 4") && error.contains("update it"), "{error}");
     assert!(matches!(rig.store.inspect(&rig.model).await, Err(tidegate_quota::Error::Outdated(_))));
     let after: Vec<u8> = redis::cmd("GET").arg(&state).query(&mut connection).unwrap();
     assert_eq!(before, after, "nothing was written");
@@ -409,6 +567,7 @@ async fn a_gate_outlives_no_pause_and_no_pause_its_gate() {
 async fn after_a_silence_the_first_call_finds_the_window_empty() {
     let roomy = model_with_lanes(limits(5_000), tidegate_quota::Lanes::single());
     let Some(rig) = in_redis(roomy, &unique("test")) else { return };
+    rig.settled_down().await;
     for _ in 0..1_000 {
         assert_eq!(rig.reserve(&rig.ask(5)).await, Decision::Granted);
     }
@@ -434,15 +593,18 @@ async fn a_flushed_server_lets_no_burst_through() {
                 redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
             redis::cmd("DEL").arg(keys).exec(&mut connection).unwrap();
         }
+        if millis % 500 == 0 {
+            // As a worker does.
+            rig.store.inspect(&rig.model).await.unwrap();
+        }
         match rig.reserve(&Ask { ticket: turn, ..rig.ask(100) }).await {
             Decision::Granted => (admitted, turn) = (admitted + 100, None),
             Decision::Wait { ticket, .. } => turn = Some(ticket),
             other => panic!("{other:?}"),
         }
     }
-    // 1,000 tokens a second and the pace's 4 % for 20 s, a second ahead, and another second ahead
-    // after the loss.
-    assert!((19_500..=23_000).contains(&admitted), "{admitted} tokens in 20 s");
+    // 1,000 tokens a second for 20 s and a second ahead: what was drawn is remembered.
+    assert!((19_500..=21_500).contains(&admitted), "{admitted} tokens in 20 s");
 }
 
 #[tokio::test]
@@ -460,7 +622,7 @@ async fn lost_scripts_are_sent_again() {
 #[tokio::test]
 async fn one_round_trip_each() {
     let Some(server) = Redis::start() else { return };
-    let model = lanes_and_dimensions();
+    let model = simple(100_000);
     let quota = Quota::with_redis(
         &server.url,
         [model.clone()],
@@ -482,7 +644,8 @@ async fn one_round_trip_each() {
     let permit = quota.admit(&request(1)).await.unwrap();
     assert_eq!(scripts_run() - before, 1);
     permit.settle(&tidegate_types::Usage::default()).await;
-    assert_eq!(scripts_run() - before, 2);
+    // One that is handed the policy's task writes a plan.
+    assert!((2..=3).contains(&(scripts_run() - before)));
 }
 
 #[test]
@@ -491,18 +654,17 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
     let mut connection = server.connection();
     let prefix = unique("test");
     let call = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0];
-    let model = [6e7, 1e6, 9e7, 9.0, 9.0, 9.0, 9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0];
-    let text = common::joined("reserve-8");
+    let model = [6e7, 9e7, 0.0, 0.0, 0.0, 7.0, 1.0, 1.0, 1.0];
+    let text = common::joined("reserve-7");
     let pack = |numbers: &[f64]| {
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()
     };
     let mut reserve = |id: &str, call: &[u8], model: &[u8]| {
-        let keys =
-            ["ledger", "entries", "state", "leases", "tuning", "learned", "tenants", "burst"]
-                .map(|what| format!("{prefix}:v1:{{a:b}}:{what}"));
+        let keys = ["ledger", "entries", "state", "leases", "day", "learned", "tenants"]
+            .map(|what| format!("{prefix}:v1:{{a:b}}:{what}"));
         redis::cmd("EVAL")
             .arg(&text)
-            .arg(8)
+            .arg(7)
             .arg(&keys)
             .arg(id)
             .arg(call)
@@ -534,10 +696,10 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
     other_lane[0] = 2.0;
     for (error, says) in [
         (reserve("", &pack(&call), &pack(&model)), "argument 1"),
-        (reserve("id", &pack(&other_lane), &pack(&model)), "lane from 1 to 1"),
+        (reserve("id", &pack(&other_lane), &pack(&model)), "a call in a lane of the quota"),
         (reserve("id", b"text", &pack(&model)), "argument 2"),
         (reserve("id", &pack(&call[..8]), &pack(&model)), "at least 9"),
-        (reserve("id", &pack(&call), &pack(&model[..14])), "at least 15"),
+        (reserve("id", &pack(&call), &pack(&model[..8])), "at least 9"),
     ] {
         let error = error.unwrap_err().to_string();
         assert!(error.contains("TIDEGATE") && error.contains(says), "{says}: {error}");
@@ -545,7 +707,7 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
     let keys: Vec<String> =
         redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut server.connection()).unwrap();
     assert!(keys.is_empty(), "{keys:?}");
-    assert_eq!(reserve("id", &pack(&call), &pack(&model)).unwrap()[0], 1);
+    assert_eq!(reserve("id", &pack(&call), &pack(&model)).unwrap()[0], 6, "there is no plan");
 }
 
 /// Many tasks race for a small limit on the server's own clock; no window ever holds more than the
@@ -622,4 +784,176 @@ async fn the_model_in_memory_runs_on_a_clock_of_its_own() {
     tokio::time::sleep(wait + Duration::from_millis(1)).await;
     assert_eq!(store.reserve(&model, &ask("b", Some(ticket))).await.unwrap().0, Decision::Granted);
     assert_eq!(START % SECOND, 0);
+}
+
+/// How much may go, as the time that it takes at an even pace.
+async fn room(rig: &Rig<redis_store::Store>) -> Duration {
+    let settlement = Settlement::released("nothing");
+    rig.store.settle(&rig.model, &settlement).await.unwrap().2
+}
+
+/// Ends a call; the provider's meter says that so much is used.
+async fn told(rig: &Rig<redis_store::Store>, ask: &Ask, used: u64) {
+    let used = PerDimension { combined: Some(used), ..PerDimension::default() };
+    let meter = Meter { used, ..Meter::default() };
+    let settlement = Settlement { meter, ..Settlement::used(&ask.reservation, ask.amounts) };
+    rig.store.settle(&rig.model, &settlement).await.unwrap();
+}
+
+fn simple(limit: u64) -> ModelQuota {
+    model_with_lanes(limits(limit), tidegate_quota::Lanes::single())
+}
+
+#[tokio::test]
+async fn what_is_admitted_while_the_policy_runs_counts() {
+    let Some(rig) = in_redis(simple(6_000), &unique("test")) else { return };
+    rig.settled_down().await;
+    rig.advance(Duration::from_secs(1));
+    rig.store.keep_tasks(true);
+    let ask = rig.ask(100);
+    rig.reserve(&ask).await;
+    told(&rig, &ask, 600).await;
+    for _ in 0..1_000 {
+        assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
+    }
+    assert_eq!(room(&rig).await, Duration::from_secs(49), "100 and 1,000 of 100 a second");
+    assert_eq!(rig.store.end_tasks(&rig.model, false).await.unwrap(), [true]);
+    assert_eq!(room(&rig).await, Duration::from_secs(44), "and 500 that others use");
+}
+
+#[tokio::test]
+async fn the_task_is_handed_to_one_at_a_time_and_a_plan_of_before_is_not_written() {
+    let Some(rig) = in_redis(simple(6_000), &unique("test")) else { return };
+    rig.settled_down().await;
+    rig.store.keep_tasks(true);
+    let tasks_of = async |seconds: &[f64]| {
+        for after in seconds {
+            rig.advance(Duration::from_secs_f64(*after));
+            room(&rig).await;
+        }
+        rig.store.end_tasks(&rig.model, false).await.unwrap()
+    };
+    let done = tasks_of(&[0.2, 0.04, 0.02, 1.9, 0.09]).await;
+    assert_eq!(done, [true], "a quarter of a second after the last; then for two seconds none");
+    let done = tasks_of(&[0.3, 1.9, 0.2, 0.1]).await;
+    assert_eq!(done, [true, false], "one that is not done goes to another, and the first wins");
+    // After a refusal at once.
+    let ask = rig.ask(1);
+    rig.reserve(&ask).await;
+    let refused = Settlement {
+        signal: ProviderSignal::Refused,
+        ..Settlement::used(&ask.reservation, Amounts::default())
+    };
+    rig.store.settle(&rig.model, &refused).await.unwrap();
+    assert_eq!(tasks_of(&[]).await, [true]);
+    assert_eq!(tasks_of(&[0.1]).await, [true; 0], "it has been read");
+    // One that is killed holds up the next for as long as one that is frozen.
+    rig.advance(Duration::from_secs(1));
+    room(&rig).await;
+    assert_eq!(rig.store.end_tasks(&rig.model, true).await.unwrap(), [true; 0]);
+    assert_eq!(tasks_of(&[1.9]).await, [true; 0]);
+    assert_eq!(tasks_of(&[0.2]).await, [true]);
+}
+
+#[tokio::test]
+async fn the_newer_program_s_plan_is_in_force() {
+    let prefix = unique("test");
+    let program = |limit, began| {
+        let rig = in_redis(simple(limit), &prefix)?;
+        Some(Rig { store: rig.store.clone().begun_at(began), ..rig })
+    };
+    let (Some(old), Some(new), Some(newest)) =
+        (program(1_000, 1), program(2_000, 2), program(3_000, 3))
+    else {
+        return;
+    };
+    let at = |second: u64| [&old, &new, &newest].map(|rig| rig.at(START + second * SECOND));
+    let limit = async |rig: &Rig<redis_store::Store>| {
+        let (ask, said) = (rig.ask(1), unique("id"));
+        let ask = Ask { reservation: said.clone(), ..ask };
+        let _ = rig.reserve(&ask).await;
+        rig.store.settle(&rig.model, &Settlement::released(&said)).await.unwrap();
+        rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined).limit
+    };
+    at(0);
+    assert_eq!(limit(&old).await, 1_000);
+    at(59);
+    assert_eq!(limit(&new).await, 1_000, "at most once a minute");
+    at(60);
+    assert_eq!(limit(&new).await, 2_000);
+    at(61);
+    assert_eq!((limit(&old).await, limit(&newest).await), (2_000, 2_000));
+    at(3_600);
+    assert_eq!(limit(&old).await, 2_000, "an older program never takes it back");
+    assert_eq!(limit(&newest).await, 3_000);
+    assert_eq!((limit(&new).await, limit(&old).await), (3_000, 3_000));
+}
+
+#[tokio::test]
+async fn a_server_that_has_forgotten_all_is_told_by_a_program_that_remembers() {
+    let Some(server) = Redis::start() else { return };
+    let rig = |model| {
+        let store = redis_store::Store::open_within(&server.url, "test", PAUSE_TTL, PATIENCE);
+        let store = store.unwrap();
+        store.set_test_clock(START);
+        (store, model)
+    };
+    let flush = || redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
+    let decide = async |(store, model): &(redis_store::Store, ModelQuota), id: &str, tokens| {
+        store.reserve(model, &ask(id, Amounts::call(tokens, 0))).await.unwrap().0
+    };
+    let waits = |decision: Decision| match decision {
+        Decision::Wait { wait, .. } => wait,
+        other => panic!("{other:?}"),
+    };
+    let ended = async |(store, model): &(redis_store::Store, ModelQuota), id: &str| {
+        store.settle(model, &Settlement::used(id, Amounts::default())).await.unwrap();
+    };
+    let (one, other) = (rig(simple(60_000)), rig(simple(60_000)));
+    assert_eq!(decide(&one, "first", 0).await, Decision::Granted);
+    ended(&one, "first").await;
+    assert_eq!(decide(&one, "large", 40_000).await, Decision::Granted);
+    let seen = one.0.inspect(&one.1).await.unwrap();
+    flush();
+    let wait = waits(decide(&one, "next", 30_000).await);
+    assert!(wait <= Duration::from_secs(10) && !wait.is_zero(), "40,000 are drawn: {wait:?}");
+    let again = one.0.inspect(&one.1).await.unwrap();
+    assert_eq!(seen.get(Dimension::Combined).plan, again.get(Dimension::Combined).plan);
+    // One that remembers nothing begins as on the first day.
+    flush();
+    assert_eq!(decide(&other, "a", 15_000).await, Decision::Granted, "a quarter");
+    let wait = waits(decide(&other, "b", 15_000).await);
+    assert!(!wait.is_zero(), "{wait:?}");
+}
+
+/// A server that is short of memory evicts any key: what is left is counted anew.
+#[tokio::test]
+async fn what_an_eviction_leaves_belongs_together() {
+    let keys = ["ledger", "entries", "state", "leases", "tenants:1", "known", "log", "learned:0"];
+    for evicted in keys {
+        let prefix = unique("test");
+        let Some(rig) = in_redis(lanes_and_dimensions(), &prefix) else { return };
+        rig.settled_down().await;
+        let mut connection = Redis::shared().unwrap().connection();
+        let mut asks = Vec::new();
+        for _ in 0..3 {
+            asks.push(rig.ask(50));
+            rig.reserve(asks.last().unwrap()).await;
+            rig.advance(Duration::from_secs(25));
+        }
+        let sample = Some(UsageSample { estimated_input: 10, input: 9, output: 3 });
+        let used = Settlement { sample, ..Settlement::used("r1", Amounts::call(60, 0)) };
+        rig.store.settle(&rig.model, &used).await.unwrap();
+        let key = format!("{prefix}:v1:{{test:model}}:{evicted}");
+        redis::cmd("DEL").arg(&key).exec(&mut connection).unwrap();
+        for _ in 0..4 {
+            rig.advance(Duration::from_secs(31));
+            let decision = rig.reserve(&rig.ask(10)).await;
+            assert_eq!(decision, Decision::Granted, "without {evicted}");
+            let seen = rig.store.inspect(&rig.model).await.unwrap();
+            totals_equal_the_ledger(&mut connection, &prefix, seen.used()).unwrap();
+            let lanes: u64 = seen.lanes.iter().map(|lane| lane.in_flight).sum();
+            assert_eq!(seen.in_flight.used, lanes, "without {evicted}");
+        }
+    }
 }

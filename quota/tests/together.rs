@@ -54,8 +54,10 @@ async fn undisturbed(
     for _ in 0..20 {
         let quota = quota(&server, model, max_slot_wait);
         let first = quota.admit(&Request::once(model.id.clone())).await;
-        let Ok(first) = first else { continue };
-        first.release().await;
+        let Ok(mut first) = first else { continue };
+        // Estimates are worth something once a call has been answered.
+        first.sent();
+        first.settle(&Usage::default()).await;
         if work(&server, &quota).await {
             return;
         }
@@ -87,7 +89,7 @@ async fn all(quota: &Quota, model: &ModelQuota, number: usize) -> Vec<Result<Per
 
 #[tokio::test]
 async fn a_hundred_calls_are_four_questions_and_each_has_its_own_answer() {
-    let model = requests(60, Duration::from_mins(1));
+    let model = requests(61, Duration::from_mins(1));
     undisturbed(&model, Duration::ZERO, async |server, quota| {
         let before = scripts_run(server);
         let answers = all(quota, &model, 100).await;
@@ -104,7 +106,7 @@ async fn a_hundred_calls_are_four_questions_and_each_has_its_own_answer() {
         let turns: Vec<Ticket> = answers[60..].iter().map(ticket).collect();
         assert!(turns.is_sorted_by(|one, next| one.position < next.position), "{turns:?}");
         let used = quota.inspect(&model.id).await.unwrap().used();
-        assert_eq!(used.requests, 60);
+        assert_eq!(used.requests, 61);
         true
     })
     .await;
@@ -132,7 +134,7 @@ async fn who_goes_before_the_answer_leaves_nothing_behind() {
                 return false;
             }
             let Ok(seen) = quota.inspect(&model.id).await else { return false };
-            if seen.used().requests == 0 && seen.in_flight.used == 0 {
+            if seen.used().requests == 1 && seen.in_flight.used == 0 {
                 return true;
             }
             assert!(Instant::now() < deadline, "{seen:?}");
@@ -229,7 +231,9 @@ async fn who_waits_in_place_is_asked_about_with_others_and_goes_in_order() {
             return false;
         }
         let order = order.lock().unwrap();
-        assert!(order.is_sorted(), "{order:?}");
+        // Those of one question go together.
+        let moved = |(place, number): (usize, &usize)| place.abs_diff(*number) <= 5;
+        assert!(order.iter().enumerate().all(moved), "{order:?}");
         assert!(questions <= 60, "{questions} questions for 60 admissions");
         true
     })

@@ -13,14 +13,14 @@ pub(super) struct Entry {
     /// By how much it brought its queue on.
     pub(super) progress: f64,
     pub(super) probe: bool,
-    /// As it was before the call, of each dimension that was limited.
-    pub(super) before: PerDimension<Option<Before>>,
+    /// As it was before the call.
+    pub(super) before: Option<PerDimension<Before>>,
     /// The fleet has been told of it.
     pub(super) handed_over: bool,
 }
 
 /// One dimension when a call was admitted, itself left out.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Before {
     /// Less what policies had added.
     pub(super) drawn: f64,
@@ -39,14 +39,17 @@ pub(super) enum Condition {
 
 impl Mechanism {
     /// A call goes.
-    pub(super) fn admit(&mut self, ask: &Ask, need: &Units, progress: f64, probe: bool) {
+    pub(super) fn admit(
+        &mut self,
+        terms: &Terms<'_>,
+        ask: &Ask,
+        need: &Units,
+        progress: f64,
+        probe: bool,
+    ) {
         let before = PerDimension::from_fn(|it| {
-            self.plan.limits[it].is_some().then(|| Before {
-                drawn: self.drawn[it] - self.changed[it],
-                held: self.held[it],
-                total: self.total[it],
-                spent: self.spent[it],
-            })
+            let drawn = self.drawn[it] - self.changed[it];
+            Before { drawn, held: self.held[it], total: self.total[it], spent: self.spent[it] }
         });
         self.draw(need);
         for (it, limit) in self.plan.limits.iter() {
@@ -61,11 +64,12 @@ impl Mechanism {
             amounts: *need,
             progress,
             probe,
-            before,
+            before: Some(before),
             handed_over: false,
         };
         self.enter(ask.reservation.clone(), entry);
         self.add_in_flight(ask.lane, 1.0);
+        self.add_to_day(terms, self.at, need);
     }
 
     /// Into the window.
@@ -75,10 +79,12 @@ impl Mechanism {
         self.entries.insert(id, entry);
     }
 
-    /// From levels.
+    /// From levels. A debt is no larger than what refills in a window, however badly a call was
+    /// estimated; and nothing is drawn where there is no limit.
     pub(super) fn draw(&mut self, amounts: &Units) {
         for (it, amount) in amounts.iter() {
-            self.drawn[it] = (self.drawn[it] + amount).max(0.0);
+            let deepest = self.plan.limits[it].map_or(0.0, |it| it.capacity.value + it.most);
+            self.drawn[it] = (self.drawn[it] + amount).min(deepest).max(0.0);
             self.spent[it] += amount;
         }
     }

@@ -11,7 +11,7 @@ pub(super) struct Flight {
     pub(super) cap: f64,
     /// In flight when the cap was set.
     peak: f64,
-    capped_at: f64,
+    pub(super) capped_at: f64,
 }
 
 impl Flight {
@@ -69,7 +69,7 @@ impl Mechanism {
         }
         over = over.max(own + 1.0 - (terms.lanes.at(lane).ceiling * limit).floor().max(1.0));
         if over > 0.0 {
-            let wait = over * self.latency.unwrap_or(0.0) / limit;
+            let wait = over * self.latency / limit;
             obstacle.at_least(wait.max(terms.numbers.pace), Hold::InFlight, over);
         }
     }

@@ -178,6 +178,10 @@ impl Mechanism {
             *until -= by;
             *probe = probe.map(|probe| probe - by);
         }
-        self.log.forget();
+        for late in self.lanes.iter_mut().filter_map(|lane| lane.queue.late.as_mut()) {
+            late.until -= by;
+        }
+        self.flight.capped_at -= by;
+        self.log.hand_anew();
     }
 }

@@ -104,9 +104,8 @@ impl Log {
         self.handed = self.handed.map(|(at, _)| (at, true));
     }
 
-    /// Times are others now.
-    pub(super) fn forget(&mut self) {
-        self.kept.clear();
+    /// Times are others now; what was logged before them the policy tells by its time.
+    pub(super) fn hand_anew(&mut self) {
         self.handed = None;
     }
 }

@@ -13,7 +13,7 @@ use crate::numbers::GRAIN;
 pub(super) struct Queue {
     tenants: BTreeMap<Tenant, Line>,
     /// One whose turn has gone by while it was away: what it needs, until when it may come for it.
-    late: Option<Late>,
+    pub(super) late: Option<Late>,
 }
 
 /// One tenant's callers.
@@ -32,10 +32,10 @@ impl Line {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Late {
+pub(super) struct Late {
     turn: f64,
     work: f64,
-    until: f64,
+    pub(super) until: f64,
 }
 
 /// How a caller asks.
@@ -84,8 +84,14 @@ impl Queue {
         least.unwrap_or_else(most)
     }
 
+    /// A tenant of which none waits, and that has had less than others, begins where a newcomer would.
     fn line(&mut self, tenant: &Tenant, turn: f64) -> &mut Line {
-        self.tenants.entry(tenant.clone()).or_insert(Line { served: turn, tail: turn })
+        let newcomer = Line { served: turn, tail: turn };
+        let line = self.tenants.entry(tenant.clone()).or_insert(newcomer);
+        if !line.waits() && line.served < turn {
+            *line = newcomer;
+        }
+        line
     }
 
     /// A caller goes. By how much that brings the queue on: what a turn is worth is known from what
@@ -121,7 +127,10 @@ impl Queue {
         for line in self.tenants.values_mut().filter(|line| line.waits()) {
             line.served = (line.served + each).min(line.tail);
         }
-        // Those who have had their turns stand where a newcomer would.
+    }
+
+    /// Those who have had their turns stand where a newcomer would.
+    pub(super) fn forget(&mut self) {
         let clock = self.clock();
         let last = self.tenants.values().map(|line| line.served).fold(0.0, f64::max);
         self.tenants.retain(|_, line| line.waits() || line.served > clock || line.served >= last);

@@ -39,7 +39,7 @@ impl Mechanism {
             exhausted: gate.is_some_and(|gate| gate.closed == Closed::Exhausted),
             reason: gate.map_or_else(String::new, |gate| gate.reason.clone()),
             reservations: self.ledger.len() as u64,
-            latency: duration(self.latency.unwrap_or(0.0)),
+            latency: duration(self.latency),
             cap: Some(whole(self.flight.cap)).filter(|cap| *cap > 0),
             day_requests: whole(self.day.requests),
             day_tokens: above(self.day.tokens),

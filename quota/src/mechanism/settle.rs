@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::{
     Mechanism, Terms,
-    entry::{Condition, Entry},
+    entry::{Before, Condition, Entry},
     gate::Closed,
     log::{Observation, Refused, Told},
 };
 use crate::{
-    dimension::{Amounts, PerDimension},
+    dimension::{Amounts, Dimension, PerDimension},
     model::ModelQuota,
     number::{float, micros, whole},
     numbers::Numbers,
@@ -40,6 +40,9 @@ impl Mechanism {
         let outcome = match &known {
             Some(entry) if entry.condition == Condition::Settled => Settled::Before,
             Some(entry) => {
+                if signal == ProviderSignal::Overloaded {
+                    self.flight.overloaded(entry.admitted, self.at, numbers);
+                }
                 self.end(model, terms, settlement, entry.clone());
                 Settled::Done
             }
@@ -55,13 +58,10 @@ impl Mechanism {
                     self.answered(model, settlement, entry, numbers);
                 }
                 ProviderSignal::Refused => self.refused(settlement, entry, numbers),
-                ProviderSignal::Overloaded => {
-                    self.flight.overloaded(entry.admitted, self.at, numbers);
-                }
                 _ => {}
             }
         }
-        if let Some(pause) = &settlement.pause {
+        if let Some(pause) = settlement.pause.as_ref().filter(|pause| !pause.length.is_zero()) {
             let closed = match signal {
                 ProviderSignal::Exhausted => Closed::Exhausted,
                 ProviderSignal::Refused => Closed::Refused,
@@ -118,7 +118,8 @@ impl Mechanism {
     ) {
         let took = self.at - entry.admitted;
         let faded = 1.0 - numbers.fade;
-        self.latency = Some(self.latency.map_or(took, |mean| mean + faded * (took - mean)));
+        let mean = self.latency;
+        self.latency = if mean > 0.0 { mean + faded * (took - mean) } else { took };
         self.flight.went_well(numbers);
         self.learn(model.learns_as(settlement.template), settlement, took, numbers);
         if entry.probe {
@@ -130,7 +131,8 @@ impl Mechanism {
     /// What the provider's meter said in the answer, to a refused call too.
     fn told_of(&mut self, meter: &Meter, entry: &Entry, numbers: &Numbers) {
         let each = PerDimension::from_fn(|it| {
-            let (before, told) = (entry.before[it]?, |it: Option<u64>| it.map_or(-1.0, float));
+            let before = self.before(entry, it)?;
+            let told = |it: Option<u64>| it.map_or(-1.0, float);
             let (used, limit) = (told(meter.used[it]), told(meter.limits[it]));
             (used >= 0.0 || limit >= 0.0).then(|| Told {
                 used,
@@ -147,9 +149,15 @@ impl Mechanism {
         }
     }
 
+    /// What was in a dimension when a call was admitted, where it is limited now.
+    fn before(&self, entry: &Entry, it: Dimension) -> Option<Before> {
+        self.plan.limits[it]?;
+        entry.before.map(|before| before[it])
+    }
+
     fn refused(&mut self, settlement: &Settlement, entry: &Entry, numbers: &Numbers) {
         let each = PerDimension::from_fn(|it| {
-            entry.before[it].map(|before| Refused {
+            self.before(entry, it).map(|before| Refused {
                 need: entry.amounts[it],
                 drawn: before.drawn + self.changed[it],
                 spent: before.spent,
@@ -170,6 +178,9 @@ impl Mechanism {
         used: &Amounts,
         drawn: &Amounts,
     ) {
+        if self.entries.contains_key(id) {
+            return;
+        }
         let amounts = units(used);
         let entry = Entry {
             admitted: self.at,
@@ -178,7 +189,7 @@ impl Mechanism {
             amounts,
             progress: 0.0,
             probe: false,
-            before: PerDimension::default(),
+            before: None,
             handed_over: true,
         };
         self.draw(&units(drawn));
@@ -199,7 +210,7 @@ impl Mechanism {
                 amounts: total.map(|total| total / count),
                 progress: 0.0,
                 probe: false,
-                before: PerDimension::default(),
+                before: None,
                 handed_over: true,
             };
             self.enter(format!("before:{now}:{back}"), entry);

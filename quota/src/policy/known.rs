@@ -96,23 +96,21 @@ impl Known {
     ) -> Self {
         let part = 1.0 / crate::number::float(parts.max(1));
         let by = now - self.at;
-        let moved = |at: f64| if at > 0.0 { at + by } else { 0.0 };
-        let each = self.each.map(|one| One {
+        let mut known = *self;
+        known.move_by(by);
+        known.each = known.each.map(|one| One {
             configured: one.configured * part,
-            stated: one.stated.map(|(limit, at)| (limit * part, at + by)),
+            stated: one.stated.map(|(limit, at)| (limit * part, at)),
             went_well: one.went_well * part,
             looked: (0.0, 0.0),
             too_deep: one.too_deep.map(|depth| depth * part),
-            latest: moved(one.latest),
             refused: None,
             below: Below::default(),
             others: one.others * part,
-            believed: moved(one.believed),
             ..one
         });
         let share = |set: u64| if set > 0 { (set / parts.max(1)).max(1) } else { 0 };
-        let (set, since) = (self.set.map(share), moved(self.since));
-        let mut known = Self { each, at: now, since, set, ..*self };
+        (known.at, known.set) = (now, self.set.map(share));
         for it in Dimension::ALL {
             if known.each[it].configured > 0.0 {
                 let limit = known.limit(it, configured, numbers);
@@ -120,6 +118,20 @@ impl Known {
             }
         }
         known
+    }
+
+    /// Moves every time: what was so long ago still is.
+    pub(super) fn move_by(&mut self, by: f64) {
+        let moved = |at: f64| if at > 0.0 { at + by } else { 0.0 };
+        (self.at, self.since) = (moved(self.at), moved(self.since));
+        self.each = self.each.map(|one| One {
+            stated: one.stated.map(|(limit, at)| (limit, at + by)),
+            looked: (moved(one.looked.0), one.looked.1),
+            latest: moved(one.latest),
+            refused: one.refused.map(|both| both.map(|(at, spent)| (at + by, spent))),
+            believed: moved(one.believed),
+            ..one
+        });
     }
 
     /// An operator sets limits: who does knows better than what refusals have taught.

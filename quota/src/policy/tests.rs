@@ -1,1 +1,601 @@
+//! What the policy makes of what was logged: a reading in, a plan out. The numbers in the comments are
+//! those of `docs/limiter-form.md`.
 
+use std::{sync::Arc, time::Duration};
+
+use tidegate_types::Charge;
+
+use super::*;
+use crate::{
+    dimension::{Change, PerLimit},
+    lanes::Lanes,
+    limits::Limits,
+    mechanism::log::{Refused, Told},
+    model::ModelQuota,
+    numbers::SECOND,
+    plan::Reasoned,
+};
+
+const START: f64 = 1.79e15;
+/// A thousand units a second.
+const LIMIT: f64 = 60_000.0;
+
+/// The limiter's numbers, with those of `TIDEGATE_NUMBERS` in place of their own: `make mutate` sets it.
+fn numbers() -> Numbers {
+    let mut numbers = Numbers::DEFAULT;
+    for set in std::env::var("TIDEGATE_NUMBERS").iter().flat_map(|all| all.split_whitespace()) {
+        let (name, value) = set.split_once('=').unwrap();
+        assert!(numbers.set(name, value.parse().unwrap()), "there is no number {name}");
+    }
+    numbers
+}
+
+/// A policy that has run at times, and what it knows.
+struct Case {
+    known: Known,
+    configured: Configured,
+    now: f64,
+    answers: u64,
+}
+
+/// What one run is given of combined tokens.
+#[derive(Default)]
+struct Seen {
+    drawn: f64,
+    peak: f64,
+    log: Vec<Observation>,
+}
+
+fn limits() -> Limits {
+    Limits {
+        margin: 1.0,
+        window: Duration::from_secs(60),
+        burst_max: Some(Duration::from_secs(60)),
+        ..Limits::default().with(Dimension::Combined, 60_000)
+    }
+}
+
+fn configured(limits: Limits) -> Configured {
+    let lanes = Arc::new(Lanes::single());
+    let id = "test:model".parse().unwrap();
+    Configured::of(&ModelQuota::new(id, limits, Charge::default(), lanes).unwrap())
+}
+
+fn combined<T: Copy>(value: T) -> PerDimension<Option<T>> {
+    PerDimension { combined: Some(value), ..PerDimension::default() }
+}
+
+impl Case {
+    /// Nothing is known.
+    fn new(limits: Limits) -> Self {
+        let (known, configured) = (Known::default(), configured(limits));
+        Self { known, configured, now: START, answers: 0 }
+    }
+
+    /// A call was answered.
+    fn proven(limits: Limits) -> Self {
+        let mut case = Self::new(limits);
+        case.answers = 1;
+        case.run(Seen::default());
+        case
+    }
+
+    /// So much was drawn at once and went well.
+    fn went_well(limits: Limits, drawn: f64) -> Self {
+        let mut case = Self::proven(limits);
+        case.draws(drawn);
+        case
+    }
+
+    fn draws(&mut self, peak: f64) {
+        for _ in 0..2 {
+            self.after(1.0, Seen { peak, ..Seen::default() });
+        }
+    }
+
+    fn run(&mut self, seen: Seen) -> Outcome {
+        let units = |combined| Units { combined, ..Units::default() };
+        let reading = Reading {
+            now: self.now,
+            answers: self.answers,
+            drawn: units(seen.drawn),
+            peak: units(seen.peak),
+            log: seen.log,
+            ..Reading::default()
+        };
+        let outcome = run(self.known, &reading, &self.configured, &numbers());
+        self.known = outcome.known;
+        outcome
+    }
+
+    fn after(&mut self, seconds: f64, seen: Seen) -> Outcome {
+        self.now += seconds * SECOND;
+        self.run(seen)
+    }
+
+    fn idle(&mut self, seconds: f64) -> Allowance {
+        of(&self.after(seconds, Seen::default()))
+    }
+
+    /// A call of this need was refused, which found so much drawn; all that was ever drawn is `spent`.
+    fn refusal(&self, need: f64, drawn: f64, spent: f64) -> Refusal {
+        Refusal { at: self.now, before: 0.5, retry: 0.0, probe: false, need, drawn, spent }
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) -> Outcome {
+        self.run(Seen {
+            drawn: refusal.drawn + refusal.need,
+            log: vec![refusal.log()],
+            ..Seen::default()
+        })
+    }
+
+    /// Readings of a meter, one after the other.
+    fn told(&mut self, all: impl IntoIterator<Item = Told>) -> Outcome {
+        let log = all.into_iter().map(|it| Observation::Told(combined(it))).collect();
+        self.after(1.0, Seen { log, ..Seen::default() })
+    }
+
+    fn lowered(&self) -> f64 {
+        self.known.each.combined.lowered
+    }
+}
+
+struct Refusal {
+    at: f64,
+    /// Seconds from its admission.
+    before: f64,
+    retry: f64,
+    probe: bool,
+    need: f64,
+    drawn: f64,
+    spent: f64,
+}
+
+impl Refusal {
+    fn log(&self) -> Observation {
+        let Self { need, drawn, spent, .. } = *self;
+        Observation::Refused {
+            at: self.at,
+            admitted: self.at - self.before * SECOND,
+            retry: self.retry * SECOND,
+            probe: self.probe,
+            each: combined(Refused { need, drawn, spent }),
+        }
+    }
+}
+
+fn of(outcome: &Outcome) -> Allowance {
+    outcome.plan.limits.combined.unwrap()
+}
+
+/// A meter that comes back evenly and agrees with what is drawn.
+fn even(used: f64) -> Told {
+    Told {
+        used,
+        limit: LIMIT,
+        reset: used / LIMIT * MINUTE,
+        drawn: used,
+        held: 0.0,
+        total: used,
+        since: 0.0,
+    }
+}
+
+fn is(it: Reasoned, value: f64, why: Why) {
+    let near = (it.value - value).abs() <= 1e-6 * value;
+    assert!(near || it.value > f64::MAX && value > f64::MAX, "{it:?} is not {value}");
+    assert_eq!(it.why, why);
+}
+
+/// Units a second.
+fn a_second(it: Allowance) -> f64 {
+    it.rate.value * SECOND
+}
+
+// 1. What a refusal took comes back.
+
+#[test]
+fn a_lowered_rate_comes_back_by_a_hundredth_of_the_limit_a_minute() {
+    let mut case = Case::went_well(limits(), 20_000.0);
+    case.known.each.combined.lowered = 0.1;
+    let later = case.idle(120.0);
+    assert!((case.lowered() - 0.08).abs() < 1e-9, "{}", case.lowered());
+    assert!((a_second(later) - 920.0).abs() < 1e-6);
+    assert_eq!(later.rate.why, Why::Refused);
+    is(case.idle(3_600.0).rate, 1e-3, Why::Configured);
+}
+
+// 2. Refusals.
+
+#[test]
+fn a_refusal_deeper_than_what_went_well_bounds_the_depth() {
+    let mut case = Case::went_well(limits(), 10_000.0);
+    let outcome = case.refuse(&case.refusal(1_000.0, 12_000.0, 0.0));
+    is(of(&outcome).capacity, 10_000.0, Why::TooDeep);
+    is(of(&outcome).rate, 1e-3, Why::Configured);
+    // Least of those that were refused; and no less than a step below what was refused.
+    let mut case = Case::proven(Limits { token_bucket: true, ..limits() });
+    let outcome = case.refuse(&case.refusal(1_000.0, 12_000.0, 0.0));
+    is(of(&outcome).capacity, 13_000.0 / 1.3, Why::TooDeep);
+    case.now += SECOND;
+    let outcome = case.refuse(&case.refusal(1_000.0, 25_000.0, 0.0));
+    is(of(&outcome).capacity, 13_000.0 / 1.3, Why::TooDeep);
+    case.now += SECOND;
+    let outcome = case.refuse(&case.refusal(1_000.0, 5_500.0, 0.0));
+    is(of(&outcome).capacity, 5_000.0, Why::TooDeep);
+}
+
+#[test]
+fn a_refusal_hardly_deeper_than_what_went_well_is_none_of_the_depth() {
+    let mut case = Case::went_well(limits(), 10_000.0);
+    let outcome = case.refuse(&case.refusal(1_000.0, 9_200.0, 0.0));
+    assert_ne!(of(&outcome).capacity.why, Why::TooDeep, "by less than 3 %");
+    let mut case = Case::went_well(limits(), 10_000.0);
+    let outcome = case.refuse(&case.refusal(1_000.0, 9_400.0, 0.0));
+    assert_eq!(of(&outcome).capacity.why, Why::TooDeep);
+}
+
+#[test]
+fn any_other_refusal_takes_two_hundredths_of_the_rate() {
+    let mut case = Case::went_well(limits(), 20_000.0);
+    let outcome = case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
+    is(of(&outcome).rate, 0.98e-3, Why::Refused);
+    is(of(&outcome).window, LIMIT, Why::Strict);
+    assert!((of(&outcome).most - LIMIT).abs() < 1e-9, "a call as large as the limit still goes");
+}
+
+#[test]
+fn after_a_refusal_there_is_room_for_one_call() {
+    let mut case = Case::went_well(limits(), 20_000.0);
+    let outcome = case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
+    let drawn = 6_000.0 + outcome.change.combined;
+    assert!((of(&outcome).capacity.value - drawn - 1_000.0).abs() < 1e-6, "{outcome:?}");
+}
+
+#[test]
+fn what_was_sent_before_another_refusal_was_known_says_nothing_new() {
+    let mut case = Case::went_well(limits(), 20_000.0);
+    let first = case.refusal(1_000.0, 5_000.0, 0.0);
+    case.refuse(&first);
+    case.now += 0.2 * SECOND;
+    let outcome = case.refuse(&case.refusal(1_000.0, 6_000.0, 0.0));
+    assert!((case.lowered() - 0.02).abs() < 1e-4, "it was sent before: {}", case.lowered());
+    assert!(outcome.change.combined > 0.0, "and nothing is left all the same");
+    case.now += 1.0 * SECOND;
+    case.refuse(&case.refusal(1_000.0, 6_000.0, 100_000.0));
+    assert!((case.lowered() - 0.04).abs() < 1e-3, "{}", case.lowered());
+}
+
+#[test]
+fn a_probe_that_is_refused_says_nothing_of_the_rate() {
+    let mut case = Case::went_well(limits(), 20_000.0);
+    case.refuse(&Refusal { probe: true, ..case.refusal(1_000.0, 5_000.0, 0.0) });
+    assert!(case.lowered() <= 0.0);
+}
+
+/// Two refusals, between which so much went.
+fn measured(seconds: f64, spent: f64, need: f64, retry: f64) -> f64 {
+    let mut case = Case::went_well(limits(), 20_000.0);
+    case.refuse(&case.refusal(need, 5_000.0, 1e6));
+    case.now += seconds * SECOND;
+    case.refuse(&Refusal { retry, ..case.refusal(need, 5_000.0, 1e6 + spent) });
+    1.0 - case.lowered()
+}
+
+#[test]
+fn what_went_between_two_refusals_measures_the_rate() {
+    let rate = measured(10.0, 8_000.0, 500.0, 0.0);
+    assert!((rate - 0.85).abs() < 1e-3, "8,500 in ten seconds: {rate}");
+    let rate = measured(10.0, 20_000.0, 500.0, 0.0);
+    assert!((rate - 0.9616).abs() < 1e-3, "more went than goes: a hundredth twice: {rate}");
+    let rate = measured(10.0, 1_000.0, 500.0, 0.0);
+    assert!((rate - 0.9816 / 1.3).abs() < 1e-2, "no more than a step at once: {rate}");
+}
+
+#[test]
+fn too_short_a_time_measures_no_rate() {
+    assert!(measured(2.7, 500.0, 500.0, 0.0) > 0.95, "less than four calls' time");
+    assert!(measured(2.9, 500.0, 500.0, 0.0) < 0.80);
+}
+
+#[test]
+fn a_wait_of_many_calls_measures_no_rate() {
+    assert!(measured(10.0, 1_000.0, 500.0, 2.2) > 0.95, "more than four calls'");
+    assert!(measured(10.0, 1_000.0, 500.0, 1.9) < 0.80);
+}
+
+#[test]
+fn refusals_far_apart_are_two_episodes() {
+    assert!(measured(121.0, 60_000.0, 500.0, 0.0) > 0.95);
+    assert!(measured(119.0, 60_000.0, 500.0, 0.0) < 0.80);
+}
+
+#[test]
+fn a_refusal_is_about_the_dimension_of_which_most_was_drawn() {
+    let both = limits().with(Dimension::Requests, 100);
+    let mut case = Case::went_well(both, 20_000.0);
+    case.known.each.requests.went_well = 90.0;
+    let refused = |need, drawn| Some(Refused { need, drawn, spent: 0.0 });
+    let each = PerDimension {
+        requests: refused(1.0, 60.0),
+        combined: refused(1_000.0, 8_000.0),
+        ..PerDimension::default()
+    };
+    let at = case.now;
+    let admitted = at - SECOND;
+    let log = vec![Observation::Refused { at, admitted, retry: 0.0, probe: false, each }];
+    let outcome = case.run(Seen { drawn: 9_000.0, log, ..Seen::default() });
+    assert!(outcome.known.each.requests.lowered > 0.0 && case.lowered() <= 0.0);
+    assert!(outcome.change.requests > 0.0 && outcome.change.combined <= 0.0);
+}
+
+#[test]
+fn a_refusal_of_another_clock_says_nothing() {
+    let mut case = Case::went_well(limits(), 20_000.0);
+    let refusal = case.refusal(1_000.0, 5_000.0, 0.0);
+    case.known.each.combined.latest = case.now;
+    case.now -= 3_600.0 * SECOND;
+    case.refuse(&refusal);
+    assert!(case.lowered() <= 0.0);
+    // And those of the clock that is in force are heard.
+    case.now += SECOND;
+    case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
+    assert!(case.lowered() > 0.0);
+}
+
+// 3. What went well.
+
+#[test]
+fn before_a_first_answer_a_quarter_of_the_limit_goes_at_most() {
+    let fixed = Limits { burst_max: None, burst: Duration::from_secs(60), ..limits() };
+    for (limits, before, after) in [(limits(), 2_500.0, 2_500.0), (fixed, 15_000.0, 60_000.0)] {
+        let mut case = Case::new(limits);
+        let first = of(&case.run(Seen::default())).capacity.value;
+        case.answers = 1;
+        let then = case.idle(1.0).capacity.value;
+        assert!((first - before).abs() < 1e-6 && (then - after).abs() < 1e-6, "{first}, {then}");
+    }
+    let mut bucket = Case::new(Limits { token_bucket: true, ..limits() });
+    is(of(&bucket.run(Seen::default())).capacity, 15_000.0, Why::Unproven);
+}
+
+#[test]
+fn a_first_burst_is_two_and_a_half_seconds_of_the_rate() {
+    is(Case::proven(limits()).idle(1.0).capacity, 2_500.0, Why::First);
+}
+
+#[test]
+fn a_third_more_than_what_went_well_is_tried() {
+    is(Case::went_well(limits(), 10_000.0).idle(1.0).capacity, 13_000.0, Why::Explored);
+    is(Case::went_well(limits(), 1_000.0).idle(1.0).capacity, 2_500.0, Why::First);
+}
+
+#[test]
+fn a_burst_went_well_when_nothing_was_refused_for_a_while() {
+    let mut case = Case::proven(limits());
+    case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
+    is(case.idle(0.6).capacity, 2_500.0, Why::First);
+    is(case.idle(0.2).capacity, 13_000.0, Why::Explored);
+    // What was refused meanwhile did not.
+    let mut case = Case::proven(limits());
+    case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
+    case.now += 0.5 * SECOND;
+    case.refuse(&case.refusal(1_000.0, 9_000.0, 0.0));
+    is(case.idle(2.0).capacity, 2_500.0, Why::First);
+}
+
+#[test]
+fn half_of_the_limit_goes_at_once_where_nothing_is_told_and_nine_tenths_of_a_bucket() {
+    is(Case::went_well(limits(), 50_000.0).idle(1.0).capacity, 30_000.0, Why::Full);
+    let bucket = Limits { token_bucket: true, ..limits() };
+    is(Case::proven(bucket).idle(1.0).capacity, 54_000.0, Why::Full);
+}
+
+#[test]
+fn a_burst_that_is_configured_is_not_learned() {
+    let fixed = Limits { burst_max: None, burst: Duration::from_secs(3), ..limits() };
+    is(Case::went_well(fixed, 50_000.0).idle(1.0).capacity, 3_000.0, Why::Configured);
+}
+
+#[test]
+fn another_limit_begins_anew_and_a_deeper_bucket_is_not_fuller() {
+    let mut case = Case::went_well(limits(), 20_000.0);
+    case.known.each.combined.lowered = 0.3;
+    let raised = Change::Set(100_000);
+    let window = PerDimension { combined: raised, ..PerDimension::default() };
+    case.known.set(&PerLimit { window, ..PerLimit::default() });
+    let outcome = case.after(1.0, Seen::default());
+    is(of(&outcome).rate, 100_000.0 / MINUTE, Why::Set);
+    is(of(&outcome).capacity, 100_000.0 * 2.5 / 60.0, Why::First);
+    assert!((outcome.change.combined - 36_000.0).abs() < 1e-6, "{:?}", outcome.change);
+    // A smaller one takes nothing away.
+    let window = PerDimension { combined: Change::Clear, ..PerDimension::default() };
+    case.known.set(&PerLimit { window, ..PerLimit::default() });
+    assert!(case.after(1.0, Seen::default()).change.combined <= 0.0);
+}
+
+// 4. What is told.
+
+#[test]
+fn three_even_readings_show_a_bucket() {
+    let padded = Limits { margin: 0.98, window: Duration::from_millis(60_500), ..limits() };
+    let mut case = Case::proven(padded);
+    let two = of(&case.told([even(10_000.0), even(20_000.0)]));
+    assert_eq!(two.window.why, Why::Strict);
+    let three = of(&case.told([even(15_000.0)]));
+    is(three.window, f64::INFINITY, Why::Even);
+    is(three.capacity, 58_800.0 * 0.9, Why::Full);
+    assert!((a_second(three) - 1_000.0).abs() < 1e-6, "no margin, no padding: {three:?}");
+}
+
+#[test]
+fn a_reading_that_is_not_even_undoes_nine() {
+    let mut case = Case::proven(limits());
+    case.told([even(10_000.0), even(20_000.0), even(15_000.0)]);
+    let uneven = Told { reset: MINUTE, ..even(15_000.0) };
+    assert_eq!(of(&case.told([uneven])).window.why, Why::Strict);
+    assert_eq!(of(&case.told([even(15_000.0); 8])).window.why, Why::Strict);
+    assert_eq!(of(&case.told([even(15_000.0)])).window.why, Why::Even);
+}
+
+#[test]
+fn a_reading_is_even_within_three_hundredths_of_a_minute() {
+    for (off, kind) in [(1.7, Why::Even), (1.9, Why::Strict)] {
+        let mut case = Case::proven(limits());
+        let near = Told { reset: even(20_000.0).reset + off * SECOND, ..even(20_000.0) };
+        assert_eq!(of(&case.told([near; 3])).window.why, kind, "{off} s");
+    }
+}
+
+#[test]
+fn a_meter_that_is_nearly_spent_or_full_shows_no_kind() {
+    for (used, kind) in [(47_000.0, Why::Even), (49_000.0, Why::Strict), (0.0, Why::Strict)] {
+        let mut case = Case::proven(limits());
+        assert_eq!(of(&case.told([even(used); 5])).window.why, kind, "{used}");
+    }
+}
+
+#[test]
+fn what_the_meter_shows_beyond_our_own_is_used_by_others() {
+    let mut case = Case::proven(limits());
+    let told = Told { total: 4_000.0, since: 1_000.0, ..even(20_000.0) };
+    let outcome = case.told([told]);
+    assert!((outcome.change.combined - 15_000.0).abs() < 1e-6, "{:?}", outcome.change);
+    let outcome = case.told([Told { total: 17_300.0, ..told }]);
+    assert!(outcome.change.combined <= 0.0, "by less than 3 % they are one");
+    // The reading that shows most counts, and of a bucket what is drawn and not what is in the window.
+    let mut case = Case::proven(limits());
+    case.told([even(20_000.0); 3]);
+    let both = [Told { drawn: 12_000.0, total: 0.0, ..even(20_000.0) }, even(20_000.0)];
+    let outcome = case.told(both);
+    assert!((outcome.change.combined - 8_000.0).abs() < 1e-6, "{:?}", outcome.change);
+}
+
+#[test]
+fn room_that_a_bucket_shows_in_three_readings_is_believed() {
+    let mut case = Case::proven(limits());
+    case.told([even(20_000.0); 3]);
+    case.known.each.combined.lowered = 0.2;
+    let below = |by: f64| Told { drawn: 20_000.0 + by, ..even(20_000.0) };
+    assert!(
+        case.told([below(9_000.0), below(5_000.0)]).change.combined >= 0.0,
+        "two are not enough"
+    );
+    let outcome = case.told([below(7_000.0)]);
+    assert!((outcome.change.combined + 5_000.0).abs() < 1e-6, "the least: {:?}", outcome.change);
+    assert!(case.lowered() <= 0.0, "and the rate is as it was");
+    // What is held for calls that the provider has, it may count or not.
+    let held = Told { held: 5_000.0, ..below(6_000.0) };
+    assert!(case.told([held; 3]).change.combined >= 0.0);
+}
+
+#[test]
+fn a_meter_that_showed_room_which_is_not_there_tells_of_something_else() {
+    let shown = |after: f64| {
+        let mut case = Case::proven(limits());
+        case.told([even(20_000.0); 3]);
+        case.known.each.combined.lowered = 0.2;
+        case.told([Told { drawn: 30_000.0, ..even(20_000.0) }; 3]);
+        case.now += after * SECOND;
+        case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
+        of(&case.told([even(20_000.0); 30])).window.why
+    };
+    assert_eq!((shown(60.0), shown(119.0), shown(130.0)), (Why::Strict, Why::Strict, Why::Even));
+}
+
+#[test]
+fn a_limit_that_is_stated_holds_while_it_is_news() {
+    let mut case = Case::proven(limits());
+    let less = Told { used: -1.0, limit: 30_000.0, ..even(0.0) };
+    let stated = of(&case.told([less]));
+    is(stated.rate, 0.5e-3, Why::Stated);
+    is(stated.window, 30_000.0, Why::Strict);
+    assert!((stated.most - 30_000.0).abs() < 1e-9);
+    assert_eq!(case.idle(119.0).rate.why, Why::Stated);
+    assert_eq!(case.idle(2.0).rate.why, Why::Configured);
+    let more = Told { limit: 90_000.0, ..less };
+    is(of(&case.told([more])).rate, 1e-3, Why::Configured);
+}
+
+// 5. How far ahead is told.
+
+#[test]
+fn no_longer_wait_is_told_than_the_capacities_have_been_what_they_are() {
+    let mut case = Case::proven(limits());
+    let seconds = |outcome: &Outcome| outcome.plan.horizon / SECOND;
+    assert!((seconds(&case.after(1.0, Seen::default())) - 5.0).abs() < 1e-6);
+    assert!((seconds(&case.after(60.0, Seen::default())) - 61.0).abs() < 1e-6);
+    case.draws(10_000.0);
+    assert!((seconds(&case.after(3.0, Seen::default())) - 5.0).abs() < 1e-6, "it is another one");
+    // As large as that it is the same.
+    case.draws(10_500.0);
+    assert!(seconds(&case.after(60.0, Seen::default())) > 60.0);
+    let mut paced = Case::new(Limits { burst_max: None, ..limits() });
+    assert!((seconds(&paced.run(Seen::default())) - 5.0).abs() < 1e-6, "nothing is known yet");
+}
+
+// What is kept.
+
+#[test]
+fn what_is_known_is_read_as_it_was_kept_and_is_small() {
+    let mut case = Case::went_well(limits().with(Dimension::Requests, 100), 10_000.0);
+    case.told([even(20_000.0); 7]);
+    case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
+    let kept = case.known.keep();
+    assert!(kept.len() <= 4_096, "{} bytes", kept.len());
+    assert_eq!(Known::read(&kept).unwrap(), case.known);
+    assert!(Known::read(b"[1]").is_err() && Known::read(b"{}").unwrap() == Known::default());
+}
+
+#[test]
+fn a_worker_s_part_is_a_part_of_all_that_has_an_amount() {
+    let mut case = Case::went_well(limits(), 20_000.0);
+    case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
+    let rate = a_second(case.idle(1.0));
+    let share = ModelQuota::new(
+        "test:model".parse().unwrap(),
+        limits(),
+        Charge::default(),
+        Arc::new(Lanes::single()),
+    );
+    let share = Configured::of(&share.unwrap().share(4));
+    let mut alone = Case {
+        known: case.known.part(4, &share, &numbers(), 1e12),
+        configured: share,
+        now: 1e12,
+        answers: 0,
+    };
+    let part = of(&alone.run(Seen::default()));
+    assert!((a_second(part) - rate / 4.0).abs() < 1.0, "{part:?}, and {rate}");
+    is(part.capacity, 26_000.0 / 4.0, Why::Explored);
+    assert!((part.most - 15_000.0).abs() < 1.0);
+}
+
+#[test]
+fn calls_at_once_are_as_configured_or_as_set() {
+    let mut case = Case::proven(Limits { concurrent: Some(7), ..limits() });
+    let at_once = |case: &mut Case| case.after(1.0, Seen::default()).plan.concurrent;
+    assert!((at_once(&mut case) - 7.0).abs() < 1e-9);
+    case.known.set(&PerLimit { in_flight: Change::Set(3), ..PerLimit::default() });
+    assert!((at_once(&mut case) - 3.0).abs() < 1e-9);
+    case.known.set(&PerLimit { in_flight: Change::Clear, ..PerLimit::default() });
+    assert!((at_once(&mut case) - 7.0).abs() < 1e-9);
+}
+
+#[test]
+fn another_configuration_has_another_fingerprint() {
+    let base = configured(limits()).fingerprint();
+    assert_eq!(base, configured(limits()).fingerprint());
+    for other in [
+        limits().with(Dimension::Requests, 1),
+        Limits { margin: 0.9, ..limits() },
+        Limits { token_bucket: true, ..limits() },
+        Limits { concurrent: Some(1), ..limits() },
+        Limits { burst_max: None, ..limits() },
+        Limits { window: Duration::from_secs(61), ..limits() },
+    ] {
+        let fingerprint = configured(other).fingerprint();
+        assert!(fingerprint != base && fingerprint < 1 << 53, "{other:?}");
+    }
+}

@@ -23,15 +23,17 @@ use std::{
 };
 
 use tidegate_quota::{
-    Amounts, Charge, Decision, Dimension, Lanes, Limits, ModelQuota, Share, Store, Ticket, memory,
+    Amounts, Charge, Decision, Dimension, Hold, Lanes, Limits, ModelQuota, Share, Store, Ticket,
+    memory,
+    numbers::Numbers,
     redis_store,
-    store::{Ask, Hold},
+    store::{Ask, Settlement},
 };
 pub use tidegate_testkit::PATIENCE;
 use tidegate_testkit::Redis;
 use tidegate_types::Lane;
 
-/// Midnight of some day in 2026, in microseconds.
+/// Some moment of 2026, in microseconds.
 pub const START: u64 = 1_790_000_000_000_000;
 pub const SECOND: u64 = 1_000_000;
 pub const PAUSE_TTL: Duration = Duration::from_secs(300);
@@ -40,14 +42,24 @@ pub const PAUSE_TTL: Duration = Duration::from_secs(300);
 pub struct Rig<S> {
     pub store: S,
     pub model: ModelQuota,
-    set: Box<dyn Fn(u64) + Send + Sync>,
-    now: AtomicU64,
-    next: AtomicU64,
+    pub set: Box<dyn Fn(u64) + Send + Sync>,
+    pub now: AtomicU64,
+    pub next: AtomicU64,
+}
+
+/// The limiter's numbers, with those of `TIDEGATE_NUMBERS` in place of their own: `make mutate` sets it.
+pub fn numbers() -> Numbers {
+    let mut numbers = Numbers::DEFAULT;
+    for set in std::env::var("TIDEGATE_NUMBERS").iter().flat_map(|all| all.split_whitespace()) {
+        let (name, value) = set.split_once('=').unwrap();
+        assert!(numbers.set(name, value.parse().unwrap()), "there is no number {name}");
+    }
+    numbers
 }
 
 pub fn in_memory(model: ModelQuota) -> Rig<memory::Store> {
     let clock = Arc::new(AtomicU64::new(START));
-    let store = memory::Store::with_clock(PAUSE_TTL, Arc::clone(&clock));
+    let store = memory::Store::with_clock(PAUSE_TTL, Arc::clone(&clock)).with_numbers(numbers());
     rig(store, model, Box::new(move |micros| clock.store(micros, Ordering::SeqCst)))
 }
 
@@ -78,6 +90,26 @@ impl<S: Store> Rig<S> {
         self.at(self.now() + u64::try_from(by.as_micros()).unwrap());
     }
 
+    /// A call of nothing has been answered an hour ago, and nothing else has happened since: estimates are
+    /// trusted, and so are waits. It is START.
+    pub async fn settled_down(&self) {
+        for (at, id) in [(START - 3_600 * SECOND, "first"), (START, "last")] {
+            self.at(at);
+            self.reserve(&ask(id, Amounts::default())).await;
+            let settlement = match id {
+                "first" => Settlement::used(id, Amounts::default()),
+                _ => Settlement::released(id),
+            };
+            self.store.settle(&self.model, &settlement).await.unwrap();
+        }
+    }
+
+    /// Ends a call that took so many input tokens.
+    pub async fn used(&self, ask: &Ask, tokens: u64) {
+        let settlement = Settlement::used(&ask.reservation, Amounts::call(tokens, 0));
+        self.store.settle(&self.model, &settlement).await.unwrap();
+    }
+
     pub fn ask(&self, tokens: u64) -> Ask {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         ask(format!("r{id}"), Amounts::call(tokens, 0))
@@ -87,7 +119,7 @@ impl<S: Store> Rig<S> {
         self.store.reserve(&self.model, ask).await.unwrap().0
     }
 
-    /// The wait, what holds it, and the ticket of a refusal.
+    /// The wait, what holds the call, and the ticket of a refusal.
     pub async fn refused(&self, ask: &Ask) -> (Duration, Hold, Ticket) {
         match self.reserve(ask).await {
             Decision::Wait { wait, hold, ticket, .. } => (wait, hold, ticket),
@@ -133,17 +165,26 @@ pub fn lanes(shares: &[(&str, f64, f64)]) -> Lanes {
     Lanes::new(shares.iter().map(lane).collect::<BTreeMap<_, _>>()).unwrap()
 }
 
-/// Makes of each promise one test on the store in memory and one on a real Redis.
+/// Makes of each promise one test on the store in memory and one on a real Redis, which have settled
+/// down.
 macro_rules! both_stores {
     ($($name:ident($model:expr);)+) => {
         mod memory {
             use super::*;
-            $(#[tokio::test] async fn $name() { super::$name(&crate::common::in_memory($model)).await; })+
+            $(#[tokio::test] async fn $name() {
+                let rig = crate::common::in_memory($model);
+                rig.settled_down().await;
+                super::$name(&rig).await;
+            })+
         }
         mod redis {
             use super::*;
             $(#[tokio::test] async fn $name() {
-                if let Some(rig) = crate::common::in_redis($model, &tidegate_testkit::unique("test")) { super::$name(&rig).await; }
+                let rig = crate::common::in_redis($model, &tidegate_testkit::unique("test"));
+                if let Some(rig) = rig {
+                    rig.settled_down().await;
+                    super::$name(&rig).await;
+                }
             })+
         }
     };
