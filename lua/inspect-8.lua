@@ -48,6 +48,7 @@ if not state then
 end
 if state.is_broken then
   recount(keys, state, quota, now)
+  expire(keys, state, quota, now)
 end
 save_state(keys, quota, state, now)
 local pause, day = closed_for(state, now), { calls = 0, tokens = 0 }
@@ -81,7 +82,7 @@ end
 for lane = 1, state[LANES] do
   local slot, work = lane_slot(lane), waits_in(state, lane)
   local mean = in_window > 0 and state[PROGRESS] > 0 and state[PROGRESS] / GRAIN / in_window or 1
-  all[#all + 1] = math.ceil(work / mean)
+  all[#all + 1] = work > 0 and math.max(1, math.floor(work / mean + HALF)) or 0
   all[#all + 1] = quota[LANE_SHARES + 2 * lane] and queue_time(state, quota, lane) or 0
   for field = LANE_FLIGHT, USED + DIMENSIONS do
     all[#all + 1] = state[slot + field]

@@ -163,6 +163,9 @@ end
 -- `inspect` makes the rest anew.
 local function expire(keys, state, quota, now)
   state.is_broken = not is_whole(keys, state, quota, now)
+  if state.is_broken then
+    return
+  end
   local horizon = now - quota[WINDOW]
   for _ = 1, WALK do
     if state[OLDEST] == 0 or state[OLDEST] > horizon then

@@ -28,7 +28,11 @@ impl Mechanism {
                 lane: name.clone(),
                 share: *share,
                 elsewhere: false,
-                waiting: above(waiting(lane.waits())),
+                waiting: if lane.waits() > 0.0 {
+                    whole((waiting(lane.waits()) + terms.numbers.half).floor()).max(1)
+                } else {
+                    0
+                },
                 queue: duration(self.queue_time(terms, place)),
                 in_flight: whole(lane.in_flight),
                 used: lane.used.map(above),
