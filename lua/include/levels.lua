@@ -22,13 +22,13 @@ local function rate_of_work(state)
   return rate or 0, capacity or 0
 end
 
+-- A provider that refuses says when it has room for the call that goes first, and no more.
+local function refills_from(state)
+  return state[CLOSED] == REFUSED and state[GATE] + QUIET or 0
+end
+
 local function refill(state, quota, now)
-  -- A provider that refuses says when it has room for the call that goes first, and no more.
-  local open_from = state[CLOSED] == REFUSED and state[GATE] + QUIET or state[GATE]
-  local from = state[LATEST]
-  if state[CLOSED] == REFUSED then
-    from = math.max(from, open_from)
-  end
+  local from = math.max(state[LATEST], refills_from(state))
   local passed = now - from
   if passed <= 0 then
     return
@@ -44,7 +44,7 @@ local function refill(state, quota, now)
   end
   local full, rate, capacity = flight_limit(state), rate_of_work(state)
   local is_full = full > 0 and state[FLIGHT] >= full
-  local was_open = from >= open_from and not is_full
+  local was_open = from >= state[GATE] and not is_full
   local nobody_came = unused > 0 and unused < math.huge and was_open
   for lane = 1, state[LANES] do
     local slot, share = lane_slot(lane), quota[LANE_SHARES + 2 * lane - 1] or 0

@@ -119,12 +119,17 @@ end
 local function save_queue(state, quota, queue, now)
   local front, most = queue_clock(queue)
   state[queue.slot + WAITING] = waiting_in(queue)
+  local gone = {}
   for tenant, line in pairs(queue.lines) do
     if line.tail <= line.served and line.served <= front and line.served < most then
-      redis.call('HDEL', queue.key, tenant)
+      gone[#gone + 1] = tenant
     elseif line.changed then
       redis.call('HSET', queue.key, tenant, struct.pack(LINE_FORMAT, line.served, line.tail))
     end
+  end
+  -- Last, for a hash that is empty in between would lose its time to live.
+  if #gone > 0 then
+    redis.call('HDEL', queue.key, unpack(gone))
   end
   if queue.is_new or now - state[KEPT] >= quota[WINDOW] * HALF then
     redis.call('PEXPIRE', queue.key, HOUR / MILLISECOND)

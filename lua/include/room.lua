@@ -111,9 +111,11 @@ local function until_room(keys, state, quota, lane, place, need, now)
       local capacity, rate = state[slot + CAPACITY], state[slot + RATE] * part
       local ahead = place.ahead * most * mix_of(state, slot)
       local kept = math.min(standby * most, capacity * HALF)
-      -- What is larger than the capacity goes when nothing is drawn.
-      local wanted = ahead > 0 and ahead + amount or math.min(amount, capacity - kept)
-      local lack = wanted + state[slot + DRAWN] + kept - capacity
+      -- What is larger than the capacity goes when nothing is drawn: then nothing is lacking, to
+      -- the last place.
+      local room = capacity - kept
+      local wanted = ahead > 0 and ahead + amount or math.min(amount, room)
+      local lack = wanted + state[slot + DRAWN] - room
       local hold = lack > kept and dimension or BY_LANE
       obstruct(obstacle, lack / rate, in_turn and BY_TURN or hold, lack)
       local over = state[slot + TOTAL] + ahead + amount - state[slot + STRICT]

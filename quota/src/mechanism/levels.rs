@@ -1,7 +1,12 @@
 //! What time does to levels, and how long until there is room.
 
 use super::{Gate, Lane, Mechanism, Obstacle, Terms, gate::Closed, queue::Place};
-use crate::{dimension::Dimension, numbers::GRAIN, plan::Units, store::Hold};
+use crate::{
+    dimension::Dimension,
+    numbers::{GRAIN, Numbers},
+    plan::Units,
+    store::Hold,
+};
 
 impl Mechanism {
     /// Brings everything to `clock`. A clock that steps back stands still instead, or time goes on
@@ -20,15 +25,15 @@ impl Mechanism {
         self.expire(terms);
     }
 
+    /// A provider that refuses says when it has room for the call that goes first, and no more.
+    fn refills_from(&self, numbers: &Numbers) -> f64 {
+        let gate = self.gate.as_ref().filter(|gate| gate.closed == Closed::Refused);
+        gate.map_or(0.0, |gate| gate.until + numbers.quiet)
+    }
+
     fn refill(&mut self, terms: &Terms<'_>, now: f64) {
         let numbers = terms.numbers;
-        // A provider that refuses says when it has room for the call that goes first, and no more.
-        let open_from = self.gate.as_ref().map_or(0.0, |gate| match gate.closed {
-            Closed::Refused => gate.until + numbers.quiet,
-            Closed::Pause | Closed::Exhausted => gate.until,
-        });
-        let refused = self.gate.as_ref().is_some_and(|gate| gate.closed == Closed::Refused);
-        let from = if refused { open_from.max(self.at) } else { self.at };
+        let from = self.refills_from(numbers).max(self.at);
         let passed = (now - from).max(0.0);
         if passed <= 0.0 {
             return;
@@ -42,7 +47,7 @@ impl Mechanism {
         }
         let full = self.flight.limit(self.plan.concurrent);
         let is_full = full > 0.0 && self.flight.calls >= full;
-        let was_open = from >= open_from;
+        let was_open = self.gate.as_ref().is_none_or(|gate| from >= gate.until);
         let nobody_came = unused > 0.0 && unused < f64::INFINITY && was_open && !is_full;
         let (rate, capacity) = self.plan.work();
         for (number, lane) in self.lanes.iter_mut().enumerate() {
@@ -76,9 +81,11 @@ impl Mechanism {
             let (capacity, rate) = (limit.capacity.value, limit.rate.value * part);
             let ahead = place.ahead * limit.most * mix[it];
             let kept = (standby * limit.most).min(capacity * terms.numbers.half);
-            // What is larger than the capacity goes when nothing is drawn.
-            let wanted = if ahead > 0.0 { ahead + need } else { need.min(capacity - kept) };
-            let lack = wanted + self.drawn[it] + kept - capacity;
+            // What is larger than the capacity goes when nothing is drawn: then nothing is lacking, to
+            // the last place.
+            let room = capacity - kept;
+            let wanted = if ahead > 0.0 { ahead + need } else { need.min(room) };
+            let lack = wanted + self.drawn[it] - room;
             let hold = if lack > kept { Hold::Level(it) } else { Hold::Lane };
             obstacle.at_least(lack / rate, turn(hold), lack);
             let over = self.total[it] + ahead + need - limit.window.value;

@@ -38,8 +38,8 @@ impl Known {
         let one = &mut self.each[it];
         one.refused(&refusal, configured, numbers);
         let capacity = one.capacity(self.proven, configured, numbers).value;
-        // When the gate opens there is room for this call, and no more.
-        change[it] = change[it].max(capacity - need - drawn[it]);
+        // When the gate opens there is room for this call, and no more than the part of a unit.
+        change[it] = change[it].max((capacity - need - drawn[it]).floor());
     }
 }
 

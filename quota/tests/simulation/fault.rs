@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     LostReply,
     /// Half of those who wait never come back, or all of a tenant, whose batch was cancelled.
     Cancellation,
+    /// Whoever is handed the policy's task is frozen, and does it late or never.
+    Policy,
     /// An operator cuts or raises the limit.
     Limit,
     /// An operator closes the gate.
@@ -34,7 +36,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Silence,
         Self::Kill,
         Self::Flush,
@@ -44,6 +46,7 @@ impl Fault {
         Self::LostSettlement,
         Self::LostReply,
         Self::Cancellation,
+        Self::Policy,
         Self::Limit,
         Self::Pause,
         Self::Refusal,

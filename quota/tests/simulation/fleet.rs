@@ -37,6 +37,7 @@ enum Event {
     End(usize),
     Strike,
     TakeOver,
+    Thaw,
 }
 
 struct Client {
@@ -66,6 +67,8 @@ pub(crate) struct Fleet<'a> {
     /// Until then faults happen; after it nobody new comes, and whoever waits must be admitted.
     faults_end: Micros,
     replica: Vec<(String, Vec<u8>)>,
+    /// The largest limits that were in force.
+    deepest: PerDimension<f64>,
     steps: u64,
     admitted: u64,
     happened: HashMap<&'static str, u64>,
@@ -104,6 +107,7 @@ impl<'a> Fleet<'a> {
             behind: 0,
             faults_end: windows * WINDOW,
             replica: Vec::new(),
+            deepest: PerDimension::default(),
             steps: 0,
             admitted: 0,
             happened: HashMap::new(),
@@ -127,6 +131,7 @@ impl<'a> Fleet<'a> {
                 Event::End(client) => self.end(client),
                 Event::Strike => self.strike(),
                 Event::TakeOver => self.take_over(),
+                Event::Thaw => self.thaw(),
             }
         }
         let waiting = self.clients.iter().filter(|client| !client.done).count();
@@ -157,14 +162,13 @@ impl<'a> Fleet<'a> {
         };
         let mut decision = self.reserve(&ask);
         if decision == Decision::Granted {
-            let limits = self.seen().dimensions.map(|dimension| dimension.limit as f64);
-            // A call as large as what a refusal has left of the limit still goes. A bucket may be
-            // emptied while it refills; headers that say anything may free any part of the window.
-            let told = self.faults.has(Fault::Headers) && self.model.limits.burst_max.is_some();
-            let times = if self.model.limits.token_bucket { 2.0 } else { 1.0 };
-            let limits = PerDimension::from_fn(|it| match limits[it] {
-                limit if limit > 0.0 && !told => (times * limit).max(amounts[it] as f64),
-                _ => 0.0,
+            // A bucket may be emptied while it refills, and may have been deeper.
+            let seen = self.seen();
+            let limits = PerDimension::from_fn(|it| {
+                let Some(plan) = seen.get(it).plan else { return 0.0 };
+                self.deepest[it] = self.deepest[it].max(plan.most);
+                let window = plan.window.value;
+                if window.is_finite() { window } else { 2.0 * self.deepest[it] }
             });
             self.witness.admit(self.now, WINDOW, &ask.reservation, amounts, &limits);
             self.admitted += 1;
@@ -325,6 +329,11 @@ impl<'a> Fleet<'a> {
                     if self.chance.part() < 0.3 { Change::Clear } else { Change::Set(limit) };
                 self.set_limit(change);
             }
+            Fault::Policy => {
+                self.store.keep_tasks(true);
+                let late = self.chance.within(20 * SECOND);
+                self.events.plan(self.now + late, Event::Thaw);
+            }
             Fault::Pause => {
                 let length = Duration::from_micros(self.chance.within(2 * WINDOW));
                 let pause = Pause { length, reason: "operator".to_owned() };
@@ -359,6 +368,13 @@ impl<'a> Fleet<'a> {
         let replica = std::mem::take(&mut self.replica);
         self.expiry.restore(&mut self.connection, &replica);
         self.witness.forget(self.now);
+    }
+
+    /// Programs that were frozen do what they were about to, or are killed.
+    fn thaw(&mut self) {
+        let killed = self.chance.part() < 0.5;
+        self.store.keep_tasks(false);
+        self.step(async |store, model| store.end_tasks(model, killed).await);
     }
 
     fn set_limit(&mut self, combined: Change) {
@@ -407,6 +423,7 @@ fn name(fault: Fault) -> &'static str {
         Fault::Limit => "limit",
         Fault::Pause => "pause",
         Fault::Failover => "failover",
+        Fault::Policy => "policy",
         Fault::Clock => "clock",
         _ => "other",
     }

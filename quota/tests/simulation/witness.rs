@@ -18,7 +18,7 @@ for _, id in ipairs(ids) do
 end
 local entries = redis.call('HGETALL', KEYS[2])
 for index = 1, #entries, 2 do
-  local _, _, condition, a, b, c, d = struct.unpack('<dBBdddd', entries[index + 1])
+  local _, _, condition, _, _, a, b, c, d = struct.unpack('<dBBBddddd', entries[index + 1])
   local each = { a, b, c, d }
   if condition ~= 1 then
     flying = flying + 1
