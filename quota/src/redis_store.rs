@@ -224,7 +224,7 @@ impl Store {
         let (settled, expectation, room, task) = wire::settled(&reply)?;
         // Another caller is handed a task that is not done.
         let planned = match task.and_then(|task| self.tasks.now(task)) {
-            Some(read) => self.plan(model, &read).await.unwrap_or_default(),
+            Some(read) => Box::pin(self.plan(model, &read)).await.unwrap_or_default(),
             None => None,
         };
         Ok((settled, expectation, planned.unwrap_or(room)))
@@ -338,7 +338,7 @@ impl crate::store::Store for Store {
             if let Some(decisions) = wire::decisions(&reply, asks.len())? {
                 return Ok(decisions);
             }
-            self.begin(model).await?;
+            Box::pin(self.begin(model)).await?;
         }
         Err(Error::Protocol("Redis keeps no plan".to_owned()))
     }

@@ -76,12 +76,12 @@ async fn is_asked_anew_where_its_text_differs(more: Value) {
 
 #[tokio::test]
 async fn what_an_older_reader_has_read_is_asked_anew_where_its_text_differs() {
-    is_asked_anew_where_its_text_differs(json!({})).await;
+    Box::pin(is_asked_anew_where_its_text_differs(json!({}))).await;
 }
 
 #[tokio::test]
 async fn the_same_where_the_parts_alone_hold_the_results() {
-    is_asked_anew_where_its_text_differs(json!({"per_document": false})).await;
+    Box::pin(is_asked_anew_where_its_text_differs(json!({"per_document": false}))).await;
 }
 
 #[tokio::test]
