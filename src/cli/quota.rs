@@ -196,8 +196,8 @@ mod tests {
             text.contains("  requests       100      49      98      49  50.0 %     0\n"),
             "{text}"
         );
-        assert!(text.contains("  requests: margin 0.98\n"), "{text}");
-        assert!(text.contains("  batch  100.0 %          0   0.0s        0  0.0s\n"), "{text}");
+        assert!(text.contains("  requests: margin 0.98; at once 1: as configured\n"), "{text}");
+        assert!(text.contains("  batch  100.0 %          0   0.0s        0\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let value = serde_json::to_value(seen(&model, &snapshot)).unwrap();
         assert_eq!(value["limits"]["requests"]["headroom"], 49);
