@@ -120,7 +120,13 @@ impl Store {
     }
 
     fn on(clock: Clock, pause_ttl: Duration) -> Self {
-        Self { models: Arc::default(), clock, pause_ttl, numbers: Numbers::DEFAULT, tasks: Tasks::default() }
+        Self {
+            models: Arc::default(),
+            clock,
+            pause_ttl,
+            numbers: Numbers::DEFAULT,
+            tasks: Tasks::default(),
+        }
     }
 
     /// With other numbers: for simulations.

@@ -15,7 +15,7 @@ mod common;
 use std::time::Duration;
 
 use common::{
-    PATIENCE, PAUSE_TTL, Rig, SECOND, START, ask, in_memory, in_redis, lanes, limits,
+    Freezes, PATIENCE, PAUSE_TTL, Rig, SECOND, START, ask, in_memory, in_redis, lanes, limits,
     model_with_lanes,
 };
 use proptest::{prelude::*, test_runner::TestCaseError};
@@ -30,23 +30,67 @@ use tidegate_types::Tenant;
 /// One step of a random history.
 #[derive(Debug, Clone)]
 enum Step {
-    Reserve { id: u8, lane: usize, input: u64, output: u64, with_ticket: bool },
-    ReserveAll { id: u8, count: u8, lane: usize, input: u64 },
-    Settle { id: u8, input: u64, output: u64 },
-    Release { id: u8 },
-    Fail { id: u8, signal: ProviderSignal, seconds: u64 },
-    Meter { id: u8, used: u64, limit: u64 },
-    Charge { id: u8, tokens: u64 },
-    Renew { id: u8 },
-    Limit { combined: Option<u64>, concurrent: Option<u64> },
-    Pause { seconds: u64 },
+    Reserve {
+        id: u8,
+        lane: usize,
+        input: u64,
+        output: u64,
+        with_ticket: bool,
+    },
+    ReserveAll {
+        id: u8,
+        count: u8,
+        lane: usize,
+        input: u64,
+    },
+    Settle {
+        id: u8,
+        input: u64,
+        output: u64,
+    },
+    Release {
+        id: u8,
+    },
+    Fail {
+        id: u8,
+        signal: ProviderSignal,
+        seconds: u64,
+    },
+    Meter {
+        id: u8,
+        used: u64,
+        limit: u64,
+    },
+    Charge {
+        id: u8,
+        tokens: u64,
+    },
+    Renew {
+        id: u8,
+    },
+    Limit {
+        combined: Option<u64>,
+        concurrent: Option<u64>,
+    },
+    Pause {
+        seconds: u64,
+    },
     Resume,
-    Leave { lane: usize, tenant: bool },
-    Advance { millis: i64 },
+    Leave {
+        lane: usize,
+        tenant: bool,
+    },
+    Advance {
+        millis: i64,
+    },
     /// Programs that run the policy are frozen from now on, or no longer.
-    Freeze { frozen: bool },
+    Freeze {
+        frozen: bool,
+    },
     /// What frozen ones were about to do is done, or they are killed.
-    Thaw { killed: bool },
+    Thaw {
+        killed: bool,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -107,34 +151,12 @@ fn learning(token_bucket: bool) -> ModelQuota {
     }
 }
 
-/// A store whose policy does not always run to its end.
-trait Freezes {
-    fn freeze(&self, frozen: bool);
-    async fn thaw(&self, model: &ModelQuota, killed: bool) -> Vec<bool>;
-}
-
-impl Freezes for memory::Store {
-    fn freeze(&self, frozen: bool) {
-        self.keep_tasks(frozen);
-    }
-
-    async fn thaw(&self, model: &ModelQuota, killed: bool) -> Vec<bool> {
-        self.end_tasks(model, killed)
-    }
-}
-
-impl Freezes for redis_store::Store {
-    fn freeze(&self, frozen: bool) {
-        self.keep_tasks(frozen);
-    }
-
-    async fn thaw(&self, model: &ModelQuota, killed: bool) -> Vec<bool> {
-        self.end_tasks(model, killed).await.unwrap()
-    }
-}
-
 /// Carries one step out and returns what the store said.
-async fn carry_out<S: Store + Freezes>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step: &Step) -> String {
+async fn carry_out<S: Store + Freezes>(
+    rig: &Rig<S>,
+    tickets: &mut [Option<Ticket>],
+    step: &Step,
+) -> String {
     let settle = |id: u8, used, sample| Settlement {
         used,
         sample,
@@ -272,7 +294,9 @@ fn alike(one: &str, other: &str) -> bool {
     while !one.is_empty() && !other.is_empty() {
         let ((first, rest), (second, other_rest)) = (piece(one), piece(other));
         let is_alike = match (number(first), number(second)) {
-            (Some((first, is_time)), Some((second, _))) if is_time => (first - second).abs() < 1.001,
+            (Some((first, is_time)), Some((second, _))) if is_time => {
+                (first - second).abs() < 1.001
+            }
             (Some((first, _)), Some((second, _))) => (first - second).abs() <= 1e-9 * first.abs(),
             _ => first == second,
         };
@@ -308,7 +332,13 @@ fn number(text: &str) -> Option<(f64, bool)> {
 #[test]
 fn what_differs_is_seen() {
     assert!(alike("a 41.0738s, 3µs, 1.0, 5", "a 41.073801s, 3µs, 1.0000000000000002, 5"));
-    for other in ["a 41.073802s, 3µs, 1.0, 5", "a 41.0738s, 3ms, 1.0, 5", "a 41.0738s, 3µs, 1.1, 5", "a 41.0738s, 3µs, 1.0, 6", "a 41.0738s, 3µs, 1.0"] {
+    for other in [
+        "a 41.073802s, 3µs, 1.0, 5",
+        "a 41.0738s, 3ms, 1.0, 5",
+        "a 41.0738s, 3µs, 1.1, 5",
+        "a 41.0738s, 3µs, 1.0, 6",
+        "a 41.0738s, 3µs, 1.0",
+    ] {
         assert!(!alike("a 41.0738s, 3µs, 1.0, 5", other), "{other}");
     }
 }
@@ -604,9 +634,8 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()
     };
     let mut reserve = |id: &str, call: &[u8], model: &[u8]| {
-        let keys =
-            ["ledger", "entries", "state", "leases", "day", "learned", "tenants"]
-                .map(|what| format!("{prefix}:v1:{{a:b}}:{what}"));
+        let keys = ["ledger", "entries", "state", "leases", "day", "learned", "tenants"]
+            .map(|what| format!("{prefix}:v1:{{a:b}}:{what}"));
         redis::cmd("EVAL")
             .arg(&text)
             .arg(7)
@@ -764,40 +793,6 @@ async fn what_is_admitted_while_the_policy_runs_counts() {
     assert_eq!(room(&rig).await, Duration::from_secs(49), "100 and 1,000 of 100 a second");
     assert_eq!(rig.store.end_tasks(&rig.model, false).await.unwrap(), [true]);
     assert_eq!(room(&rig).await, Duration::from_secs(44), "and 500 that others use");
-}
-
-#[tokio::test]
-async fn the_task_is_handed_to_one_at_a_time_and_a_plan_of_before_is_not_written() {
-    let Some(rig) = in_redis(simple(6_000), &unique("test")) else { return };
-    rig.settled_down().await;
-    rig.store.keep_tasks(true);
-    let tasks_of = async |seconds: &[f64]| {
-        for after in seconds {
-            rig.advance(Duration::from_secs_f64(*after));
-            room(&rig).await;
-        }
-        rig.store.end_tasks(&rig.model, false).await.unwrap()
-    };
-    let done = tasks_of(&[0.2, 0.04, 0.02, 1.9, 0.09]).await;
-    assert_eq!(done, [true], "a quarter of a second after the last; then for two seconds none");
-    let done = tasks_of(&[0.3, 1.9, 0.2, 0.1]).await;
-    assert_eq!(done, [true, false], "one that is not done goes to another, and the first wins");
-    // After a refusal at once.
-    let ask = rig.ask(1);
-    rig.reserve(&ask).await;
-    let refused = Settlement {
-        signal: ProviderSignal::Refused,
-        ..Settlement::used(&ask.reservation, Amounts::default())
-    };
-    rig.store.settle(&rig.model, &refused).await.unwrap();
-    assert_eq!(tasks_of(&[]).await, [true]);
-    assert_eq!(tasks_of(&[0.1]).await, [true; 0], "it has been read");
-    // One that is killed holds up the next for as long as one that is frozen.
-    rig.advance(Duration::from_secs(1));
-    room(&rig).await;
-    assert_eq!(rig.store.end_tasks(&rig.model, true).await.unwrap(), [true; 0]);
-    assert_eq!(tasks_of(&[1.9]).await, [true; 0]);
-    assert_eq!(tasks_of(&[0.2]).await, [true]);
 }
 
 #[tokio::test]
