@@ -80,11 +80,11 @@ fn built(arguments: &[&str], part: &'static str) -> (String, &'static str) {
     build.args(arguments).args(["-p", "tidegate-quota", "--no-run", "--message-format=json"]);
     let output = build.output().expect("cargo runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    let programs = text.lines().filter_map(|line| {
+    let mut programs = text.lines().filter_map(|line| {
         let (_, rest) = line.split_once("\"executable\":\"")?;
         Some(rest.split_once('"')?.0.to_owned())
     });
-    (programs.last().expect("the tests are built"), part)
+    (programs.next_back().expect("the tests are built"), part)
 }
 
 /// The tests that fail with a number.
