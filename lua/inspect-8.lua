@@ -1,6 +1,6 @@
 --[[
 Tells what a model's quota looks like now, and all that a policy needs. Takes out what has left the
-window, and changes nothing else.
+window, makes anew what an eviction or a failover has broken, and changes nothing else.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
   KEYS[6] gate     text for people, see include/gate.lua
@@ -30,6 +30,7 @@ Reply
 --- @include "include/clock"
 --- @include "include/state"
 --- @include "include/entries"
+--- @include "include/recount"
 --- @include "include/levels"
 --- @include "include/day"
 --- @include "include/queue"
@@ -44,6 +45,10 @@ keys.gate, keys.log, keys.known = KEYS[6], KEYS[7], KEYS[8]
 local state, now = load_quota(keys, quota, call[1])
 if not state then
   return now
+end
+if state.is_broken then
+  recount(keys, state, quota, now)
+  expire(keys, state, quota, now)
 end
 save_state(keys, quota, state, now)
 local pause, day = closed_for(state, now), { calls = 0, tokens = 0 }
@@ -77,7 +82,7 @@ end
 for lane = 1, state[LANES] do
   local slot, work = lane_slot(lane), waits_in(state, lane)
   local mean = in_window > 0 and state[PROGRESS] > 0 and state[PROGRESS] / GRAIN / in_window or 1
-  all[#all + 1] = math.ceil(work / mean)
+  all[#all + 1] = work > 0 and math.max(1, math.floor(work / mean + HALF)) or 0
   all[#all + 1] = quota[LANE_SHARES + 2 * lane] and queue_time(state, quota, lane) or 0
   for field = LANE_FLIGHT, USED + DIMENSIONS do
     all[#all + 1] = state[slot + field]

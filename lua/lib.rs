@@ -26,6 +26,7 @@ parts![
     "include/numbers",
     "include/plan",
     "include/queue",
+    "include/recount",
     "include/room",
     "include/state",
 ];

@@ -36,7 +36,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
 
 Reply: integers, of each call
   1 outcome      1 granted, 2 wait, 3 paused, 4 never fits, 5 exhausted; 6 there is no plan, or the
-                 caller is to make another one: nothing was asked (see plan-7.lua)
+                 caller is to make another one, or keys are lost: nothing was asked; inspect-8.lua and
+                 then plan-7.lua mend it
   2 wait         microseconds until it is worth asking again (rounded up); for 5 until the end
   3 hold         what holds it: 1 to 4 the level of requests, input, output, combined tokens; 11 to
                  14 the window of these; 5 calls at once; 6 the lane's turn; 7 the call that goes
@@ -102,6 +103,7 @@ if not state then
   return now
 end
 local has_plan, queue, learned = not wants_plan(state, quota, now), nil, nil
+has_plan = has_plan and not state.is_broken
 if has_plan then
   queue = load_queue(state, lane, KEYS[7])
 end

@@ -19,6 +19,18 @@ impl Fingerprint {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Of several pieces, each of which counts with its border; one alone is as [`Self::of_bytes`].
+    #[must_use]
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut parts = parts.into_iter();
+        let first = Self::of_bytes(parts.next().unwrap_or_default());
+        parts.fold(first, |before, part| {
+            let mut both = before.0.to_vec();
+            both.extend_from_slice(&Self::of_bytes(part).0);
+            Self::of_bytes(&both)
+        })
+    }
+
     /// Of a JSON value, whatever the order of its fields.
     #[must_use]
     pub fn of_json(value: &Value) -> Self {

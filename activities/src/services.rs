@@ -54,6 +54,11 @@ pub struct Services {
 }
 
 impl Services {
+    /// From bytes to text, for documents of a lane: places for the processes are shared out by that.
+    pub(crate) fn reader_for(&self, lane: &Lane) -> Reader {
+        self.reader.for_party(lane.as_str())
+    }
+
     pub(crate) fn caller(&self) -> Caller<'_> {
         let Self { providers, queues, warmth, budgets, guard, .. } = self;
         Caller { providers, queues, warmth, budgets, guard }

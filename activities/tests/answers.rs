@@ -13,6 +13,8 @@
 mod broken_off;
 #[path = "answers/pages.rs"]
 mod pages;
+#[path = "answers/reread.rs"]
+mod reread;
 #[path = "answers/said.rs"]
 mod said;
 #[path = "answers/sampled.rs"]
@@ -42,7 +44,7 @@ use tidegate_activities::{
         guard::Guard,
         route::{Queues, Routes},
     },
-    document::{long, pack, process},
+    document::{answers::Answers, long, pack, process},
     failure::{Backoff, Failure},
     services::Services,
     storage::Storage,

@@ -456,6 +456,7 @@ async fn a_budget_wants_a_price() {
         deadline: None,
         pack: None,
         replace: false,
+        reread: false,
         sample: None,
         per_document: true,
         results: ResultsAs::Jsonl,

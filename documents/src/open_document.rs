@@ -1,6 +1,9 @@
 //! `OpenDocument`: the text of ODT and the slides of ODP.
 
+mod formulas;
+mod lists;
 mod styles;
+mod tables;
 
 use std::collections::HashMap;
 
@@ -10,16 +13,13 @@ use crate::{
     format::Format,
     left_out::{Tally, in_one_pair_of_marks},
     links::Link,
-    math,
-    numerals::{chinese, circled, letters, roman},
     package::{Package, resolved},
     unreadable::Unreadable,
     xml::{Element, Node},
 };
+use formulas::{formula_text, formulas};
+use lists::{Numbered, numbered};
 use styles::{Look, Styles};
-
-/// Cells that one cell may span or be repeated to.
-const MAX_SPAN: usize = 60;
 
 pub(crate) fn extract(
     bytes: &[u8],
@@ -58,31 +58,6 @@ fn paper(styles: &Element) -> Ground {
     pages.into_iter().find_map(styles::ground_of).unwrap_or(Ground::Plain(WHITE))
 }
 
-/// Formulas are documents of their own, by the names of their folders.
-fn formulas(package: &mut Package<'_>, content: &Element) -> HashMap<String, String> {
-    let mut formulas = HashMap::new();
-    for object in content.all("object") {
-        let Some(folder) = object.attribute("href").map(|name| resolved("", &name)) else {
-            continue;
-        };
-        // One that cannot be read is named where it stands.
-        if let Ok(Some(tree)) = package.xml(&format!("{folder}/content.xml"))
-            && let Some(formula) = tree.child("math")
-        {
-            formulas.insert(folder, formula_text(formula));
-        }
-    }
-    formulas
-}
-
-/// A formula's text: of its tree, or else as it was typed.
-fn formula_text(formula: &Element) -> String {
-    let read = math::text(formula);
-    let typed = || formula.all("annotation").first().map(|typed| typed.text().trim().to_owned());
-    let read = if read.is_empty() { typed().unwrap_or_default() } else { read };
-    if read.is_empty() { "[Formula without text]".to_owned() } else { read }
-}
-
 /// Goes through the text; what stands outside of the lines is kept for later.
 struct Body<'a> {
     styles: Styles,
@@ -102,32 +77,6 @@ struct Body<'a> {
     tally: &'a Tally,
 }
 
-/// How a level of a list is numbered.
-#[derive(Debug, Clone)]
-struct Numbered {
-    /// `1`, `a`, `A`, `i` or `I`, or the first numbers of another script; empty for none.
-    format: String,
-    start: usize,
-    /// Before and behind the number.
-    around: Option<(String, String)>,
-    /// Levels whose numbers stand before its own, itself among them.
-    levels: usize,
-}
-
-impl Numbered {
-    fn number(&self, number: usize) -> String {
-        match self.format.as_str() {
-            "a" => letters(number),
-            "A" => letters(number).to_ascii_uppercase(),
-            "i" => roman(number),
-            "I" => roman(number).to_ascii_uppercase(),
-            format if format.starts_with('一') => chinese(number),
-            format if format.starts_with('①') => circled(number),
-            _ => number.to_string(),
-        }
-    }
-}
-
 impl<'a> Body<'a> {
     fn new(formulas: HashMap<String, String>, ground: Ground, tally: &'a Tally) -> Self {
         let (styles, numbered, lists, notes, last) = Default::default();
@@ -145,26 +94,7 @@ impl<'a> Body<'a> {
 
     fn learn(&mut self, tree: &Element) {
         self.styles.learn(tree);
-        for style in tree.all("list-style") {
-            let name = style.attribute("name").unwrap_or_default();
-            for (place, level) in style.elements().enumerate() {
-                if &*level.name != "list-level-style-number" {
-                    continue;
-                }
-                let place =
-                    number_of(level, "level").map_or(place, |level| level.saturating_sub(1));
-                let format = level.attribute("num-format").unwrap_or_default();
-                let start = number_of(level, "start-value").unwrap_or(1);
-                let (before, behind) =
-                    (level.attribute("num-prefix"), level.attribute("num-suffix"));
-                let is_said = before.is_some() || behind.is_some();
-                let around = (before.unwrap_or_default(), behind.unwrap_or_default());
-                let around = is_said.then_some(around);
-                let levels = number_of(level, "display-levels").unwrap_or(1);
-                let numbered = Numbered { format, start, around, levels };
-                self.numbered.insert((name.clone(), place), numbered);
-            }
-        }
+        self.numbered.extend(numbered(tree));
     }
 
     /// Headers or footers of the pages, each once.
@@ -330,100 +260,6 @@ impl<'a> Body<'a> {
         });
         formula.unwrap_or_else(|| described(frame))
     }
-
-    fn list(&mut self, list: &Element, text: &mut String) {
-        let style = list
-            .attribute("style-name")
-            .or_else(|| self.lists.last().map(|(style, _)| style.clone()))
-            .unwrap_or_default();
-        let level = self.lists.len();
-        let numbered = self.numbered.get(&(style.clone(), level)).cloned();
-        let goes_on = list.attribute("continue-numbering").as_deref() == Some("true")
-            || list.attribute("continue-list").is_some();
-        let last = self.last.get(&style).copied().filter(|_| goes_on && level == 0);
-        let first = numbered.as_ref().map_or(1, |numbered| numbered.start);
-        self.lists.push((style, last.unwrap_or(first)));
-        for item in list.elements() {
-            let mut mark = String::new();
-            if let Some((_, number)) = self.lists.last_mut().filter(|_| &*item.name == "list-item")
-            {
-                *number = number_of(item, "start-value").unwrap_or(*number);
-                let number = *number;
-                let sign = match &numbered {
-                    Some(numbered) => self.mark(numbered, number),
-                    None => "- ".to_owned(),
-                };
-                mark = format!("{}{sign}", "  ".repeat(level.min(10)));
-                if let Some((_, next)) = self.lists.last_mut() {
-                    *next = number.saturating_add(1);
-                }
-            }
-            for element in item.elements() {
-                match &*element.name {
-                    "p" | "h" => self.paragraph(element, &std::mem::take(&mut mark), text),
-                    "list" => self.list(element, text),
-                    _ => self.blocks(element, text),
-                }
-            }
-        }
-        if let Some((style, next)) = self.lists.pop().filter(|_| level == 0) {
-            self.last.insert(style, next);
-        }
-    }
-
-    /// What stands before an item of a number.
-    fn mark(&self, numbered: &Numbered, number: usize) -> String {
-        if numbered.format.is_empty() && numbered.around.is_some() {
-            return String::new();
-        }
-        let level = self.lists.len().saturating_sub(1);
-        let above = level.saturating_sub(numbered.levels.saturating_sub(1))..level;
-        let above = above.filter_map(|at| {
-            // An item above has the number before the next one.
-            let (style, next) = self.lists.get(at)?;
-            let how = self.numbered.get(&(style.clone(), at))?;
-            Some(how.number(next.saturating_sub(1)))
-        });
-        let numbers: Vec<String> = above.chain([numbered.number(number)]).collect();
-        let number = numbers.join(".");
-        match &numbered.around {
-            Some((before, behind)) => format!("{before}{number}{behind} "),
-            None => format!("{number}. "),
-        }
-    }
-
-    /// A row a line; cells that are covered by others stay empty.
-    fn table(&mut self, table: &Element, text: &mut String) {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        let outer = std::mem::replace(&mut self.in_cell, true);
-        for row in rows(table) {
-            let mut cells: Vec<String> = Vec::new();
-            for cell in row.elements() {
-                if !matches!(&*cell.name, "table-cell" | "covered-table-cell") {
-                    continue;
-                }
-                let mut inner = String::new();
-                let look = self.styles.look(cell, "table-cell", Look::default());
-                let ground = look.ground().unwrap_or(self.ground);
-                self.on(ground, |body| body.blocks(cell, &mut inner));
-                let lines: Vec<&str> =
-                    inner.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-                let value = lines.join(if inner.contains(" | ") { "; " } else { " " });
-                let times = cell
-                    .attribute("number-columns-repeated")
-                    .and_then(|n| n.parse::<usize>().ok())
-                    .unwrap_or(1);
-                cells.extend(std::iter::repeat_n(value, times.clamp(1, MAX_SPAN)));
-            }
-            if cells.iter().any(|cell| !cell.is_empty()) {
-                text.push_str(cells.join(" | ").trim_end());
-                text.push('\n');
-            }
-        }
-        self.in_cell = outer;
-    }
 }
 
 /// What a picture is said to show.
@@ -431,23 +267,4 @@ fn described(frame: &Element) -> String {
     let words = ["desc", "title"].into_iter().filter_map(|name| frame.child(name));
     let words = words.map(|words| words.text().trim().to_owned()).find(|words| !words.is_empty());
     words.map(|words| format!("[Picture: {words}]")).unwrap_or_default()
-}
-
-fn number_of(element: &Element, attribute: &str) -> Option<usize> {
-    element.attribute(attribute)?.parse().ok()
-}
-
-/// Rows of a table, through groups and headers.
-fn rows(table: &Element) -> Vec<&Element> {
-    let mut rows = Vec::new();
-    for element in table.elements() {
-        match &*element.name {
-            "table-row" => rows.push(element),
-            "table-header-rows" | "table-rows" | "table-row-group" => {
-                rows.extend(self::rows(element));
-            }
-            _ => {}
-        }
-    }
-    rows
 }

@@ -2,6 +2,7 @@
 //!
 //! A parser of a large format may crash or never end: it runs [confined](crate::confined).
 
+mod places;
 #[cfg(feature = "parquet")]
 mod rows;
 
@@ -9,7 +10,6 @@ use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
 
 use crate::{
     archive::{self, Member},
@@ -26,6 +26,8 @@ use crate::{
     tables::{self, Wanted},
 };
 
+use places::{Place, Places};
+
 /// How documents are read. Cheap to clone; clones share the bound on children at once.
 #[derive(Debug, Clone)]
 pub struct Reader {
@@ -36,9 +38,9 @@ pub struct Reader {
     /// Programs of the user's own.
     commands: Arc<Commands>,
     /// Reading takes a whole core: more children than cores would only wait for each other.
-    children: Arc<Semaphore>,
-    /// Those that take long make room for others here, as far as there is memory for more.
-    slow: Arc<Semaphore>,
+    places: Arc<Places>,
+    /// For whom it reads: places are shared out by that.
+    party: Arc<str>,
 }
 
 /// A child takes long from then on: most are done within a second.
@@ -82,9 +84,9 @@ impl Reader {
     ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let helper = Some(Confined::new(program, arguments));
-        let (children, slow) = (Semaphore::new(cores), Semaphore::new(cores.div_ceil(2)));
-        let (children, slow) = (Arc::new(children), Arc::new(slow));
-        Self { limits, helper, commands: Arc::default(), children, slow }
+        let slow = cores.div_ceil(2);
+        let places = Places::new(places::Bounds { quick: cores, slow, most: cores + slow });
+        Self { limits, helper, commands: Arc::default(), places, party: "".into() }
     }
 
     /// Reads in this process what is well, for tests: nothing bounds its memory.
@@ -103,10 +105,21 @@ impl Reader {
     #[must_use]
     pub fn at_once(self, most: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let children = most.clamp(1, cores);
-        let slow = most.saturating_sub(children).min(children.div_ceil(2));
-        let (children, slow) = (Semaphore::new(children), Semaphore::new(slow));
-        Self { children: Arc::new(children), slow: Arc::new(slow), ..self }
+        let quick = most.clamp(1, cores);
+        let slow = most.saturating_sub(quick).min(quick.div_ceil(2));
+        let places = Places::new(places::Bounds { quick, slow, most: most.max(1) });
+        Self { places, ..self }
+    }
+
+    /// The same, for a party, such as a lane: what others read a lot of does not hold it up.
+    #[must_use]
+    pub fn for_party(&self, party: &str) -> Self {
+        Self { party: party.into(), ..self.clone() }
+    }
+
+    async fn place(&self) -> std::io::Result<Place> {
+        let gone = || std::io::Error::other("the program ends");
+        self.places.take(&self.party).await.ok_or_else(gone)
     }
 
     /// Runs the program that reads with one argument more, for other work of its kind: processes
@@ -141,19 +154,13 @@ impl Reader {
         input: &[&[u8]],
         bounds: Bounds,
     ) -> std::io::Result<Ended> {
-        // The semaphores are never closed.
-        let place = self.children.acquire().await.map_err(std::io::Error::other)?;
+        let mut place = self.place().await?;
         let mut child = pin!(helper.run(input, bounds));
         if let Ok(ended) = tokio::time::timeout(SLOW, &mut child).await {
             return ended;
         }
-        match self.slow.try_acquire() {
-            Ok(_slow) => {
-                drop(place);
-                child.await
-            }
-            Err(_) => child.await,
-        }
+        place.is_slow();
+        child.await
     }
 
     #[cfg(feature = "parquet")]
@@ -171,7 +178,7 @@ impl Reader {
         bounds: Bounds,
         parts: &Parts<'_>,
     ) -> std::io::Result<Ended> {
-        let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
+        let _place = self.place().await?;
         helper.run_on_parts(input, bounds, parts).await
     }
 
@@ -293,7 +300,7 @@ impl Reader {
             let (size, most) = (bytes.len() as u64, limits.bytes);
             return Ok(Err(Unreadable::TooLarge { what: "file".into(), size, most }));
         }
-        let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
+        let _place = self.place().await?;
         let program = command.first().cloned().unwrap_or_default();
         let task = task(name, *limits, What::Become(command.to_vec()))?;
         command::run(self.needed()?.command(), &program, &task, &bytes, name, limits).await

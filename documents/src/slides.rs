@@ -1,12 +1,14 @@
 //! PPTX: each slide with its title, text, tables, diagrams and notes, in the order of showing.
 
 mod diagram;
+mod ground;
 mod paragraphs;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(crate) use diagram::drawn;
-use paragraphs::paragraphs;
+use ground::{Backdrop, Scene};
+use paragraphs::{paragraphs, paragraphs_in};
 
 use crate::{
     context::Context,
@@ -31,7 +33,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let main = package.main("ppt/presentation.xml")?;
     let show = package.xml(&main)?.ok_or_else(|| damaged("its main part is missing"))?;
     let parts = package.relations(&main)?;
-    let (mut slides, mut layouts) = (Vec::new(), BTreeSet::new());
+    let (mut slides, mut layouts) = (Vec::new(), BTreeMap::new());
     // Sections, in an extension further down, have lists of the same name that refer to the slides.
     let size = show.all("sldSz").first().and_then(|size| pair(size, ["cx", "cy"]));
     let list = show.all("presentation").first().and_then(|show| show.child("sldIdLst"));
@@ -40,8 +42,11 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         // Beside it there is an attribute `id` of another kind.
         let part = slide.reference().and_then(|id| parts.get(&id));
         let read = part.map(|part| {
-            layouts.extend(related(&mut package, &part.target, "slideLayout"));
-            slide_text(&mut package, &part.target, number, size, context)
+            let layout = related(&mut package, &part.target, "slideLayout").into_iter().next();
+            let layout = layout.unwrap_or_default();
+            let backdrop =
+                layouts.entry(layout).or_insert_with_key(|it| Backdrop::of(&mut package, it));
+            slide_text(&mut package, &part.target, Shown { number, size, backdrop }, context)
         });
         match read {
             Some(Ok(text)) => slides.extend(text),
@@ -53,7 +58,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     if slides.is_empty() && context.tally.has(Kind::UnreadPages) {
         return Err(damaged("none of its slides can be read"));
     }
-    slides.extend(on_every_slide(&mut package, layouts));
+    slides.extend(on_every_slide(&mut package, layouts.into_keys().collect()));
     Ok(slides.join("\n\n"))
 }
 
@@ -82,12 +87,19 @@ fn on_every_slide(package: &mut Package<'_>, layouts: BTreeSet<String>) -> Optio
     (!lines.is_empty()).then(|| format!("On each slide: {}", lines.join("\n")))
 }
 
+/// How a slide is shown.
+#[derive(Clone, Copy)]
+struct Shown<'b> {
+    number: usize,
+    size: Option<(i64, i64)>,
+    backdrop: &'b Backdrop,
+}
+
 /// `None` of a slide that is not shown.
 fn slide_text(
     package: &mut Package<'_>,
     name: &str,
-    number: usize,
-    size: Option<(i64, i64)>,
+    Shown { number, size, backdrop }: Shown<'_>,
     context: &Context<'_>,
 ) -> Result<Option<String>, Unreadable> {
     let tally = context.tally;
@@ -96,10 +108,12 @@ fn slide_text(
         .ok_or_else(|| Unreadable::damaged(Format::Pptx, format!("slide {number} is missing")))?;
     addresses(&mut slide, &package.links(name)?);
     let (mut title, mut text) = (String::new(), String::new());
-    let seen = Sight { tally, number, size };
-    seen.shapes(&slide, &mut title, &mut text);
     let shows = slide.all("sld").first().and_then(|slide| slide.attribute("show"));
-    if matches!(shows.as_deref(), Some("0" | "false")) {
+    let is_off = matches!(shows.as_deref(), Some("0" | "false"));
+    let scene = Scene { slide: &slide, backdrop, tally, number };
+    let seen = Sight { tally, number, size, scene: (!is_off).then_some(&scene) };
+    seen.shapes(&slide, &mut title, &mut text);
+    if is_off {
         let marked = tally.hidden(format!("{title}{text}").trim(), Some(Place::Page(number)));
         return Ok((!marked.is_empty()).then_some(marked));
     }
@@ -223,6 +237,8 @@ struct Sight<'t> {
     number: usize,
     /// Width and height.
     size: Option<(i64, i64)>,
+    /// Where its letters are looked at one by one.
+    scene: Option<&'t Scene<'t>>,
 }
 
 impl Sight<'_> {
@@ -232,7 +248,8 @@ impl Sight<'_> {
         let elements = if is_drawn { in_order(parent) } else { parent.elements().collect() };
         for element in elements {
             if is_drawn && self.hides(element, &parent.name) {
-                let (mut hidden, whole) = (String::new(), Sight { size: None, ..*self });
+                let (mut hidden, whole) =
+                    (String::new(), Sight { size: None, scene: None, ..*self });
                 let mut title = String::new();
                 whole.shape(element, &mut title, &mut hidden);
                 hidden.insert_str(0, &title);
@@ -247,17 +264,22 @@ impl Sight<'_> {
     fn shape(&self, element: &Element, title: &mut String, text: &mut String) {
         match &*element.name {
             "sp" => match placeholder(element).as_deref() {
-                Some("title" | "ctrTitle") => paragraphs(element, title),
+                Some("title" | "ctrTitle") => self.words(element, title),
                 Some("sldNum") => {}
                 // The day on which it is looked at.
                 Some("dt") if !element.all("fld").is_empty() => {}
-                _ => paragraphs(element, text),
+                _ => self.words(element, text),
             },
             "tbl" => table(element, text),
             "pic" => picture(element, text),
             "Fallback" => {}
             _ => self.shapes(element, title, text),
         }
+    }
+
+    fn words(&self, shape: &Element, text: &mut String) {
+        let ink = self.scene.map(|scene| scene.ink(shape));
+        paragraphs_in(shape, ink.as_ref(), text);
     }
 
     /// Whether a shape is switched off or lies beside the slide.

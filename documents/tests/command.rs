@@ -152,3 +152,29 @@ async fn what_takes_long_holds_up_nobody_else() {
     assert!(slow.iter().all(|slow| !slow.is_finished()), "it waited for the others");
     slow.iter().for_each(tokio::task::JoinHandle::abort);
 }
+
+/// One party's files take every core; another's is read at once, beyond the cores.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_one_party_does_not_hold_up_another() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let script = "read -r task; case $task in *slow*) sleep 60 ;; esac; \
+                  printf '{\"Ok\":{\"text\":\"read\",\"format\":\"Pdf\",\"pages\":1}}'";
+    let limits = Limits { time: Duration::from_secs(30), ..Limits::default() };
+    let arguments = ["-c".to_owned(), script.to_owned()];
+    let reader = Reader::isolated("/bin/sh", arguments, limits).at_once(cores + 1);
+    let flood: Vec<_> = (0..10 * cores)
+        .map(|number| {
+            let reader = reader.for_party("batch");
+            let name = format!("slow-{number}.pdf");
+            tokio::spawn(async move { read(&reader, b"%PDF-1.7", &name).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let began = std::time::Instant::now();
+    let other = reader.for_party("interactive");
+    for _ in 0..5 {
+        assert_eq!(read(&other, b"%PDF-1.7", "a.pdf").await.unwrap(), "read");
+    }
+    assert!(began.elapsed() < Duration::from_secs(3), "it waited {:?}", began.elapsed());
+    flood.iter().for_each(tokio::task::JoinHandle::abort);
+}

@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--combined", type=int, default=100_000, help="the provider's tokens a window")
     parser.add_argument("--margin", type=float, default=0.98)
     parser.add_argument("--window", type=float, default=60.5, help="seconds")
-    parser.add_argument("--burst", type=float, default=1.0, help="seconds")
+    parser.add_argument("--burst", type=float, default=2.5, help="seconds")
     given = parser.parse_args()
     limits = Limits(combined=given.combined, margin=given.margin, window=given.window, burst=given.burst)
     quota = Quota(given.url, given.model, limits, prefix=given.prefix)

@@ -1,11 +1,11 @@
 """Run with `python3 -m unittest` in this folder; needs no Redis."""
 
-import struct
+import re
 import unittest
 from unittest import mock
 
 import tidegate_quota
-from tidegate_quota import LUA, Answer, Limits, Quota, Refused, Ticket, micros, pack, script, spent
+from tidegate_quota import LUA, Answer, Limits, Quota, Refused, Ticket, micros, pack, script, spent, unpack
 
 
 class Packing(unittest.TestCase):
@@ -15,17 +15,23 @@ class Packing(unittest.TestCase):
     def test_seconds_are_whole_microseconds(self) -> None:
         self.assertEqual((micros(60.5), micros(0.1 + 0.2)), (60_500_000, 300_000))
 
-    def test_a_model_is_thirteen_numbers_and_two_for_each_lane(self) -> None:
-        limits = Limits(requests=500, combined=200_000, concurrent=40, tokens_per_day=7)
-        block = limits.pack([(0.75, 1.0), (0.25, 0.5)])
-        self.assertEqual(
-            struct.unpack("<17d", block),
-            (60_500_000, 1_000_000, 120_000_000, 490, 0, 0, 196_000, 40, 0, 7, 0, 0, 0, 0.75, 1.0, 0.25, 0.5),
-        )
+    def test_a_quota_is_seven_numbers_and_two_for_each_lane(self) -> None:
+        block = Limits(tokens_per_day=7).pack([(0.75, 1.0), (0.25, 0.5)], began=2.0)
+        *head, fingerprint, began = unpack(block)[:7]
+        self.assertEqual((head, began), ([60_500_000, 120_000_000, 0, 7, 0], 2_000_000))
+        self.assertEqual(unpack(block)[7:], (0.75, 1.0, 0.25, 0.5))
+        self.assertNotEqual(fingerprint, unpack(Limits(tokens_per_day=8).pack([]))[5])
+
+    def test_a_first_plan_is_an_even_pace(self) -> None:
+        plan = unpack(Limits(requests=500, combined=200_000, concurrent=40, window=50.0).first_plan(3, 9))
+        self.assertEqual(plan[:5], (3, 0, 9, 50_000_000, 40))
+        self.assertEqual(plan[5:10], (490 / 50e6, 490 * 0.05, 490, 490, 0))
+        self.assertEqual(plan[10:20], (0,) * 10)
+        self.assertEqual(plan[20:], (196_000 / 50e6, 196_000 * 0.05, 196_000, 196_000, 0))
 
     def test_a_limit_is_never_rounded_to_none_and_a_lease_outlives_the_window(self) -> None:
-        numbers = struct.unpack("<15d", Limits(requests=1, window=100.0).pack([(1.0, 1.0)]))
-        self.assertEqual((numbers[2], numbers[3]), (150_000_000, 1))
+        limits = Limits(requests=1, window=100.0)
+        self.assertEqual((unpack(limits.pack([]))[1], unpack(limits.first_plan(0, 0))[8]), (150_000_000, 1))
 
     def test_a_call_counts_in_four_dimensions(self) -> None:
         self.assertEqual(spent(30, 12), (1, 30, 12, 42))
@@ -34,7 +40,7 @@ class Packing(unittest.TestCase):
 class Scripts(unittest.TestCase):
     def test_they_are_joined_as_the_document_says(self) -> None:
         files = sorted(LUA.glob("*.lua"))
-        self.assertIn("reserve-8", [file.stem for file in files])
+        self.assertIn("reserve-7", [file.stem for file in files])
         for file in files:
             own = file.read_bytes()
             lines = [line for line in own.decode().splitlines() if "@include" in line]
@@ -42,9 +48,19 @@ class Scripts(unittest.TestCase):
             self.assertEqual(script(file.stem), b"".join((LUA / f"{part}.lua").read_bytes() for part in parts) + own)
         self.assertIn('`--- @include "include/state"`', (LUA / "README.md").read_text())
 
+    def test_a_constant_is_defined_before_it_is_used(self) -> None:
+        for file in LUA.glob("*.lua"):
+            code = re.sub(r"--\[\[[\s\S]*?\]\]|--.*|'[^'\n]*'", "", script(file.stem).decode())
+            known = {"KEYS", "ARGV"}
+            for line in code.splitlines():
+                defined = re.match(r"\s*local ([A-Z_, ]+)=", line)
+                known |= set(re.findall(r"[A-Z_]+", defined.group(1))) if defined else set()
+                unknown = set(re.findall(r"(?<![\w.])[A-Z][A-Z_]+\b(?!\()", line)) - known
+                self.assertEqual(unknown, set(), f"{file.name}: {line}")
+
     def test_a_text_is_its_parts_and_then_itself(self) -> None:
         text = script("renew-1")
-        self.assertTrue(text.startswith((LUA / "include" / "arguments.lua").read_bytes()))
+        self.assertTrue(text.startswith((LUA / "include" / "numbers.lua").read_bytes()))
         self.assertTrue(text.endswith((LUA / "renew-1.lua").read_bytes()))
 
 

@@ -15,6 +15,7 @@ import random
 import re
 import struct
 import time
+import zlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -24,14 +25,17 @@ from resp import Redis
 
 LUA = Path(__file__).resolve().parents[2] / "lua"
 INCLUDE = re.compile(r'^--- @include "(.+)"$', re.MULTILINE)
-GRANTED, WAIT, PAUSED, NEVER, EXHAUSTED = 1, 2, 3, 4, 5
+GRANTED, WAIT, PAUSED, NEVER, EXHAUSTED, NO_PLAN = 1, 2, 3, 4, 5, 6
 RELEASED, SETTLED = 0, 1
-BINDING = ("the provider", "requests", "input", "output", "tokens", "in_flight", "turn", "canary", "requests a day", "tokens a day")
+DIMENSIONS = ("requests", "input", "output", "tokens")
+HOLDS = ("gate", *DIMENSIONS, "in_flight", "turn", "probe", "requests a day", "tokens a day", "lane", *DIMENSIONS)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a provider allows, as it states it; 0 is no limit. All programs that share a model state the same limits. Times in seconds."""
+    """What a provider allows, as it states it; 0 is no limit. All programs that share a model state the same limits. Times in seconds.
+
+    Limits a minute, `concurrent`, `margin` and `burst` make the first plan of a fleet that has none; a plan in force stands."""
 
     requests: int = 0
     input: int = 0
@@ -43,23 +47,26 @@ class Limits:
     day_offset: float = 0.0
     margin: float = 0.98
     window: float = 60.5
-    burst: float = 1.0
-    burst_max: float = 0.0
-    """The most that the burst may grow to by itself; 0 where it stays as it is."""
-    token_bucket: bool = False
-    """The limits are those of token buckets as deep as a window."""
+    burst: float = 2.5
+    """How much may go at once, as the time that it takes at an even pace."""
     lease: float = 120.0
 
-    def pack(self, shares: Sequence[tuple[float, float]]) -> bytes:
-        """The model block: these limits, then share and ceiling of each lane in the order of the lanes' numbers."""
-        stated = (self.requests, self.input, self.output, self.combined)
+    def pack(self, shares: Sequence[tuple[float, float]], began: float = 0.0) -> bytes:
+        """The quota block: seven numbers, then share and ceiling of each lane in the order of the lanes' numbers."""
         return pack(
-            *map(micros, (self.window, self.burst, max(self.lease, 1.5 * self.window))),
-            *(max(1, int(limit * self.margin)) if limit else 0 for limit in stated),
-            *(self.concurrent, self.requests_per_day, self.tokens_per_day, micros(self.day_offset)),
-            *(micros(self.burst_max), int(self.token_bucket)),
+            *map(micros, (self.window, max(self.lease, 1.5 * self.window))),
+            *(self.requests_per_day, self.tokens_per_day, micros(self.day_offset)),
+            *(zlib.crc32(repr(self).encode()) + 1, micros(began)),
             *(part for share in shares for part in share),
         )
+
+    def first_plan(self, version: int, clock: int) -> bytes:
+        """A plan without a policy: the stated limits at an even pace. Nothing is taken out of the log."""
+        window, plan = micros(self.window), []
+        for limit in (self.requests, self.input, self.output, self.combined):
+            most = max(1, int(limit * self.margin)) if limit else 0
+            plan += [most / window, min(1.0, self.burst / self.window) * most, most, most, 0]
+        return pack(version, 0, clock, window, self.concurrent, *plan)
 
 
 class Ticket(NamedTuple):
@@ -74,7 +81,7 @@ class Answer(NamedTuple):
 
     outcome: int
     wait: int
-    dimension: int
+    hold: int
     deficit: int
     epoch: int
     position: int
@@ -87,13 +94,13 @@ class Refused(Exception):
     """No quota. Unless it never fits, come back after `wait` seconds with the ticket."""
 
     def __init__(self, answer: Answer, wait: float) -> None:
-        self.outcome, self.wait, self.binding = answer.outcome, wait, BINDING[answer.dimension]
+        self.outcome, self.wait, self.hold = answer.outcome, wait, HOLDS[answer.hold]
         self.ticket = Ticket(answer.epoch, answer.position) if answer.epoch else None
         super().__init__({
-            WAIT: f"no quota for {wait:.1f} s: {self.binding} binds",
+            WAIT: f"no quota for {wait:.1f} s: {self.hold} holds the call",
             PAUSED: f"the model is paused for {wait:.1f} s",
-            NEVER: f"the call never fits: {answer.deficit} {self.binding} is the most that is ever free; make it smaller",
-            EXHAUSTED: f"nothing more for {wait:.0f} s: {self.binding} gives no more; pay or wait",
+            NEVER: f"the call never fits: {answer.deficit} {self.hold} is the most that is ever free; make it smaller",
+            EXHAUSTED: f"nothing more for {wait:.0f} s: {self.hold if answer.hold else 'the account'} is spent; pay or wait",
         }[answer.outcome])
 
 
@@ -109,11 +116,14 @@ class Quota:
         prefix: str = "tidegate",
         jitter: float = 30.0,
         pause_ttl: float = 300.0,
+        began: float = 0.0,
     ) -> None:
+        """`began`, in seconds since 1970: with other limits than an older program's, this one's plan takes its place; 0 takes nobody's."""
         self.clock = 0  # for tests: microseconds that the scripts take for the time; 0 for the server's
         self.jitter, self.pause_ttl = jitter, pause_ttl
         self._lease, self._stem = micros(max(limits.lease, 1.5 * limits.window)), f"{prefix}:v1:{{{model}}}:"
         self._redis, self._expected = Redis(url), {}  # template -> (real over estimated input, expected output)
+        self._began = began
         self._limits, self._stated, self._numbers_key = limits, lanes or {"batch": (1.0, 1.0)}, f"{prefix}:v1:lanes"
 
     def admit(self, reservation: str, *, lane: str = "batch", tenant: str = "default", input_tokens: int = 0,
@@ -140,21 +150,28 @@ class Quota:
                 template: int = 0, ticket: Optional[Ticket] = None, curious: bool = False) -> Answer:
         """Asks once. `amounts` are requests, input, output and combined tokens."""
         call = pack(self._lanes[lane], *(ticket or (0, 0)), *amounts, curious, self.clock)
-        keys = (f"learned:{template:016x}", f"tenants:{self._lanes[lane]}", "burst")
-        return Answer(*self._run("reserve-8", keys, reservation, call, self._model, tenant))
+        keys = (f"learned:{template:016x}", f"tenants:{self._lanes[lane]}")
+        while True:
+            answer = Answer(*self._run("reserve-7", keys, reservation, call, self._quota, tenant))
+            if answer.outcome != NO_PLAN:
+                return answer
+            # Another program may write its plan first; then this one is not written, and that one holds.
+            numbers, _, _, known, *_ = self._run("inspect-8", ("gate", "log", "known"), pack(self.clock), self._quota)
+            plan = self._limits.first_plan(int(unpack(numbers)[12]), self.clock)
+            self._run("plan-7", ("log", "known"), plan, self._quota, known)
 
     def settle(self, reservation: str, mode: int, amounts: tuple[int, int, int, int], template: int = 0,
                sample: tuple[int, int, int] = (0, 0, 0), signal: int = 0, pause: float = 0.0, reason: str = "") -> list[int]:
         """Ends a reservation; `Permit` is the convenient way. Once is enough, twice is harmless."""
-        ends = pack(mode, *amounts, 0, 1, *sample, signal, micros(pause), micros(self.pause_ttl), self.clock, *[0] * 8)
-        answer = self._run("settle-8", (f"learned:{template:016x}", "gate", "burst"), reservation, ends, self._model, reason)
+        ends = pack(mode, *amounts, 0, 1, *sample, signal, micros(pause), micros(self.pause_ttl), self.clock, *[0] * 13)
+        answer = self._run("settle-9", (f"learned:{template:016x}", "gate", "log", "known"), reservation, ends, self._quota, reason)
         self._remember(template, *answer[2:4])
-        return answer
+        return answer[:6]  # what follows is the policy's task; a caller that ignores it leaves it to the next
 
     def pause(self, seconds: float, reason: str) -> float:
         """Closes the gate for the whole fleet, or opens it with 0; says for how many seconds it is closed now."""
         call = pack(micros(seconds), micros(self.pause_ttl), self.clock)
-        return self._run("pause-6", ("gate",), reason, call, self._model)[0] / 1e6
+        return self._run("pause-6", ("gate",), reason, call, self._quota)[0] / 1e6
 
     def renew(self, reservation: str) -> bool:
         """Keeps a call that has outlived the window among the calls in flight for one more lease."""
@@ -163,14 +180,17 @@ class Quota:
 
     def inspect(self) -> dict[str, Any]:
         """Pause in seconds with its reason, reservations, and limit, use and what is held of it for each dimension."""
-        reply = self._run("inspect-7", ("gate", "burst"), pack(self.clock), self._model)
-        seen = {"pause": reply[1] / 1e6, "reason": reply[-1].decode().partition("|")[2], "reservations": reply[3]}
-        for number, name in enumerate(("requests", "input", "output", "tokens", "in_flight")):
-            seen[name] = dict(zip(("limit", "used", "held"), reply[11 + 7 * number:]))
+        packed, reason, *_ = self._run("inspect-8", ("gate", "log", "known"), pack(self.clock), self._quota)
+        numbers = unpack(packed)
+        seen = {"pause": numbers[1] / 1e6, "reason": reason.decode().partition("|")[2], "reservations": int(numbers[3])}
+        for at, name in zip(range(15, 43, 7), DIMENSIONS):
+            rate, capacity, window, most, drawn, used, held = numbers[at:at + 7]
+            seen[name] = {"limit": math.floor(most), "used": math.ceil(used), "held": math.ceil(held)}
+        seen["in_flight"] = {"limit": int(numbers[10]), "used": int(numbers[9]), "held": 0}
         return seen
 
     def _run(self, name: str, more: tuple[str, ...], *arguments: Any) -> list[Any]:
-        keys = [self._stem + key for key in ("ledger", "entries", "state", "leases", "tuning", *more)]
+        keys = [self._stem + key for key in ("ledger", "entries", "state", "leases", "day", *more)]
         return self._redis.script(script(name), keys, arguments)
 
     @cached_property
@@ -179,11 +199,11 @@ class Quota:
         return {name: int(kept[0]) for name, kept in self._known.items()}
 
     @cached_property
-    def _model(self) -> bytes:
+    def _quota(self) -> bytes:
         shares = [(0.0, 1.0)] * max(self._lanes.values())
         for name, (number, share, ceiling) in self._known.items():
             shares[int(number) - 1] = self._stated.get(name, (float(share), float(ceiling)))
-        return self._limits.pack(shares)
+        return self._limits.pack(shares, self._began)
 
     @cached_property
     def _known(self) -> dict[str, list[str]]:
@@ -244,6 +264,11 @@ def script(name: str) -> bytes:
 def pack(*numbers: float) -> bytes:
     """Little-endian doubles."""
     return struct.pack(f"<{len(numbers)}d", *numbers)
+
+
+def unpack(packed: bytes) -> tuple[float, ...]:
+    """The numbers in such bytes."""
+    return struct.unpack(f"<{len(packed) // 8}d", packed)
 
 
 def micros(seconds: float) -> int:

@@ -85,42 +85,6 @@ local function refresh_leases(keys, state)
   state[LEASE_ENDS] = tonumber(first[2] or 0)
 end
 
--- Makes ledger, leases and totals anew from the entries. A server that evicts keys, or a failover
--- that lost some, leaves parts of what belongs together; what is in no entry is forgotten.
-local function recount(keys, state, quota, now)
-  for dimension = 1, DIMENSIONS do
-    local slot = dimension_slot(dimension)
-    state[slot + TOTAL], state[slot + HELD] = 0, 0
-  end
-  for lane = 1, state[LANES] do
-    for slot = lane_slot(lane) + LANE_FLIGHT, lane_slot(lane) + USED + DIMENSIONS do
-      state[slot] = 0
-    end
-  end
-  state[FLIGHT], state[PROGRESS], state[KEPT] = 0, 0, 0
-  redis.call('DEL', keys.ledger)
-  local all, outlived = redis.call('HGETALL', keys.entries), {}
-  for index = 1, #all, 2 do
-    local id, entry = all[index], unpack_entry(all[index + 1])
-    if entry.condition ~= OUTLIVED then
-      redis.call('ZADD', keys.ledger, string.format('%.0f', entry.admitted), id)
-      add_to_window(state, entry, 1)
-    else
-      outlived[id] = redis.call('ZSCORE', keys.leases, id)
-        or string.format('%.0f', now + quota[CALL_LEASE])
-    end
-    if entry.condition ~= SETTLED then
-      add_in_flight(state, entry.lane, 1)
-    end
-  end
-  redis.call('DEL', keys.leases)
-  for id, ends in pairs(outlived) do
-    redis.call('ZADD', keys.leases, ends, id)
-  end
-  refresh_oldest(keys, state)
-  refresh_leases(keys, state)
-end
-
 -- Whether ledger, entries and leases still belong together. Counting costs as much as the rest of
 -- a call, so most calls look only whether ledger and entries are there.
 local function is_whole(keys, state, quota, now)
@@ -138,7 +102,7 @@ end
 
 -- Gives back the places of calls whose lease has ended: their worker is gone, or never said what
 -- became of them. A lease without an entry shows that the entries were lost.
-local function end_leases(keys, state, quota, now)
+local function end_leases(keys, state, now)
   local lost, until_now = false, string.format('%.0f', now)
   local ids = redis.call('ZRANGEBYSCORE', keys.leases, '-inf', until_now)
   for index = 1, #ids do
@@ -151,9 +115,7 @@ local function end_leases(keys, state, quota, now)
     lost = lost or not packed
   end
   refresh_leases(keys, state)
-  if lost then
-    recount(keys, state, quota, now)
-  end
+  state.is_broken = state.is_broken or lost
 end
 
 -- Takes a few of those out of the window that have left it; whether there are more. A call that
@@ -197,10 +159,12 @@ local function expire_some(keys, state, quota, horizon)
 end
 
 -- Takes what has left the window out of it. Each call enters once and leaves once, so this costs
--- O(log n) a call on average; the bound keeps one call short after a silence.
+-- O(log n) a call on average; the bound keeps one call short after a silence. Of what is broken
+-- `inspect` makes the rest anew.
 local function expire(keys, state, quota, now)
-  if not is_whole(keys, state, quota, now) then
-    recount(keys, state, quota, now)
+  state.is_broken = not is_whole(keys, state, quota, now)
+  if state.is_broken then
+    return
   end
   local horizon = now - quota[WINDOW]
   for _ = 1, WALK do
@@ -210,6 +174,6 @@ local function expire(keys, state, quota, now)
     expire_some(keys, state, quota, horizon)
   end
   if state[LEASE_ENDS] > 0 and state[LEASE_ENDS] <= now then
-    end_leases(keys, state, quota, now)
+    end_leases(keys, state, now)
   end
 end

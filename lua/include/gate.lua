@@ -21,7 +21,7 @@ end
 
 -- How long the gate holds everybody, and what holds them: 0 the gate, or that one call goes first.
 local function shut_for(state, now)
-  local BY_GATE = 0
+  local BY_GATE, BY_PROBE = 0, 7
   if state[CLOSED] == OPEN then
     return 0
   end

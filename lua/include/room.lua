@@ -1,5 +1,5 @@
 -- How long until there is room, by the present rate, and what holds a call.
-local BY_FLIGHT, BY_TURN, BY_PROBE, BY_LANE, BY_WINDOW = 5, 6, 7, 10, 10
+local BY_FLIGHT, BY_TURN, BY_LANE, BY_WINDOW = 5, 6, 10, 10
 
 -- The part of the rate that a lane has while others wait too; one that is guaranteed nothing has
 -- what the others leave.
@@ -120,7 +120,8 @@ local function until_room(keys, state, quota, lane, place, need, now)
       obstruct(obstacle, lack / rate, in_turn and BY_TURN or hold, lack)
       local over = state[slot + TOTAL] + ahead + amount - state[slot + STRICT]
       if over > 0 then
-        local wait = over / rate
+        -- Nothing is free before the first leaves.
+        local wait = math.max(over / rate, state[OLDEST] + quota[WINDOW] - now)
         if ahead <= 0 then
           wait = until_freed(keys, state, quota, dimension, over, rate, now)
         end

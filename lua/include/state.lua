@@ -109,6 +109,10 @@ local function save_state(keys, quota, state, now)
   if keep then
     state[KEPT] = now
   end
+  if state.is_broken then
+    -- The next call looks closely.
+    state[KEPT] = 0
+  end
   state[LATEST] = now
   local packed = struct.pack('<' .. string.rep('d', #state), unpack(state))
   if not keep then

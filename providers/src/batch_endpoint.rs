@@ -181,13 +181,12 @@ impl BatchEndpoint {
     /// Without the vendor's sentence: it may quote any of the batch's documents, and they are not
     /// at hand to find that.
     fn refused(&self, reply: &Reply) -> Error {
-        let error = self.context().refused(reply);
-        let name = Envelope::read(&reply.body);
-        let name = name
-            .codes
-            .first()
-            .or_else(|| name.types.first())
-            .map_or_else(String::new, |name| format!(" {name}"));
+        let context = self.context();
+        let envelope = Envelope::read(&reply.body);
+        let is_known = context.knows(reply.status, &envelope);
+        let name = envelope.codes.first().or_else(|| envelope.types.first());
+        let name = name.filter(|_| is_known).map_or_else(String::new, |name| format!(" {name}"));
+        let error = context.refused(reply);
         let message =
             self.redactor().clean(&format!("{}: status {}{name}", self.replies.name, reply.status));
         Error { message, ..error }

@@ -53,13 +53,16 @@ pub(crate) fn is_about_the_model(status: u16, envelope: &Envelope) -> bool {
         return false;
     }
     let is_named = envelope.codes.iter().any(|code| code == "model_not_found");
-    let is_said = || {
-        says(&["model identifier is invalid"])
-            || says(&["not a valid model id"])
-            || says(&["model not exist"])
-            || says(&["invalid model:"])
-    };
-    is_named || status == 404 || (status == 400 && is_said())
+    is_named || status == 404 || (status == 400 && says_that_the_model_is_unknown(envelope))
+}
+
+/// The same by its words.
+pub(crate) fn says_that_the_model_is_unknown(envelope: &Envelope) -> bool {
+    let says = |parts: &[&str]| envelope.says(parts);
+    says(&["model identifier is invalid"])
+        || says(&["not a valid model id"])
+        || says(&["model not exist"])
+        || says(&["invalid model:"])
 }
 
 /// The kind by status alone.

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
@@ -201,12 +202,31 @@ impl Key {
         self.0.state.read().current.clone()
     }
 
+    /// The key, and the one before it, as they may be quoted: as they are, backwards, and in base 64
+    /// and in hexadecimal digits, whatever stands before them.
+    pub(crate) fn quoted(&self) -> Vec<String> {
+        let state = self.0.state.read();
+        let secrets = state.current.iter().chain(&state.previous);
+        secrets.flat_map(|secret| forms(secret.expose())).collect()
+    }
+
     /// Puts asterisks in the place of the key, and of the one before it.
     pub(crate) fn masked(&self, text: &str) -> String {
         let state = self.0.state.read();
         let secrets = state.current.iter().chain(&state.previous);
         secrets.fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "******"))
     }
+}
+
+fn forms(secret: &str) -> Vec<String> {
+    let encoded = (0..3).map(|offset| {
+        // The letters of base 64 depend on where in a group of three a byte stands; those at the ends
+        // are of what stands beside it, too.
+        let whole = STANDARD_NO_PAD.encode([&b"\0\0"[..offset], secret.as_bytes()].concat());
+        whole.chars().skip(if offset == 0 { 0 } else { offset + 1 }).collect()
+    });
+    let digits = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    [secret.to_owned(), secret.chars().rev().collect(), digits].into_iter().chain(encoded).collect()
 }
 
 impl fmt::Debug for Key {

@@ -93,6 +93,7 @@ mod finish;
 mod gemini;
 mod google;
 mod json;
+mod known_names;
 mod message;
 mod openai;
 mod presets;

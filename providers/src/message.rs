@@ -19,6 +19,9 @@ const ECHO: usize = 18;
 /// A text of the request that is shorter is known when the message has all of it, from so many on.
 const SHORT: usize = 8;
 
+/// So many letters and digits of a key in a row are a part of it.
+const OF_A_KEY: usize = 10;
+
 /// What a message must not show.
 pub(crate) struct Redactor<'a> {
     key: &'a Key,
@@ -54,9 +57,11 @@ impl<'a> Redactor<'a> {
             text.truncate(end);
             text.push_str("...");
         }
-        if let Some(start) = self.quotation(&text) {
+        let quoted = self.key_in(&text).map(|at| (at, "[quotes the key]"));
+        let quoted = quoted.or_else(|| Some((self.quotation(&text)?, "[quotes the request]")));
+        if let Some((start, what)) = quoted {
             text.truncate(start);
-            text.push_str("[quotes the request]");
+            text.push_str(what);
             // Only a message of full length with its quotation at the very end can have grown.
             if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {
                 text.truncate(end);
@@ -65,29 +70,69 @@ impl<'a> Redactor<'a> {
         text
     }
 
-    /// Where the message begins to quote the request.
+    /// Where the message begins to quote a part of the key.
+    fn key_in(&self, text: &str) -> Option<usize> {
+        let letters = Letters::of(text);
+        let keys = self.key.quoted();
+        let pieces = letters.pieces(OF_A_KEY);
+        let starts = keys.iter().filter_map(|key| {
+            let key: String = folded(key).map(|(_, letter)| letter).collect();
+            let windows = key.as_bytes().windows(OF_A_KEY);
+            windows.filter_map(|piece| pieces.get(piece).copied()).min()
+        });
+        letters.place(starts.min()?)
+    }
+
+    /// Where the message begins to quote the request, forwards or backwards.
     fn quotation(&self, text: &str) -> Option<usize> {
-        let (mut places, mut letters) = (Vec::new(), String::new());
-        for (place, letter) in folded(text) {
-            letters.push(letter);
-            places.resize(letters.len(), place);
-        }
-        let mut pieces = HashMap::new();
-        for (place, piece) in letters.as_bytes().windows(ECHO).enumerate() {
-            pieces.entry(piece).or_insert(place);
-        }
+        let letters = Letters::of(text);
+        let pieces = letters.pieces(ECHO);
         let starts = self.texts.iter().filter_map(|own| {
+            let by_words = own.split_whitespace().rev().flat_map(folded);
+            let by_words: String = by_words.map(|(_, letter)| letter).collect();
             let own: String = folded(own).map(|(_, letter)| letter).collect();
-            match own.len() {
+            let backwards: String = own.chars().rev().collect();
+            let start = |own: &str| match own.len() {
                 0..SHORT => None,
-                SHORT..ECHO => letters.find(&own),
+                SHORT..ECHO => letters.folded.find(own),
                 _ => {
                     let windows = own.as_bytes().windows(ECHO);
                     windows.filter_map(|piece| pieces.get(piece).copied()).min()
                 }
-            }
+            };
+            [own, by_words, backwards].iter().filter_map(|own| start(own)).min()
         });
-        places.get(starts.min()?).copied()
+        letters.place(starts.min()?)
+    }
+}
+
+/// The letters and digits of a message, and where in it each of their bytes stands.
+struct Letters {
+    folded: String,
+    places: Vec<usize>,
+}
+
+impl Letters {
+    fn of(text: &str) -> Self {
+        let (mut places, mut folded) = (Vec::new(), String::new());
+        for (place, letter) in self::folded(text) {
+            folded.push(letter);
+            places.resize(folded.len(), place);
+        }
+        Self { folded, places }
+    }
+
+    /// Where each piece of so many bytes stands first.
+    fn pieces(&self, length: usize) -> HashMap<&[u8], usize> {
+        let mut pieces = HashMap::new();
+        for (place, piece) in self.folded.as_bytes().windows(length).enumerate() {
+            pieces.entry(piece).or_insert(place);
+        }
+        pieces
+    }
+
+    fn place(&self, byte: usize) -> Option<usize> {
+        self.places.get(byte).copied()
     }
 }
 
@@ -158,6 +203,26 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_the_key_is_cut_however_it_is_written() {
+        let key = key("Zx81-tide-Quay-4711-harbour");
+        let redactor = Redactor::of_key(&key);
+        for quoting in [
+            "first half Zx81-tide-Quay",
+            "and then 4711-harbour",
+            "Zx81 tide Quay 4711",
+            "Wng4MS10aWRlLVF1YXk=",
+            "Basic QmVhcmVyIFp4ODEtdGlkZS1RdWF5LTQ3MTEtaGFyYm91cg==",
+            "ruobrah-1174-yauQ",
+            "5a7838312d746964652d51756179",
+        ] {
+            let told = redactor.clean(&format!("bad: {quoting}"));
+            assert!(told.ends_with("[quotes the key]"), "{told}");
+            assert!(!told.contains("Quay") && !told.contains("4711"), "{told}");
+        }
+        assert_eq!(redactor.clean("no such key in the harbour"), "no such key in the harbour");
+    }
+
+    #[test]
     fn a_quotation_from_the_document_is_cut() {
         let document = "The patient, Mrs Example,\nhas been told on Monday.";
         let request = request(document);
@@ -174,6 +239,9 @@ mod tests {
         for quoting in ["busy: THE PATIENT, MRS EXAMPLE", "near {ample,\\n has-been TOLD on m"] {
             let text = redactor.clean(quoting);
             assert!(text.ends_with("[quotes the request]") && text.len() < 30, "{text}");
+        }
+        for quoting in ["x: Monday on told been has", "x: yadnoM no dlot neeb sah"] {
+            assert_eq!(redactor.clean(quoting), "x: [quotes the request]");
         }
         let chinese = self::request("潮汐在星期一上升，病人已被告知。");
         let told = Redactor::new(&key, &chinese).clean("bad: 星期一上升，病人");

@@ -8,6 +8,7 @@ use crate::{
     error::{Charged, Error, Kind},
     error_rule::ErrorRule,
     exchange::{Cut, Reply},
+    known_names,
     message::Redactor,
     observed::Observed,
     rules, wait_hint,
@@ -90,6 +91,16 @@ impl<'a> Context<'a> {
         self.error(reply, kind, text, None, charged)
     }
 
+    /// Whether an error is known by its name or its words. Of others nothing is kept that they say.
+    pub(crate) fn knows(&self, status: u16, envelope: &Envelope) -> bool {
+        self.errors.iter().any(|rule| rule.fits(status, envelope))
+            || rules::knows(status, envelope)
+            || self.classifier.by_code(status, envelope).is_some()
+            || self.classifier.by_type(status, envelope).is_some()
+            || known_names::has_one(envelope)
+            || classify::says_that_the_model_is_unknown(envelope)
+    }
+
     fn classified(self, reply: &Reply, status: u16, envelope: &Envelope) -> Error {
         let hint = wait_hint::read(&reply.headers, envelope, wait_hint::clock(&reply.headers));
         let by_type = || self.classifier.by_type(status, envelope);
@@ -111,14 +122,15 @@ impl<'a> Context<'a> {
         let named = rule.filter(|(known, _)| *known == kind).and_then(|(_, span)| span);
         let span = named.or_else(|| rules::span(kind, status, envelope));
         let retry_after = hint.filter(|_| kind.is_retryable() || kind == Kind::QuotaExhausted);
-        let name = envelope
-            .codes
-            .first()
-            .or_else(|| envelope.types.first())
-            .map_or_else(String::new, |name| format!(" {name}"));
-        let said =
-            envelope.messages.first().map_or_else(String::new, |message| format!(": {message}"));
-        let text = format!("status {status}{name}{said}");
+        let text = if self.knows(status, envelope) {
+            let name = envelope.codes.first().or_else(|| envelope.types.first());
+            let name = name.map_or_else(String::new, |name| format!(" {name}"));
+            let said = envelope.messages.first();
+            let said = said.map_or_else(String::new, |message| format!(": {message}"));
+            format!("status {status}{name}{said}")
+        } else {
+            format!("status {status}{}", known_names::instead_of(envelope))
+        };
         let error = self.error(reply, kind, &text, retry_after, charged(kind, status));
         Error { span, ..error }
     }
@@ -179,8 +191,34 @@ fn charged(kind: Kind, status: u16) -> Charged {
 mod tests {
     use serde_json::json;
 
-    use super::Context;
+    use super::{Context, ErrorRule, Reply};
     use crate::{KeySource, Vendor, key::Key, message::Redactor, observed::Observed, testing};
+
+    /// An error that is not known may quote anything, in any form.
+    #[test]
+    fn the_words_of_an_error_that_is_not_known_are_not_kept() {
+        let vendor: Vendor = "openai".parse().unwrap();
+        let key = Key::new(None, KeySource::Fixed);
+        let message = |body: serde_json::Value, rules: &[ErrorRule]| {
+            let (redactor, observed) = (Redactor::of_key(&key), Observed::default());
+            let classifier = vendor.classifier();
+            let context = Context::new("p", &classifier, rules, redactor, observed);
+            context.refused(&Reply::of(418, &body)).message
+        };
+        let body = |code: &str, words: &str| json!({"error": {"message": words, "code": code}});
+        let told = message(body("sk-half-of-it", "secretword"), &[]);
+        assert!(!told.contains("secretword") && !told.contains("half"), "{told}");
+        assert!(told.starts_with("p: status 418: an error that is not known here"), "{told}");
+        // Refusals can be told from each other by a number.
+        assert_eq!(told, message(body("sk-half-of-it", "secretword"), &[]));
+        assert_ne!(told, message(body("sk-half-of-it", "another"), &[]));
+        let plain = message(json!("secretword"), &[]);
+        assert!(!plain.contains("secretword"), "{plain}");
+        // Known by its name, or because the user knows it.
+        assert!(message(body("invalid_value", "temperature"), &[]).ends_with("temperature"));
+        let rule = ErrorRule { code: Some("teapot".to_owned()), ..ErrorRule::default() };
+        assert!(message(body("teapot", "short"), &[rule]).ends_with("teapot: short"));
+    }
 
     #[test]
     fn a_refusal_names_the_provider_as_it_is_configured() {

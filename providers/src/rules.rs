@@ -245,6 +245,11 @@ pub(crate) fn find(
     (status == 429 && is_long).then(|| (Kind::QuotaExhausted, wait.map(span_of)))
 }
 
+/// Whether a row is about a refusal.
+pub(crate) fn knows(status: u16, envelope: &Envelope) -> bool {
+    ROWS.iter().any(|(statuses, sign, ..)| statuses.hold(status) && sign.is_in(envelope))
+}
+
 /// The span of a limit by the time until it refills.
 pub(crate) fn span_of(wait: Duration) -> Span {
     match wait.as_secs() {

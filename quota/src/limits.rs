@@ -29,15 +29,13 @@ pub struct Limits {
     /// The window in which the limits hold. Default 60.5 s: the half second covers the skew between
     /// our clock and the provider's.
     pub window: Duration,
-    /// How far calls may run ahead of an even pace. Default 1 s; providers that enforce "60 a
-    /// minute" as "1 a second" refuse more.
+    /// How much of the rate may be drawn at once, where that is not learned. Default 1 s; providers
+    /// that enforce "60 a minute" as "1 a second" refuse more.
     pub burst: Duration,
-    /// The most that [`Self::burst`] may grow to by itself: slow start, what refusals teach, and
-    /// what the provider's headers say is left. Default none: it stays as it is.
+    /// What may be drawn at once is learned, whatever [`Self::burst`] says. Default none: it is not.
     pub burst_max: Option<Duration>,
-    /// The limits are known to be those of token buckets as deep as the window, refilled evenly:
-    /// where the burst may grow, full bucket and refill may both be used, until a refusal. Default
-    /// false.
+    /// The limits are known to be those of token buckets as deep as a minute, refilled evenly: full
+    /// bucket and refill may both be used, until a refusal. Default false.
     pub token_bucket: bool,
     /// A call that has outlived the window counts among the calls at once for this long after its
     /// admission or its last renewal. Default 120 s; a live permit renews its lease well before.

@@ -257,9 +257,8 @@ impl Mechanism {
         self.drawn
     }
 
-    /// Goes on from other levels.
-    pub(crate) fn begin_with(&mut self, drawn: &Units) {
-        self.drawn = *drawn;
+    pub(crate) fn total(&self) -> Units {
+        self.total
     }
 
     /// A tenant's callers come no more.

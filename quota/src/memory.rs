@@ -57,6 +57,18 @@ pub struct Remembered {
     pub(crate) known: Known,
     pub(crate) plan: Plan,
     pub(crate) drawn: Units,
+    /// In the window.
+    pub(crate) total: Units,
+}
+
+impl Remembered {
+    /// What is drawn, where what fills the window counts as drawn, for that is forgotten.
+    pub(crate) fn levels(&self) -> Units {
+        Units::from_fn(|it| {
+            let limit = self.plan.limits[it];
+            limit.map_or(0.0, |limit| limit.level(self.drawn[it], self.total[it]))
+        })
+    }
 }
 
 #[derive(Clone)]
@@ -173,9 +185,10 @@ impl Store {
             let now = kept.mechanism.now();
             kept.known = remembered.known.part(parts, &configured, terms.numbers, now);
             let levels = remembered.drawn.map(|drawn| drawn * part);
+            let total = remembered.total.map(|total| total * part);
             let reading = kept.mechanism.reading();
             kept.plan(&reading, configured, terms.numbers);
-            kept.mechanism.begin_with(&levels);
+            kept.mechanism.begin_with(terms, &levels, &total);
             kept.began = Some((kept.mechanism.now(), levels));
         });
     }
@@ -186,7 +199,8 @@ impl Store {
     pub fn remembered(&self, model: &ModelQuota) -> Remembered {
         self.with(model, |kept, _| {
             let (known, plan) = (kept.known, kept.mechanism.plan);
-            Remembered { known, plan, drawn: kept.mechanism.levels() }
+            let (drawn, total) = (kept.mechanism.drawn(), kept.mechanism.total());
+            Remembered { known, plan, drawn, total }
         })
     }
 
@@ -204,6 +218,14 @@ impl Store {
                 whole((drawn[it] - (levels[it] - refilled).max(0.0)).max(0.0).ceil())
             })
         })
+    }
+
+    /// What was used here alone, and is still in the window.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn used_alone(&self, share: &ModelQuota) -> Amounts {
+        let spent = self.spent(share);
+        Amounts::from_fn(|it| spent.iter().map(|spent| spent.used[it]).sum())
     }
 
     /// What was used here and has not been handed over to the fleet, by lane.

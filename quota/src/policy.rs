@@ -64,8 +64,13 @@ pub(crate) fn run(
     let (mut change, mut beyond) = (Units::default(), Units::default());
     for it in Dimension::ALL {
         let Some(most) = limits[it] else { continue };
-        change[it] = known.each[it].begin(most.value, numbers);
-        let one = &mut known.each[it];
+        let (one, proven) = (&mut known.each[it], known.proven);
+        let before = one.capacity(proven, configured, numbers).value;
+        let is_new = one.configured <= 0.0;
+        one.begin(most.value);
+        // What may be drawn more is not there yet: a deeper bucket is not fuller.
+        let deeper = one.capacity(proven, configured, numbers).value - before;
+        change[it] = if is_new { 0.0 } else { deeper.max(0.0) };
         one.lowered = (one.lowered - numbers.recover * passed / MINUTE).max(0.0);
     }
     for observation in &reading.log {
@@ -100,12 +105,17 @@ pub(crate) fn run(
         known.each[it].why = [allowance.rate.why, allowance.capacity.why, allowance.window.why];
         Some(allowance)
     });
-    let depths = allowances.map(|it: Option<Allowance>| {
-        it.map_or(0.0, |allowance| allowance.capacity.value / allowance.most)
+    let parts = allowances.map(|it: Option<Allowance>| {
+        it.map_or([0.0; 2], |it| {
+            [it.rate.value * configured.window, it.capacity.value].map(|part| part / it.most)
+        })
     });
-    let differs = |it| (depths[it] - known.depths[it]).abs() > numbers.close;
+    let differs = |it| {
+        let pairs = parts[it].iter().zip(&known.parts[it]);
+        pairs.map(|(now, then)| (now - then).abs()).any(|by| by > numbers.close)
+    };
     if known.since <= 0.0 || Dimension::ALL.into_iter().any(differs) {
-        (known.since, known.depths) = (reading.now, depths);
+        (known.since, known.parts) = (reading.now, parts);
     }
     // No wait is told that is longer than what it is reckoned by has been true.
     let horizon = numbers.horizon.max(reading.now - known.since);

@@ -163,7 +163,7 @@ impl Quota {
                 Decision::Never { dimension, capacity } => {
                     let asked = ask.amounts[dimension];
                     // Who has set a limit by hand is told that it is this one.
-                    let set = self.inspect(&model.id).await.ok();
+                    let set = Box::pin(self.inspect(&model.id)).await.ok();
                     let set = set.and_then(|seen| seen.get(dimension).set);
                     return Err(Refused::NeverFits {
                         model: model.id.clone(),
@@ -181,7 +181,7 @@ impl Quota {
                             "the configured limit of {limit} is spent; where the account has more, raise it in the configuration of the workers"
                         ),
                         None => {
-                            let seen = self.inspect(&model.id).await;
+                            let seen = Box::pin(self.inspect(&model.id)).await;
                             let why = seen
                                 .map_or_else(|_| "it is exhausted".to_owned(), |seen| seen.reason);
                             format!("{why}; `tidegate resume {}` opens it sooner", model.id)

@@ -224,7 +224,7 @@ impl Store {
         let (settled, expectation, room, task) = wire::settled(&reply)?;
         // Another caller is handed a task that is not done.
         let planned = match task.and_then(|task| self.tasks.now(task)) {
-            Some(read) => self.plan(model, &read).await.unwrap_or_default(),
+            Some(read) => Box::pin(self.plan(model, &read)).await.unwrap_or_default(),
             None => None,
         };
         Ok((settled, expectation, planned.unwrap_or(room)))
@@ -238,8 +238,9 @@ impl Store {
             policy::run(read.known, &read.reading, &configured, &Numbers::DEFAULT);
         let room = self.write(model, &read.reading, &known, &plan, &change).await?;
         if room.is_some() {
-            let drawn = self.remembered(model).map_or(read.reading.drawn, |seen| seen.drawn);
-            self.remember(model, Remembered { known, plan, drawn });
+            let total = self.remembered(model).map_or_else(Units::default, |seen| seen.total);
+            let drawn = read.reading.drawn;
+            self.remember(model, Remembered { known, plan, drawn, total });
         }
         Ok(room)
     }
@@ -270,9 +271,10 @@ impl Store {
     async fn begin(&self, model: &ModelQuota) -> Result<(), Error> {
         let mut read = self.look(model).await?.read;
         if read.reading.version == 0
-            && let Some(Remembered { known, drawn, .. }) = self.remembered(model)
+            && let Some(remembered) = self.remembered(model)
         {
-            (read.known, read.reading.drawn) = (known, drawn);
+            let (known, drawn) = (remembered.known, remembered.levels());
+            read.reading.drawn = drawn;
             let configured = Configured::of(model);
             let Outcome { known, plan, change } =
                 policy::run(known, &read.reading, &configured, &Numbers::DEFAULT);
@@ -336,7 +338,7 @@ impl crate::store::Store for Store {
             if let Some(decisions) = wire::decisions(&reply, asks.len())? {
                 return Ok(decisions);
             }
-            self.begin(model).await?;
+            Box::pin(self.begin(model)).await?;
         }
         Err(Error::Protocol("Redis keeps no plan".to_owned()))
     }

@@ -39,6 +39,9 @@ pub struct Snapshot {
     pub in_flight: DimensionSnapshot,
     /// No longer wait is told.
     pub horizon: Duration,
+    /// Programs with another configuration, or another version of the policy, made the plan that is in
+    /// force.
+    pub of_others: bool,
     /// Each lane, in the order of [`crate::Lanes`]; then those of other programs that are in use.
     pub lanes: Vec<LaneSnapshot>,
 }

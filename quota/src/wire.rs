@@ -165,11 +165,11 @@ pub(crate) fn plan(reading: &Reading, plan: &Plan, change: &Units, clock: u64) -
         .done()
 }
 
+/// What a call is told, and what is known of such calls.
+type Answer = (Decision, Option<Expectation>);
+
 /// What is answered to so many asks; `None` where a plan is to be made first.
-pub(crate) fn decisions(
-    reply: &[Value],
-    count: usize,
-) -> Result<Option<Vec<(Decision, Option<Expectation>)>>, Error> {
+pub(crate) fn decisions(reply: &[Value], count: usize) -> Result<Option<Vec<Answer>>, Error> {
     const NO_PLAN: i64 = 6;
     let each = reply.chunks(NUMBERS_OF_AN_ANSWER);
     if each.len() != count {

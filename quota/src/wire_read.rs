@@ -11,7 +11,7 @@ use crate::{
     model::ModelQuota,
     number::{duration, whole},
     plan::{Allowance, Plan, Reasoned, Units},
-    policy::Known,
+    policy::{Configured, Known},
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
     wire::unknown,
 };
@@ -116,8 +116,6 @@ pub(crate) struct Inspected {
     pub(crate) remembered: Option<Remembered>,
     /// How many lanes it tells of.
     pub(crate) lanes: u64,
-    /// Of the plan in force.
-    pub(crate) fingerprint: u64,
 }
 
 pub(crate) fn inspected(
@@ -159,7 +157,7 @@ fn seen(
     let (horizon, version, fingerprint) = (numbers.next()?, numbers.whole()?, numbers.whole()?);
     let lanes = numbers.whole()?;
     let mut limits = PerDimension::default();
-    let mut drawn = Units::default();
+    let (mut drawn, mut in_window) = (Units::default(), Units::default());
     for it in Dimension::ALL {
         let why = read.known.why(it);
         let (rate, capacity, window, most) =
@@ -175,19 +173,20 @@ fn seen(
                 most,
             };
             snapshot.dimensions[it].ahead = duration((level - capacity) / rate);
-            drawn[it] = allowance.level(level, total);
+            (drawn[it], in_window[it]) = (level, total);
             limits[it] = Some(allowance);
         }
     }
+    snapshot.of_others = version > 0 && fingerprint != Configured::of(model).fingerprint();
     let concurrent = crate::number::float(snapshot.in_flight.limit);
     let plan = Plan { horizon, concurrent, limits };
     snapshot.lanes = lanes_seen(model, numbered, lanes, &mut numbers)?;
     let reason = std::str::from_utf8(bytes(reason)?).ok()?;
     snapshot.reason = reason.split_once('|').map_or(String::new(), |(_, reason)| reason.to_owned());
     let known = read.known;
-    let remembered = (version > 0).then_some(Remembered { known, plan, drawn });
+    let remembered = (version > 0).then_some(Remembered { known, plan, drawn, total: in_window });
     let snapshot = known.explain(snapshot, &plan);
-    Some(Inspected { snapshot, read, remembered, lanes, fingerprint })
+    Some(Inspected { snapshot, read, remembered, lanes })
 }
 
 fn lanes_seen(

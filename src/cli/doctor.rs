@@ -235,6 +235,15 @@ async fn fleet(config: &Config) -> Vec<Check> {
             Check::doubtful(&name, seen, next)
         });
     }
+    for model in limiter.models() {
+        if limiter.inspect(&model.id).await.is_ok_and(|seen| seen.of_others) {
+            checks.push(Check::doubtful(
+                &format!("plan of {}", model.id),
+                "programs with other limits, or of another version, made the plan in force",
+                "give all programs that share the quota one configuration and one version; the one that began last has its way, at most once a minute",
+            ));
+        }
+    }
     checks.extend(differences(&cards).into_iter().map(|difference| {
         Check::fail(
             "configuration of workers",

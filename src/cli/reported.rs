@@ -18,6 +18,9 @@ pub(super) struct Reported {
     pub(super) given_up: Option<GivenUp>,
     /// Why documents that could wait cost as much as others.
     pub(super) full_price: Option<String>,
+    /// Results of files that an older version of the reader has read.
+    #[serde(default)]
+    pub(super) older_reader: u64,
 }
 
 impl Reported {

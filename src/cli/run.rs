@@ -146,6 +146,9 @@ pub(super) struct Args {
     /// The output holds answers to another question: ask again what differs, and replace it
     #[arg(long)]
     replace: bool,
+    /// Read anew what an older version of the reader has read, and ask anew where its text differs
+    #[arg(long)]
+    reread: bool,
     /// The batch's name; the same again skips what is done, and follows one that runs [default: made
     /// from the source and the time]
     #[arg(long, value_name = "ID")]
@@ -275,6 +278,7 @@ fn input(args: &Args) -> anyhow::Result<BatchInput> {
         deadline: args.deadline,
         pack: args.pack.map(pack),
         replace: args.replace.then_some(true),
+        reread: args.reread.then_some(true),
         ..BatchInput::default()
     })
 }
@@ -366,6 +370,7 @@ mod tests {
         assert_eq!(sent("-i x --on-cut keep")["on_cut"], json!("keep"));
         assert_eq!(sent("-i x --results parquet")["results"], json!("parquet"));
         assert_eq!(sent("-i x --replace")["replace"], json!(true));
+        assert_eq!(sent("-i x --reread")["reread"], json!(true));
         let asked = sent("-i x --effort low --parameters {\"seed\":7} --sample 20");
         assert_eq!(
             (&asked["effort"], &asked["parameters"], &asked["sample"]),

@@ -130,18 +130,22 @@ pub(super) async fn completed(
     as_json: bool,
 ) -> anyhow::Result<Outcome> {
     let failed = failed::of(config, progress).await;
-    let full_price = Reported::of(config, progress).await.full_price;
+    let Reported { full_price, older_reader, .. } = Reported::of(config, progress).await;
     if as_json {
         let mut value = with_id(id, progress)?;
         value["failures_by_type"] = failed::value(&failed, None);
         if let Some(why) = full_price {
             value["full_price"] = why.into();
         }
+        if older_reader > 0 {
+            value["older_reader"] = older_reader.into();
+        }
         output::json(&value)?;
     } else {
         let took = figures::time(progress.started_at.as_deref()).map(figures::since);
         let mut rows = rows(progress, took);
         rows.extend(full_price.map(|why| ("note", why)));
+        rows.extend((older_reader > 0).then(|| ("note", read_before(older_reader))));
         output::data(&output::pairs(&rows))?;
     }
     if progress.totals.failed > 0 {
@@ -153,6 +157,14 @@ pub(super) async fn completed(
         output::say(output::pairs(&failed::rows(&failed, None)).trim_end());
     }
     Ok(outcome(progress))
+}
+
+/// What an older reader has read may be read wrongly, and no plain run asks it anew.
+fn read_before(results: u64) -> String {
+    format!(
+        "{} of an older version of the reader; --reread asks anew where the text differs today",
+        figures::counted(results, "result")
+    )
 }
 
 /// The contract's fields and the batch's name.

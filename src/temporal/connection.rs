@@ -10,13 +10,13 @@ use temporalio_client::{
 };
 use temporalio_common::{
     data_converters::{
-        DataConverter, DefaultFailureConverter, PayloadConverter, SerializationContextData,
+        DataConverter, DefaultPayloadCodec, PayloadConverter, SerializationContextData,
     },
     payload_visitor::{PayloadVisitable, decode_payloads},
     telemetry::metrics::TemporalMeter,
 };
 
-use super::codec::Codec;
+use super::{codec::Codec, undecodable::Failures};
 use crate::config::{Config, mask, temporal::profile};
 
 /// The namespace where nobody names one.
@@ -125,13 +125,11 @@ fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions,
     }
     // The SDK reads the codec of a profile and leaves it to its caller.
     let codec = Codec::of(of_codec.as_ref(), &client.namespace)?;
-    if let Some(codec) = &codec {
-        client.data_converter = DataConverter::new(
-            PayloadConverter::default(),
-            DefaultFailureConverter::default(),
-            codec.clone(),
-        );
-    }
+    let (payloads, failures) = (PayloadConverter::default(), Failures::default());
+    client.data_converter = match &codec {
+        Some(codec) => DataConverter::new(payloads, failures, codec.clone()),
+        None => DataConverter::new(payloads, failures, DefaultPayloadCodec),
+    };
     // Requests are a few hundred bytes: packing them is a fifth of what the SDK takes for an activity.
     connection.grpc_compression = GrpcCompression::None;
     connection.identity = format!("tidegate-{}@{}", std::process::id(), hostname());

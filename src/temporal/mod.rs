@@ -6,6 +6,7 @@
 //!
 //! * `connection`: how the server is reached
 //! * `codec`: payloads through a codec server
+//! * `undecodable`: activities whose input cannot be decoded
 //! * `batch`: batches, started, asked, signalled, and how they end
 //! * `live`: how far a batch is at this moment
 //! * `pending`: what a batch's documents wait for
@@ -16,6 +17,7 @@ mod codec;
 mod connection;
 mod live;
 mod pending;
+mod undecodable;
 mod versions;
 
 pub(crate) use batch::json;

@@ -157,6 +157,10 @@ pub struct BatchInput {
     /// The output may hold answers to another question: what differs is asked again and replaced.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub replace: Option<bool>,
+    /// Documents whose results an older reader has read are read anew, and asked anew where their
+    /// text differs.
+    #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
+    pub reread: Option<bool>,
     /// Only so many documents, drawn at random; the whole batch does not buy them again.
     #[serde(
         deserialize_with = "read::whole::<_, _, 1, { u32::MAX as u64 }>",
@@ -310,6 +314,7 @@ impl BatchInput {
             deadline: self.deadline.filter(|_| self.mode != Some(Mode::Direct)),
             pack: task::pack(self.pack, task),
             replace: self.replace == Some(true),
+            reread: self.reread == Some(true),
             sample: self.sample,
             per_document: self.per_document != Some(false),
             results: self.results.unwrap_or_default(),

@@ -157,11 +157,12 @@ pub async fn forecast(
 
 /// Estimated input tokens of a document; `None` where it has nothing that could be sent.
 async fn input_tokens(
-    Services { reader, .. }: &Services,
+    services: &Services,
     job: &Job,
     document: &Document,
     content: &Content,
 ) -> Result<Option<u64>, Failure> {
+    let reader = &services.reader_for(&job.lane);
     if job.task == Task::Embed {
         return match embed::text(reader, job, document, content).await {
             Ok(text) => Ok(Some(tokens::estimate(&text))),

@@ -78,6 +78,10 @@ pub struct Report {
     /// What of the documents of these results was not in the text that was sent, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<LeftOut, LeftOutTotal>,
+    /// Of these results, those of files that an older version of the reader has read: it may make
+    /// another text of them today.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub older_reader: u64,
     /// Of these results, those whose provider gave a reason for their end that is not known here,
     /// by its own word: whether they are whole is not known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -159,6 +163,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         forecast: stored.and_then(|stored| stored.forecast),
         models: answered.models.iter().map(|(id, sum)| (id.clone(), (*sum).into())).collect(),
         left_out: answered.left_out.clone(),
+        older_reader: answered.older_reader,
         unknown_stop_reasons: answered.unknown_stop_reasons.clone(),
         missing: finished.missing,
         first_missing: finished.first_missing.clone(),

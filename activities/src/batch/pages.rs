@@ -3,7 +3,7 @@
 
 use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
-use tidegate_workflows::contract::{Plan, SHARD_WINDOW};
+use tidegate_workflows::contract::{Job, Plan, SHARD_WINDOW};
 
 use crate::{
     batch::{
@@ -11,11 +11,10 @@ use crate::{
         jsonl::written,
         names::{self, Added, Names},
         places,
-        sealed::{Earlier, Settled},
+        sealed::{Earlier, Settled, Settles},
         source::{Cursor, Page},
     },
     failure::Failure,
-    fingerprint::Fingerprint,
     storage::Location,
 };
 
@@ -39,8 +38,8 @@ struct Stop {
 pub(super) struct Pages<'a> {
     output: &'a Location,
     folder: &'a Location,
-    /// The question that sealed answers settle.
-    asks: Fingerprint,
+    /// What sealed answers settle.
+    settles: Settles,
     names: Names,
     earlier: Earlier,
     rest: Vec<Document>,
@@ -52,18 +51,19 @@ impl<'a> Pages<'a> {
     pub(super) fn begin(
         output: &'a Location,
         folder: &'a Location,
-        asks: Fingerprint,
+        job: &Job,
         earlier: Earlier,
     ) -> Self {
         let plan = Plan { job: folder.uri(), ..Plan::default() };
-        Self { output, folder, asks, names: Names::default(), earlier, rest: Vec::new(), plan }
+        let (settles, names) = (Settles::of(job), Names::default());
+        Self { output, folder, settles, names, earlier, rest: Vec::new(), plan }
     }
 
     /// Behind the pages of a plan, and where its next one begins.
     pub(super) async fn resume(
         output: &'a Location,
         folder: &'a Location,
-        asks: Fingerprint,
+        job: &Job,
         plan: &Plan,
     ) -> Result<(Self, Cursor), Failure> {
         let damaged = |object: &Location| {
@@ -82,7 +82,8 @@ impl<'a> Pages<'a> {
         }
         let rest = rest.into_iter().map(|(document, beside)| beside.of(document));
         let (rest, plan) = (rest.collect(), plan.clone());
-        Ok((Self { output, folder, asks, names, earlier, rest, plan }, cursor))
+        let settles = Settles::of(job);
+        Ok((Self { output, folder, settles, names, earlier, rest, plan }, cursor))
     }
 
     /// The ids of its documents.
@@ -105,7 +106,7 @@ impl<'a> Pages<'a> {
         let Page { documents, files, next } = page;
         let (mut documents, renamed, added) = self.names.give(documents, files);
         self.names.add(&added);
-        let settled = self.earlier.settle(self.output, self.asks, &documents).await?;
+        let settled = self.earlier.settle(self.output, self.settles, &documents).await?;
         let (before, number) = (self.plan.asked(), self.plan.pages);
         let (mut asked, mut done) = (std::mem::take(&mut self.rest), Vec::new());
         let mut at = before + asked.len() as u64;

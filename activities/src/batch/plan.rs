@@ -70,7 +70,7 @@ where
     F: Fn(Holder) -> Fut,
     Fut: Future<Output = Result<bool, Failure>>,
 {
-    let room = room.read_by(&services.reader);
+    let room = room.read_by(&services.reader_for(&job.lane));
     let (route, output) = survey(services, job, &batch.workflow)?;
     let job = &asked_with::decided(services, job, &route)?;
     let job = &examples::read(services, job).await?;
@@ -94,8 +94,8 @@ where
     };
     let folder = places::folder(&output, &batch.workflow, &batch.run);
     let earlier = Earlier::of(&output).await?;
-    let (first_part, asks) = (earlier.next, StatedQuestion::of(job).fingerprint());
-    let mut pages = Pages::begin(&output, &folder, asks, earlier);
+    let first_part = earlier.next;
+    let mut pages = Pages::begin(&output, &folder, job, earlier);
     // What is decided by all documents waits for all of them.
     let by_all = job.budget_usd.is_some() || job.deadline.is_some();
     let mut sample = Sample::default();
@@ -146,11 +146,11 @@ where
 /// As [`plan`].
 pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<Plan, Failure> {
     let (storage, began) = (&services.storage, Instant::now());
-    let room = room.within(services.reader.limits());
     let folder = resolve(storage, "job", &plan.job)?;
     let mut stored = Stored::read(&folder).await?;
+    let room = room.read_by(&services.reader_for(&stored.job.lane));
     let output = resolve(storage, "output", &stored.job.output)?;
-    let (mut pages, cursor) = Pages::resume(&output, &folder, stored.asks(), plan).await?;
+    let (mut pages, cursor) = Pages::resume(&output, &folder, &stored.job, plan).await?;
     let mut next = Some(cursor);
     while let Some(cursor) = next {
         let (job, names) = (&stored.job, pages.names());
@@ -183,7 +183,7 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
         }
         sample.add(&documents);
     };
-    let room = Room::page().read_by(&services.reader);
+    let room = Room::page().read_by(&services.reader_for(&job.lane));
     if job.sample.is_some() {
         add(first(&services.storage, job, &output, room).await?.documents);
     } else {

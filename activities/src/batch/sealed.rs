@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
-use tidegate_workflows::contract::ResultsAs;
+use tidegate_workflows::contract::{Job, ResultsAs};
 
 use crate::{
     batch::{
@@ -18,6 +18,7 @@ use crate::{
         jsonl::lines,
         part::{self, Part},
         places::{self, index_number, part_index, part_number},
+        question::StatedQuestion,
     },
     document::{result::DocumentResult, version::Version},
     failure::Failure,
@@ -60,6 +61,26 @@ pub(super) struct Settled {
     pub(super) part: u32,
     /// So many documents of the plan that are asked stand before it.
     pub(super) at: u64,
+}
+
+/// Which sealed answers are those that a batch wants.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settles {
+    asks: Fingerprint,
+    /// [`Job::reread`].
+    rereads: bool,
+}
+
+impl Settles {
+    pub(super) fn of(job: &Job) -> Self {
+        Self { asks: StatedQuestion::of(job).fingerprint(), rereads: job.reread }
+    }
+
+    fn takes(self, line: &IndexLine, document: &Document) -> bool {
+        line.question == Some(self.asks)
+            && document.version.is_same(&line.version) == Some(true)
+            && !(self.rereads && line.version.is_of_older_reader())
+    }
 }
 
 impl Earlier {
@@ -138,8 +159,7 @@ impl Earlier {
         self.parts.get(place).map(|(_, part)| *part)
     }
 
-    /// Of each document, the part that answers this question about its content as it was listed;
-    /// where no question is given, none does.
+    /// Of each document, the part that answers the question about its content as it was listed.
     /// Where a part alone holds a result and that cannot be told, the result gets an object of its
     /// own again, which is looked at when the document's turn comes.
     ///
@@ -148,7 +168,7 @@ impl Earlier {
     pub(super) async fn settle(
         &self,
         output: &Location,
-        asks: Fingerprint,
+        settles: Settles,
         documents: &[Document],
     ) -> Result<Vec<Option<u32>>, Failure> {
         let mut by_part: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -167,8 +187,7 @@ impl Earlier {
             let mut alone = Vec::new();
             for place in places {
                 let Some(line) = index.get(&documents[place].id) else { continue };
-                let is_same = documents[place].version.is_same(&line.version) == Some(true);
-                if line.question == Some(asks) && is_same {
+                if settles.takes(line, &documents[place]) {
                     settled[place] = Some(number);
                 } else if line.object.is_none() {
                     alone.push(&line.id);

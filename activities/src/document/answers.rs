@@ -63,6 +63,9 @@ struct Answer {
     /// [`Version::reader`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reader: Option<u32>,
+    /// [`Version::extracted`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    extracted: Option<Fingerprint>,
 }
 
 impl Answers {
@@ -91,8 +94,9 @@ impl Answers {
                 return None;
             }
         };
-        let version =
-            Version { left_out: answer.left_out.clone(), reader: answer.reader, ..version.clone() };
+        let Answer { reader, extracted, .. } = answer;
+        let left_out = answer.left_out.clone();
+        let version = Version { left_out, reader, extracted, ..version.clone() };
         Some(answer.result(document.clone()).answering(question, version))
     }
 
@@ -142,6 +146,7 @@ impl Answer {
             completed_at: result.completed_at.clone(),
             left_out: result.version.left_out.clone(),
             reader: result.version.reader,
+            extracted: result.version.extracted,
         }
     }
 

@@ -1,8 +1,9 @@
 //! What of a document goes to the provider: its text, or its pages.
 
 use bytes::Bytes;
-use tidegate_documents::{Format, Limits, Unreadable};
+use tidegate_documents::{Format, LeftOut, Limits, Unreadable};
 use tidegate_providers::{Picture, picture};
+use tidegate_types::Lane;
 use tidegate_workflows::contract::{FailureType, Job};
 
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
         version::Version,
     },
     failure::{Failure, MAX_DEAD_READERS},
+    fingerprint::Fingerprint,
     memory::Held,
     services::Services,
     storage::Error,
@@ -75,6 +77,11 @@ impl<'a> Care<'a> {
         Self { attempt, most_dead: 1 }
     }
 
+    /// Whether an attempt before this one has found that the document must be asked anew.
+    pub(crate) fn knows_an_update(self) -> bool {
+        self.attempt.is_some_and(|attempt| attempt.state().updated)
+    }
+
     /// Whether the server was told.
     ///
     /// # Errors
@@ -110,7 +117,11 @@ pub(crate) async fn look(services: &Services, document: &Document) -> Result<Ver
 }
 
 /// Reads a document's bytes.
-pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Raw, Failure> {
+pub(crate) async fn fetch(
+    services: &Services,
+    document: &Document,
+    lane: &Lane,
+) -> Result<Raw, Failure> {
     let unreadable = |message: String| Failure::never(FailureType::UnreadableDocument, message);
     if let Some(text) = &document.text {
         let (version, body) = (document.version.clone(), Body::Text(text.clone()));
@@ -126,7 +137,8 @@ pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Ra
     }
     let gone = || unreadable(format!("{location} does not exist any more"));
     if let Some(member) = member {
-        let read = services.archives.read(&location, member, &services.reader).await;
+        let reader = services.reader_for(lane);
+        let read = services.archives.read(&location, member, &reader).await;
         let (bytes, name, stamp) = read.map_err(|fault| match fault {
             Fault::Store(Error::Missing(_)) => gone(),
             Fault::Store(error) => Failure::of_document(error),
@@ -177,16 +189,22 @@ pub(crate) async fn extract(
         page_pictures: if job.attach_pages { MAX_PAGE_PICTURES } else { 0 },
         ..limits
     };
-    let read = services.reader.read_within(bytes.clone(), &name, limits).await;
+    let reader = services.reader_for(&job.lane);
+    let read = reader.read_within(bytes.clone(), &name, limits).await;
     if let Some(told) = told {
         care.end(told).await;
     }
     let content = match read.map_err(|error| no_reader(&error))? {
         // All of its pages go as pictures: none is missing.
-        Ok(read) if attached => Content::Pdf(bytes, read.pages.unwrap_or(1)),
+        Ok(read) if attached => {
+            version = version.extracted(Fingerprint::of_bytes(&bytes), LeftOut::default());
+            Content::Pdf(bytes, read.pages.unwrap_or(1))
+        }
         Ok(read) => {
-            version.left_out = read.left_out;
-            version.reader = (!is_plain).then_some(tidegate_documents::READER_VERSION);
+            let pictures = read.pictures.iter().map(|picture| &*picture.bytes);
+            let extracted =
+                Fingerprint::of_parts([read.text.as_bytes()].into_iter().chain(pictures));
+            version = version.extracted(extracted, read.left_out);
             match read.pictures.is_empty() {
                 true => Content::Text(read.text),
                 false => {
@@ -195,7 +213,10 @@ pub(crate) async fn extract(
             }
         }
         // A scan: the model reads pictures.
-        Err(Unreadable::NoTextLayer { pages }) if attached => Content::Pdf(bytes, pages),
+        Err(Unreadable::NoTextLayer { pages }) if attached => {
+            version = version.extracted(Fingerprint::of_bytes(&bytes), LeftOut::default());
+            Content::Pdf(bytes, pages)
+        }
         Err(why) => return Err(not_read(&why)),
     };
     held.shrink(content.bytes());
@@ -210,7 +231,7 @@ pub(crate) async fn read(
     route: &Route,
     care: Care<'_>,
 ) -> Result<(Content, Version), Failure> {
-    let raw = fetch(services, &document).await?;
+    let raw = fetch(services, &document, &job.lane).await?;
     let Read { content, version, .. } = extract(services, raw, job, route, care).await?;
     Ok((content, version))
 }
@@ -220,10 +241,11 @@ pub(crate) async fn fetched(
     services: &Services,
     document: &Document,
     raw: Option<Box<Raw>>,
+    lane: &Lane,
 ) -> Result<Raw, Failure> {
     match raw {
         Some(raw) => Ok(*raw),
-        None => fetch(services, document).await,
+        None => fetch(services, document, lane).await,
     }
 }
 

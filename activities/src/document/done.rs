@@ -3,8 +3,9 @@
 use crate::{
     batch::job::{Document, Shard},
     document::{
-        content::{self, Raw},
+        content::{self, Care, Raw, Read},
         result::DocumentResult,
+        version::Version,
     },
     failure::Failure,
     fingerprint::Fingerprint,
@@ -37,9 +38,10 @@ pub(crate) async fn before(
     services: &Services,
     shard: &Shard,
     document: &Document,
+    care: Care<'_>,
 ) -> Result<Before, Failure> {
     let location = DocumentResult::location(&shard.output, &document.id);
-    let Some((result, name)) = DocumentResult::read_named(&location).await? else {
+    let Some((mut result, name)) = DocumentResult::read_named(&location).await? else {
         return Ok(Before::Open(Open::default()));
     };
     let open = |raw, updated| Before::Open(Open { raw, updated, instead_of: Some(name) });
@@ -51,14 +53,44 @@ pub(crate) async fn before(
         (None, Some(_)) if document.text.is_none() => content::look(services, document).await?,
         _ => document.version.clone(),
     };
-    match known.is_same(&result.version) {
-        Some(true) => return Ok(Before::Done(Box::new(result))),
+    let rereads = shard.job.reread && result.version.is_of_older_reader();
+    let raw = match known.is_same(&result.version) {
+        Some(true) if !rereads => return Ok(Before::Done(Box::new(result))),
         Some(false) => return Ok(open(None, true)),
-        None => {}
+        _ => content::fetch(services, document, &shard.job.lane).await?,
+    };
+    if raw.version.is_same(&result.version) != Some(true) {
+        return Ok(open(Some(Box::new(raw)), true));
     }
-    let raw = content::fetch(services, document).await?;
-    match raw.version.is_same(&result.version) {
-        Some(true) => Ok(Before::Done(Box::new(result))),
-        _ => Ok(open(Some(Box::new(raw)), true)),
+    if rereads {
+        if care.knows_an_update() {
+            return Ok(open(Some(Box::new(raw)), true));
+        }
+        let Some(version) = reread(services, shard, raw, &result, care).await? else {
+            return Ok(open(None, true));
+        };
+        // It need not be read again for this.
+        result.version = version;
+        result.bought(&location, Some(name))?.write().await?;
+    }
+    Ok(Before::Done(Box::new(result)))
+}
+
+/// The document's version, if the reader of today makes the text of it that has its answer.
+async fn reread(
+    services: &Services,
+    shard: &Shard,
+    raw: Raw,
+    result: &DocumentResult,
+    care: Care<'_>,
+) -> Result<Option<Version>, Failure> {
+    match content::extract(services, raw, &shard.job, &shard.route, care).await {
+        Ok(Read { version, .. }) => {
+            let is_same = version.extracted == result.version.extracted;
+            Ok(is_same.then(|| Version { stamp: result.version.stamp.clone(), ..version }))
+        }
+        Err(failure) if failure.is_retried() => Err(failure),
+        // It says so when it is asked about.
+        Err(_) => Ok(None),
     }
 }

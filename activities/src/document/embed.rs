@@ -113,7 +113,7 @@ pub(super) async fn one(
     content: &Content,
     version: Version,
 ) -> Result<DocumentResult, Failure> {
-    let text = text(&services.reader, &shard.job, &document, content).await?;
+    let text = text(&services.reader_for(&shard.job.lane), &shard.job, &document, content).await?;
     let tokens = tokens::estimate(&text);
     let known = input(services, &shard.route);
     let most = known.and_then(|(_, input)| input.tokens).map(u64::from);

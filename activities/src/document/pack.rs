@@ -218,7 +218,7 @@ async fn answers<'a>(
     let first = members.first().ok_or_else(|| Failure::transient("a call has no document"))?;
     // All are asked in the same words.
     let question = shard
-        .question(&services.reader, &first.document, &content)
+        .question(&services.reader_for(&shard.job.lane), &first.document, &content)
         .await?
         .with_note(TOGETHER)
         .answered_as(members::form(shard.job.schema.as_ref()), output);
@@ -231,7 +231,9 @@ async fn answers<'a>(
     if let Some(judge) = &shard.judge {
         for (place, answer) in std::mem::take(&mut answers) {
             // What is refused is asked for alone.
-            if let Ok(Ok(())) = sandbox::judged(&services.reader, judge, &answer).await {
+            if let Ok(Ok(())) =
+                sandbox::judged(&services.reader_for(&shard.job.lane), judge, &answer).await
+            {
                 answers.insert(place, answer);
             }
         }
@@ -297,8 +299,9 @@ async fn gather(
     };
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
     for (index, document) in indices {
-        let Open { raw, updated, instead_of } = match done::before(services, shard, document).await
-        {
+        let care = Care::of_several(Some(attempt));
+        let before = done::before(services, shard, document, care).await;
+        let Open { raw, updated, instead_of } = match before {
             Ok(Before::Done(result)) if result.is_of(attempt) => {
                 outcome.succeeded += 1;
                 outcome.spent += result.spend().tokens();
@@ -316,7 +319,7 @@ async fn gather(
             }
             Err(failure) => return Err(failure),
         };
-        let Ok(raw) = content::fetched(services, document, raw).await else {
+        let Ok(raw) = content::fetched(services, document, raw, &shard.job.lane).await else {
             outcome.left.push(index);
             continue;
         };
@@ -328,10 +331,11 @@ async fn gather(
             outcome.reused += result.reused();
             continue;
         }
-        let care = Care::of_several(Some(attempt));
         match content::extract(services, raw, &shard.job, &shard.route, care).await {
             Ok(Read { content, version, .. }) => {
-                let shared = shared(&services.reader, &shard.job, document, content).await;
+                let shared =
+                    shared(&services.reader_for(&shard.job.lane), &shard.job, document, content)
+                        .await;
                 let sized = shared.map(|text| (tokens::estimate(&text), text));
                 let fits = sized.filter(|(tokens, _)| *tokens <= small && sum + tokens <= most);
                 if let Some((tokens, text)) = fits {

@@ -39,7 +39,9 @@ pub async fn process(
     let location = DocumentResult::location(&shard.output, &document.id);
     let unwritten = &services.guard.unwritten;
     unwritten.recover(attempt, &location).await?;
-    let Open { raw, updated, instead_of } = match done::before(services, &shard, &document).await? {
+    let care = Care::alone(attempt);
+    let before = done::before(services, &shard, &document, care).await?;
+    let Open { raw, updated, instead_of } = match before {
         Before::Done(result) if result.is_of(attempt) => return Ok(result.outcome(attempt)),
         Before::Done(_) => {
             return Ok(DocumentOutcome { skipped: true, ..DocumentOutcome::default() });
@@ -61,12 +63,11 @@ pub async fn process(
             Read { content: Content::Text(text), version, parsed: false, held }
         }
         None => {
-            let raw = content::fetched(services, &document, raw).await?;
+            let raw = content::fetched(services, &document, raw, &shard.job.lane).await?;
             if let Some(result) = bought_before(services, &shard, &document, &raw.version).await {
                 unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
                 return Ok(result.outcome(attempt));
             }
-            let care = Care::alone(attempt);
             content::extract(services, raw, &shard.job, &shard.route, care).await?
         }
     };
@@ -134,7 +135,8 @@ pub(crate) async fn bought_before(
 ) -> Option<DocumentResult> {
     let found = services.answers.as_ref()?.find(document, shard.asks, version).await;
     // A route is known by its name, and may have had other models.
-    found.filter(|result| shard.route.models.contains(&result.model))
+    let found = found.filter(|result| shard.route.models.contains(&result.model));
+    found.filter(|result| !shard.job.reread || !result.version.is_of_older_reader())
 }
 
 /// Keeps what was bought for other batches, before it is written: where its own place takes
@@ -169,7 +171,8 @@ pub(crate) async fn answer(
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
     let (job, cuts) = (&shard.job, &services.guard.cuts);
-    let mut question = shard.question(&services.reader, &document, content).await?;
+    let reader = services.reader_for(&job.lane);
+    let mut question = shard.question(&reader, &document, content).await?;
     if let Some(beside) = beside {
         question = question.with_note(beside).uncached();
     }
@@ -261,7 +264,7 @@ async fn judge(
         _ => {}
     }
     let Some(judge) = &shard.judge else { return Ok(()) };
-    match sandbox::judged(&services.reader, judge, &result.answer).await? {
+    match sandbox::judged(&services.reader_for(&shard.job.lane), judge, &result.answer).await? {
         Err(wrong) if result.is_cut() => Err(Failure::truncated_json(short, &wrong)),
         Err(wrong) => Err(Failure::invalid_output(&wrong, attempt.invalid_output(&wrong))),
         Ok(()) => Ok(()),

@@ -1,7 +1,7 @@
 //! Which version of a document was read, and what of it could not be.
 
 use serde::{Deserialize, Serialize};
-use tidegate_documents::LeftOut;
+use tidegate_documents::{LeftOut, READER_VERSION};
 
 use crate::{fingerprint::Fingerprint, storage::Stamp};
 
@@ -15,9 +15,12 @@ pub struct Version {
     /// What the store said of these bytes; records have none.
     #[serde(rename = "source", default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<Stamp>,
-    /// The version of the reader that made its text, where it took a parser.
+    /// The version of the reader that made its text; records have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader: Option<u32>,
+    /// Of what the reader made of the bytes, and what was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extracted: Option<Fingerprint>,
     /// What of it is not in the text that was sent.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
@@ -40,6 +43,20 @@ impl Version {
     #[must_use]
     pub fn of_record(json: &serde_json::Value) -> Self {
         Self { content: Some(Fingerprint::of_json(json)), ..Self::default() }
+    }
+
+    /// The same, as the reader of today has read it: this was made of it, without this.
+    #[must_use]
+    pub fn extracted(self, extracted: Fingerprint, left_out: LeftOut) -> Self {
+        let (reader, extracted) = (Some(READER_VERSION), Some(extracted));
+        Self { reader, extracted, left_out, ..self }
+    }
+
+    /// Whether an older reader has read it, which may have made another text of it.
+    #[must_use]
+    pub fn is_of_older_reader(&self) -> bool {
+        let is_file = self.stamp.is_some();
+        is_file && self.reader.is_none_or(|reader| reader < READER_VERSION)
     }
 
     /// Whether another is the same content; `None` where only reading can tell.

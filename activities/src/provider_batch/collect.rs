@@ -203,7 +203,9 @@ async fn disposition(
         .taking(1, completion.usage, cost_usd);
     let (cut, short) = (result.is_cut(), result.shortfall(shard.job.max_output_tokens));
     let valid = match &shard.judge {
-        Some(judge) => Some(sandbox::judged(&services.reader, judge, &result.answer).await),
+        Some(judge) => Some(
+            sandbox::judged(&services.reader_for(&shard.job.lane), judge, &result.answer).await,
+        ),
         None => None,
     };
     let valid = match valid {

@@ -348,7 +348,8 @@ async fn gather(
         let Some((content, sent)) = content? else { continue };
         let Some(document) = shard.documents.get(index as usize) else { continue };
         // What cannot be asked is refused by name on the direct path.
-        let question = shard.question(&services.reader, document, &content).await;
+        let question =
+            shard.question(&services.reader_for(&shard.job.lane), document, &content).await;
         let Ok(question) = question else { continue };
         let call = question.call(model, question.room(None));
         // A request that cannot be written is refused by name on the direct path.
@@ -383,13 +384,14 @@ async fn content(
     care: Care<'_>,
 ) -> Result<Option<(Content, Sent)>, Failure> {
     let not_now = |failure: &Failure| failure.is_retried() && attempt < MAX_BATCH_SUBMITS;
-    let Open { raw, updated, instead_of } = match done::before(services, shard, &document).await {
+    let before = done::before(services, shard, &document, care).await;
+    let Open { raw, updated, instead_of } = match before {
         Ok(Before::Open(open)) => open,
         Err(failure) if not_now(&failure) => return Err(failure),
         // The direct path says what lies there.
         Ok(Before::Done(_)) | Err(_) => return Ok(None),
     };
-    let raw = match content::fetched(services, &document, raw).await {
+    let raw = match content::fetched(services, &document, raw, &shard.job.lane).await {
         Ok(raw) => raw,
         Err(failure) if not_now(&failure) => return Err(failure),
         Err(_) => return Ok(None),

@@ -12,7 +12,7 @@ use std::{
 
 use hayro_interpret::{
     BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
-    InterpreterCache, InterpreterSettings, InterpreterWarning, Paint, SoftMask,
+    InterpreterCache, InterpreterSettings, InterpreterWarning, Paint, RenderContent, SoftMask,
     font::{Glyph as Drawn, GlyphRun},
     hayro_cmap::WritingMode,
     hayro_syntax::{
@@ -20,16 +20,18 @@ use hayro_interpret::{
         page::Page,
         xref::XRef,
     },
-    interpret_page,
     kurbo::{Affine, BezPath, Point, Rect, Shape as _, Vec2},
 };
 
 use super::{
+    content,
+    endless::Rest,
     forms,
     meaning::{Meanings, UNKNOWN, is_inked, is_text},
     rules::Rules,
     sight::Sight,
 };
+use crate::limits::Limits;
 
 /// Letters of one page at most: what draws more is no page to read.
 const MAX_GLYPHS: usize = 2_000_000;
@@ -102,7 +104,14 @@ impl Letters {
 }
 
 /// Goes through a page's content and through what its form's fields and notes show.
-pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache<'a>) -> Letters {
+///
+/// Unwinds where the page takes more than a page [may](super::endless).
+pub(super) fn draw<'a>(
+    page: &Page<'a>,
+    xref: &'a XRef,
+    cache: &InterpreterCache<'a>,
+    limits: &Limits,
+) -> Letters {
     let font_lost = Arc::new(AtomicBool::new(false));
     let lost = Arc::clone(&font_lost);
     let settings = InterpreterSettings {
@@ -111,6 +120,8 @@ pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache
                 lost.store(true, Ordering::Relaxed);
             }
         }),
+        // The content is drawn apart.
+        render_content: RenderContent::ANNOTATIONS,
         ..InterpreterSettings::default()
     };
     let (width, height) = page.render_dimensions();
@@ -125,8 +136,9 @@ pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache
         replaced: Vec::new(),
         drawn: HashMap::new(),
         sight: Sight::default(),
+        rest: Rest::of(limits),
     };
-    interpret_page(page, &mut context, &mut pen);
+    content::draw(page, &mut context, &mut pen);
     pen.page.unknown += pen.meanings.unknown;
     pen.keep_what_is_seen();
     if pen.page.is_mostly_unknown() {
@@ -169,6 +181,8 @@ struct Pen<'a> {
     drawn: HashMap<(u64, u16, i64), Vec<Placed>>,
     /// What is seen of what was drawn.
     sight: Sight,
+    /// What it may still take.
+    rest: Rest,
 }
 
 impl Pen<'_> {
@@ -307,6 +321,7 @@ pub(super) fn frame(at: Point, turn: u16) -> (f64, f64) {
 
 impl<'a> Device<'a> for Pen<'a> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
+        self.rest.draw();
         let is_painted = !matches!(mode, DrawMode::Invisible) && !is_transparent(&props);
         // What is stroked has another colour.
         let paint = colour(&props).filter(|_| matches!(mode, DrawMode::Fill(_)));
@@ -335,6 +350,7 @@ impl<'a> Device<'a> for Pen<'a> {
             };
             match text {
                 Some(text) => {
+                    self.rest.letter(&text);
                     let at = props.transform * glyph.transform();
                     self.add(text, at, advance, vertical, paint, is_painted);
                 }
@@ -375,12 +391,14 @@ impl<'a> Device<'a> for Pen<'a> {
     }
 
     fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
+        self.rest.draw();
         self.page.pictures = true;
         let place = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
         self.sight.picture(props.transform.transform_rect_bbox(place));
     }
 
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
+        self.rest.draw();
         let is_stroked = matches!(mode, DrawMode::Stroke(_) | DrawMode::FillAndStroke(..));
         self.page.rules.draw(path, props.transform, is_stroked);
         if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
@@ -389,6 +407,7 @@ impl<'a> Device<'a> for Pen<'a> {
     }
 
     fn push_clip_path(&mut self, clip: &ClipPath) {
+        self.rest.clip();
         self.sight.clip(clip.path.bounding_box());
     }
 

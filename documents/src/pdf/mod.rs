@@ -3,6 +3,8 @@
 mod arabic;
 mod attachments;
 mod comments;
+mod content;
+mod endless;
 mod forms;
 mod glyphs;
 mod layout;
@@ -74,7 +76,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     }
     let (mut text, mut blank, mut pictures) = (String::new(), 0, Vec::new());
     // A comment alone does not say what a scan shows.
-    let mut says = false;
+    let (mut says, mut has_endless) = (false, false);
     // Fonts are read once, and given up now and then, for there may be many.
     let mut cache = InterpreterCache::new();
     for (place, page) in file.pages().iter().enumerate() {
@@ -86,7 +88,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
             cache = InterpreterCache::new();
         }
         let read = catch_unwind(AssertUnwindSafe(|| {
-            let drawn = glyphs::draw(page, file.xref(), &cache);
+            let drawn = glyphs::draw(page, file.xref(), &cache, limits);
             let words = layout::text(&drawn.glyphs, &drawn.rules);
             let comments = comments::of(page, file.xref(), &words);
             let hidden_words = layout::text(&drawn.hidden, &rules::Rules::default());
@@ -119,7 +121,8 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
                 append(&mut text, &tally.marked(&hidden_words));
                 append(&mut text, &comments);
             }
-            Err(_) => {
+            Err(cause) => {
+                has_endless |= endless::is_endless(&*cause);
                 // It may have been left half done.
                 cache = InterpreterCache::new();
                 missing += 1;
@@ -138,6 +141,9 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
         let attached = catch_unwind(AssertUnwindSafe(|| attachments::of(&file, context)));
         append(&mut text, &attached.ok().flatten().unwrap_or_default());
         return Ok(Pages { text, count, pictures });
+    }
+    if has_endless {
+        return Err(damaged("its pages draw without end"));
     }
     if missing > blank {
         return Err(damaged("none of its pages can be read"));

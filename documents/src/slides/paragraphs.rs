@@ -1,6 +1,8 @@
 //! Paragraphs of a slide: words, levels, and numbers that are counted where they are shown.
 
+use super::ground::Ink;
 use crate::{
+    left_out::in_one_pair_of_marks,
     links::{ADDRESS, Link},
     math,
     numerals::{letters, roman},
@@ -12,12 +14,17 @@ use crate::{
 const STRUCK: &str = "~~";
 
 pub(super) fn paragraphs(parent: &Element, text: &mut String) {
+    paragraphs_in(parent, None, text);
+}
+
+/// The same, without what is not seen.
+pub(super) fn paragraphs_in(parent: &Element, ink: Option<&Ink<'_>>, text: &mut String) {
     let mut numbers = Numbers::default();
     for paragraph in parent.all("p") {
         let mut line = String::new();
-        words(paragraph, &mut line);
+        words(paragraph, ink, &mut line);
         // Neighbours that are struck out are struck out in one.
-        let line = line.replace(&STRUCK.repeat(2), "");
+        let line = in_one_pair_of_marks(&line.replace(&STRUCK.repeat(2), ""));
         if line.trim().is_empty() {
             continue;
         }
@@ -37,14 +44,18 @@ pub(super) fn paragraphs(parent: &Element, text: &mut String) {
     }
 }
 
-fn words(parent: &Element, line: &mut String) {
+fn words(parent: &Element, ink: Option<&Ink<'_>>, line: &mut String) {
     for node in &parent.children {
         let Node::Element(element) = node else { continue };
         match &*element.name {
             "t" => {
                 let text = fonts(parent).read(element.text());
                 let raised = is_raised(parent).then(|| math::exponent(&text)).flatten();
-                line.push_str(&looks(parent, raised.unwrap_or(text)));
+                let text = looks(parent, raised.unwrap_or(text));
+                line.push_str(&match ink {
+                    Some(ink) => ink.seen(parent, text),
+                    None => text,
+                });
             }
             "br" => line.push('\n'),
             "tab" => line.push('\t'),
@@ -55,13 +66,13 @@ fn words(parent: &Element, line: &mut String) {
                 if let Some(link) = &mut link {
                     link.begin(line);
                 }
-                words(element, line);
+                words(element, ink, line);
                 if let Some(link) = link {
                     link.end(line);
                 }
             }
             "pPr" | "rPr" | "Fallback" | ADDRESS => {}
-            _ => words(element, line),
+            _ => words(element, ink, line),
         }
     }
 }

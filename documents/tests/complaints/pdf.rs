@@ -216,6 +216,16 @@ pub(crate) fn rows() -> Vec<Row> {
             &[],
         ),
         row(
+            "a space between numbers that stand side by side",
+            "a.pdf",
+            page(
+                "BT /F1 12 Tf 72 700 Td [(High)-20(er)15-340(wat)-20(er)15-340(at)10-310(n)-5(oon)] TJ ET",
+                &[],
+            ),
+            &["Higher water at noon"],
+            &[],
+        ),
+        row(
             "letters set apart",
             "a.pdf",
             page(&spaced, &[]),

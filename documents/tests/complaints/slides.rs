@@ -28,6 +28,44 @@ fn shape(at: (i64, i64), name: &str, look: &str, text: &str) -> String {
     )
 }
 
+const FRAME: &str = "<a:xfrm><a:off x='0' y='0'/><a:ext cx='900000' cy='300000'/></a:xfrm>";
+
+/// A shape that looks so, of a black run and one of another color.
+fn colored(color: &str, look: &str) -> String {
+    let look = look.replacen("<p:spPr>", &format!("<p:spPr>{FRAME}"), 1);
+    format!(
+        "<p:sp>{look}<p:txBody><a:p><a:r><a:t>seen </a:t></a:r>\
+         <a:r><a:rPr><a:solidFill><a:srgbClr val='{color}'/></a:solidFill></a:rPr><a:t>unseen</a:t></a:r></a:p></p:txBody></p:sp>"
+    )
+}
+
+fn on_paper(color: &str, look: &str) -> Vec<u8> {
+    slide(&colored(color, look))
+}
+
+/// A master with a dark ground, in a place for text of a layout.
+fn on_theme() -> Vec<u8> {
+    let run = "<a:rPr><a:solidFill><a:schemeClr val='bg1'/></a:solidFill></a:rPr><a:t>unseen</a:t>";
+    let white =
+        "<a:rPr><a:solidFill><a:srgbClr val='FFFFFF'/></a:solidFill></a:rPr><a:t>seen </a:t>";
+    let master = "<p:sldMaster><p:cSld><p:bg><p:bgRef idx='1001'><a:schemeClr val='bg1'/></p:bgRef></p:bg><p:spTree/></p:cSld><p:clrMap bg1='dk1' tx1='lt1'/></p:sldMaster>";
+    with(vec![
+        (
+            "ppt/slides/slide1.xml",
+            format!(
+                "<p:sld><p:cSld><p:spTree><p:sp><p:nvSpPr><p:nvPr><p:ph type='body'/></p:nvPr></p:nvSpPr><p:spPr/>\
+                 <p:txBody><a:p><a:r>{white}</a:r><a:r>{run}</a:r></a:p></p:txBody></p:sp></p:spTree></p:cSld></p:sld>"
+            ),
+        ),
+        ("ppt/slides/_rels/slide1.xml.rels", relations(&[("l", "slideLayout", "../slideLayouts/l.xml")])),
+        ("ppt/slideLayouts/l.xml", "<p:sldLayout><p:cSld><p:spTree/></p:cSld></p:sldLayout>".to_owned()),
+        ("ppt/slideLayouts/_rels/l.xml.rels", relations(&[("m", "slideMaster", "../slideMasters/m.xml")])),
+        ("ppt/slideMasters/m.xml", master.to_owned()),
+        ("ppt/slideMasters/_rels/m.xml.rels", relations(&[("t", "theme", "../theme/t.xml")])),
+        ("ppt/theme/t.xml", "<a:theme><a:clrScheme><a:dk1><a:sysClr val='windowText' lastClr='101010'/></a:dk1><a:lt1><a:srgbClr val='FFFFFF'/></a:lt1></a:clrScheme></a:theme>".to_owned()),
+    ])
+}
+
 pub(crate) fn rows() -> Vec<Row> {
     let sections = "<p:presentation><p:sldSz cx='9144000' cy='6858000'/><p:sldIdLst><p:sldId id='256' r:id='r2'/><p:sldId id='257' r:id='r1'/></p:sldIdLst>\
         <p:extLst><p:ext><p14:sectionLst><p14:section><p14:sldIdLst><p14:sldId id='256'/><p14:sldId id='257'/></p14:sldIdLst></p14:section></p14:sectionLst></p:ext></p:extLst></p:presentation>";
@@ -63,6 +101,18 @@ pub(crate) fn rows() -> Vec<Row> {
         row("capitals", "a.pptx", slide(&shape((0, 0), "", "cap='all'>", "sum")), &["SUM"], &[]),
         row("targets of links", "a.pptx", linked, &["[terms](https://a.org/t)"], &[]),
         hidden("shapes off and beside", "a.pptx", beside, &["on it"], &["beside it", "off"]),
+        hidden("white on white", "a.pptx", on_paper("FFFFFF", "<p:spPr><a:noFill/></p:spPr>"), &["seen"], &["unseen"]),
+        hidden("the color of the theme's ground", "a.pptx", on_theme(), &["seen"], &["unseen"]),
+        hidden("the color of its shape", "a.pptx", on_paper("1F3864", "<p:spPr><a:solidFill><a:srgbClr val='1F3864'/></a:solidFill></p:spPr>"), &["seen"], &["unseen"]),
+        row("white on a shape", "a.pptx", on_paper("FFFFFF", "<p:spPr><a:solidFill><a:srgbClr val='1F3864'/></a:solidFill></p:spPr>"), &["unseen"], &[]),
+        row("white on what a style fills", "a.pptx", on_paper("FFFFFF", "<p:spPr/><p:style/>"), &["unseen"], &[]),
+        row("white on a picture", "a.pptx", slide(&format!("<p:pic><p:spPr>{FRAME}</p:spPr></p:pic>{}", colored("FFFFFF", "<p:spPr><a:noFill/></p:spPr>"))), &["unseen"], &[]),
+        hidden("letters of one point, clear, without a fill", "a.pptx", slide(&[
+            shape((0, 0), "", "sz='100'>", "tiny"),
+            shape((0, 0), "", "><a:solidFill><a:srgbClr val='000000'><a:alpha val='0'/></a:srgbClr></a:solidFill>", "clear"),
+            shape((0, 0), "", "><a:noFill/>", "empty"),
+            shape((0, 0), "", "><a:ln/><a:noFill/>", "outlined"),
+        ].concat()), &["outlined"], &["tiny", "clear", "empty"]),
         hidden("hidden slides", "a.pptx", with(vec![("ppt/slides/slide1.xml", "<p:sld show='0'><p:cSld><p:spTree><p:sp><p:txBody><a:p><a:r><a:t>unshown</a:t></a:r></a:p></p:txBody></p:sp></p:spTree></p:cSld></p:sld>".to_owned())]), &["Tides"], &["unshown"]),
         Row { kind: "broken comments", name: "a.pptx", document: broken, right: Right::Unread { has: vec!["Brest | 7"] } },
     ]

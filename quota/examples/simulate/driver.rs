@@ -25,7 +25,6 @@ pub(crate) struct Held {
     pub(crate) id: String,
     /// The process that admitted it by itself, while Redis was away.
     pub(crate) alone: Option<usize>,
-    pub(crate) at: Micros,
 }
 
 /// What a call's answer says.

@@ -245,7 +245,7 @@ impl<S: Virtual> Limiter for Kept<S> {
         let answer = |(ask, (decision, known)): (Ask, (Decision, Option<Expectation>))| {
             self.remember(known);
             match decision {
-                Decision::Granted => Answer::Granted(Held { id: ask.reservation, alone, at: now }),
+                Decision::Granted => Answer::Granted(Held { id: ask.reservation, alone }),
                 Decision::Wait { wait, ticket, .. } => Answer::Wait { wait: micros(wait), ticket },
                 Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
                 Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
@@ -346,8 +346,7 @@ impl<S: Virtual> Limiter for Kept<S> {
         for (process, twin) in std::mem::take(&mut self.alone).iter().enumerate() {
             let name = format!("alone-{process}-{now}");
             let store = twin.at(EPOCH + now);
-            let seen = self.runtime.block_on(store.inspect(&part)).expect("in memory");
-            let (used, drawn) = (seen.used(), store.drawn_alone(&part));
+            let (used, drawn) = (store.used_alone(&part), store.drawn_alone(&part));
             self.ask(now, async |store, model| store.charge(model, &name, 0, used, drawn).await);
         }
     }

@@ -28,7 +28,11 @@ impl Mechanism {
                 lane: name.clone(),
                 share: *share,
                 elsewhere: false,
-                waiting: above(waiting(lane.waits())),
+                waiting: if lane.waits() > 0.0 {
+                    whole((waiting(lane.waits()) + terms.numbers.half).floor()).max(1)
+                } else {
+                    0
+                },
                 queue: duration(self.queue_time(terms, place)),
                 in_flight: whole(lane.in_flight),
                 used: lane.used.map(above),
@@ -61,13 +65,5 @@ impl Mechanism {
             ..Snapshot::default()
         };
         known.explain(snapshot, &self.plan)
-    }
-
-    /// What is drawn, to be remembered: what fills a window counts as drawn, for the window itself
-    /// is forgotten.
-    pub(crate) fn levels(&self) -> crate::plan::Units {
-        crate::plan::Units::from_fn(|it| {
-            self.plan.limits[it].map_or(0.0, |limit| limit.level(self.drawn[it], self.total[it]))
-        })
     }
 }

@@ -198,6 +198,25 @@ impl Mechanism {
         self.enter(id.to_owned(), entry);
     }
 
+    /// Goes on from a quota of which this was drawn and in the window, as if that had been used evenly.
+    pub(crate) fn begin_with(&mut self, terms: &Terms<'_>, drawn: &Units, total: &Units) {
+        self.drawn = *drawn;
+        let (count, now) = (terms.numbers.walk, self.at);
+        for back in (0..crate::number::index(count)).rev() {
+            let entry = Entry {
+                admitted: now - terms.window * float(back as u64) / count,
+                lane: 0,
+                condition: Condition::Settled,
+                amounts: total.map(|total| total / count),
+                progress: 0.0,
+                probe: false,
+                before: None,
+                handed_over: true,
+            };
+            self.enter(format!("before:{now}:{back}"), entry);
+        }
+    }
+
     /// What was used here and has not been handed over to the fleet, by lane.
     pub(crate) fn unreported(&self) -> Vec<Spent> {
         let mut lanes: BTreeMap<usize, (Units, Vec<String>)> = BTreeMap::new();

@@ -22,9 +22,9 @@ pub(crate) struct Known {
     pub(super) at: f64,
     /// Whether an answer has told what estimates are worth.
     pub(super) proven: bool,
-    /// Since when the capacities are such parts of the limits.
+    /// Since when rates and capacities are such parts of the limits.
     pub(super) since: f64,
-    pub(super) depths: PerDimension<f64>,
+    pub(super) parts: PerDimension<[f64; 2]>,
     /// Limits that operators have set, as they were set; 0 for none.
     set: PerLimit<u64>,
 }
@@ -61,11 +61,12 @@ pub(crate) struct One {
     pub(super) why: [Why; 3],
 }
 
-/// By how much readings of a meter were below what is settled of what we know of.
+/// By how much readings of a meter were at least below what we know of, and what is settled of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Below {
-    pub(super) least: f64,
+    pub(super) all: f64,
+    pub(super) settled: f64,
     pub(super) readings: f64,
 }
 
@@ -198,16 +199,12 @@ impl Known {
 }
 
 impl One {
-    /// By how much levels change because the limit is another one: a deeper bucket is not fuller.
-    pub(super) fn begin(&mut self, most: f64, numbers: &Numbers) -> f64 {
-        let before = self.configured;
-        if (before - most).abs() < 1.0 {
-            return 0.0;
+    /// Another limit: what was learned of the one before is over.
+    pub(super) fn begin(&mut self, most: f64) {
+        if (self.configured - most).abs() >= 1.0 {
+            let (even, stated) = (self.even, self.stated);
+            *self = Self { configured: most, even, stated, ..Self::default() };
         }
-        let (even, stated) = (self.even, self.stated);
-        *self = Self { configured: most, even, stated, ..Self::default() };
-        let raised = if before > 0.0 { most - before } else { 0.0 };
-        raised.max(0.0) * (1.0 - numbers.reserve)
     }
 
     /// What the provider states, times the margin, where that is the limit in force.

@@ -7,8 +7,10 @@ use crate::{
 };
 
 impl Below {
-    fn add(&mut self, below: f64) {
-        self.least = if self.readings <= 0.0 { below } else { self.least.min(below) };
+    fn add(&mut self, all: f64, settled: f64) {
+        let first = self.readings <= 0.0;
+        self.all = if first { all } else { self.all.min(all) };
+        self.settled = if first { settled } else { self.settled.min(settled) };
         self.readings += 1.0;
     }
 }
@@ -34,24 +36,28 @@ impl One {
     }
 
     /// By how much the level is to fall, because the meter is below what we know of. Calls are under way
-    /// to the provider, so what is true shows in several readings; and what is held for calls that it
-    /// has, it may count or not.
+    /// to the provider, so what is true shows in several readings. What is held for calls that it has,
+    /// it may count or not; but a rate that was lowered is restored.
     pub(super) fn below(&mut self, told: &Told, now: f64, numbers: &Numbers) -> f64 {
-        self.below.add(self.own(told, numbers) - told.held - told.used);
+        let own = self.own(told, numbers);
+        self.below.add(own - told.used, own - told.held - told.used);
         if self.below.readings < numbers.even {
             return 0.0;
         }
-        let below = std::mem::take(&mut self.below).least;
-        if below <= numbers.close * self.configured || !self.is_even(numbers) {
+        let below = std::mem::take(&mut self.below);
+        let close = numbers.close * self.configured;
+        if below.all <= close || !self.is_even(numbers) {
             return 0.0;
         }
         if self.lowered > 0.0 {
             (self.lowered, self.believed) = (0.0, now);
         }
-        below
+        if below.settled > close { below.settled } else { 0.0 }
     }
 
+    /// What we know to be used. A window that is not known whole, after a loss or while Redis is away,
+    /// has at least what is drawn.
     fn own(&self, told: &Told, numbers: &Numbers) -> f64 {
-        if self.is_even(numbers) { told.drawn } else { told.total }
+        if self.is_even(numbers) { told.drawn } else { told.total.max(told.drawn) }
     }
 }

@@ -408,6 +408,11 @@ fn another_limit_begins_anew_and_a_deeper_bucket_is_not_fuller() {
     let outcome = case.after(1.0, Seen::default());
     is(of(&outcome).rate, 100_000.0 / MINUTE, Why::Set);
     is(of(&outcome).capacity, 100_000.0 * 2.5 / 60.0, Why::First);
+    assert!(outcome.change.combined <= 0.0, "less may be drawn at once than before");
+    let mut case = Case::proven(Limits { token_bucket: true, ..limits() });
+    case.idle(1.0);
+    case.known.set(&PerLimit { window, ..PerLimit::default() });
+    let outcome = case.after(1.0, Seen::default());
     assert!((outcome.change.combined - 36_000.0).abs() < 1e-6, "{:?}", outcome.change);
     // A smaller one takes nothing away.
     let window = PerDimension { combined: Change::Clear, ..PerDimension::default() };
@@ -459,11 +464,14 @@ fn a_meter_that_is_nearly_spent_or_full_shows_no_kind() {
 #[test]
 fn what_the_meter_shows_beyond_our_own_is_used_by_others() {
     let mut case = Case::proven(limits());
-    let told = Told { total: 4_000.0, since: 1_000.0, ..even(20_000.0) };
+    let told = Told { drawn: 0.0, total: 4_000.0, since: 1_000.0, ..even(20_000.0) };
     let outcome = case.told([told]);
     assert!((outcome.change.combined - 15_000.0).abs() < 1e-6, "{:?}", outcome.change);
     let outcome = case.told([Told { total: 17_300.0, ..told }]);
     assert!(outcome.change.combined <= 0.0, "by less than 3 % they are one");
+    // A window that is not known whole has at least what is drawn.
+    let lost = Told { drawn: 19_000.0, total: 0.0, ..told };
+    assert!(case.told([lost]).change.combined <= 0.0);
     // The reading that shows most counts, and of a bucket what is drawn and not what is in the window.
     let mut case = Case::proven(limits());
     case.told([even(20_000.0); 3]);

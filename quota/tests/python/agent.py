@@ -2,7 +2,7 @@
 
 import sys
 
-from tidegate_quota import BINDING, RELEASED, SETTLED, Limits, Quota, Ticket, spent
+from tidegate_quota import HOLDS, RELEASED, SETTLED, Limits, Quota, Ticket, spent
 
 OUTCOMES = ("", "granted", "wait", "paused", "never", "exhausted")
 ENDS = ("unknown", "done", "before")
@@ -23,8 +23,8 @@ def answer(quota: Quota, verb: str, rest: "list[str]") -> str:
     if verb == "reserve":
         tokens, epoch, position = map(int, rest[1:])
         reply = quota.reserve(rest[0], (1, tokens, 0, tokens), ticket=Ticket(epoch, position))
-        binding = BINDING[reply.dimension] if reply.outcome == 2 else "-"
-        return f"{OUTCOMES[reply.outcome]} {reply.wait} {binding} {reply.deficit} {reply.epoch} {reply.position}"
+        hold = HOLDS[reply.hold] if reply.outcome == 2 else "-"
+        return f"{OUTCOMES[reply.outcome]} {reply.wait} {hold} {reply.deficit} {reply.epoch} {reply.position}"
     if verb == "settle":
         return ENDS[quota.settle(rest[0], SETTLED, spent(int(rest[1]), 0))[0]]
     if verb == "release":

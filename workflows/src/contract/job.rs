@@ -103,6 +103,10 @@ pub struct Job {
     /// The output may hold answers to another question: what differs is asked again and replaced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
+    /// Documents whose results an older reader has read are read anew, and asked anew where their
+    /// text differs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reread: bool,
     /// Only so many documents, drawn at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<u32>,

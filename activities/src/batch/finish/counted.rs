@@ -74,6 +74,9 @@ pub(super) struct Answered {
     /// What of their documents was not sent, by kind.
     #[serde(default)]
     pub(super) left_out: BTreeMap<LeftOut, LeftOutTotal>,
+    /// Results of files that an older reader has read.
+    #[serde(default)]
+    pub(super) older_reader: u64,
     /// When the answers of this batch came.
     #[serde(default)]
     pub(super) course: Course,
@@ -87,6 +90,7 @@ impl Answered {
         if result.finish == Some(Ending::Unknown) {
             *self.unknown_stop_reasons.entry(result.stop_reason.clone()).or_default() += 1;
         }
+        self.older_reader += u64::from(result.version.is_of_older_reader());
         for (kind, left_out) in result.version.left_out.iter() {
             let total = self.left_out.entry(kind).or_default();
             total.documents += 1;

@@ -237,6 +237,7 @@ mod tests {
                 tidegate_documents::left_out::Kind::HiddenText,
                 super::super::LeftOutTotal { documents: 1, count: 1_200 },
             )]),
+            older_reader: 0,
             unknown_stop_reasons: BTreeMap::new(),
         };
         let course = Course { step: 10, answers: vec![600, 0, 602] };

@@ -137,7 +137,8 @@ pub(super) async fn rows(
         room: room.clone(),
     };
     let begun = |room| Reading { room, ..reading.clone() }.begun();
-    let mut read = begun(if binds { Room::whole(MOST_AT_ONCE) } else { room.clone() }).await;
+    let whole = room.of_a_whole_file(MOST_AT_ONCE);
+    let mut read = begun(if binds { whole } else { room.clone() }).await;
     if binds && matches!(&read, Ok(Ok((_, Some(_))))) {
         binds = false;
         read = begun(room.clone()).await;

@@ -52,9 +52,9 @@ impl Room {
         Self { documents, time: Duration::ZERO, ..Self::page() }
     }
 
-    /// A file at once, if its rows take no more bytes than this.
-    pub(super) fn whole(bytes: usize) -> Self {
-        Self { documents: usize::MAX, bytes, time: Duration::ZERO, ..Self::page() }
+    /// A file at once, if its rows take no more bytes than this; read as the others are.
+    pub(super) fn of_a_whole_file(&self, bytes: usize) -> Self {
+        Self { documents: usize::MAX, bytes, time: Duration::ZERO, ..self.clone() }
     }
 
     pub(super) fn take(&mut self, document: &Document) {

@@ -198,6 +198,23 @@ async fn each_row_of_a_table_is_a_document() {
     assert!(failure.message.contains("cannot be read as Parquet"), "{failure}");
 }
 
+/// A file of 511 bytes has ended a worker that decoded it.
+#[cfg(feature = "parquet")]
+#[tokio::test]
+async fn a_small_table_is_decoded_in_a_process_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    table(&path.join("ships.parquet"), &[(7, Some("high"))], 1);
+    let root = url::Url::from_directory_path(&path).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let job = job(Source::Prefix(root.to_string()), Some(Records::default()));
+    let nowhere = tidegate_documents::Reader::isolated("/nowhere", [], Limits::default());
+    let room = Room::page().read_by(&nowhere);
+    let error = in_pages(&storage, &job, &output, room).await.unwrap_err();
+    assert!(error.message.ends_with("ships.parquet cannot be read"), "{error}");
+}
+
 #[tokio::test]
 async fn folders_files_globs_lists_and_manifests() {
     let folder = tempfile::tempdir().unwrap();

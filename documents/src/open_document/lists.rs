@@ -1,0 +1,126 @@
+//! Lists, and how their items are numbered.
+
+use std::collections::HashMap;
+
+use super::Body;
+use crate::{
+    numerals::{chinese, circled, letters, roman},
+    xml::Element,
+};
+
+/// How a level of a list is numbered.
+#[derive(Debug, Clone)]
+pub(super) struct Numbered {
+    /// `1`, `a`, `A`, `i` or `I`, or the first numbers of another script; empty for none.
+    format: String,
+    start: usize,
+    /// Before and behind the number.
+    around: Option<(String, String)>,
+    /// Levels whose numbers stand before its own, itself among them.
+    levels: usize,
+}
+
+impl Numbered {
+    fn number(&self, number: usize) -> String {
+        match self.format.as_str() {
+            "a" => letters(number),
+            "A" => letters(number).to_ascii_uppercase(),
+            "i" => roman(number),
+            "I" => roman(number).to_ascii_uppercase(),
+            format if format.starts_with('一') => chinese(number),
+            format if format.starts_with('①') => circled(number),
+            _ => number.to_string(),
+        }
+    }
+}
+
+/// How the styles of a part number the levels of lists.
+pub(super) fn numbered(tree: &Element) -> HashMap<(String, usize), Numbered> {
+    let mut numbers = HashMap::new();
+    for style in tree.all("list-style") {
+        let name = style.attribute("name").unwrap_or_default();
+        for (place, level) in style.elements().enumerate() {
+            if &*level.name != "list-level-style-number" {
+                continue;
+            }
+            let place = number_of(level, "level").map_or(place, |level| level.saturating_sub(1));
+            let format = level.attribute("num-format").unwrap_or_default();
+            let start = number_of(level, "start-value").unwrap_or(1);
+            let (before, behind) = (level.attribute("num-prefix"), level.attribute("num-suffix"));
+            let is_said = before.is_some() || behind.is_some();
+            let around = (before.unwrap_or_default(), behind.unwrap_or_default());
+            let around = is_said.then_some(around);
+            let levels = number_of(level, "display-levels").unwrap_or(1);
+            let numbered = Numbered { format, start, around, levels };
+            numbers.insert((name.clone(), place), numbered);
+        }
+    }
+    numbers
+}
+
+impl Body<'_> {
+    pub(super) fn list(&mut self, list: &Element, text: &mut String) {
+        let style = list
+            .attribute("style-name")
+            .or_else(|| self.lists.last().map(|(style, _)| style.clone()))
+            .unwrap_or_default();
+        let level = self.lists.len();
+        let numbered = self.numbered.get(&(style.clone(), level)).cloned();
+        let goes_on = list.attribute("continue-numbering").as_deref() == Some("true")
+            || list.attribute("continue-list").is_some();
+        let last = self.last.get(&style).copied().filter(|_| goes_on && level == 0);
+        let first = numbered.as_ref().map_or(1, |numbered| numbered.start);
+        self.lists.push((style, last.unwrap_or(first)));
+        for item in list.elements() {
+            let mut mark = String::new();
+            if let Some((_, number)) = self.lists.last_mut().filter(|_| &*item.name == "list-item")
+            {
+                *number = number_of(item, "start-value").unwrap_or(*number);
+                let number = *number;
+                let sign = match &numbered {
+                    Some(numbered) => self.mark(numbered, number),
+                    None => "- ".to_owned(),
+                };
+                mark = format!("{}{sign}", "  ".repeat(level.min(10)));
+                if let Some((_, next)) = self.lists.last_mut() {
+                    *next = number.saturating_add(1);
+                }
+            }
+            for element in item.elements() {
+                match &*element.name {
+                    "p" | "h" => self.paragraph(element, &std::mem::take(&mut mark), text),
+                    "list" => self.list(element, text),
+                    _ => self.blocks(element, text),
+                }
+            }
+        }
+        if let Some((style, next)) = self.lists.pop().filter(|_| level == 0) {
+            self.last.insert(style, next);
+        }
+    }
+
+    /// What stands before an item of a number.
+    fn mark(&self, numbered: &Numbered, number: usize) -> String {
+        if numbered.format.is_empty() && numbered.around.is_some() {
+            return String::new();
+        }
+        let level = self.lists.len().saturating_sub(1);
+        let above = level.saturating_sub(numbered.levels.saturating_sub(1))..level;
+        let above = above.filter_map(|at| {
+            // An item above has the number before the next one.
+            let (style, next) = self.lists.get(at)?;
+            let how = self.numbered.get(&(style.clone(), at))?;
+            Some(how.number(next.saturating_sub(1)))
+        });
+        let numbers: Vec<String> = above.chain([numbered.number(number)]).collect();
+        let number = numbers.join(".");
+        match &numbered.around {
+            Some((before, behind)) => format!("{before}{number}{behind} "),
+            None => format!("{number}. "),
+        }
+    }
+}
+
+fn number_of(element: &Element, attribute: &str) -> Option<usize> {
+    element.attribute(attribute)?.parse().ok()
+}

@@ -1,0 +1,57 @@
+//! Tables of texts.
+
+use super::{Body, styles::Look};
+use crate::xml::Element;
+
+/// Cells that one cell may span or be repeated to.
+const MAX_SPAN: usize = 60;
+
+impl Body<'_> {
+    /// A row a line; cells that are covered by others stay empty.
+    pub(super) fn table(&mut self, table: &Element, text: &mut String) {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let outer = std::mem::replace(&mut self.in_cell, true);
+        for row in rows(table) {
+            let mut cells: Vec<String> = Vec::new();
+            for cell in row.elements() {
+                if !matches!(&*cell.name, "table-cell" | "covered-table-cell") {
+                    continue;
+                }
+                let mut inner = String::new();
+                let look = self.styles.look(cell, "table-cell", Look::default());
+                let ground = look.ground().unwrap_or(self.ground);
+                self.on(ground, |body| body.blocks(cell, &mut inner));
+                let lines: Vec<&str> =
+                    inner.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+                let value = lines.join(if inner.contains(" | ") { "; " } else { " " });
+                let times = cell
+                    .attribute("number-columns-repeated")
+                    .and_then(|n| n.parse::<usize>().ok())
+                    .unwrap_or(1);
+                cells.extend(std::iter::repeat_n(value, times.clamp(1, MAX_SPAN)));
+            }
+            if cells.iter().any(|cell| !cell.is_empty()) {
+                text.push_str(cells.join(" | ").trim_end());
+                text.push('\n');
+            }
+        }
+        self.in_cell = outer;
+    }
+}
+
+/// Rows of a table, through groups and headers.
+fn rows(table: &Element) -> Vec<&Element> {
+    let mut rows = Vec::new();
+    for element in table.elements() {
+        match &*element.name {
+            "table-row" => rows.push(element),
+            "table-header-rows" | "table-rows" | "table-row-group" => {
+                rows.extend(self::rows(element));
+            }
+            _ => {}
+        }
+    }
+    rows
+}

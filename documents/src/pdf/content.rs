@@ -1,0 +1,129 @@
+//! A page's content as it is interpreted: numbers that stand side by side without a space are two.
+
+use std::borrow::Cow;
+
+use hayro_interpret::{
+    Context, Device, hayro_syntax::content::TypedIter, hayro_syntax::page::Page, interpret,
+    interpret_page,
+};
+
+/// Draws a page's content, then what the context's settings let it draw besides.
+pub(super) fn draw<'a>(page: &Page<'a>, context: &mut Context<'a>, device: &mut impl Device<'a>) {
+    let content = set_apart(page.page_stream().unwrap_or_default());
+    interpret(TypedIter::new(&content), page.resources(), context, device);
+    interpret_page(page, context, device);
+}
+
+/// `[(a)12-333(b)] TJ` moves by 12 and by -333. The interpreter would take the first of these and lose
+/// the second, which is the space between two words. Outside of arrays, where the number of operands
+/// counts, such numbers stay as they are.
+fn set_apart(content: &[u8]) -> Cow<'_, [u8]> {
+    let is_digit = |at: usize| content.get(at).is_some_and(|byte| byte.is_ascii_digit());
+    let is_border =
+        |at: usize| at > 0 && is_digit(at - 1) && (is_digit(at + 1) || dot(content, at));
+    if !memchr::memchr_iter(b'-', content).any(is_border) {
+        return Cow::Borrowed(content);
+    }
+    let (mut apart, mut from, mut state) =
+        (Vec::with_capacity(content.len() + 64), 0, State::default());
+    for (at, byte) in content.iter().enumerate() {
+        if state.is_in_number_of_array() && *byte == b'-' && is_border(at) {
+            apart.extend_from_slice(content.get(from..at).unwrap_or_default());
+            apart.push(b' ');
+            from = at;
+        }
+        state.take(*byte);
+    }
+    apart.extend_from_slice(content.get(from..).unwrap_or_default());
+    Cow::Owned(apart)
+}
+
+/// Whether a fraction without a whole part is behind the sign, `-.5`.
+fn dot(content: &[u8], at: usize) -> bool {
+    content.get(at + 1) == Some(&b'.') && content.get(at + 2).is_some_and(u8::is_ascii_digit)
+}
+
+/// Where in the content a byte stands.
+#[derive(Debug, Default)]
+struct State {
+    /// Open arrays.
+    arrays: usize,
+    /// Open brackets of a string.
+    brackets: usize,
+    /// The byte before was a backslash in a string.
+    escaped: bool,
+    /// In a string of digits.
+    hex: bool,
+    /// In a comment.
+    comment: bool,
+    /// In a number; a name may have digits, too.
+    number: bool,
+    /// In a name or an operator.
+    word: bool,
+}
+
+impl State {
+    fn is_in_number_of_array(&self) -> bool {
+        self.arrays > 0 && self.number
+    }
+
+    fn take(&mut self, byte: u8) {
+        if self.brackets > 0 {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'(' => self.brackets += 1,
+                b')' => self.brackets -= 1,
+                _ => {}
+            }
+            return;
+        }
+        if self.hex {
+            // Two of them open a dictionary.
+            self.hex = !matches!(byte, b'<' | b'>');
+            return;
+        }
+        if self.comment {
+            self.comment = !matches!(byte, b'\n' | b'\r');
+            return;
+        }
+        let was_in_word = self.word;
+        (self.number, self.word) = match byte {
+            b'0'..=b'9' | b'+' | b'-' | b'.' => (!was_in_word, was_in_word),
+            b'[' => (false, false),
+            _ if byte.is_ascii_whitespace() || b"\0]<>(){}%".contains(&byte) => (false, false),
+            _ => (false, true),
+        };
+        match byte {
+            b'[' => self.arrays += 1,
+            b']' => self.arrays = self.arrays.saturating_sub(1),
+            b'(' => self.brackets = 1,
+            b'<' => self.hex = true,
+            b'%' => self.comment = true,
+            // An operator: what was open before it was not an array.
+            b'A'..=b'Z' | b'a'..=b'z' if !was_in_word => self.arrays = 0,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_an_array_are_set_apart_and_nothing_else() {
+        let apart =
+            |content: &str| String::from_utf8(set_apart(content.as_bytes()).into_owned()).unwrap();
+        assert_eq!(apart("[(a)12-333(b)-.5-.25] TJ"), "[(a)12 -333(b)-.5 -.25] TJ");
+        for content in [
+            "[(1-2 \\) 3-4 (5-6) )] TJ",
+            "/A1-2 gs 0.00-35 0 m",
+            "[/F1-2 <31-32>] TJ",
+            "% [1-2\n[3--4] 0 d",
+        ] {
+            assert_eq!(apart(content), content);
+        }
+        assert_eq!(apart("[1 % 2-3]\r 4-5]"), "[1 % 2-3]\r 4 -5]");
+    }
+}

@@ -1,0 +1,298 @@
+//! One sheet, cell by cell.
+
+use calamine::{Data, ExcelDateTime, ExcelDateTimeType};
+use quick_xml::{Reader, events::Event};
+
+use super::{
+    Book,
+    strings::{decoded, unescaped},
+};
+use crate::{
+    sheets::{
+        cells::{Cells, Fault, shown},
+        number_format::{NumberFormat, general},
+    },
+    xml::{self, Element},
+};
+
+/// What of a sheet is not in its text.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) formulas: usize,
+    /// Cells that lead somewhere, and the ids of where.
+    pub(super) links: Vec<((u32, u32), String)>,
+    /// What stands above and below each page.
+    pub(super) edges: Vec<String>,
+}
+
+/// A sheet that is being read.
+pub(super) struct Sheet<'s, 'c> {
+    book: &'s Book,
+    cells: &'s mut Cells<'c>,
+    seen: Seen,
+    hidden_columns: Vec<(u32, u32)>,
+    row: u32,
+    is_hidden_row: bool,
+    column: u32,
+    cell: Option<Cell>,
+    /// Cells in the color of paper, unless something else colors their ground.
+    white: Vec<(u32, u32)>,
+}
+
+/// An open cell.
+#[derive(Default)]
+struct Cell {
+    kind: String,
+    style: usize,
+    value: Option<String>,
+    formula: Option<String>,
+    inline: String,
+}
+
+/// What the text of an element is to a cell.
+#[derive(Clone, Copy, PartialEq)]
+enum Inside {
+    Nothing,
+    Value,
+    Formula,
+    Inline,
+}
+
+impl<'s, 'c> Sheet<'s, 'c> {
+    pub(super) fn new(book: &'s Book, cells: &'s mut Cells<'c>) -> Self {
+        Self {
+            book,
+            cells,
+            seen: Seen::default(),
+            hidden_columns: Vec::new(),
+            row: 0,
+            is_hidden_row: false,
+            column: 0,
+            cell: None,
+            white: Vec::new(),
+        }
+    }
+
+    pub(super) fn read(mut self, bytes: &[u8]) -> Result<Seen, Fault> {
+        let damaged = |error: quick_xml::Error| Fault::Sheet(error.to_string());
+        let words = decoded(bytes).map_err(Fault::Sheet)?;
+        let mut reader = Reader::from_str(&words);
+        let (mut is_open, mut inside, mut spoken) = (false, Inside::Nothing, 0_usize);
+        let (mut is_over, mut is_colored, mut edge) = (false, false, None::<String>);
+        loop {
+            let event = match reader.read_event() {
+                // What stands behind the cells can be done without.
+                Err(_) if is_over => Event::Eof,
+                event => event.map_err(damaged)?,
+            };
+            match event {
+                Event::Start(element) => match element.local_name().as_ref() {
+                    "row" => self.begin_row(&xml::element(&element)),
+                    "c" => self.begin_cell(&xml::element(&element)),
+                    "v" => {
+                        inside = Inside::Value;
+                        if let Some(cell) = &mut self.cell {
+                            cell.value.get_or_insert_default();
+                        }
+                    }
+                    "f" => inside = Inside::Formula,
+                    "rPh" => spoken += 1,
+                    "t" if spoken == 0 => inside = Inside::Inline,
+                    "col" => self.column_hidden(&xml::element(&element)),
+                    "sheetData" => is_open = true,
+                    "hyperlink" => self.link(&xml::element(&element)),
+                    "conditionalFormatting" | "tableParts" => is_colored = true,
+                    "oddHeader" | "oddFooter" | "firstHeader" | "firstFooter" => {
+                        edge = Some(String::new());
+                    }
+                    _ => {}
+                },
+                Event::Empty(element) => match element.local_name().as_ref() {
+                    "row" => self.begin_row(&xml::element(&element)),
+                    "c" => {
+                        self.begin_cell(&xml::element(&element));
+                        self.end_cell()?;
+                    }
+                    "col" => self.column_hidden(&xml::element(&element)),
+                    "hyperlink" => self.link(&xml::element(&element)),
+                    "f" => {
+                        if let Some(cell) = &mut self.cell {
+                            cell.formula.get_or_insert_default();
+                        }
+                    }
+                    _ => {}
+                },
+                Event::End(element) => match element.local_name().as_ref() {
+                    "c" => self.end_cell()?,
+                    "rPh" => spoken = spoken.saturating_sub(1),
+                    "v" | "f" | "t" => inside = Inside::Nothing,
+                    "sheetData" => (is_open, is_over) = (false, true),
+                    "oddHeader" | "oddFooter" | "firstHeader" | "firstFooter" => {
+                        let words = edge.take().map(|edge| edge_words(&edge)).unwrap_or_default();
+                        if !words.is_empty() && !self.seen.edges.contains(&words) {
+                            self.seen.edges.push(words);
+                        }
+                    }
+                    _ => {}
+                },
+                // Half a sheet is not passed off as a whole one.
+                Event::Eof if is_open => return Err(Fault::Sheet("it breaks off".to_owned())),
+                Event::Eof => {
+                    if !is_colored {
+                        self.white.iter().for_each(|place| self.cells.hide_at(*place));
+                    }
+                    return Ok(self.seen);
+                }
+                event => {
+                    if let Some(edge) = &mut edge {
+                        edge.push_str(&xml::words(&event));
+                    }
+                    if let Some(cell) = &mut self.cell {
+                        let into = match inside {
+                            Inside::Value => cell.value.get_or_insert_default(),
+                            Inside::Formula => cell.formula.get_or_insert_default(),
+                            Inside::Inline => &mut cell.inline,
+                            Inside::Nothing => continue,
+                        };
+                        into.push_str(&xml::words(&event));
+                    }
+                }
+            }
+        }
+    }
+
+    fn column_hidden(&mut self, element: &Element) {
+        let number = |name| element.attribute(name).and_then(|it| it.parse::<u32>().ok());
+        let is_hidden = element.attribute("hidden").is_some_and(|it| it == "1" || it == "true");
+        if let (true, Some(from), Some(to)) = (is_hidden, number("min"), number("max")) {
+            self.hidden_columns.push((from.saturating_sub(1), to.saturating_sub(1)));
+        }
+    }
+
+    fn link(&mut self, element: &Element) {
+        let place = element.attribute("ref").and_then(|place| place_of(&place));
+        if let (Some(place), Some(id)) = (place, element.reference()) {
+            self.seen.links.push((place, id));
+        }
+    }
+
+    fn begin_row(&mut self, element: &Element) {
+        let number = element.attribute("r").and_then(|it| it.parse::<u32>().ok());
+        // Rows are counted where they do not say where they are.
+        self.row = number.unwrap_or(self.row + 1);
+        self.is_hidden_row =
+            element.attribute("hidden").is_some_and(|it| it == "1" || it == "true");
+        self.column = 0;
+    }
+
+    fn begin_cell(&mut self, element: &Element) {
+        if let Some(place) = element.attribute("r") {
+            self.column = column_of(&place);
+        }
+        let style = element.attribute("s").and_then(|it| it.parse().ok()).unwrap_or(0);
+        let kind = element.attribute("t").unwrap_or_default();
+        self.cell = Some(Cell { kind, style, ..Cell::default() });
+    }
+
+    fn end_cell(&mut self) -> Result<(), Fault> {
+        let Some(cell) = self.cell.take() else { return Ok(()) };
+        let (row, column) = (self.row.saturating_sub(1), self.column);
+        self.column = column + 1;
+        let has_value = cell.value.is_some() || !cell.inline.is_empty();
+        let value = match &cell.formula {
+            Some(formula) if !has_value => format!("={formula}"),
+            _ => self.shown(&cell),
+        };
+        let is_hidden = self.is_hidden_row
+            || self.hidden_columns.iter().any(|(from, to)| (*from..=*to).contains(&column));
+        // A format of nothing shows nothing.
+        let is_of_nothing = value.is_empty() && has_value && cell.kind.is_empty();
+        if is_hidden || is_of_nothing {
+            let value = if is_of_nothing { cell.value.unwrap_or_default() } else { value };
+            return self.cells.hide(value);
+        }
+        if self.book.white.get(cell.style) == Some(&true) {
+            self.white.push((row, column));
+        }
+        self.seen.formulas += usize::from(cell.formula.is_some() && !has_value);
+        self.cells.add_text((row, column), value)
+    }
+
+    fn shown(&self, cell: &Cell) -> String {
+        let value = cell.value.as_deref().unwrap_or_default();
+        let text = match &*cell.kind {
+            "s" => value
+                .trim()
+                .parse::<usize>()
+                .ok()
+                .and_then(|at| self.book.strings.get(at))
+                .map(|it| it.to_string())
+                .unwrap_or_default(),
+            "inlineStr" => unescaped(&cell.inline),
+            "str" => unescaped(value),
+            "b" => if value.trim() == "1" || value.trim() == "true" { "TRUE" } else { "FALSE" }
+                .to_owned(),
+            "d" => shown(&Data::DateTimeIso(value.to_owned())),
+            "e" => value.to_owned(),
+            _ => match value.trim().parse::<f64>() {
+                Ok(number) => self.number(number, cell.style),
+                Err(_) => value.to_owned(),
+            },
+        };
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn number(&self, number: f64, style: usize) -> String {
+        let format = self.book.formats.get(style).unwrap_or(&NumberFormat::General);
+        let kind = match format {
+            NumberFormat::Date => ExcelDateTimeType::DateTime,
+            NumberFormat::Duration => ExcelDateTimeType::TimeDelta,
+            format => return format.shown(number).unwrap_or_else(|| general(number)),
+        };
+        shown(&Data::DateTime(ExcelDateTime::new(number, kind, self.book.is_1904)))
+    }
+}
+
+/// The column of a place such as `AB12`, from 0.
+fn column_of(place: &str) -> u32 {
+    let letters = place.bytes().take_while(u8::is_ascii_alphabetic);
+    let column = letters.fold(0_u32, |column, letter| {
+        column.saturating_mul(26).saturating_add(u32::from(letter.to_ascii_uppercase() - b'A') + 1)
+    });
+    column.saturating_sub(1)
+}
+
+/// Row and column of a place, or of the first of several.
+fn place_of(place: &str) -> Option<(u32, u32)> {
+    let first = place.split(':').next()?;
+    let row: u32 = first.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse().ok()?;
+    Some((row.checked_sub(1)?, column_of(first)))
+}
+
+/// What stands above or below a page, without the codes for fonts, numbers of pages and dates.
+fn edge_words(edge: &str) -> String {
+    let mut words = String::new();
+    let mut rest = edge;
+    while let Some((before, code)) = rest.split_once('&') {
+        words.push_str(before);
+        let Some(kind) = code.chars().next() else { break };
+        let behind = code.get(kind.len_utf8()..).unwrap_or_default();
+        rest = match kind {
+            '&' => {
+                words.push('&');
+                behind
+            }
+            '"' => behind.split_once('"').map_or("", |(_, rest)| rest),
+            'K' => behind.get(6..).unwrap_or_default(),
+            '0'..='9' => code.trim_start_matches(|c: char| c.is_ascii_digit()),
+            // Left, middle, right.
+            'L' | 'C' | 'R' => {
+                words.push(' ');
+                behind
+            }
+            _ => behind,
+        };
+    }
+    words.push_str(rest);
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,66 @@
+//! Texts of cells, in the sheet itself or shared by the sheets of a book.
+
+use std::borrow::Cow;
+
+use quick_xml::{Reader, events::Event};
+
+use crate::{encoding, format::Format, unreadable::Unreadable, xml};
+
+/// Texts that cells share. How a word is spoken is not part of it.
+pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
+    let damaged = |error: quick_xml::Error| Unreadable::damaged(Format::Xlsx, error);
+    let words = decoded(bytes).map_err(|error| Unreadable::damaged(Format::Xlsx, error))?;
+    let mut reader = Reader::from_str(&words);
+    let (mut all, mut text) = (Vec::new(), String::new());
+    let (mut is_text, mut spoken) = (false, 0_usize);
+    loop {
+        match reader.read_event().map_err(damaged)? {
+            Event::Start(element) => match element.local_name().as_ref() {
+                "si" => text.clear(),
+                "rPh" => spoken += 1,
+                "t" => is_text = spoken == 0,
+                _ => {}
+            },
+            Event::Empty(element) if element.local_name().as_ref() == "si" => {
+                all.push(Box::default());
+            }
+            Event::End(element) => match element.local_name().as_ref() {
+                "si" => all.push(unescaped(&text).into()),
+                "rPh" => spoken = spoken.saturating_sub(1),
+                "t" => is_text = false,
+                _ => {}
+            },
+            Event::Eof => return Ok(all),
+            event if is_text => text.push_str(&xml::words(&event)),
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, String> {
+    encoding::decode(bytes).map_err(|_| "a part of it is no text".to_owned())
+}
+
+/// `_x000D_` stands for a character that XML cannot hold.
+pub(super) fn unescaped(text: &str) -> String {
+    if !text.contains("_x") {
+        return text.to_owned();
+    }
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find("_x") {
+        plain.push_str(&rest[..at]);
+        let code = rest.get(at + 2..at + 6).filter(|_| rest.get(at + 6..at + 7) == Some("_"));
+        match code.and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32) {
+            Some(letter) => {
+                plain.push(letter);
+                rest = &rest[at + 7..];
+            }
+            None => {
+                plain.push_str("_x");
+                rest = &rest[at + 2..];
+            }
+        }
+    }
+    plain.push_str(rest);
+    plain
+}

@@ -1,0 +1,241 @@
+//! What the text of a slide lies on: text in the color of its ground is not seen.
+//!
+//! Only what is certain counts: where a shape, a picture or a style may give text another ground or
+//! another color, the text is seen.
+
+use std::{cell::OnceCell, collections::HashMap};
+
+use super::{frame, pair, placeholder, related};
+use crate::{
+    colors::{Ground, Rgb, WHITE, hexadecimal},
+    left_out::{Place, Tally},
+    package::Package,
+    xml::Element,
+};
+
+/// Letters of so many hundredths of a point cannot be read.
+const TINY: u32 = 100;
+
+/// Ways to fill a shape, or letters.
+const FILLS: [&str; 6] = ["solidFill", "gradFill", "blipFill", "pattFill", "grpFill", "noFill"];
+
+/// Left, upper, right and lower edge; none where it is not known.
+type Frame = Option<[i64; 4]>;
+
+/// What a layout and its master put below the shapes of a slide.
+#[derive(Debug)]
+pub(super) struct Backdrop {
+    /// The colors of the theme, by what they are called on slides.
+    scheme: HashMap<String, Rgb>,
+    ground: Ground,
+    /// Pictures and filled shapes.
+    pieces: Vec<Frame>,
+    /// Its places for text are filled.
+    has_filled_places: bool,
+}
+
+impl Backdrop {
+    /// Of the slides of a layout.
+    pub(super) fn of(package: &mut Package<'_>, layout: &str) -> Self {
+        let first = |parts: Vec<String>| parts.into_iter().next();
+        let master = first(related(package, layout, "slideMaster"));
+        let theme = master.as_ref().and_then(|it| first(related(package, it, "theme")));
+        let mut tree = |part: Option<&str>| part.and_then(|it| package.xml(it).ok().flatten());
+        let (layout, theme) = (tree(Some(layout)), tree(theme.as_deref()));
+        let Some(master) = tree(master.as_deref()) else { return Self::plain() };
+        let scheme = scheme(&master, theme.as_ref());
+        let trees: Vec<&Element> = [Some(&master), layout.as_ref()].into_iter().flatten().collect();
+        let mut backdrop = Self { scheme, ..Self::plain() };
+        for tree in trees {
+            backdrop.ground = backdrop.under(tree);
+            for shape in tree.all("spTree").into_iter().flat_map(Element::elements) {
+                if placeholder(shape).is_some() {
+                    let filled = fill(shape).is_some_and(|fill| &*fill.name != "noFill");
+                    backdrop.has_filled_places |= filled;
+                } else if is_opaque(shape) {
+                    backdrop.pieces.push(edges(shape));
+                }
+            }
+        }
+        backdrop
+    }
+
+    /// White paper, with nothing on it.
+    pub(super) fn plain() -> Self {
+        let (scheme, pieces) = (HashMap::new(), Vec::new());
+        Self { scheme, ground: Ground::Plain(WHITE), pieces, has_filled_places: false }
+    }
+
+    /// The ground of a part that may have one of its own.
+    fn under(&self, part: &Element) -> Ground {
+        // It gives the theme's colors other names.
+        if !part.all("overrideClrMapping").is_empty() {
+            return Ground::Unknown;
+        }
+        let backgrounds = part.all("bg");
+        let Some(background) = backgrounds.first() else { return self.ground };
+        let color = match (background.child("bgPr"), background.child("bgRef")) {
+            (Some(properties), _) => properties.child("solidFill").and_then(|it| self.color(it)),
+            // The first of the theme's grounds is plain.
+            (_, Some(named)) if named.attribute("idx").as_deref() == Some("1001") => {
+                self.color(named)
+            }
+            _ => None,
+        };
+        color.map_or(Ground::Unknown, Ground::Plain)
+    }
+
+    /// The color that a fill names, where it is that color and no shade of it.
+    fn color(&self, fill: &Element) -> Option<Rgb> {
+        let color = fill.elements().next()?;
+        if color.elements().next().is_some() {
+            return None;
+        }
+        match &*color.name {
+            "srgbClr" => hexadecimal(&color.attribute("val")?),
+            "sysClr" => hexadecimal(&color.attribute("lastClr")?),
+            "schemeClr" => self.scheme.get(&color.attribute("val")?).copied(),
+            "prstClr" => match color.attribute("val")?.as_str() {
+                "white" => Some(WHITE),
+                "black" => Some([0; 3]),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// A slide whose text is looked at.
+pub(super) struct Scene<'s> {
+    pub(super) slide: &'s Element,
+    pub(super) backdrop: &'s Backdrop,
+    pub(super) tally: &'s Tally,
+    pub(super) number: usize,
+}
+
+impl<'s> Scene<'s> {
+    /// The letters of one of its shapes.
+    pub(super) fn ink(&'s self, shape: &'s Element) -> Ink<'s> {
+        Ink { scene: self, shape, ground: OnceCell::new() }
+    }
+
+    fn ground_of(&self, shape: &Element) -> Ground {
+        match fill(shape) {
+            Some(fill) if &*fill.name == "solidFill" => {
+                self.backdrop.color(fill).map_or(Ground::Unknown, Ground::Plain)
+            }
+            Some(fill) if &*fill.name != "noFill" => Ground::Unknown,
+            None if shape.child("style").is_some() => Ground::Unknown,
+            None if self.backdrop.has_filled_places && placeholder(shape).is_some() => {
+                Ground::Unknown
+            }
+            _ => self.ground_below(shape),
+        }
+    }
+
+    /// What is seen through a shape: nothing but the slide's own ground, or it is not known.
+    fn ground_below(&self, shape: &Element) -> Ground {
+        let trees = self.slide.all("spTree");
+        let Some(tree) = trees.first() else { return Ground::Unknown };
+        let mut below = Vec::new();
+        for other in tree.elements() {
+            if std::ptr::eq(other, shape) {
+                let own = edges(shape);
+                let is_free = below.iter().chain(&self.backdrop.pieces).all(|it| apart(own, *it));
+                return if is_free { self.backdrop.under(self.slide) } else { Ground::Unknown };
+            }
+            if is_opaque(other) {
+                below.push(edges(other));
+            }
+        }
+        // In a group, where other measures hold, or in a table.
+        Ground::Unknown
+    }
+}
+
+/// The letters of a shape.
+pub(super) struct Ink<'s> {
+    scene: &'s Scene<'s>,
+    shape: &'s Element,
+    ground: OnceCell<Ground>,
+}
+
+impl Ink<'_> {
+    /// The text of a run, if it is seen; else what is put in its place.
+    pub(super) fn seen(&self, run: &Element, text: String) -> String {
+        let Scene { tally, number, .. } = self.scene;
+        match run.child("rPr") {
+            Some(look) if self.hides(look) => tally.hidden(&text, Some(Place::Page(*number))),
+            _ => text,
+        }
+    }
+
+    fn hides(&self, look: &Element) -> bool {
+        let size = look.attribute("sz").and_then(|size| size.parse().ok());
+        if size.is_some_and(|size: u32| size <= TINY) {
+            return true;
+        }
+        // An outline, a shadow or a mark shows them all the same.
+        if ["ln", "effectLst", "effectDag", "highlight"].iter().any(|it| look.child(it).is_some()) {
+            return false;
+        }
+        if look.child("noFill").is_some() {
+            return true;
+        }
+        let Some(fill) = look.child("solidFill") else { return false };
+        let alpha = fill.elements().next().and_then(|color| color.child("alpha")?.attribute("val"));
+        let is_clear = alpha.is_some_and(|alpha| alpha == "0" || alpha == "0%");
+        let ground = || *self.ground.get_or_init(|| self.scene.ground_of(self.shape));
+        is_clear || self.scene.backdrop.color(fill).is_some_and(|color| ground().hides(color))
+    }
+}
+
+/// The colors of a theme, by the names that a master gives them.
+fn scheme(master: &Element, theme: Option<&Element>) -> HashMap<String, Rgb> {
+    let schemes = theme.map(|theme| theme.all("clrScheme")).unwrap_or_default();
+    let mut colors = HashMap::new();
+    for named in schemes.first().into_iter().flat_map(|scheme| scheme.elements()) {
+        let color = named.elements().next().and_then(|color| {
+            let value = color.attribute("lastClr").or_else(|| color.attribute("val"))?;
+            hexadecimal(&value)
+        });
+        colors.extend(color.map(|color| (named.name.to_string(), color)));
+    }
+    let names = master.all("clrMap");
+    for name in ["bg1", "tx1", "bg2", "tx2"] {
+        let of = names.first().and_then(|map| map.attribute(name));
+        let color = of.and_then(|of| colors.get(&of).copied());
+        colors.extend(color.map(|color| (name.to_owned(), color)));
+    }
+    colors
+}
+
+/// How a shape says that it is filled.
+fn fill(shape: &Element) -> Option<&Element> {
+    shape.child("spPr")?.elements().find(|it| FILLS.contains(&&*it.name))
+}
+
+/// Whether a shape may be a ground for text above it.
+fn is_opaque(shape: &Element) -> bool {
+    match &*shape.name {
+        "sp" => fill(shape)
+            .map_or_else(|| shape.child("style").is_some(), |fill| &*fill.name != "noFill"),
+        "cxnSp" | "nvGrpSpPr" | "grpSpPr" | "extLst" => false,
+        _ => true,
+    }
+}
+
+fn edges(shape: &Element) -> Frame {
+    let frame = frame(shape)?;
+    let (x, y) = pair(frame.child("off")?, ["x", "y"])?;
+    let (wide, high) = pair(frame.child("ext")?, ["cx", "cy"])?;
+    Some([x, y, x.saturating_add(wide), y.saturating_add(high)])
+}
+
+/// Whether two frames are known to have nothing in common.
+fn apart(one: Frame, other: Frame) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return false };
+    let [left, upper, right, lower] = one;
+    let [other_left, other_upper, other_right, other_lower] = other;
+    right <= other_left || other_right <= left || lower <= other_upper || other_lower <= upper
+}

@@ -1,0 +1,101 @@
+//! PDF: pages that would draw for years end soon, and cost themselves alone.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
+
+mod common;
+
+use std::{
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
+
+use common::pdf_of;
+use tidegate_documents::{Extracted, Limits, Unreadable, extract, left_out::Kind};
+
+fn stream(entries: &str, content: &str) -> String {
+    format!("<< {entries} /Length {} >>\nstream\n{content}\nendstream", content.len())
+}
+
+/// Two pages, the first of which has this content and these resources, and objects from number 8 on.
+fn two_pages(content: &str, resources: &str, more: &[String]) -> Vec<u8> {
+    let page = |content: u32, resources: &str| {
+        format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {content} 0 R /Resources << {resources} >> >>"
+        )
+    };
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Count 2 /Kids [3 0 R 4 0 R] >>".to_owned(),
+        page(5, resources),
+        page(6, "/Font << /F1 7 0 R >>"),
+        stream("", content),
+        stream("", "BT /F1 12 Tf 72 700 Td (the page behind it) Tj ET"),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+            .to_owned(),
+    ];
+    objects.extend(more.iter().cloned());
+    pdf_of(&objects, "")
+}
+
+/// Each of twelve forms draws the next ten times; `what` is drawn by the last.
+fn forms(what: &str) -> Vec<String> {
+    let form = |number: usize| {
+        let next = number + 9;
+        let (resources, content) = match number {
+            12 => (String::new(), what.to_owned()),
+            _ => (format!("/XObject << /X {next} 0 R >>"), "/X Do ".repeat(10)),
+        };
+        stream(
+            &format!(
+                "/Type /XObject /Subtype /Form /BBox [0 0 600 700] /Resources << {resources} >>"
+            ),
+            &content,
+        )
+    };
+    (0..=12).map(form).collect()
+}
+
+fn read(bytes: &[u8], time: Duration) -> Result<Extracted, Unreadable> {
+    let start = Instant::now();
+    let read = extract(bytes, "a.pdf", &Limits { time, ..Limits::default() });
+    assert!(start.elapsed() < time, "took {:?}", start.elapsed());
+    read
+}
+
+fn costs_itself_alone(bytes: &[u8]) {
+    let read = read(bytes, Duration::from_secs(20)).unwrap();
+    assert_eq!(read.text, "the page behind it");
+    assert_eq!(read.left_out.count(Kind::UnreadPages), 1);
+    assert_eq!(read.left_out.pages(), [1]);
+}
+
+#[test]
+fn forms_that_draw_forms_cost_their_page() {
+    let resources = "/XObject << /X 8 0 R >>";
+    costs_itself_alone(&two_pages("/X Do", resources, &forms("0 0 9 9 re f")));
+    costs_itself_alone(&two_pages("/X Do", resources, &forms("")));
+}
+
+#[test]
+fn a_letter_that_stands_for_a_book_costs_its_page() {
+    let mut table =
+        "begincmap 1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfchar <41> <"
+            .to_owned();
+    for _ in 0..60_000 {
+        write!(table, "0041").unwrap();
+    }
+    table.push_str("> endbfchar endcmap");
+    let font = format!(
+        "<< /Type /Font /Subtype /Type1 /BaseFont /F /FirstChar 0 /LastChar 255 /Widths [{}] /ToUnicode 9 0 R >>",
+        "500 ".repeat(256)
+    );
+    let content = format!("BT /F2 12 Tf 72 700 Td {} ET", "(A) Tj ".repeat(100_000));
+    costs_itself_alone(&two_pages(&content, "/Font << /F2 8 0 R >>", &[font, stream("", &table)]));
+}
+
+#[test]
+fn a_document_of_such_a_page_alone_says_so() {
+    let whole = two_pages("/X Do", "/XObject << /X 8 0 R >>", &forms("0 0 9 9 re f"));
+    let alone = String::from_utf8(whole).unwrap().replace("[3 0 R 4 0 R]", "[3 0 R 3 0 R]");
+    let error = read(alone.as_bytes(), Duration::from_secs(60)).unwrap_err();
+    assert!(error.to_string().contains("draw without end"), "{error}");
+}

@@ -1,0 +1,133 @@
+//! An activity that was started with an input that cannot be decoded, by hand or by another program,
+//! fails for good: the SDK would have it tried again for ever.
+
+use anyhow::anyhow;
+use temporalio_common::{
+    data_converters::{
+        DefaultFailureConverter, FailureConverter, PayloadConversionError, PayloadConverter,
+        SerializationContextData,
+    },
+    error::{ApplicationFailure, IncomingError, OutgoingActivityError, OutgoingError},
+    protos::temporal::api::failure::v1::Failure,
+};
+use tidegate_workflows::contract::FailureType;
+
+/// Failures as the SDK writes them, but for this one.
+#[derive(Default)]
+pub(super) struct Failures(DefaultFailureConverter);
+
+impl FailureConverter for Failures {
+    fn to_failure(
+        &self,
+        error: OutgoingError,
+        payload_converter: &PayloadConverter,
+        context: &SerializationContextData,
+    ) -> Failure {
+        let error = match error {
+            OutgoingError::Activity(OutgoingActivityError::Application(failure))
+                if is_undecodable(&failure) =>
+            {
+                let why = anyhow!(
+                    "the activity's input is not what it takes: {failure}; workflows of tidegate start it"
+                );
+                let failure = ApplicationFailure::builder(why)
+                    .type_name(FailureType::InvalidInput.as_str().to_owned())
+                    .non_retryable(true)
+                    .build();
+                OutgoingActivityError::from(Box::new(failure)).into()
+            }
+            error => error,
+        };
+        self.0.to_failure(error, payload_converter, context)
+    }
+
+    fn to_error(
+        &self,
+        failure: Failure,
+        payload_converter: &PayloadConverter,
+        context: &SerializationContextData,
+    ) -> Result<IncomingError, PayloadConversionError> {
+        self.0.to_error(failure, payload_converter, context)
+    }
+}
+
+/// Whether the SDK could not decode an activity's input. It has no type for that, and its error is
+/// wrapped so that only the text is left (temporalio-sdk 1.1.1); failures of ours have a type. What a
+/// codec server did not decode does not come here.
+fn is_undecodable(failure: &ApplicationFailure) -> bool {
+    let says = failure.to_string();
+    failure.type_name().is_none()
+        && (says == "Wrong encoding" || says.starts_with("Encoding error: "))
+}
+
+#[cfg(test)]
+mod tests {
+    use temporalio_common::{
+        data_converters::{
+            ActivitySerializationContext, GenericPayloadConverter, SerializationContext,
+        },
+        protos::temporal::api::{common::v1::Payload, failure::v1::failure::FailureInfo},
+    };
+    use temporalio_sdk::activities::ActivityError;
+    use tidegate_workflows::contract::DocumentTask;
+
+    use super::*;
+
+    /// As the SDK decodes an input, and hands on what comes of it.
+    fn decoded(payloads: Vec<Payload>) -> Result<DocumentTask, ActivityError> {
+        let (converter, context) = (PayloadConverter::default(), context());
+        let context = SerializationContext::new(&context, &converter);
+        Ok(converter.from_payloads(&context, payloads)?)
+    }
+
+    fn context() -> SerializationContextData {
+        SerializationContextData::Activity(ActivitySerializationContext::new())
+    }
+
+    fn json(text: &str) -> Payload {
+        let metadata = [("encoding".to_owned(), b"json/plain".to_vec())].into_iter().collect();
+        Payload { metadata, data: text.as_bytes().to_vec(), ..Payload::default() }
+    }
+
+    /// The failure's type, whether it is final, and its message.
+    fn written(error: ActivityError) -> (String, bool, String) {
+        let ActivityError::Application(failure) = error else { panic!("{error:?}") };
+        let error = OutgoingActivityError::from(failure).into();
+        let failure =
+            Failures::default().to_failure(error, &PayloadConverter::default(), &context());
+        let Some(FailureInfo::ApplicationFailureInfo(info)) = failure.failure_info else {
+            panic!("{failure:?}")
+        };
+        (info.r#type, info.non_retryable, failure.message)
+    }
+
+    #[test]
+    fn an_input_that_cannot_be_decoded_is_not_tried_again() {
+        let inputs = [
+            vec![],
+            vec![json("{\"shard\": \"one\"}")],
+            vec![json("{\"shard\":")],
+            vec![json("[]"), json("[]")],
+            vec![Payload { data: b"\xff".to_vec(), ..Payload::default() }],
+        ];
+        for input in inputs {
+            let (kind, is_final, message) = written(decoded(input).unwrap_err());
+            assert_eq!((kind.as_str(), is_final), ("InvalidInput", true), "{message}");
+            assert!(message.starts_with("the activity's input is not what it takes"), "{message}");
+        }
+    }
+
+    #[test]
+    fn other_failures_are_as_they_were() {
+        let panicked = std::io::Error::other("Activity function panicked: no");
+        let (kind, is_final, message) = written(panicked.into());
+        assert_eq!((kind.as_str(), is_final), ("", false), "{message}");
+        let own = ApplicationFailure::builder(std::io::Error::other("Wrong encoding"))
+            .type_name("Transient".to_owned())
+            .build();
+        assert_eq!(
+            written(own.into()),
+            ("Transient".to_owned(), false, "Wrong encoding".to_owned())
+        );
+    }
+}
