@@ -131,21 +131,29 @@ fn row(line: &str) -> Option<(String, Row)> {
     Some((name.to_owned(), row))
 }
 
-/// The first row that is worse than it was, and in what.
+/// The row that is worst beside what it was, and in what.
 fn differs(base: &BTreeMap<String, Row>, changed: &BTreeMap<String, Row>) -> Option<String> {
-    base.iter().find_map(|(name, was)| {
+    let mut worst: Option<(f64, String)> = None;
+    for (name, was) in base {
         let Some(is) = changed.get(name) else { return Some(format!("row \"{name}\": no end")) };
-        let what = if is.used < was.used - 1.0 {
-            format!("use {} % and not {} %", is.used, was.used)
-        } else if is.refused > was.refused + 0.2 {
-            format!("{} % refused and not {} %", is.refused, was.refused)
-        } else if is.asks > 2.0 * was.asks {
-            format!("{} questions and not {}", is.asks, was.asks)
-        } else if is.stretch > 1.5 * was.stretch && is.stretch > was.stretch + 1.0 {
-            format!("a stretch of {} s and not {} s", is.stretch, was.stretch)
-        } else {
-            return None;
-        };
-        Some(format!("row \"{name}\": {what}"))
-    })
+        // Each as a part of what is allowed.
+        let each = [
+            (was.used - is.used, format!("use {} % and not {} %", is.used, was.used)),
+            (
+                (is.refused - was.refused) / 0.2,
+                format!("{} % refused and not {} %", is.refused, was.refused),
+            ),
+            (is.asks / was.asks / 2.0, format!("{} questions and not {}", is.asks, was.asks)),
+            (
+                is.stretch / was.stretch.max(2.0) / 1.5,
+                format!("a stretch of {} s and not {} s", is.stretch, was.stretch),
+            ),
+        ];
+        for (much, what) in each {
+            if much > 1.0 && worst.as_ref().is_none_or(|(most, _)| much > *most) {
+                worst = Some((much, format!("row \"{name}\": {what}")));
+            }
+        }
+    }
+    worst.map(|(_, what)| what)
 }
