@@ -14,7 +14,7 @@ with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
 scripts := scripts/*.sh deploy/image/*.sh .ci/run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools sdks demo test python manifests browser simulate lint bench clean distclean
+.PHONY: help setup tools sdks demo test python manifests browser simulate mutate lint bench clean distclean
 # The steps of a target are meant to run one after the other, under `make -j` too.
 .NOTPARALLEL:
 
@@ -54,6 +54,9 @@ browser: tools ## the page in headless Chromium, if there is one; leaves picture
 
 simulate: tools ## the limiter in virtual time under faults, a thousand seeds (SEEDS=…)
 	@TIDEGATE_REQUIRE_SERVICES=1 TIDEGATE_SEEDS=$(SEEDS) $(CARGO) test --locked -p tidegate-quota --test simulation -- --nocapture $(ARGS)
+
+mutate: tools ## each number of the limiter halved and doubled, and the test or simulated row that notices
+	@$(CARGO) run --locked --release --quiet -p tidegate-quota --example mutate -- $(ARGS)
 
 lint: ## formatting, clippy, scripts, samples; licences where cargo-deny is installed
 	$(CARGO) fmt --all -- --check

@@ -1,9 +1,9 @@
-//! What one `reserve` and one `settle` cost the Redis server, beside a script that only says 1 and
-//! one that only keeps totals.
+//! What `reserve`, a refusal, `settle` and a run of the policy cost the Redis server, beside a script
+//! that only says 1 and one that only keeps totals.
 //!
 //! `cargo bench -p tidegate-quota`. The figures are the server's own CPU time per call
 //! (`INFO commandstats`), so a slow client or a busy machine hardly disturbs them. Three
-//! dimensions, three lanes; the clock is moved by hand so that every admission drives one
+//! dimensions, three lanes, a tenant; the clock is moved by hand so that every admission drives one
 //! reservation out of the window and the population stays at N.
 
 #![allow(
@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use common::{START, lanes, limits, model_with_lanes};
 use tidegate_quota::{
-    Amounts, Decision, Dimension, ModelQuota, Store, redis_store, store::Ask, store::Settlement,
+    Amounts, Decision, Dimension, ModelQuota, Store, redis_store,
+    store::{Ask, LimitChanges, Settlement},
 };
 use tidegate_testkit::{Redis, unique};
 
@@ -40,9 +41,13 @@ fn model() -> ModelQuota {
 
 /// Microseconds of server CPU per `EVALSHA` since the last reset.
 fn server_micros(connection: &mut redis::Connection) -> f64 {
+    server_figure(connection, "usec_per_call=")
+}
+
+fn server_figure(connection: &mut redis::Connection, name: &str) -> f64 {
     let info: String = redis::cmd("INFO").arg("commandstats").query(connection).unwrap();
     let line = info.lines().find(|line| line.starts_with("cmdstat_evalsha:")).unwrap();
-    line.split(',').find_map(|field| field.strip_prefix("usec_per_call=")).unwrap().parse().unwrap()
+    line.split([',', ':']).find_map(|field| field.strip_prefix(name)).unwrap().parse().unwrap()
 }
 
 fn reset(connection: &mut redis::Connection) {
@@ -104,7 +109,16 @@ fn totals_only(server: &Redis, n: u64) -> f64 {
     best
 }
 
-async fn population(server: &Redis, n: u64) -> (f64, f64) {
+/// Microseconds of each.
+struct Costs {
+    reserve: f64,
+    refusal: f64,
+    settle: f64,
+    /// Reading and writing, of a run of the policy.
+    policy: f64,
+}
+
+async fn population(server: &Redis, n: u64) -> Costs {
     let mut connection = server.connection();
     let store =
         redis_store::Store::open(&server.url, &unique("test"), Duration::from_secs(300)).unwrap();
@@ -125,22 +139,41 @@ async fn population(server: &Redis, n: u64) -> (f64, f64) {
     for _ in 0..n {
         reserve().await;
     }
-    let (mut best_reserve, mut best_settle) = (f64::MAX, f64::MAX);
+    let mut best =
+        Costs { reserve: f64::MAX, refusal: f64::MAX, settle: f64::MAX, policy: f64::MAX };
+    // Those who settle and are handed the policy's task leave it.
+    store.keep_tasks(true);
     for _ in 0..ROUNDS {
         reset(&mut connection);
         let mut admitted = Vec::new();
         for _ in 0..CALLS.min(n) {
             admitted.push(reserve().await);
         }
-        best_reserve = best_reserve.min(server_micros(&mut connection));
+        best.reserve = best.reserve.min(server_micros(&mut connection));
         reset(&mut connection);
         for number in admitted {
             let settlement = Settlement::used(ask(number).reservation, Amounts::call(1_900, 250));
             store.settle(&model, &settlement).await.unwrap();
         }
-        best_settle = best_settle.min(server_micros(&mut connection));
+        best.settle = best.settle.min(server_micros(&mut connection));
+        reset(&mut connection);
+        for _ in 0..CALLS / 10 {
+            let large = Ask { amounts: Amounts::call(1_000_000_000_000, 0), ..ask(0) };
+            let large = Ask { reservation: "large".to_owned(), ..large };
+            let decision = store.reserve(&model, &large).await.unwrap().0;
+            assert!(matches!(decision, Decision::Wait { .. }), "{decision:?}");
+        }
+        best.refusal = best.refusal.min(server_micros(&mut connection));
+        store.leave(&model, 0, &ask(0).tenant).await.unwrap();
+        reset(&mut connection);
+        for _ in 0..CALLS / 10 {
+            // Nothing is set; it reads and writes as a run does.
+            store.set_limits(&model, &LimitChanges::default()).await.unwrap();
+        }
+        let both = server_figure(&mut connection, "usec=") / (CALLS / 10) as f64;
+        best.policy = best.policy.min(both);
     }
-    (best_reserve, best_settle)
+    best
 }
 
 /// Microseconds of a `reserve` for each of the calls that it is about, with a thousand in the window.
@@ -187,15 +220,23 @@ async fn main() {
         println!("reserve about {calls:>2} calls, 1,000 in the window: {each:.1} us for each");
     }
     println!(
-        "{:>10} {:>14} {:>14} {:>16} {:>18}",
-        "in window", "reserve (us)", "settle (us)", "totals only (us)", "reserve / totals"
+        "{:>10} {:>12} {:>12} {:>12} {:>12} {:>14} {:>17} {:>16}",
+        "in window",
+        "reserve (us)",
+        "refusal (us)",
+        "settle (us)",
+        "policy (us)",
+        "totals only (us)",
+        "reserve / totals",
+        "settle / totals"
     );
     for n in [100, 1_000, 10_000, 100_000] {
         let totals = totals_only(&server, n);
-        let (reserve, settle) = population(&server, n).await;
+        let Costs { reserve, refusal, settle, policy } = population(&server, n).await;
         println!(
-            "{n:>10} {reserve:>14.1} {settle:>14.1} {totals:>16.1} {:>18.1}",
-            reserve / totals
+            "{n:>10} {reserve:>12.1} {refusal:>12.1} {settle:>12.1} {policy:>12.1} {totals:>16.1} {:>17.2} {:>16.2}",
+            reserve / totals,
+            settle / totals
         );
     }
 }

@@ -12,7 +12,10 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{PATIENCE, limits, model_with_lanes};
-use tidegate_quota::{Dimension, Lanes, Limits, Options, Permit, Quota, Refused, Request};
+use tidegate_quota::{
+    Amounts, Decision, Dimension, Hold, Lanes, Limits, Options, Permit, Quota, Refused, Request,
+    Store as _,
+};
 use tidegate_testkit::Redis;
 use tidegate_types::Usage;
 
@@ -191,4 +194,46 @@ async fn one_models_fault_is_no_reason_to_believe_redis_away() {
     admitted(&quota, &request("third")).await.release().await;
     let seen = quota.inspect(&model.id).await.unwrap();
     assert_eq!(seen.get(Dimension::Requests).used, 0);
+}
+
+/// What a worker does alone, in virtual time: a quarter of what was known, and it goes on from what was
+/// drawn.
+#[tokio::test]
+async fn alone_a_worker_goes_on_from_what_it_saw() {
+    let whole = common::in_memory(model_with_lanes(limits(60_000), Lanes::single()));
+    whole.settled_down().await;
+    assert_eq!(whole.reserve(&whole.ask(40_000)).await, Decision::Granted);
+    let remembered = whole.store.remembered(&whole.model);
+    let share = common::in_memory(whole.model.share(4));
+    share.store.begin(&share.model, &remembered, 4);
+    assert!(share.store.drawn_alone(&share.model) == Amounts::default(), "Redis knows of that");
+    let seen = share.store.inspect(&share.model).await.unwrap();
+    let plan = seen.get(Dimension::Combined).plan.unwrap();
+    assert_eq!((seen.get(Dimension::Combined).limit, plan.at_once()), (15_000, 15_000));
+    // A quarter of the 40,000 is drawn here, and is in the window as if it had been used evenly.
+    assert_eq!(share.reserve(&share.ask(3_000)).await, Decision::Granted);
+    let (wait, hold, _) = share.refused(&share.ask(2_250)).await;
+    assert_eq!((wait, hold), (Duration::from_millis(2_500), Hold::Window(Dimension::Combined)));
+    // Of what is drawn here alone some has refilled with what was before.
+    share.advance(Duration::from_secs(20));
+    assert_eq!(share.store.drawn_alone(&share.model).combined, 3_000);
+    share.advance(Duration::from_secs(30));
+    assert_eq!(share.store.drawn_alone(&share.model).combined, 500);
+    share.advance(Duration::from_secs(60));
+    assert_eq!(share.store.drawn_alone(&share.model).combined, 0);
+}
+
+/// Nothing goes before what filled the window leaves it.
+#[tokio::test]
+async fn alone_a_worker_remembers_a_full_window() {
+    let deep = Limits { burst: Duration::from_secs(60), ..limits(60_000) };
+    let whole = common::in_memory(model_with_lanes(deep, Lanes::single()));
+    whole.settled_down().await;
+    assert_eq!(whole.reserve(&whole.ask(60_000)).await, Decision::Granted);
+    whole.advance(Duration::from_secs(30));
+    let remembered = whole.store.remembered(&whole.model);
+    let share = common::in_memory(whole.model.share(2));
+    share.store.begin(&share.model, &remembered, 2);
+    let (wait, ..) = share.refused(&share.ask(500)).await;
+    assert_eq!(wait, Duration::from_millis(1_250), "a forty-eighth of a minute");
 }

@@ -14,7 +14,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{PAUSE_TTL, Rig, SECOND, START, both_stores, lanes, limits, model, model_with_lanes};
+use common::{
+    Freezes, PAUSE_TTL, Rig, SECOND, START, both_stores, lanes, limits, model, model_with_lanes,
+};
 use tidegate_quota::{
     Amounts, Change, DayLimit, Decision, Dimension, Hold, Limits, ModelQuota, PerDimension,
     PerLimit, Store, Ticket,
@@ -28,6 +30,7 @@ both_stores! {
     the_window_holds_exactly_the_limit(model(limits(1_000)));
     a_refusal_names_the_exact_wait_for_the_window(model(limits(1_000)));
     a_refusal_names_the_exact_wait_by_the_rate(model(paced(60_000)));
+    of_a_window_so_many_entries_are_looked_at(model(limits(1_000)));
     the_pace_lets_no_minute_go_at_once(model(paced(6_000)));
     every_dimension_holds(model(limits(8_000).with(Dimension::Requests, 10).with(Dimension::Input, 5_000).with(Dimension::Output, 50)));
     what_can_never_fit_is_refused_at_once(model(limits(1_000)));
@@ -93,6 +96,8 @@ both_stores! {
     a_provider_that_states_less_is_believed_for_a_while(model(limits(1_000)));
     a_refusal_lowers_the_rate_and_time_restores_it(model(limits(1_000)));
     use_by_others_counts(model(limits(1_000)));
+    the_task_is_handed_to_one_at_a_time_and_a_plan_of_before_is_not_written(model(limits(6_000)));
+    the_log_keeps_the_last_observations(model(limits(1_000)));
 }
 
 fn paced(combined: u64) -> Limits {
@@ -909,14 +914,14 @@ async fn a_lane_has_its_part_of_the_calls_at_once<S: Store>(rig: &Rig<S>) {
 
 async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: Store>(rig: &Rig<S>) {
     let mut all: Vec<Ask> = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..100 {
         let ask = rig.ask(10);
         assert_eq!(rig.reserve(&ask).await, Decision::Granted);
         all.push(ask);
     }
     refused(rig, &all.pop().unwrap(), ProviderSignal::Overloaded, None).await;
     let seen = rig.store.inspect(&rig.model).await.unwrap();
-    assert_eq!((seen.cap, seen.in_flight.used, seen.pause), (Some(10), 19, Duration::ZERO));
+    assert_eq!((seen.cap, seen.in_flight.used, seen.pause), (Some(50), 99, Duration::ZERO));
     assert_eq!(rig.refused(&rig.ask(10)).await.1, Hold::InFlight);
     rig.advance(Duration::from_secs(1));
     let mut caps = Vec::new();
@@ -924,8 +929,9 @@ async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: Store>(rig: 
         rig.used(&ask, 10).await;
         caps.push(rig.store.inspect(&rig.model).await.unwrap().cap.unwrap());
     }
-    assert!(caps.is_sorted() && caps[18] == 11, "one more when all have been round: {caps:?}");
-    for _ in 0..200 {
+    // A twentieth of what was in flight for each time that all have been round.
+    assert!(caps.is_sorted() && caps[49] == 54 && caps[98] == 59, "{caps:?}");
+    for _ in 0..700 {
         let ask = rig.ask(1);
         assert_eq!(rig.reserve(&ask).await, Decision::Granted);
         rig.used(&ask, 1).await;
@@ -1184,4 +1190,91 @@ async fn use_by_others_counts<S: Store>(rig: &Rig<S>) {
     assert_eq!(wait, Duration::from_secs(6), "100 too many at 1,000 a minute");
     rig.advance(wait);
     assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+}
+
+/// A settlement that changes nothing, and may be handed the policy's task.
+async fn room<S: Store>(rig: &Rig<S>) {
+    rig.store.settle(&rig.model, &Settlement::released("nothing")).await.unwrap();
+}
+
+async fn the_task_is_handed_to_one_at_a_time_and_a_plan_of_before_is_not_written<
+    S: Store + Freezes,
+>(
+    rig: &Rig<S>,
+) {
+    rig.store.freeze(true);
+    let tasks_of = async |seconds: &[f64]| {
+        for after in seconds {
+            rig.advance(Duration::from_secs_f64(*after));
+            room(rig).await;
+        }
+        rig.store.thaw(&rig.model, false).await
+    };
+    let done = tasks_of(&[0.2, 0.04, 0.02, 1.9, 0.09]).await;
+    assert_eq!(done, [true], "a quarter of a second after the last; then for two seconds none");
+    let done = tasks_of(&[0.3, 1.9, 0.2, 0.1]).await;
+    assert_eq!(done, [true, false], "one that is not done goes to another, and the first wins");
+    // After a refusal at once.
+    let ask = rig.ask(1);
+    rig.reserve(&ask).await;
+    let refused = Settlement {
+        signal: ProviderSignal::Refused,
+        ..Settlement::used(&ask.reservation, Amounts::default())
+    };
+    rig.store.settle(&rig.model, &refused).await.unwrap();
+    assert_eq!(tasks_of(&[]).await, [true]);
+    assert_eq!(tasks_of(&[0.1]).await, [true; 0], "it has been read");
+    // One that is killed holds up the next for as long as one that is frozen.
+    rig.advance(Duration::from_secs(1));
+    room(rig).await;
+    assert_eq!(rig.store.thaw(&rig.model, true).await, [true; 0]);
+    assert_eq!(tasks_of(&[1.9]).await, [true; 0]);
+    assert_eq!(tasks_of(&[0.2]).await, [true]);
+}
+
+/// What falls out of the log is unknown to the policy.
+async fn the_log_keeps_the_last_observations<S: Store + Freezes>(rig: &Rig<S>) {
+    let lowers = async |readings: u64| {
+        rig.advance(Duration::from_hours(1));
+        room(rig).await;
+        let before = rig.store.inspect(&rig.model).await.unwrap().factor;
+        rig.advance(Duration::from_secs(1));
+        rig.store.freeze(true);
+        room(rig).await;
+        let all: Vec<Ask> = (0..=readings).map(|_| rig.ask(1)).collect();
+        for ask in &all {
+            assert_eq!(rig.reserve(ask).await, Decision::Granted);
+        }
+        refused(rig, &all[0], ProviderSignal::Refused, None).await;
+        let used = PerDimension { combined: Some(1), ..PerDimension::default() };
+        for ask in &all[1..] {
+            let meter = Meter { used, ..Meter::default() };
+            let settlement = Settlement { meter, ..settled_as(ask, 1) };
+            rig.store.settle(&rig.model, &settlement).await.unwrap();
+        }
+        rig.store.thaw(&rig.model, true).await;
+        rig.advance(Duration::from_secs(5));
+        room(rig).await;
+        rig.store.freeze(false);
+        assert_eq!(rig.store.thaw(&rig.model, false).await, [true]);
+        rig.store.inspect(&rig.model).await.unwrap().factor < before
+    };
+    // So that the next refusal is no deeper than what went well.
+    is_refused(rig).await;
+    rig.store.resume(&rig.model).await.unwrap();
+    assert_eq!((lowers(40).await, lowers(60).await), (true, false));
+}
+
+/// A hundred calls went at a tenth of a second each. When 48 of them leave is known; what is needed
+/// beyond them comes at the rate.
+async fn of_a_window_so_many_entries_are_looked_at<S: Store>(rig: &Rig<S>) {
+    for _ in 0..100 {
+        assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted);
+        rig.advance(Duration::from_millis(100));
+    }
+    let wait = rig.refused(&rig.ask(480)).await.0;
+    assert_eq!(wait, Duration::from_millis(54_700));
+    rig.store.leave(&rig.model, 0, &Tenant::default()).await.unwrap();
+    let wait = rig.refused(&rig.ask(600)).await.0;
+    assert_eq!(wait.as_millis(), 54_700 + 7_200);
 }

@@ -48,6 +48,11 @@ pub(crate) trait Virtual {
 
     /// What a worker that has just looked remembers.
     fn remembered(&self, model: &ModelQuota) -> Option<Remembered>;
+
+    /// As they are, or as they are set.
+    fn numbers(&self) -> Numbers {
+        Numbers::DEFAULT
+    }
 }
 
 /// The scripts on a real server.
@@ -128,6 +133,10 @@ impl Virtual for Twin {
     fn remembered(&self, model: &ModelQuota) -> Option<Remembered> {
         Some(self.store.remembered(model))
     }
+
+    fn numbers(&self) -> Numbers {
+        self.numbers
+    }
 }
 
 /// A store, as a fleet of workers uses it.
@@ -183,7 +192,9 @@ impl<S: Virtual> Kept<S> {
                 let input = all.saturating_sub(known.cached).max(all.min(1));
                 (input, known.output.min(MAX_OUTPUT))
             }
-            None => (estimate, (MAX_OUTPUT as f64 * Numbers::DEFAULT.unknown_output).ceil() as u64),
+            None => {
+                (estimate, (MAX_OUTPUT as f64 * self.store.numbers().unknown_output).ceil() as u64)
+            }
         };
         self.model.amounts(input, output)
     }

@@ -16,13 +16,9 @@ impl Mechanism {
     pub(crate) fn snapshot(&self, terms: &Terms<'_>, known: &Known) -> Snapshot {
         let above = |amount: f64| whole(amount.max(0.0).ceil());
         let calls = crate::number::float(self.ledger.len() as u64);
-        let waiting = |work: f64| {
-            if work <= 0.0 || self.progress <= 0.0 {
-                work
-            } else {
-                work * GRAIN / (self.progress / calls)
-            }
-        };
+        // In the scripts' order, for it is rounded.
+        let mean = if self.progress > 0.0 { self.progress / GRAIN / calls } else { 1.0 };
+        let waiting = |work: f64| work / mean;
         let lane =
             |((name, share), (place, lane)): (&(Named, Share), (usize, &Lane))| LaneSnapshot {
                 lane: name.clone(),

@@ -165,6 +165,32 @@ pub fn lanes(shares: &[(&str, f64, f64)]) -> Lanes {
     Lanes::new(shares.iter().map(lane).collect::<BTreeMap<_, _>>()).unwrap()
 }
 
+/// A store whose policy does not always run to its end.
+pub trait Freezes {
+    fn freeze(&self, frozen: bool);
+    async fn thaw(&self, model: &ModelQuota, killed: bool) -> Vec<bool>;
+}
+
+impl Freezes for memory::Store {
+    fn freeze(&self, frozen: bool) {
+        self.keep_tasks(frozen);
+    }
+
+    async fn thaw(&self, model: &ModelQuota, killed: bool) -> Vec<bool> {
+        self.end_tasks(model, killed)
+    }
+}
+
+impl Freezes for redis_store::Store {
+    fn freeze(&self, frozen: bool) {
+        self.keep_tasks(frozen);
+    }
+
+    async fn thaw(&self, model: &ModelQuota, killed: bool) -> Vec<bool> {
+        self.end_tasks(model, killed).await.unwrap()
+    }
+}
+
 /// Makes of each promise one test on the store in memory and one on a real Redis, which have settled
 /// down.
 macro_rules! both_stores {
