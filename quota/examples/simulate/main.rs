@@ -117,7 +117,7 @@ fn main() -> ExitCode {
     let missed: usize = tables.iter().map(table::Table::missed).sum();
     if flag("--write") {
         let text: Vec<String> = tables.iter().map(ToString::to_string).collect();
-        write_page(&text.join("\n"), &bench.plots.svg());
+        write_page(&arguments.join(" "), &text.join("\n"), &bench.plots.svg());
     }
     if missed > 0 {
         eprintln!("{missed} bounds are missed");
@@ -127,7 +127,7 @@ fn main() -> ExitCode {
 }
 
 /// Replaces the generated part of the page; what people wrote around it stays.
-fn write_page(tables: &str, svg: &str) {
+fn write_page(arguments: &str, tables: &str, svg: &str) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let page = docs.join("simulation.md");
     fs::create_dir_all(&docs).expect("docs/ can be made");
@@ -135,7 +135,8 @@ fn write_page(tables: &str, svg: &str) {
         .unwrap_or_else(|_| format!("# The limiter in simulation\n\n{BEGIN}\n{END}\n"));
     let (before, rest) = old.split_once(BEGIN).expect("docs/simulation.md has lost its begin mark");
     let (_, after) = rest.split_once(END).expect("docs/simulation.md has lost its end mark");
-    let command = "`cargo run --release -p tidegate-quota --example simulate -- --write`";
+    let command =
+        format!("`cargo run --release -p tidegate-quota --example simulate -- {arguments}`");
     let generated = format!(
         "{BEGIN}\nWritten by {command}.\n\n![Use and waits over time](simulation.svg)\n\n{tables}{END}"
     );
