@@ -127,7 +127,6 @@ impl Lane {
     /// Brings the queue on by what passed.
     fn open(&mut self) {
         self.queue.passes(std::mem::take(&mut self.passed) * GRAIN);
-        self.close();
     }
 
     fn close(&mut self) {
@@ -189,10 +188,18 @@ impl Mechanism {
         }
     }
 
-    /// Admits a call, or says when to come back. All or nothing.
-    pub(crate) fn reserve(&mut self, terms: &Terms<'_>, ask: &Ask) -> Decision {
+    /// Admits calls of one lane, or says when to come back: one after the other at one time.
+    pub(crate) fn reserve_all(&mut self, terms: &Terms<'_>, asks: &[Ask]) -> Vec<Decision> {
+        let Some(lane) = asks.first().map(|ask| ask.lane) else { return Vec::new() };
+        self.lanes[lane].open();
+        let decisions = asks.iter().map(|ask| self.reserve(terms, ask)).collect();
+        self.lanes[lane].close();
+        decisions
+    }
+
+    /// All or nothing.
+    fn reserve(&mut self, terms: &Terms<'_>, ask: &Ask) -> Decision {
         let (now, need, numbers) = (self.at, units(&ask.amounts), terms.numbers);
-        self.lanes[ask.lane].open();
         if self.entries.contains_key(&ask.reservation) {
             return Decision::Granted;
         }
@@ -227,7 +234,7 @@ impl Mechanism {
             let until = now + obstacle.wait + numbers.quiet;
             let lane = &mut self.lanes[ask.lane];
             lane.queue.waits(&ask.tenant, place, grains, until, now);
-            lane.close();
+            lane.waiting = lane.queue.waiting() / GRAIN;
             let wait = duration(self.told(terms, ask.lane, obstacle.wait));
             let position = whole(place.turn) + 1;
             let ticket = Ticket { epoch: self.epoch, position };
@@ -242,7 +249,6 @@ impl Mechanism {
         let probe = self.goes_first();
         let lane = &mut self.lanes[ask.lane];
         let progress = lane.queue.goes(&ask.tenant, place, grains);
-        lane.close();
         lane.standby = (lane.standby - work).max(0.0);
         self.admit(terms, ask, &need, progress, probe);
         Decision::Granted

@@ -168,11 +168,19 @@ impl Store {
     /// [`crate::Store::reserve`], which in memory neither waits nor fails.
     #[must_use]
     pub fn reserve_now(&self, model: &ModelQuota, ask: &Ask) -> (Decision, Option<Expectation>) {
+        let decision = self.decide(model, std::slice::from_ref(ask)).pop();
+        // One ask has one answer.
+        decision.unwrap_or((Decision::Granted, None))
+    }
+
+    fn decide(&self, model: &ModelQuota, asks: &[Ask]) -> Vec<(Decision, Option<Expectation>)> {
         self.with(model, |kept, terms| {
-            // As the script answers: what was known before the call.
-            let template = model.learns_as(ask.template);
-            let known = kept.mechanism.expectation(template, terms.numbers);
-            (kept.mechanism.reserve(terms, ask), known.filter(|_| ask.curious))
+            let known = |ask: &Ask| {
+                let template = model.learns_as(ask.template);
+                kept.mechanism.expectation(template, terms.numbers).filter(|_| ask.curious)
+            };
+            let known: Vec<_> = asks.iter().map(known).collect();
+            kept.mechanism.reserve_all(terms, asks).into_iter().zip(known).collect()
         })
     }
 
@@ -266,7 +274,7 @@ impl crate::store::Store for Store {
         model: &ModelQuota,
         asks: &[Ask],
     ) -> Result<Vec<(Decision, Option<Expectation>)>, Error> {
-        Ok(asks.iter().map(|ask| self.reserve_now(model, ask)).collect())
+        Ok(self.decide(model, asks))
     }
 
     async fn settle(
