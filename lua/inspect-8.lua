@@ -20,8 +20,8 @@ Reply
     plan; how many lanes follow; then
     for each dimension (requests, input, output, combined) of the plan rate, capacity, window, most;
     drawn; in the window; of it not settled; then
-    for each lane callers that wait, about; how long the queue is; calls in flight; each dimension in
-    the window
+    for each lane callers that wait, about; how long the queue is; calls in flight; each dimension
+    in the window
   2 reason of the pause, empty when the gate is open
   then what is read for the policy, see include/log.lua
 ]]

@@ -4,8 +4,8 @@ dimension. Several calls of one lane, tenant and template may be asked about tog
 answered in their order, as if each had been asked about by itself at one time.
 
 Guarantees
-  * No more is drawn ahead of the plan's rate than its capacity, and no window has more than the plan
-    allows; a call larger than the capacity goes when nothing is drawn.
+  * No more is drawn ahead of the plan's rate than its capacity, and no window has more than the
+    plan allows; a call larger than the capacity goes when nothing is drawn.
   * The same id is admitted once: asking again after a lost reply answers as the first time and
     costs nothing.
   * A refusal draws nothing. It returns a ticket: coming back with it keeps the caller's turn in its
@@ -36,8 +36,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
 
 Reply: integers, of each call
   1 outcome      1 granted, 2 wait, 3 paused, 4 never fits, 5 exhausted; 6 there is no plan, or the
-                 caller is to make another one, or keys are lost: nothing was asked; inspect-8.lua and
-                 then plan-7.lua mend it
+                 caller is to make another one, or keys are lost: nothing was asked; inspect-8.lua
+                 and then plan-7.lua mend it
   2 wait         microseconds until it is worth asking again (rounded up); for 5 until the end
   3 hold         what holds it: 1 to 4 the level of requests, input, output, combined tokens; 11 to
                  14 the window of these; 5 calls at once; 6 the lane's turn; 7 the call that goes

@@ -6,8 +6,8 @@ Guarantees
   * Each reservation is settled once: a second settlement or a late release changes nothing.
   * Less than reserved is given back to levels and window at once; more is a debt that later
     admissions pay.
-  * A refusal by the provider closes the gate for the whole fleet in the same step, and is logged for
-    the policy; an overload lowers the number of calls in flight and closes nothing.
+  * A refusal by the provider closes the gate for the whole fleet in the same step, and is logged
+    for the policy; an overload lowers the number of calls in flight and closes nothing.
   * The policy's task is handed to one caller at a time.
 
 Keys, all with the hash tag {provider:model}: the first six of reserve-7.lua, and
@@ -46,8 +46,8 @@ Reply
   3 ratio       real over estimated input in millionths, 0 unknown
   4 output      expected output tokens, 0 unknown
   5 cached      input tokens that a cache gives and the provider does not count, 0 unknown
-  6 room        how much may go now, as the time that an even pace takes: those first in turn may ask
-                again at once, as far as there is room
+  6 room        how much may go now, as the time that an even pace takes: those first in turn may
+                ask again at once, as far as there is room
   then nothing more, or the policy's task: what is read for it, see include/log.lua
 ]]
 --- @include "include/numbers"

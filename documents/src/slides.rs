@@ -3,12 +3,14 @@
 mod diagram;
 mod ground;
 mod paragraphs;
+mod shapes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(crate) use diagram::drawn;
 use ground::{Backdrop, Scene};
 use paragraphs::{paragraphs, paragraphs_in};
+use shapes::{frame, pair, placeholder, related};
 
 use crate::{
     context::Context,
@@ -60,12 +62,6 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     }
     slides.extend(on_every_slide(&mut package, layouts.into_keys().collect()));
     Ok(slides.join("\n\n"))
-}
-
-/// The parts of a kind that a part refers to.
-fn related(package: &mut Package<'_>, part: &str, kind: &str) -> Vec<String> {
-    let relations = package.relations(part).unwrap_or_default();
-    relations.into_values().filter(|it| it.kind == kind).map(|it| it.target).collect()
 }
 
 /// What layouts and masters show on each of their slides: a notice, a name; each text once.
@@ -189,22 +185,6 @@ fn addresses(parent: &mut Element, links: &HashMap<String, String>) {
     }
 }
 
-/// Where a shape lies, as the element says that it is or stands in for.
-fn frame(shape: &Element) -> Option<&Element> {
-    let inner = match &*shape.name {
-        "AlternateContent" => shape.child("Choice")?.elements().next()?,
-        _ => shape,
-    };
-    let properties = ["spPr", "grpSpPr"].iter().find_map(|name| inner.child(name));
-    properties.unwrap_or(inner).child("xfrm")
-}
-
-/// Two numbers of an element.
-fn pair(element: &Element, names: [&str; 2]) -> Option<(i64, i64)> {
-    let [one, other] = names.map(|name| element.attribute(name)?.parse().ok());
-    Some((one?, other?))
-}
-
 /// Where a shape lies: from the upper edge, and from the left one.
 fn place(shape: &Element) -> Option<(i64, i64)> {
     pair(frame(shape)?.child("off")?, ["y", "x"])
@@ -307,11 +287,6 @@ fn picture(picture: &Element, text: &mut String) {
     if let Some(shown) = shown.filter(|shown| !shown.trim().is_empty()) {
         text.push_str(&format!("[Picture: {}]\n", shown.trim()));
     }
-}
-
-fn placeholder(shape: &Element) -> Option<String> {
-    let place = *shape.all("ph").first()?;
-    Some(place.attribute("type").unwrap_or_default())
 }
 
 fn table(table: &Element, text: &mut String) {

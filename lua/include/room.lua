@@ -19,7 +19,8 @@ local function mix_of(state, slot)
   if state[PROGRESS] <= 0 then
     return 1
   end
-  return math.max(0, math.min(1, state[slot + TOTAL] / state[slot + MOST] / state[PROGRESS] * GRAIN))
+  local part = state[slot + TOTAL] / state[slot + MOST] / state[PROGRESS] * GRAIN
+  return math.max(0, math.min(1, part))
 end
 
 -- How long the present rate takes for all who wait in a lane.

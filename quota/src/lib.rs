@@ -89,6 +89,7 @@ pub mod queue;
 pub mod quota;
 pub mod redis_store;
 pub mod refused;
+mod remembered;
 pub mod request;
 pub mod retries;
 pub mod run;

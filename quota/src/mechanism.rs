@@ -8,7 +8,7 @@
 //!
 //! * `levels`: what time does to levels; how long until there is room
 //! * `queue`: whose turn it is
-//! * `entry`: calls that were admitted, and the window
+//! * `kept`: what is kept; `entry`: calls that were admitted, and the window
 //! * `gate`, `flight`, `day`: the small gates beside the plan
 //! * `log`: what the policy is told; `learned`: what calls of a template use
 
@@ -16,6 +16,7 @@ mod day;
 mod entry;
 mod flight;
 mod gate;
+mod kept;
 mod learned;
 mod levels;
 pub(crate) mod log;
@@ -39,10 +40,11 @@ use crate::{
 };
 
 use self::{
-    day::Day, entry::Entry, flight::Flight, gate::Gate, learned::Learned, log::Log, queue::Asks,
+    kept::{Day, Entry, Flight, Gate, Learned},
+    log::{Log, Reading},
+    queue::Asks,
 };
-pub(crate) use gate::Closed;
-pub(crate) use settle::Spent;
+pub(crate) use kept::{Closed, Spent};
 
 /// What callers bring of a quota's configuration, and the mechanism does not keep.
 #[derive(Debug, Clone, Copy)]
@@ -265,6 +267,17 @@ impl Mechanism {
 
     pub(crate) fn total(&self) -> Units {
         self.total
+    }
+
+    /// Hands the policy's task to one caller at a time.
+    pub(crate) fn hand(&mut self, numbers: &Numbers) -> Option<Reading> {
+        self.log.hands(self.at, numbers).then(|| self.reading())
+    }
+
+    pub(crate) fn reading(&self) -> Reading {
+        let (end, answers, log) = self.log.read();
+        let (version, drawn, peak) = (self.version, self.drawn, self.peak);
+        Reading { now: self.at, version, end, answers, drawn, peak, log }
     }
 
     /// A tenant's callers come no more.

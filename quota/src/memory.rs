@@ -21,7 +21,7 @@ use crate::{
     model::ModelQuota,
     number::{duration, float, micros, whole},
     numbers::Numbers,
-    plan::{Plan, Units},
+    plan::Units,
     policy::{self, Configured, Known, Outcome},
     snapshot::Snapshot,
     store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
@@ -30,6 +30,8 @@ use crate::{
 };
 
 pub(crate) use crate::mechanism::Spent;
+#[doc(hidden)]
+pub use crate::remembered::Remembered;
 
 /// Quota in memory.
 #[derive(Clone)]
@@ -48,27 +50,6 @@ struct Kept {
     configured: Option<Configured>,
     /// When it went on from a quota in Redis, and what was drawn then.
     began: Option<(f64, Units)>,
-}
-
-/// What a process knows of a quota in Redis: it goes on from there while Redis is away.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Remembered {
-    pub(crate) known: Known,
-    pub(crate) plan: Plan,
-    pub(crate) drawn: Units,
-    /// In the window.
-    pub(crate) total: Units,
-}
-
-impl Remembered {
-    /// What is drawn, where what fills the window counts as drawn, for that is forgotten.
-    pub(crate) fn levels(&self) -> Units {
-        Units::from_fn(|it| {
-            let limit = self.plan.limits[it];
-            limit.map_or(0.0, |limit| limit.level(self.drawn[it], self.total[it]))
-        })
-    }
 }
 
 #[derive(Clone)]

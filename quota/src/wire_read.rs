@@ -7,11 +7,11 @@ use crate::{
     error::Error,
     lane_numbers::Numbered,
     mechanism::log::{Observation, Reading, Refused, Told},
-    memory::Remembered,
     model::ModelQuota,
     number::{duration, whole},
     plan::{Allowance, Plan, Reasoned, Units},
     policy::{Configured, Known},
+    remembered::Remembered,
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
     wire::unknown,
 };

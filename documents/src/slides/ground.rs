@@ -5,7 +5,7 @@
 
 use std::{cell::OnceCell, collections::HashMap};
 
-use super::{frame, pair, placeholder, related};
+use super::shapes::{frame, pair, placeholder, related};
 use crate::{
     colors::{Ground, Rgb, WHITE, hexadecimal},
     left_out::{Place, Tally},

@@ -1,18 +1,10 @@
 //! What is counted by the provider's day.
 
-use super::{Mechanism, Terms};
+use super::{Mechanism, Terms, kept::Day};
 use crate::{dimension::DayLimit, plan::Units};
 
 /// A day in the limiter's unit of time.
 pub(crate) const DAY: f64 = 86_400e6;
-
-/// Calls and tokens of a day.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Day {
-    number: f64,
-    pub(super) requests: f64,
-    pub(super) tokens: f64,
-}
 
 impl Terms<'_> {
     fn counts_days(&self) -> bool {

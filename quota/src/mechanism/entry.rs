@@ -1,41 +1,10 @@
 //! Calls that were admitted, and the window that they are in.
 
-use super::{Mechanism, Terms};
+use super::{
+    Mechanism, Terms,
+    kept::{Before, Condition, Entry},
+};
 use crate::{dimension::PerDimension, number::micros, plan::Units, store::Ask};
-
-/// A call that was admitted.
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) admitted: f64,
-    pub(super) lane: usize,
-    pub(super) condition: Condition,
-    pub(super) amounts: Units,
-    /// By how much it brought its queue on.
-    pub(super) progress: f64,
-    pub(super) probe: bool,
-    /// As it was before the call.
-    pub(super) before: Option<PerDimension<Before>>,
-    /// The fleet has been told of it.
-    pub(super) handed_over: bool,
-}
-
-/// One dimension when a call was admitted, itself left out.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Before {
-    /// Less what policies had added.
-    pub(super) drawn: f64,
-    pub(super) held: f64,
-    pub(super) total: f64,
-    pub(super) spent: f64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Condition {
-    Reserved,
-    Settled,
-    /// It has left the window, and its end is not known.
-    Outlived,
-}
 
 impl Mechanism {
     /// A call goes.

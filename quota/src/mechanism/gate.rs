@@ -1,31 +1,13 @@
 //! The gate: while it is closed no call is admitted. After a refusal one call goes first.
 
-use super::Mechanism;
+use super::{
+    Mechanism,
+    kept::{Closed, Gate},
+};
 use crate::{
     numbers::Numbers,
     store::{Hold, Pause},
 };
-
-/// A closed gate.
-#[derive(Debug, Clone)]
-pub(super) struct Gate {
-    pub(super) until: f64,
-    pub(super) closed: Closed,
-    /// When the one call went that goes first.
-    pub(super) probe: Option<f64>,
-    pub(super) reason: String,
-}
-
-/// What a gate is closed for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Closed {
-    /// By an operator.
-    Pause,
-    /// Until the day ends or the account is paid.
-    Exhausted,
-    /// The provider has refused a call.
-    Refused,
-}
 
 impl Mechanism {
     /// Closes the gate, never for less than it was. How long it is closed.

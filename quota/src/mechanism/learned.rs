@@ -9,18 +9,6 @@ use crate::{
     store::{Expectation, Settlement},
 };
 
-/// Sums over the calls of a template, of which older ones count less, and the number of calls.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Learned {
-    input: f64,
-    estimated: f64,
-    output: f64,
-    weight: f64,
-    calls: f64,
-    /// Input that a cache gives and the provider does not count.
-    cached: f64,
-}
-
 impl Mechanism {
     pub(crate) fn expectation(&self, template: u64, numbers: &Numbers) -> Option<Expectation> {
         let learned = self.learned.get(&template)?;

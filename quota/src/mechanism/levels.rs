@@ -1,6 +1,6 @@
 //! What time does to levels, and how long until there is room.
 
-use super::{Gate, Lane, Mechanism, Obstacle, Terms, gate::Closed, queue::Place};
+use super::{Gate, Lane, Mechanism, Obstacle, Terms, kept::Closed, queue::Place};
 use crate::{
     dimension::Dimension,
     numbers::{GRAIN, Numbers},

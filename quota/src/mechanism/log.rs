@@ -104,31 +104,23 @@ impl Log {
         self.handed = self.handed.map(|(at, _)| (at, true));
     }
 
+    /// Whether the policy's task is handed out now: to one caller at a time, soon after a refusal, else
+    /// at the policy's pace.
+    pub(super) fn hands(&mut self, now: f64, numbers: &Numbers) -> bool {
+        let free = self.is_free(now, numbers);
+        if free {
+            self.handed = Some((now, false));
+        }
+        free
+    }
+
+    /// Number of the last observation, answers, and the observations.
+    pub(super) fn read(&self) -> (u64, u64, Vec<Observation>) {
+        (self.pushed, self.answers, self.kept.iter().copied().collect())
+    }
+
     /// Times are others now; what was logged before them the policy tells by its time.
     pub(super) fn hand_anew(&mut self) {
         self.handed = None;
-    }
-}
-
-impl super::Mechanism {
-    /// Hands the policy's task to one caller at a time: soon after a refusal, else at its pace.
-    pub(crate) fn hand(&mut self, numbers: &Numbers) -> Option<Reading> {
-        let free = self.log.is_free(self.at, numbers);
-        free.then(|| {
-            self.log.handed = Some((self.at, false));
-            self.reading()
-        })
-    }
-
-    pub(crate) fn reading(&self) -> Reading {
-        Reading {
-            now: self.at,
-            version: self.version,
-            end: self.log.pushed,
-            answers: self.log.answers,
-            drawn: self.drawn,
-            peak: self.peak,
-            log: self.log.kept.iter().copied().collect(),
-        }
     }
 }

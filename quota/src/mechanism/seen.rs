@@ -2,7 +2,7 @@
 
 use tidegate_types::Lane as Named;
 
-use super::{Lane, Mechanism, Terms, gate::Closed};
+use super::{Lane, Mechanism, Terms, kept::Closed};
 use crate::{
     dimension::PerDimension,
     lanes::Share,

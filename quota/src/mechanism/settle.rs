@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Mechanism, Terms,
-    entry::{Before, Condition, Entry},
-    gate::Closed,
+    kept::{Before, Closed, Condition, Entry, Spent},
     log::{Observation, Refused, Told},
 };
 use crate::{
@@ -16,15 +15,6 @@ use crate::{
     plan::{Units, units},
     store::{Meter, ProviderSignal, Settled, Settlement},
 };
-
-/// What a lane used in this process alone.
-#[derive(Debug)]
-pub(crate) struct Spent {
-    pub(crate) lane: usize,
-    pub(crate) used: Amounts,
-    /// The calls' reservations.
-    pub(crate) calls: Vec<String>,
-}
 
 impl Mechanism {
     /// Ends a reservation, once. `longest` is how long a pause lasts at most.

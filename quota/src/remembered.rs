@@ -1,0 +1,27 @@
+//! What a process has seen of a quota in Redis.
+
+use crate::{
+    plan::{Plan, Units},
+    policy::Known,
+};
+
+/// What a process knows of a quota in Redis: it goes on from there while Redis is away.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Remembered {
+    pub(crate) known: Known,
+    pub(crate) plan: Plan,
+    pub(crate) drawn: Units,
+    /// In the window.
+    pub(crate) total: Units,
+}
+
+impl Remembered {
+    /// What is drawn, where what fills the window counts as drawn, for that is forgotten.
+    pub(crate) fn levels(&self) -> Units {
+        Units::from_fn(|it| {
+            let limit = self.plan.limits[it];
+            limit.map_or(0.0, |limit| limit.level(self.drawn[it], self.total[it]))
+        })
+    }
+}
