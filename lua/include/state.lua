@@ -11,11 +11,11 @@
 --              was handed out last, whether it is done, whether a refusal is unread; when the first
 --              lease ends (0: none)
 --   dimension  of the plan: rate, capacity, window, most (0: no limit); drawn ahead of the rate;
---              most drawn since the policy looked; ever spent; ever added by policies; in the window; of
---              it not settled. Requests, input, output, combined
+--              most drawn since the policy looked; ever spent; ever added by policies; in the
+--              window; of it not settled. Requests, input, output, combined
 --   lane       standby; work that waits; work that passed since; the one whose turn has gone by:
---              its turn, what it needs, until when it may come; calls in flight; each dimension in the
---              window
+--              its turn, what it needs, until when it may come; calls in flight; each dimension in
+--              the window
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT = 1, 2, 3, 4, 5, 6
 local GATE, CLOSED, PROBE, LATENCY = 7, 8, 9, 10
 local VERSION, FINGERPRINT, BORN, REPLACED, HORIZON, CONCURRENT = 11, 12, 13, 14, 15, 16
