@@ -150,8 +150,11 @@ local function admit(id, need, place, work, grains)
     state[PROBE] = now
   end
   local progress = go(state, queue, tenant, place, grains)
-  local stand = lane_slot(lane) + STAND
-  state[stand] = math.max(0, state[stand] - work)
+  local slot_of_lane = lane_slot(lane)
+  state[slot_of_lane + STAND] = math.max(0, state[slot_of_lane + STAND] - work)
+  if work >= state[slot_of_lane + NEED] then
+    state[slot_of_lane + NEED], state[slot_of_lane + NEED_UNTIL] = 0, 0
+  end
   local before = {}
   for dimension = 1, DIMENSIONS do
     local slot = dimension_slot(dimension)
@@ -204,7 +207,7 @@ local function answer(id, call)
   end
   local place, work = place_of(state, queue, tenant, call[2], call[3], now), work_of(need)
   local grains = math.ceil(work * GRAIN)
-  local obstacle = until_room(keys, state, quota, lane, place, need, now)
+  local obstacle = until_room(keys, state, quota, lane, place, need, work, now)
   local shut, hold = shut_for(state, now)
   if shut > 0 and shut >= obstacle.wait then
     obstacle = { wait = shut, hold = hold, over = 0 }
@@ -213,8 +216,13 @@ local function answer(id, call)
     admit(id, need, place, work, grains)
     return reply(call, GRANTED, 0, 0, 0)
   end
-  wait_in(state, queue, tenant, place, grains, now + obstacle.wait + QUIET, now)
+  local comes_by = now + obstacle.wait + QUIET
+  wait_in(state, queue, tenant, place, grains, comes_by, now)
   state[queue.slot + WAITING] = waiting_in(queue)
+  -- A lane saves for its first: for those behind, two lanes could wait for each other.
+  if place.ahead <= 0 and work >= saves_for(state, lane, now) then
+    state[queue.slot + NEED], state[queue.slot + NEED_UNTIL] = work, comes_by
+  end
   local wait = told(state, quota, lane, obstacle.wait, now)
   local outcome = obstacle.hold == 0 and CLOSED_NOW or WAIT
   return reply(call, outcome, wait, obstacle.hold, obstacle.over, place.turn)

@@ -27,6 +27,12 @@ local function refills_from(state)
   return state[CLOSED] == REFUSED and state[GATE] + QUIET or 0
 end
 
+-- What a lane saves for: the most that a caller needs that is first in turn.
+local function saves_for(state, lane, now)
+  local slot = lane_slot(lane)
+  return now < state[slot + NEED_UNTIL] and state[slot + NEED] or 0
+end
+
 local function refill(state, quota, now)
   local from = math.max(state[LATEST], refills_from(state))
   local passed = now - from
@@ -51,7 +57,7 @@ local function refill(state, quota, now)
     if nobody_came then
       state[slot + PASSED] = state[slot + PASSED] + unused
     end
-    local most = STANDBY * share * capacity
+    local most = math.max(STANDBY * share * capacity, saves_for(state, lane, now))
     state[slot + STAND] = math.min(state[slot + STAND] + passed * rate * share, most)
   end
 end

@@ -97,12 +97,32 @@ local function keep_in_flight(state, quota, lane, obstacle)
   end
 end
 
--- How long until there is room for a call behind those before it.
-local function until_room(keys, state, quota, lane, place, need, now)
-  local obstacle, part, standby = { wait = 0, hold = BY_TURN, over = 0 }, nil, 0
-  part = part_of(state, quota, lane)
+-- What is kept for other lanes from a call of so much work: what an idle lane finds when it comes;
+-- what lanes have saved in the window for a larger call, which otherwise would never find room
+-- beside smaller ones; and of that, what is enough: levels are left to that call.
+local function kept_for_others(state, quota, lane, work, now)
+  local idle, saved, ready, _, capacity = 0, 0, 0, rate_of_work(state)
   for other = 1, state[LANES] do
-    standby = standby + (other ~= lane and state[lane_slot(other) + STAND] or 0)
+    local slot = lane_slot(other)
+    local stands, needs = state[slot + STAND], saves_for(state, other, now)
+    if other ~= lane and needs > work then
+      saved = saved + stands
+      ready = ready + (stands >= needs and stands or 0)
+    elseif other ~= lane then
+      local share = quota[LANE_SHARES + 2 * other - 1] or 0
+      idle = idle + math.min(stands, STANDBY * share * capacity)
+    end
+  end
+  return idle, saved, ready
+end
+
+-- How long until there is room for a call behind those before it.
+local function until_room(keys, state, quota, lane, place, need, work, now)
+  local obstacle, part = { wait = 0, hold = BY_TURN, over = 0 }, part_of(state, quota, lane)
+  local idle, saved, ready = kept_for_others(state, quota, lane, work, now)
+  if state[lane_slot(lane) + STAND] >= work then
+    -- What a lane has saved it has at the whole rate.
+    part = 1
   end
   local ceiling, in_turn = quota[LANE_SHARES + 2 * lane], place.ahead > 0
   for dimension = 1, DIMENSIONS do
@@ -111,15 +131,15 @@ local function until_room(keys, state, quota, lane, place, need, now)
     if most > 0 and amount > 0 then
       local capacity, rate = state[slot + CAPACITY], state[slot + RATE] * part
       local ahead = place.ahead * most * mix_of(state, slot)
-      local kept = math.min(standby * most, capacity * HALF)
+      local kept = math.min((idle + ready) * most, capacity)
       -- What is larger than the capacity goes when nothing is drawn: then nothing is lacking, to
-      -- the last place.
-      local room = capacity - kept
-      local wanted = ahead > 0 and ahead + amount or math.min(amount, room)
-      local lack = wanted + state[slot + DRAWN] - room
+      -- the last place. But it leaves to others what they have saved.
+      local largest = capacity - math.min(idle * most, capacity)
+      local wanted = ahead > 0 and ahead + amount or math.min(amount, largest)
+      local lack = wanted + state[slot + DRAWN] - (capacity - kept)
       local hold = lack > kept and dimension or BY_LANE
       obstruct(obstacle, lack / rate, in_turn and BY_TURN or hold, lack)
-      local over = state[slot + TOTAL] + ahead + amount - state[slot + STRICT]
+      local over = state[slot + TOTAL] + ahead + amount + saved * most - state[slot + STRICT]
       if over > 0 then
         -- Nothing is free before the first leaves.
         local wait = math.max(over / rate, state[OLDEST] + quota[WINDOW] - now)

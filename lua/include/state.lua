@@ -14,7 +14,8 @@
 --              most drawn since the policy looked; ever spent; ever added by policies; in the
 --              window; of it not settled. Requests, input, output, combined
 --   lane       standby; work that waits; work that passed since; the one whose turn has gone by:
---              its turn, what it needs, until when it may come; calls in flight; each dimension in
+--              its turn, what it needs, until when it may come; the most that a caller needs that
+--              is first in turn, and until when it comes for it; calls in flight; each dimension in
 --              the window
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT = 1, 2, 3, 4, 5, 6
 local GATE, CLOSED, PROBE, LATENCY = 7, 8, 9, 10
@@ -24,9 +25,9 @@ local LOGGED, ANSWERS, HANDED, HANDED_DONE, URGENT, LEASE_ENDS = 22, 23, 24, 25,
 local RATE, CAPACITY, STRICT, MOST, DRAWN = 1, 2, 3, 4, 5
 local PEAK, SPENT, CHANGED, TOTAL, HELD = 6, 7, 8, 9, 10
 local STAND, WAITING, PASSED, LATE_TURN, LATE_WORK, LATE_UNTIL = 1, 2, 3, 4, 5, 6
-local LANE_FLIGHT, USED = 7, 7
+local NEED, NEED_UNTIL, LANE_FLIGHT, USED = 7, 8, 9, 9
 local REQUESTS, INPUT, OUTPUT, COMBINED, DIMENSIONS = 1, 2, 3, 4, 4
-local HEADER, PER_DIMENSION, PER_LANE = 27, 10, 11
+local HEADER, PER_DIMENSION, PER_LANE = 27, 10, 13
 local LAYOUT_VERSION = 3
 
 local function dimension_slot(dimension)
@@ -54,7 +55,8 @@ local function rebase(keys, state, by)
     state[slot] = state[slot] > 0 and state[slot] - by or 0
   end
   for lane = 1, state[LANES] do
-    local late = lane_slot(lane) + LATE_UNTIL
+    local late, need = lane_slot(lane) + LATE_UNTIL, lane_slot(lane) + NEED_UNTIL
+    state[need] = state[need] - by
     state[late] = math.max(0, state[late] - by)
   end
   state[HANDED], state[KEPT] = 0, 0

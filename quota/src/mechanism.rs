@@ -121,6 +121,8 @@ struct Lane {
     passed: f64,
     /// Work that the lane finds when it comes.
     standby: f64,
+    /// The most that a caller needs that is first in turn, and until when it comes for it.
+    need: (f64, f64),
     used: Units,
     in_flight: f64,
 }
@@ -134,6 +136,12 @@ impl Lane {
     fn close(&mut self) {
         self.queue.forget();
         self.waiting = self.queue.waiting() / GRAIN;
+    }
+
+    /// What the lane saves for.
+    fn saves_for(&self, now: f64) -> f64 {
+        let (need, until) = self.need;
+        if now < until { need } else { 0.0 }
     }
 
     /// Work of all who wait.
@@ -228,7 +236,7 @@ impl Mechanism {
         let place = self.lanes[ask.lane].queue.place(&ask.tenant, asks_as, now);
         let work = self.plan.work_of(&need);
         let grains = (work * GRAIN).ceil();
-        let mut obstacle = self.until_room(terms, ask.lane, place, &need);
+        let mut obstacle = self.until_room(terms, ask.lane, place, &need, work);
         if let Some((wait, hold)) = self.shut(numbers).filter(|(wait, _)| *wait >= obstacle.wait) {
             obstacle = Obstacle { wait, hold, over: 0.0 };
         }
@@ -236,6 +244,10 @@ impl Mechanism {
             let until = now + obstacle.wait + numbers.quiet;
             let lane = &mut self.lanes[ask.lane];
             lane.queue.waits(&ask.tenant, place, grains, until, now);
+            // A lane saves for its first: for those behind, two lanes could wait for each other.
+            if place.ahead <= 0.0 && work >= lane.saves_for(now) {
+                lane.need = (work, until);
+            }
             lane.waiting = lane.queue.waiting() / GRAIN;
             let wait = duration(self.told(terms, ask.lane, obstacle.wait));
             let position = whole(place.turn) + 1;
@@ -252,6 +264,9 @@ impl Mechanism {
         let lane = &mut self.lanes[ask.lane];
         let progress = lane.queue.goes(&ask.tenant, place, grains);
         lane.standby = (lane.standby - work).max(0.0);
+        if work >= lane.need.0 {
+            lane.need = (0.0, 0.0);
+        }
         self.admit(terms, ask, &need, progress, probe);
         Decision::Granted
     }

@@ -8,6 +8,9 @@ pub(crate) const SECOND: f64 = 1e6;
 /// What providers' limits are of.
 pub(crate) const MINUTE: f64 = 60.0 * SECOND;
 
+/// A day.
+pub(crate) const DAY: f64 = 1_440.0 * MINUTE;
+
 /// A turn as a ticket's whole number: billionths of a limit.
 pub(crate) const GRAIN: f64 = 1e9;
 

@@ -17,7 +17,7 @@ mod tests;
 use crate::{
     dimension::{Dimension, PerDimension},
     mechanism::log::{Observation, Reading},
-    numbers::{MINUTE, Numbers},
+    numbers::{DAY, MINUTE, Numbers},
     plan::{Allowance, Plan, Reasoned, Units, Why},
 };
 
@@ -72,6 +72,8 @@ pub(crate) fn run(
         let deeper = one.capacity(proven, configured, numbers).value - before;
         change[it] = if is_new { 0.0 } else { deeper.max(0.0) };
         one.lowered = (one.lowered - numbers.recover * passed / MINUTE).max(0.0);
+        // A provider that was shallow once is tried again a day later.
+        one.too_deep = one.too_deep.filter(|_| reading.now - one.latest < DAY);
     }
     for observation in &reading.log {
         match observation {

@@ -54,10 +54,7 @@ fn bytes(value: &Value) -> Option<&[u8]> {
 /// The policy's task.
 pub(crate) fn read(reply: &[Value]) -> Result<Read, Error> {
     let [numbers, known, log @ ..] = reply else { return Err(unknown(reply)) };
-    let known = match bytes(known).ok_or_else(|| unknown(reply))? {
-        [] => Known::default(),
-        kept => Known::read(kept)?,
-    };
+    let known = Known::read(bytes(known).ok_or_else(|| unknown(reply))?);
     let reading = reading(numbers, log).ok_or_else(|| unknown(reply))?;
     Ok(Read { reading, known })
 }

@@ -1,10 +1,7 @@
 //! What is counted by the provider's day.
 
 use super::{Mechanism, Terms, kept::Day};
-use crate::{dimension::DayLimit, plan::Units};
-
-/// A day in the limiter's unit of time.
-pub(crate) const DAY: f64 = 86_400e6;
+use crate::{dimension::DayLimit, numbers::DAY, plan::Units};
 
 impl Terms<'_> {
     fn counts_days(&self) -> bool {

@@ -8,6 +8,18 @@ use crate::{
     store::Hold,
 };
 
+/// What is kept for other lanes, in work.
+#[derive(Debug, Clone, Copy, Default)]
+struct Standby {
+    /// What an idle lane finds when it comes.
+    idle: f64,
+    /// What lanes have saved in the window for a call larger than the one at hand, which otherwise
+    /// would never find room beside smaller ones.
+    saved: f64,
+    /// Of it, what is enough: levels are left to that call.
+    ready: f64,
+}
+
 impl Mechanism {
     /// Brings everything to `clock`. A clock that steps back stands still instead, or time goes on
     /// from there if the step is longer than a window.
@@ -55,7 +67,7 @@ impl Mechanism {
                 lane.passed += unused;
             }
             let share = terms.share(number);
-            let most = numbers.standby * share * capacity;
+            let most = (numbers.standby * share * capacity).max(lane.saves_for(now));
             lane.standby = (lane.standby + passed * rate * share).min(most);
         }
     }
@@ -67,10 +79,13 @@ impl Mechanism {
         lane: usize,
         place: Place,
         need: &Units,
+        work: f64,
     ) -> Obstacle {
         let mut obstacle = Obstacle::NONE;
-        let (part, mix) = (self.part(terms, lane), self.mix());
-        let standby = self.standby_of_others(lane);
+        // What a lane has saved it has at the whole rate.
+        let has_saved = self.lanes[lane].standby >= work;
+        let (part, mix) = (if has_saved { 1.0 } else { self.part(terms, lane) }, self.mix());
+        let Standby { idle, saved, ready } = self.standby_of_others(terms, lane, work);
         let ceiling = terms.lanes.at(lane).ceiling;
         let turn = |hold| if place.ahead > 0.0 { Hold::Turn } else { hold };
         for (it, limit) in self.plan.limits.iter() {
@@ -80,15 +95,15 @@ impl Mechanism {
             }
             let (capacity, rate) = (limit.capacity.value, limit.rate.value * part);
             let ahead = place.ahead * limit.most * mix[it];
-            let kept = (standby * limit.most).min(capacity * terms.numbers.half);
+            let kept = ((idle + ready) * limit.most).min(capacity);
             // What is larger than the capacity goes when nothing is drawn: then nothing is lacking, to
-            // the last place.
-            let room = capacity - kept;
-            let wanted = if ahead > 0.0 { ahead + need } else { need.min(room) };
-            let lack = wanted + self.drawn[it] - room;
+            // the last place. But it leaves to others what they have saved.
+            let largest = capacity - (idle * limit.most).min(capacity);
+            let wanted = if ahead > 0.0 { ahead + need } else { need.min(largest) };
+            let lack = wanted + self.drawn[it] - (capacity - kept);
             let hold = if lack > kept { Hold::Level(it) } else { Hold::Lane };
             obstacle.at_least(lack / rate, turn(hold), lack);
-            let over = self.total[it] + ahead + need - limit.window.value;
+            let over = self.total[it] + ahead + need + saved * limit.most - limit.window.value;
             if over > 0.0 {
                 let wait = if ahead > 0.0 {
                     // Nothing is free before the first leaves.
@@ -145,10 +160,21 @@ impl Mechanism {
         times.fold(0.0, f64::max)
     }
 
-    /// What other lanes are to find when they come, in work.
-    fn standby_of_others(&self, lane: usize) -> f64 {
-        let others = self.lanes.iter().enumerate().filter(|(it, _)| *it != lane);
-        others.map(|(_, lane)| lane.standby).sum()
+    /// What is kept for other lanes from a call of so much work.
+    fn standby_of_others(&self, terms: &Terms<'_>, lane: usize, work: f64) -> Standby {
+        let (_, capacity) = self.plan.work();
+        let mut kept = Standby::default();
+        for (other, it) in self.lanes.iter().enumerate().filter(|(it, _)| *it != lane) {
+            let need = it.saves_for(self.at);
+            if need > work {
+                kept.saved += it.standby;
+                kept.ready += if it.standby >= need { it.standby } else { 0.0 };
+            } else {
+                let idle = terms.numbers.standby * terms.share(other) * capacity;
+                kept.idle += it.standby.min(idle);
+            }
+        }
+        kept
     }
 
     /// The part of the rate that a lane has while others wait too.
@@ -185,8 +211,11 @@ impl Mechanism {
             *until -= by;
             *probe = probe.map(|probe| probe - by);
         }
-        for late in self.lanes.iter_mut().filter_map(|lane| lane.queue.late.as_mut()) {
-            late.until -= by;
+        for lane in &mut self.lanes {
+            lane.need.1 -= by;
+            if let Some(late) = &mut lane.queue.late {
+                late.until -= by;
+            }
         }
         self.flight.capped_at -= by;
         self.log.hand_anew();

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::Configured;
 use crate::{
     dimension::{Change, Dimension, Limited, PerDimension, PerLimit},
-    error::Error,
     number::whole,
     numbers::Numbers,
     plan::{Plan, Reasoned, Why},
@@ -71,13 +70,9 @@ pub(crate) struct Below {
 }
 
 impl Known {
-    /// As it is kept.
-    ///
-    /// # Errors
-    /// [`Error::Protocol`] where it is not of this policy's form.
-    pub(crate) fn read(kept: &[u8]) -> Result<Self, Error> {
-        let read = serde_json::from_slice(kept);
-        read.map_err(|error| Error::Protocol(format!("what is known of a provider: {error}")))
+    /// As it is kept; what cannot be read is not known, for nobody else would mend it.
+    pub(crate) fn read(kept: &[u8]) -> Self {
+        serde_json::from_slice(kept).unwrap_or_default()
     }
 
     /// To be kept.

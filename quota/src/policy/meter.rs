@@ -27,7 +27,12 @@ impl One {
         let evenly = (told.reset - part * MINUTE).abs() <= numbers.close * MINUTE;
         // By chance others agree now and then, and a bucket hardly ever differs.
         let step = if evenly { 1.0 } else { -numbers.even * numbers.even };
+        let was_even = self.is_even(numbers);
         self.even = (self.even + step).min(numbers.even);
+        if self.is_even(numbers) && !was_even {
+            // It is as deep as a minute, whatever was refused before.
+            self.too_deep = None;
+        }
     }
 
     /// By how much the meter is beyond all that we know of: what was drawn before the call, and since.

@@ -54,14 +54,15 @@ impl One {
         if self.believed > 0.0 && refusal.at - self.believed < numbers.episode {
             self.even = f64::MIN;
         }
-        let depth = refusal.drawn + refusal.need;
         self.looked = (refusal.at, 0.0);
-        if depth > self.went_well * (1.0 + numbers.close) {
-            self.too_deep = Some(self.too_deep.unwrap_or(depth).min(depth));
+        // One that goes first says whether the gate may open, and nothing more.
+        if refusal.probe {
             return;
         }
-        // One that goes first says whether the gate may open, and nothing of a rate.
-        if refusal.probe {
+        // Where nothing was drawn, no depth was.
+        let depth = refusal.drawn + refusal.need;
+        if refusal.drawn > 0.0 && depth > self.went_well * (1.0 + numbers.close) {
+            self.too_deep = Some(self.too_deep.unwrap_or(depth).min(depth));
             return;
         }
         let here = (refusal.at, refusal.spent);
