@@ -184,16 +184,17 @@ local function admit(id, need, place, work, grains)
   add_to_day(keys, quota, now, need[REQUESTS], need[COMBINED], now)
 end
 
--- A call's work: the part of a limit that it takes most of.
+-- A call's work: the part of a limit that it takes most of; where calls at once alone are limited,
+-- one of them.
 local function work_of(need)
-  local work = 0
+  local work
   for dimension = 1, DIMENSIONS do
     local most = state[dimension_slot(dimension) + MOST]
     if most > 0 then
-      work = math.max(work, need[dimension] / most)
+      work = math.max(work or 0, need[dimension] / most)
     end
   end
-  return work
+  return work or state[CONCURRENT] > 0 and 1 / state[CONCURRENT] or 0
 end
 
 local function answer(id, call)

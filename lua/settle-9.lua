@@ -196,12 +196,13 @@ elseif mode == CHARGED then
   end
   draw(state, drawn)
   add_to_day(keys, quota, now, used[REQUESTS], used[COMBINED], now)
-  local work = 0
+  local work
   for dimension = 1, DIMENSIONS do
     local most = state[dimension_slot(dimension) + MOST]
-    work = most > 0 and math.max(work, used[dimension] / most) or work
+    work = most > 0 and math.max(work or 0, used[dimension] / most) or work
   end
   local passed = lane_slot(lane) + PASSED
+  work = work or state[CONCURRENT] > 0 and 1 / state[CONCURRENT] or 0
   state[passed] = state[passed] + work
   local entry = { admitted = now, lane = lane, condition = SETTLED, probe = 0, progress = 0 }
   entry.amounts, entry.before = used, ''

@@ -49,6 +49,10 @@ local function refill(state, quota, now)
     end
   end
   local full, rate, capacity = flight_limit(state), rate_of_work(state)
+  if unused == math.huge and full > 0 and state[LATENCY] > 0 then
+    -- Where calls at once alone are limited, all of them pass in the time of one.
+    unused = passed / state[LATENCY]
+  end
   local is_full = full > 0 and state[FLIGHT] >= full
   local was_open = from >= state[GATE] and not is_full
   local nobody_came = unused > 0 and unused < math.huge and was_open

@@ -107,10 +107,12 @@ impl fmt::Display for Why {
 }
 
 impl Plan {
-    /// A call's work: the part of a limit that it takes most of.
+    /// A call's work: the part of a limit that it takes most of; where calls at once alone are limited,
+    /// one of them.
     pub(crate) fn work_of(&self, amounts: &Units) -> f64 {
         let parts = self.limits.iter().filter_map(|(it, limit)| Some(amounts[it] / (*limit)?.most));
-        parts.fold(0.0, f64::max)
+        let at_once = || if self.concurrent > 0.0 { 1.0 / self.concurrent } else { 0.0 };
+        parts.reduce(f64::max).unwrap_or_else(at_once)
     }
 
     /// Rate and capacity in work: of the dimension that has least; nothing where none is limited.

@@ -77,6 +77,7 @@ both_stores! {
     calls_at_once_are_bounded(at_once(3));
     a_call_that_outlives_the_window_is_still_in_flight(at_once(2));
     a_lane_has_its_part_of_the_calls_at_once(shared_at_once());
+    where_nothing_else_is_limited_too(calls_at_once_alone());
     an_overload_cuts_the_calls_in_flight_and_closes_nothing(model(limits(1_000_000)));
     an_overload_says_nothing_that_was_known(model(limits(1_000_000)));
     // Days.
@@ -120,6 +121,11 @@ fn at_once(calls: u64) -> ModelQuota {
 
 fn shared_at_once() -> ModelQuota {
     let limits = Limits { concurrent: Some(10), ..limits(1_000_000) };
+    model_with_lanes(limits, lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0)]))
+}
+
+fn calls_at_once_alone() -> ModelQuota {
+    let limits = Limits { concurrent: Some(10), ..Limits::default() };
     model_with_lanes(limits, lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0)]))
 }
 
@@ -910,6 +916,21 @@ async fn a_lane_has_its_part_of_the_calls_at_once<S: Store>(rig: &Rig<S>) {
     let (_, hold, _) = rig.refused(&in_lane(0)).await;
     assert_eq!(hold, Hold::InFlight, "six are interactive's, which waits");
     assert_eq!(rig.reserve(&interactive).await, Decision::Granted);
+}
+
+/// The same; and a caller that is gone holds no place for its lane.
+async fn where_nothing_else_is_limited_too<S: Store>(rig: &Rig<S>) {
+    a_lane_has_its_part_of_the_calls_at_once(rig).await;
+    let batch = || Ask { lane: 0, ..rig.ask(1) };
+    let (one, other) = (batch(), batch());
+    assert_eq!(rig.reserve(&one).await, Decision::Granted);
+    assert_eq!(rig.reserve(&other).await, Decision::Granted);
+    waits(rig, Ask { lane: 1, ..rig.ask(1) }).await;
+    rig.advance(Duration::from_secs(1));
+    rig.used(&one, 1).await;
+    assert_eq!(rig.refused(&batch()).await.1, Hold::InFlight, "interactive waits");
+    rig.advance(Duration::from_secs(2));
+    assert_eq!(rig.reserve(&batch()).await, Decision::Granted, "it does not come");
 }
 
 async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: Store>(rig: &Rig<S>) {

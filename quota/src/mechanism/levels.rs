@@ -58,6 +58,10 @@ impl Mechanism {
             unused = unused.min(-left / limit.most);
         }
         let full = self.flight.limit(self.plan.concurrent);
+        if unused == f64::INFINITY && full > 0.0 && self.latency > 0.0 {
+            // Where calls at once alone are limited, all of them pass in the time of one.
+            unused = passed / self.latency;
+        }
         let is_full = full > 0.0 && self.flight.calls >= full;
         let was_open = self.gate.as_ref().is_none_or(|gate| from >= gate.until);
         let nobody_came = unused > 0.0 && unused < f64::INFINITY && was_open && !is_full;
