@@ -50,6 +50,8 @@ pub(crate) struct One {
     pub(super) refused: Option<[(f64, f64); 2]>,
     /// Readings of a meter that came back evenly; below zero once one did not.
     pub(super) even: f64,
+    /// Readings of a meter, whatever it shows; no more are counted than show a kind.
+    pub(super) told: f64,
     /// The latest readings below what we know of.
     pub(super) below: Below,
     /// Use by others, as the meter told it last.

@@ -393,6 +393,15 @@ fn half_of_the_limit_goes_at_once_where_nothing_is_told_and_nine_tenths_of_a_buc
 }
 
 #[test]
+fn a_meter_that_tells_shows_that_half_of_the_limit_may_go_at_once() {
+    let mut case = Case::proven(limits());
+    let of_a_window = Told { reset: MINUTE, drawn: 9_000.0, ..even(9_000.0) };
+    let two = of(&case.told([of_a_window; 2]));
+    is(two.capacity, 2_500.0, Why::First);
+    is(of(&case.told([of_a_window])).capacity, 30_000.0, Why::Full);
+}
+
+#[test]
 fn a_burst_that_is_configured_is_not_learned() {
     let fixed = Limits { burst_max: None, burst: Duration::from_secs(3), ..limits() };
     is(Case::went_well(fixed, 50_000.0).idle(1.0).capacity, 3_000.0, Why::Configured);
