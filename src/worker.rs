@@ -4,7 +4,6 @@
 //! * [`slots`]: the pool of slots that the lanes share
 //! * `supplier`: how Temporal's SDK takes slots from it
 //! * [`settings`]: what operators have set, beside Redis
-//! * [`backpressure`]: how many slots the models' limits can use
 //! * [`batches`]: how many there are
 //! * [`build_info`]: which program and configuration this is
 //! * [`admissible`]: how much work more workers could take, for whoever starts them
@@ -48,7 +47,6 @@ use crate::{
 };
 
 pub mod admissible;
-pub mod backpressure;
 pub mod batches;
 pub mod build_info;
 mod memory;
@@ -119,7 +117,7 @@ pub(crate) async fn run_process(
         (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.call_stats));
     let (services, stopping) =
         (Arc::clone(&process.services), process.services.guard.stopping.clone());
-    let (pool, polls) = (Arc::clone(&process.pool), process.polls.iter().sum());
+    let pool = Arc::clone(&process.pool);
     let identity = identity();
     let mut worker = boxed_worker(config, telemetry, &identity, process).await?;
     let stop = worker.stop.take();
@@ -175,7 +173,7 @@ pub(crate) async fn run_process(
             () = spool => Ok(()),
             () = look => Ok(()),
             () = quota.keep_holds() => Ok(()),
-            () = backpressure::keep(&pool, polls, &quota, &call_stats, config.worker.max_concurrent_documents) => Ok(()),
+            () = admissible::keep(&pool, &quota, &call_stats, config.worker.max_concurrent_documents) => Ok(()),
         };
         ended.cancel();
         result
@@ -290,8 +288,7 @@ pub(crate) struct Process {
     services: Arc<Services>,
     lanes: Vec<Lane>,
     pool: Arc<Pool>,
-    /// Each lane's polls that may be open at once, of the pool at its largest: Temporal takes the
-    /// number once.
+    /// Each lane's polls that may be open at once.
     polls: Vec<usize>,
 }
 
@@ -380,7 +377,8 @@ async fn boxed_worker(
         let polls = PollerBehavior::SimpleMaximum(process.polls[number]);
         let options = common(queue).activity_task_poller_behavior(polls).build();
         let mut tuner = TunerBuilder::default();
-        tuner.activity_slot_supplier(Arc::new(LaneSlots::new(Arc::clone(&process.pool), number)));
+        let (pool, quota) = (Arc::clone(&process.pool), process.services.guard.quota.clone());
+        tuner.activity_slot_supplier(Arc::new(LaneSlots::new(pool, number, quota, lane.clone())));
         workers.push(sdk_worker(&runtime, temporal.client(), options, tuner.build())?);
     }
     let stops: Vec<_> = workers.iter().map(Worker::shutdown_handle).collect();

@@ -190,6 +190,7 @@ impl Shared {
 
     /// So much may go at once: who waits in place is asked about now.
     pub(crate) fn wake(self: &Arc<Self>, model: &ModelId, room: Duration) {
+        self.intake.has_room(model, room);
         for asker in self.waiters.with_room(model, room) {
             // Who is dropped asks by itself.
             if self.has_redis() && !self.is_draining(&asker.model) {

@@ -86,26 +86,6 @@ pub fn max_in_flight(limits: &Limits, typical: &Typical) -> Option<f64> {
     [flow, at_once].into_iter().flatten().min_by(f64::total_cmp).map(|calls| calls * HEADROOM)
 }
 
-/// One process's part of the calls in flight that `workers` live processes share, within
-/// `floor..=most`. `most` while something is not known or not bounded.
-#[must_use]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "slots are few, and a cast of a float saturates"
-)]
-pub fn slots(
-    in_flight: impl IntoIterator<Item = Option<f64>>,
-    workers: u64,
-    floor: usize,
-    most: usize,
-) -> usize {
-    let sum: Option<f64> = in_flight.into_iter().sum();
-    let part =
-        sum.filter(|sum| *sum > 0.0).map(|sum| (sum / float(workers.max(1))).ceil() as usize);
-    part.map_or(most, |part| part.max(floor)).min(most)
-}
-
 /// Learns what calls are like from those of this process.
 #[derive(Debug, Default)]
 pub struct CallStats(Mutex<HashMap<ModelId, Seen>>);
@@ -168,31 +148,13 @@ impl CallStats {
         models: impl Iterator<Item = &'a ModelQuota>,
         now: Instant,
     ) -> Vec<(&'a ModelId, Option<f64>)> {
-        self.in_system(models, Duration::ZERO, now)
-    }
-
-    /// The same where half of them wait, and may do so for this long: fast calls alone would leave
-    /// those few places.
-    #[must_use]
-    pub fn in_system<'a>(
-        &self,
-        models: impl Iterator<Item = &'a ModelQuota>,
-        waiting: Duration,
-        now: Instant,
-    ) -> Vec<(&'a ModelId, Option<f64>)> {
         let known = self.0.lock();
-        let in_system = |typical: Typical| Typical {
-            seconds: typical.seconds.max(waiting.as_secs_f64()),
-            ..typical
-        };
         let recent = models.filter_map(|model| Some((model, known.get(&model.id)?)));
         let recent = recent.filter(|(_, seen)| now.saturating_duration_since(seen.last) < RECENT);
-        recent
-            .map(|(model, seen)| {
-                let typical = seen.typical.map(in_system);
-                (&model.id, typical.and_then(|typical| max_in_flight(&model.limits, &typical)))
-            })
-            .collect()
+        let in_flight = |model: &ModelQuota, seen: &Seen| {
+            seen.typical.and_then(|typical| max_in_flight(&model.limits, &typical))
+        };
+        recent.map(|(model, seen)| (&model.id, in_flight(model, seen))).collect()
     }
 }
 
@@ -230,16 +192,6 @@ mod tests {
             Some(4.0)
         );
         assert_eq!(max_in_flight(&Limits::default(), &typical()), None);
-    }
-
-    #[test]
-    fn the_fleet_shares_what_is_useful_between_a_floor_and_the_most() {
-        assert_eq!(slots([Some(60.0), Some(31.0)], 3, 8, 200), 31);
-        assert_eq!(slots([Some(60.0)], 30, 8, 200), 8);
-        assert_eq!(slots([Some(900.0)], 1, 8, 200), 200);
-        assert_eq!(slots([Some(60.0), None], 3, 8, 200), 200);
-        assert_eq!(slots([], 3, 8, 200), 200);
-        assert_eq!(slots([Some(1.0)], 1, 8, 4), 4, "a floor above the most");
     }
 
     #[test]

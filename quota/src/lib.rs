@@ -34,7 +34,7 @@
 //! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
 //! * [`run`]: [`Quota::run`], one call with all that belongs to it
 //! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
-//! * [`queue`]: how long newcomers wait
+//! * [`intake`]: how many documents a worker takes
 //! * `asking`: how callers of this process are asked about together; `asker`, `questions`, `waiters`:
 //!   one of them, who comes next, who waits in place
 //! * [`snapshot`]: what a model's quota looks like
@@ -70,6 +70,7 @@ pub mod history;
 mod hold;
 pub mod holds;
 mod hour;
+pub mod intake;
 pub mod key;
 mod lane_numbers;
 pub mod lanes;
@@ -85,7 +86,6 @@ pub mod permit;
 pub mod plan;
 mod policy;
 mod questions;
-pub mod queue;
 pub mod quota;
 pub mod redis_store;
 pub mod refused;
@@ -115,7 +115,6 @@ pub use lanes::{Lanes, Share};
 pub use limits::{LimitError, Limits};
 pub use model::ModelQuota;
 pub use permit::Permit;
-pub use queue::Queue;
 pub use quota::Quota;
 pub use refused::Refused;
 pub use request::{Request, Ticket};

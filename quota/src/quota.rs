@@ -13,10 +13,11 @@ use crate::{
     budget::Budgets,
     dimension::Amounts,
     error::Error,
-    fleet, metrics,
+    fleet,
+    intake::Place,
+    metrics,
     model::ModelQuota,
     permit::{Permit, Renewal, State},
-    queue::Queue,
     redis_store,
     refused::Refused,
     request::Request,
@@ -137,9 +138,7 @@ impl Quota {
             let (sleep, wait, refused) = match decision {
                 Decision::Granted => {
                     shared.changes.open(&model.id);
-                    if ask.ticket.is_none() {
-                        shared.queues.told(request, Duration::ZERO, Instant::now());
-                    }
+                    shared.told(model, &request.lane, &ask, Duration::ZERO);
                     metrics::admitted(&model.id, &request.lane, started.elapsed());
                     let renewal = (backend == Backend::Redis)
                         .then(|| Renewal::start(shared, model, &ask.reservation));
@@ -191,10 +190,7 @@ impl Quota {
                 }
                 Decision::Wait { wait, hold, deficit, ticket } => {
                     metrics::denied(&model.id, hold);
-                    shared.waiters.told();
-                    if ask.ticket.is_none() {
-                        shared.queues.told(request, wait, Instant::now());
-                    }
+                    shared.told(model, &request.lane, &ask, wait);
                     ask.ticket = Some(ticket);
                     (
                         early(wait),
@@ -204,6 +200,7 @@ impl Quota {
                 }
                 Decision::Paused { wait, ticket } => {
                     metrics::denied_by_gate(&model.id);
+                    shared.told(model, &request.lane, &ask, wait);
                     // A worker that waits for its first answer shares no gate with others.
                     let jitter =
                         if shared.is_joined() { shared.options.jitter } else { Duration::ZERO };
@@ -216,9 +213,6 @@ impl Quota {
                 _ => shared.options.max_slot_wait,
             };
             if started.elapsed() + wait > patience(most) {
-                if request.ticket.is_none() {
-                    shared.queues.sent_away(request, wait, shared.options.max_slot_wait);
-                }
                 return Err(refused);
             }
             ask.amounts = shared.amounts(model, request);
@@ -512,17 +506,36 @@ impl Quota {
         self.shared.fleet.size()
     }
 
-    /// Whether a caller of this process was told so lately to wait for its turn or for room.
-    #[must_use]
-    pub fn made_wait_within(&self, time: Duration) -> bool {
-        self.shared.waiters.were_told_within(time)
+    /// An attempt of this worker stands in the queue for quota, until what this gives is dropped.
+    pub fn stand(&self, lane: &Lane, model: &ModelId) -> Place {
+        self.shared.intake.stand(lane, model)
     }
 
-    /// How long newcomers wait for a model, as far as this process was told lately.
-    #[must_use]
-    pub fn queue(&self, model: &ModelId, lane: &Lane, tenant: &Tenant) -> Queue {
-        let key = (model.clone(), lane.clone(), tenant.clone());
-        self.shared.queues.of(&key, self.shared.options.max_slot_wait, Instant::now())
+    /// Documents for the model are to come in this lane.
+    pub fn expects(&self, lane: &Lane, model: &ModelId) {
+        self.shared.intake.expects(lane, model);
+    }
+
+    /// For so long, only another worker can take the lane's documents for this model, or nobody.
+    pub fn is_elsewhere(&self, lane: &Lane, model: &ModelId, wait: Duration) {
+        self.shared.intake.is_elsewhere(lane, model, wait);
+    }
+
+    /// Waits until this worker should take one more document of a lane, of which it holds so many
+    /// slots. See [`crate::intake`].
+    pub async fn wants(&self, lane: &Lane, held: impl Fn() -> usize) {
+        let intake = &self.shared.intake;
+        loop {
+            let news = intake.news();
+            tokio::pin!(news);
+            // Before the look: what is told between the look and the wait must wake us.
+            news.as_mut().enable();
+            let wait = intake.until_next(lane, held(), self.live_workers());
+            if wait.is_zero() {
+                return;
+            }
+            let _ = tokio::time::timeout(wait, news).await;
+        }
     }
 
     /// [`Options::max_slot_wait`].

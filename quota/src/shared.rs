@@ -10,7 +10,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidegate_types::{ModelId, OutputHold};
+use tidegate_types::{Lane, ModelId, OutputHold};
 use tracing::{error, info, warn};
 
 use crate::{
@@ -22,12 +22,12 @@ use crate::{
     fleet::Fleet,
     history::Recorder,
     holds::Holds,
+    intake::Intake,
     memory, metrics,
     model::ModelQuota,
     number::{float, whole},
     numbers::Numbers,
     questions::Questions,
-    queue::Queues,
     redis_store,
     request::Request,
     running::{Backend, Running},
@@ -86,7 +86,7 @@ pub(crate) struct Shared {
     pub(crate) fleet: Fleet,
     pub(crate) waiters: Waiters,
     pub(crate) questions: Questions,
-    pub(crate) queues: Queues,
+    pub(crate) intake: Arc<Intake>,
     pub(crate) watch: Watch,
     pub(crate) running: Arc<Running>,
     expectations: Mutex<HashMap<(ModelId, u64), (Instant, Expectation)>>,
@@ -105,6 +105,7 @@ impl Shared {
         Self {
             models: models.into_iter().map(|model| (model.id.clone(), Arc::new(model))).collect(),
             local: memory::Store::new(options.pause_ttl),
+            intake: Arc::new(Intake::new(options.max_slot_wait)),
             options,
             redis,
             breaker: Breaker::default(),
@@ -115,7 +116,6 @@ impl Shared {
             fleet: Fleet::default(),
             waiters: Waiters::default(),
             questions: Questions::default(),
-            queues: Queues::default(),
             watch: Watch::default(),
             running: Arc::default(),
             expectations: Mutex::default(),
@@ -133,6 +133,16 @@ impl Shared {
     pub(crate) fn fits_all(&self, model: &ModelQuota, ask: &Ask, dimension: Dimension) -> bool {
         let most = float(model.limits.effective()[dimension]) * model.lanes.at(ask.lane).ceiling;
         self.redis.is_some() && float(ask.amounts[dimension]) <= most
+    }
+
+    /// A caller was told to wait so long, or to go at once.
+    pub(crate) fn told(&self, model: &ModelQuota, lane: &Lane, ask: &Ask, wait: Duration) {
+        let cost = model.limits.pace_of(&ask.amounts);
+        match ask.ticket {
+            None => self.intake.told(lane, &model.id, wait, cost),
+            Some(_) if wait.is_zero() => {}
+            Some(_) => self.intake.told_at_least(lane, &model.id, wait, cost),
+        }
     }
 
     pub(crate) async fn settle(

@@ -24,8 +24,6 @@ pub(crate) struct Waiters(Mutex<Waits>);
 #[derive(Debug, Default)]
 struct Waits {
     next: u64,
-    /// When a caller was told to wait last.
-    told: Option<Instant>,
     models: HashMap<ModelId, BTreeMap<Turn, Wait>>,
 }
 
@@ -39,16 +37,6 @@ struct Wait {
 }
 
 impl Waiters {
-    /// A caller was told to wait, in place or elsewhere.
-    pub(crate) fn told(&self) {
-        self.0.lock().told = Some(Instant::now());
-    }
-
-    /// Whether a caller was told to wait so lately.
-    pub(crate) fn were_told_within(&self, time: Duration) -> bool {
-        self.0.lock().told.is_some_and(|told| told.elapsed() < time)
-    }
-
     /// Whether one of its group waits here that is to go first.
     pub(crate) fn are_before(&self, asker: &Asker) -> bool {
         let (waits, group) = (self.0.lock(), asker.group());

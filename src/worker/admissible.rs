@@ -2,15 +2,26 @@
 //! metric, for whoever starts and ends workers. The length of a backlog says nothing of it: where the
 //! quota binds, more workers make no document earlier.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tidegate_quota::{Quota, call_stats::CallStats};
 
 use super::slots::Pool;
 
+/// It is told anew at this interval.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Tells it now and then. Never ends.
+pub(super) async fn keep(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        tell(pool, quota, learned, most);
+    }
+}
+
 /// Tells this worker's part. The sum over the fleet, through `worker.max-concurrent-documents`, is
 /// the number of workers that are of use.
-pub(super) fn tell(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
+fn tell(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
     let in_flight = learned.in_flight(quota.models(), Instant::now());
     let useful = in_flight.into_iter().map(|(_, calls)| calls).sum();
     let (held, wanted) = pool.demand();

@@ -40,12 +40,6 @@ impl Pool {
         Self { shares, state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// Changes the number of slots. What is held above it comes back as documents end.
-    pub fn resize(&self, limit: usize) {
-        self.state.lock().limit = limit.max(self.shares.len());
-        self.changed.notify_waiters();
-    }
-
     /// All slots.
     #[must_use]
     pub fn limit(&self) -> usize {

@@ -6,6 +6,8 @@ use temporalio_sdk_core::{
     ActivitySlotKind, SlotMarkUsedContext, SlotReleaseContext, SlotReservationContext,
     SlotSupplier, SlotSupplierPermit,
 };
+use tidegate_quota::Quota;
+use tidegate_types::Lane;
 
 use super::slots::Pool;
 
@@ -14,11 +16,14 @@ use super::slots::Pool;
 pub(super) struct LaneSlots {
     pool: Arc<Pool>,
     lane: usize,
+    quota: Quota,
+    name: Lane,
 }
 
 impl LaneSlots {
-    pub(super) fn new(pool: Arc<Pool>, lane: usize) -> Self {
-        Self { pool, lane }
+    /// Slots of the pool's lane with this number, which has this name.
+    pub(super) fn new(pool: Arc<Pool>, lane: usize, quota: Quota, name: Lane) -> Self {
+        Self { pool, lane, quota, name }
     }
 
     fn permit(&self) -> SlotSupplierPermit {
@@ -31,6 +36,7 @@ impl SlotSupplier for LaneSlots {
     type SlotKind = ActivitySlotKind;
 
     async fn reserve_slot(&self, _: &dyn SlotReservationContext) -> SlotSupplierPermit {
+        self.quota.wants(&self.name, || self.pool.held(self.lane)).await;
         self.pool.take(self.lane).await;
         self.permit()
     }

@@ -21,7 +21,7 @@ pub use batch::{
 };
 pub use document::{
     CallCounts, CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask,
-    Queue, Reused, Taken,
+    Reused, Taken,
 };
 pub use failure::{FailureDetails, FailureType, WaitsFor};
 pub use failure_counts::FailureCounts;

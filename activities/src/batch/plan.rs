@@ -115,13 +115,13 @@ where
     forecast.check(job.budget_usd)?;
     services.budgets.open(job, &batch.workflow).await?;
     recorded.write(&output).await?;
-    let in_flight = in_flight::of(services, job, &route, &forecast);
+    for model in &route.models {
+        services.guard.quota.expects(&job.lane, model);
+    }
     let plan = Plan {
         provider_batching,
         pack: forecast.pack,
-        in_flight: in_flight.most,
-        open: in_flight.first,
-        call_seconds: in_flight.call_seconds,
+        in_flight: in_flight::of(services, job, &route, &forecast),
         heartbeat_seconds: services.heartbeats.get(&job.lane).copied().unwrap_or_default(),
         ..pages.plan().clone()
     };

@@ -13,7 +13,7 @@ use std::{borrow::Cow, time::Instant};
 
 use tidegate_calls::settle;
 use tidegate_providers::{Charged, Error, Kind, Observed};
-use tidegate_quota::{Permit, Request};
+use tidegate_quota::{Permit, Request, intake::Place};
 use tidegate_types::{Spend, Usage};
 use tidegate_workflows::contract::Taken;
 use tokio::task::JoinHandle;
@@ -39,6 +39,8 @@ pub struct Admitted<'a> {
     pub(super) breaker: BreakerGuard,
     /// Who remembers what comes of the call.
     pub(super) guard: &'a Guard,
+    /// Its slot is in use until the call is settled.
+    pub(super) _place: Place,
 }
 
 impl<'a> Admitted<'a> {

@@ -1,6 +1,9 @@
 //! Admit → one call → settle. Every provider call goes through this function.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tidegate_providers::{
     BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Kind, Observed, Provider,
@@ -173,15 +176,20 @@ impl Guard {
         budget: &'a CallBudget<'a>,
     ) -> Result<Admitted<'a>, Failure> {
         self.check(attempt)?;
-        let hand_back = |failure| handed_back(attempt, failure);
+        let hand_back = |failure| self.handed_back(attempt, request, failure, Duration::MAX);
         self.keys.check(&request.model, &attempt.run, Instant::now()).map_err(hand_back)?;
         self.unknown_models.check(&request.model, &attempt.run, Instant::now())?;
         budget.check(attempt)?;
         let circuit = self.health.enter(&request.model, Instant::now());
-        let breaker = circuit.inspect_err(|_| attempt.deferred(attempt.state().ticket))?;
+        let breaker = circuit.map_err(|open| {
+            let wait = open.retry.delay(self.backoff, 1).unwrap_or_default();
+            self.handed_back(attempt, request, open, wait)
+        })?;
         let (patient, slot) = self.waiting.enter(request);
+        let mut place = self.quota.stand(&request.lane, &request.model);
         let admitted = self.permit(attempt, patient, slot.as_ref()).await;
         let permit = admitted.map_err(|refused| defer(attempt, &refused))?;
+        place.calls();
         drop(slot);
         let holds = budget.hold(attempt).await?;
         // That may have changed while the call waited; what is held is given back.
@@ -191,7 +199,7 @@ impl Guard {
         let names = self.unknown_models.enter(&request.model, &attempt.run, Instant::now());
         names.map_err(hand_back)?;
         self.unwritten.enter(attempt, Instant::now())?;
-        Ok(Admitted { attempt, request, permit, holds, breaker, guard: self })
+        Ok(Admitted { attempt, request, permit, holds, breaker, guard: self, _place: place })
     }
 
     /// A permit now, or after a wait in place. Who is told of a longer one is sent away, but for one
@@ -208,8 +216,14 @@ impl Guard {
                 Ok(permit) => return Ok(permit),
                 Err(refused) => refused,
             };
-            let Refused::Wait { wait, ticket, .. } = refused else { return Err(refused) };
-            request.ticket = Some(ticket);
+            let wait = match refused {
+                Refused::Wait { wait, ticket, .. } => {
+                    request.ticket = Some(ticket);
+                    wait
+                }
+                Refused::Paused { wait, .. } => wait,
+                _ => return Err(refused),
+            };
             if watch.is_none() {
                 let may_wait = !self.quota.longest_wait_in_place().is_zero();
                 watch = slot.filter(|_| may_wait).and_then(WaitSlot::watch);
@@ -223,6 +237,22 @@ impl Guard {
                 return Err(refused);
             }
         }
+    }
+
+    /// The document goes to another worker, or comes back later, and keeps its turn. This worker
+    /// takes no others of its kind for so long.
+    fn handed_back(
+        &self,
+        attempt: &Attempt,
+        request: &Request,
+        failure: Failure,
+        wait: Duration,
+    ) -> Failure {
+        if failure.is_retried() {
+            attempt.deferred(attempt.state().ticket);
+            self.quota.is_elsewhere(&request.lane, &request.model, wait);
+        }
+        failure
     }
 
     /// Whether a call to the model could be made now, as far as its name, its account, its key and its circuit go:
@@ -304,14 +334,6 @@ impl Answered for Embedded {
     fn stopped(&self) -> Option<&str> {
         None
     }
-}
-
-/// The document goes to another worker, and keeps its turn.
-fn handed_back(attempt: &Attempt, failure: Failure) -> Failure {
-    if failure.is_retried() {
-        attempt.deferred(attempt.state().ticket);
-    }
-    failure
 }
 
 /// The document goes back to Temporal, and keeps the turn that it was given.

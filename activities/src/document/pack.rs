@@ -129,7 +129,6 @@ pub async fn process(
     unwritten.check_spooled(attempt)?;
     let (members, mut outcome) = gather(services, attempt, &shard, task).await?;
     if members.len() < 2 {
-        outcome.queue = super::process::queue(services, &shard);
         outcome.left.extend(members.iter().map(|member| member.index));
         outcome.left.sort_unstable();
         if attempt.counts().provider_calls > 0 {
@@ -169,7 +168,6 @@ pub async fn process(
     unwritten.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
     spread(&shard, &kept, results).await?;
     outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
-    outcome.queue = super::process::queue(services, &shard);
     Ok(outcome)
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
-    CutAnswers, DocumentOutcome, DocumentTask, Job, OnCut, Queue, Taken, Task,
+    CutAnswers, DocumentOutcome, DocumentTask, Job, OnCut, Taken, Task,
 };
 
 use crate::{
@@ -110,20 +110,7 @@ pub async fn process(
     forget(attempt, &kept).await;
     readings::forget(attempt, &shard, task).await;
     metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
-    Ok(DocumentOutcome { queue: queue(services, &shard), ..result.outcome(attempt) })
-}
-
-/// How long the shard's next documents would wait for quota: at that of its models that has the
-/// shortest queue.
-pub(crate) fn queue(services: &Services, shard: &Shard) -> Queue {
-    let Job { lane, tenant, .. } = &shard.job;
-    let queues =
-        shard.route.models.iter().map(|model| services.guard.quota.queue(model, lane, tenant));
-    match queues.min().unwrap_or_default() {
-        tidegate_quota::Queue::Free => Queue::Free,
-        tidegate_quota::Queue::Short => Queue::Short,
-        tidegate_quota::Queue::Long => Queue::Long,
-    }
+    Ok(result.outcome(attempt))
 }
 
 /// The document's result, where its answer was bought before, in whichever batch.

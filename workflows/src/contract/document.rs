@@ -91,27 +91,6 @@ impl AddAssign for Taken {
     }
 }
 
-/// How long newcomers wait for quota when a document has ended, as far as its worker knows. A shard
-/// hands out its next documents by it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Queue {
-    /// Hardly at all; also what a worker of an earlier version says.
-    #[default]
-    Free,
-    /// In a worker's slot.
-    Short,
-    /// So long that they may be sent back to Temporal.
-    Long,
-}
-
-impl Queue {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_free(&self) -> bool {
-        *self == Self::Free
-    }
-}
-
 /// Fields that are read as 0 where they are absent, and mostly are 0. Each document's outcome is
 /// written into a history, where its bytes cost the server time.
 fn without_zeros<T: Serialize, S: Serializer>(
@@ -147,9 +126,6 @@ pub struct DocumentOutcome {
     /// It had an answer to this question, and was asked again because its content has changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub updated: bool,
-    /// The queue behind it.
-    #[serde(skip_serializing_if = "Queue::is_free")]
-    pub queue: Queue,
 }
 
 /// Calls and waits of one document: carried from attempt to attempt, and as the details of a final
@@ -230,9 +206,6 @@ pub struct PackOutcome {
     /// Of those that succeeded, the ones that were asked again because their content has changed.
     #[serde(default)]
     pub updated: u32,
-    /// The queue behind them.
-    #[serde(default, skip_serializing_if = "Queue::is_free")]
-    pub queue: Queue,
 }
 
 #[cfg(test)]
@@ -259,7 +232,6 @@ mod tests {
             cuts: CutAnswers { cut: 1, raised_cost_usd: 0.5, ..CutAnswers::default() },
             reused: Reused { reused: 1, saved_usd: 0.125 },
             updated: true,
-            queue: Queue::Long,
         };
         let written = serde_json::to_string(&outcome).unwrap();
         assert_eq!(serde_json::from_str::<DocumentOutcome>(&written).unwrap(), outcome);
