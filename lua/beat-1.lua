@@ -3,7 +3,7 @@ Shows the fleet that a worker lives, and counts the live workers.
 
 Guarantees
   * A worker counts until `gone` seconds after its last beat, however it ended.
-  * The set ends with the fleet.
+  * The set ends within a day after the fleet.
 
 Keys
   KEYS[1] workers  sorted set, worker by the server's time of its last beat in seconds
@@ -15,12 +15,15 @@ Arguments: text
 Reply: integers
   1 workers  live workers, this one included
 ]]
+local DAY = 86400
+
 local worker, gone = ARGV[1], tonumber(ARGV[2])
 if #ARGV ~= 2 or worker == '' or not gone or gone < 1 then
   return redis.error_reply('TIDEGATE wants 2 arguments: a worker and at least 1 second')
 end
 local now = tonumber(redis.call('TIME')[1])
-redis.call('ZADD', KEYS[1], now, worker)
+if redis.call('ZADD', KEYS[1], now, worker) == 1 then
+  redis.call('EXPIRE', KEYS[1], DAY)
+end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - gone)
-redis.call('EXPIRE', KEYS[1], gone * 4)
 return { redis.call('ZCARD', KEYS[1]) }

@@ -3,7 +3,7 @@ Keeps what each worker says of itself, and tells what the live ones say.
 
 Guarantees
   * What a worker says counts until `gone` seconds after it was last said, however the worker ended.
-  * The hash ends with the fleet.
+  * The hash ends within a day after the fleet.
 
 Keys
   KEYS[1] hash: worker → the server's time in whole seconds when it was said, a space, the words
@@ -16,6 +16,8 @@ Arguments: text
 
 Reply: worker, words, worker, words, … in no order
 ]]
+local DAY = 86400
+
 local worker, words, gone = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if #ARGV ~= 4 or not gone or gone < 1 then
   return redis.error_reply('TIDEGATE wants 4 arguments, the third at least 1 second')
@@ -24,8 +26,9 @@ local now = tonumber(redis.call('TIME')[1])
 if worker ~= '' and words == '' then
   redis.call('HDEL', KEYS[1], worker)
 elseif worker ~= '' then
-  redis.call('HSET', KEYS[1], worker, string.format('%.0f', now) .. ' ' .. words)
-  redis.call('EXPIRE', KEYS[1], gone * 4)
+  if redis.call('HSET', KEYS[1], worker, string.format('%.0f', now) .. ' ' .. words) == 1 then
+    redis.call('EXPIRE', KEYS[1], DAY)
+  end
 end
 if ARGV[4] ~= '1' then
   return {}

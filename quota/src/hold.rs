@@ -17,8 +17,8 @@ use crate::{
 /// The hash lives so long after somebody has last read it.
 const LIVES: Duration = Duration::from_secs(30 * 86_400);
 
-/// Gates that open sooner are looked after with every beat.
-const QUICK: Duration = Duration::from_secs(30);
+/// Every so many-th look while nothing goes on.
+const IDLE: u32 = 5;
 
 impl Quota {
     /// Holds a run of a batch back, or lets it go on: no worker begins a call of it from [`EVERY`] and
@@ -102,24 +102,54 @@ impl Quota {
     pub async fn keep_holds(&self) {
         let mut beat = tokio::time::interval(EVERY);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut rests = false;
+        let (mut beats, mut known) = (0_u32, None);
         loop {
             beat.tick().await;
-            // While nothing goes on, and nothing is held, every second look will do: a call that
-            // begins meanwhile begins before it could be known of.
-            let is_quick = self.shared.options.pause_ttl < QUICK;
-            let is_idle = self.shared.watch.is_idle() && !is_quick;
-            let is_free = *self.shared.holds.held.lock() == Held::default();
-            rests = !rests && is_idle && is_free;
+            // While nothing goes on, some of the looks will do: a call that begins meanwhile begins
+            // before it could be known of.
+            let rests = self.shared.watch.is_idle() && !beats.is_multiple_of(IDLE);
+            beats = beats.wrapping_add(1);
             if rests {
                 continue;
             }
-            if let Ok(held) = self.held().await {
+            let Ok(news) = self.news().await else { continue };
+            let is_new = known != Some(news);
+            let is_free = *self.shared.holds.held.lock() == Held::default();
+            if (is_new || !is_free)
+                && let Ok(held) = self.held().await
+            {
                 *self.shared.holds.held.lock() = held.clone();
                 self.close_again(&held).await;
                 self.end_limits(&held).await;
+                known = Some(news);
+            }
+            if is_new {
+                self.shared.watch.looks_at_all();
+                self.shared.news.notify_waiters();
             }
         }
+    }
+
+    /// How often operators have changed something.
+    async fn news(&self) -> Result<Option<u64>, Error> {
+        let Some(redis) = &self.shared.redis else { return Ok(None) };
+        let mut get = redis::cmd("GET");
+        redis.connection().command(get.arg(key::news(redis.prefix()))).await
+    }
+
+    /// An operator has changed something: every worker looks anew.
+    pub(crate) async fn tell_news(&self) -> Result<(), Error> {
+        self.shared.news.notify_waiters();
+        let Some(redis) = &self.shared.redis else { return Ok(()) };
+        let key = key::news(redis.prefix());
+        redis.connection().command::<u64>(redis::cmd("INCR").arg(&key)).await?;
+        let mut lives = redis::cmd("EXPIRE");
+        redis.connection().command::<i64>(lives.arg(&key).arg(LIVES.as_secs())).await.map(drop)
+    }
+
+    /// Resolves when an operator has changed something, as far as this worker hears of it.
+    pub async fn hears_news(&self) {
+        self.shared.news.notified().await;
     }
 
     /// Long before they open by themselves.
@@ -177,13 +207,14 @@ impl Quota {
             Some(reason) => {
                 let mut set = redis::cmd("HSET");
                 redis.connection().command::<i64>(set.arg(key).arg(name).arg(reason)).await?;
-                lives(redis).await
+                lives(redis).await?;
             }
             None => {
                 let mut remove = redis::cmd("HDEL");
-                redis.connection().command::<i64>(remove.arg(key).arg(name)).await.map(drop)
+                redis.connection().command::<i64>(remove.arg(key).arg(name)).await?;
             }
         }
+        self.tell_news().await
     }
 }
 

@@ -1,6 +1,6 @@
 //! What operators hold until they say otherwise: batches that are paused, models that are paused
-//! without an end, and when limits end that were set for some time. All lie in one small hash beside the quota, which every worker reads every
-//! [`EVERY`]; nothing of it is asked with a call.
+//! without an end, and when limits end that were set for some time. All lie in one small hash beside the quota, which every worker reads when
+//! a counter has moved that it looks at every [`EVERY`]; nothing of it is asked with a call.
 
 use std::{
     collections::BTreeMap,
@@ -11,8 +11,8 @@ use std::{
 use parking_lot::Mutex;
 use tidegate_types::ModelId;
 
-/// A worker learns within this time that something is held, or within twice that where nothing goes
-/// on, and begins none of it 5 s later.
+/// A worker learns within this time what operators have changed, or within five times that where
+/// nothing goes on, and begins nothing that is held 5 s later.
 pub const EVERY: Duration = Duration::from_secs(2);
 
 /// What stands before the names in the hash.

@@ -18,9 +18,10 @@
 //!
 //! That is the work which the quota admits before a newcomer would wait for `target`, in calls,
 //! divided by those who take from it. Each answer of the quota replaces `wait`, so a share is used
-//! once. Of a lane's models the one with the largest share counts, for its documents may be next.
-//! Below 1, nothing is taken until its time has come; but one document of a lane waits in any case,
-//! and is there when room comes early.
+//! once; documents that wait in this process count at once, as so many times `cost × workers`. Of a
+//! lane's models the one with the largest share counts, for its documents may be next. Below 1,
+//! nothing is taken until its time has come; but one document of a lane waits in any case, and is
+//! there when room comes early. While nobody has had to wait, the share is what has been admitted.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -37,6 +38,10 @@ use crate::number::float;
 /// A longer wait counts as so long: limits are raised and gates opened, and whoever comes next may
 /// want another model. A model that nobody has asked for as long does not open its lane.
 const FAR: Duration = Duration::from_mins(1);
+
+/// Documents that are on their way at once before a call is admitted. While nobody has to wait, each
+/// admission lets one more be: the number doubles with each round.
+const FIRST: usize = 2;
 
 /// What a newcomer was told last.
 #[derive(Debug, Clone, Copy)]
@@ -55,17 +60,17 @@ impl Told {
     fn left(&self, now: Instant) -> f64 {
         self.wait - now.saturating_duration_since(self.at).as_secs_f64()
     }
-
-    /// Seconds until the share is that of so many documents.
-    fn until(&self, documents: f64, target: f64, workers: f64, now: Instant) -> f64 {
-        documents * self.cost * workers + self.left(now) - target
-    }
 }
 
 /// What is known of one model in one lane.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Seen {
+    /// When somebody last asked for it.
+    at: Instant,
+    /// `None` while nobody has had to wait.
     told: Option<Told>,
+    /// Calls that have been admitted.
+    admitted: usize,
     /// Attempts that wait for quota.
     waiting: usize,
     /// Calls under way.
@@ -73,10 +78,28 @@ struct Seen {
 }
 
 impl Seen {
+    fn new(now: Instant) -> Self {
+        Self { at: now, told: None, admitted: 0, waiting: 0, calling: 0 }
+    }
+
     /// Nobody asks for the model any more, and nothing says that it has no room.
     fn is_over(&self, now: Instant) -> bool {
-        let far = |told: Told| told.wait <= 0.0 && now.saturating_duration_since(told.at) > FAR;
-        self.waiting + self.calling == 0 && self.told.is_none_or(far)
+        self.waiting + self.calling == 0
+            && now.saturating_duration_since(self.at) > FAR
+            && self.told.is_none_or(|told| told.wait <= 0.0)
+    }
+
+    /// Seconds until so many documents may be on their way at once; 0 or less for now.
+    fn until(&self, documents: usize, target: Duration, workers: u64, now: Instant) -> f64 {
+        let Some(told) = self.told else {
+            let may = documents <= FIRST + self.admitted;
+            return if may { 0.0 } else { FAR.as_secs_f64() };
+        };
+        let (each, waiting) = (told.cost * float(workers.max(1)), float(self.waiting as u64));
+        // The documents that wait here are known better.
+        let behind = if waiting > 0.0 { waiting * each } else { f64::NEG_INFINITY };
+        let wait = told.left(now).max(behind);
+        float(documents as u64) * each + wait - target.as_secs_f64()
     }
 }
 
@@ -98,10 +121,12 @@ impl Intake {
 
     /// A newcomer was told to wait so long, or to go at once.
     pub(crate) fn told(&self, lane: &Lane, model: &ModelId, wait: Duration, cost: Duration) {
-        let now = Instant::now();
-        self.hears(lane, model, |seen| {
-            let before = seen.told.map_or(f64::NEG_INFINITY, |told| told.left(now));
-            let wait = if wait.is_zero() { before.min(0.0) } else { wait.min(FAR).as_secs_f64() };
+        self.hears(lane, model, |seen, now| {
+            let wait = match seen.told {
+                None if wait.is_zero() => return,
+                Some(told) if wait.is_zero() => (told.left(now) + told.cost).min(0.0),
+                _ => wait.min(FAR).as_secs_f64(),
+            };
             seen.told = Some(Told { at: now, wait, cost: cost.as_secs_f64(), waits_here: true });
         });
     }
@@ -114,11 +139,11 @@ impl Intake {
         wait: Duration,
         cost: Duration,
     ) {
-        let (at, wait) = (Instant::now(), wait.min(FAR).as_secs_f64());
-        self.hears(lane, model, |seen| {
-            if seen.told.is_none_or(|told| told.left(at) < wait) {
+        let wait = wait.min(FAR).as_secs_f64();
+        self.hears(lane, model, |seen, now| {
+            if seen.told.is_none_or(|told| told.left(now) < wait) {
                 let cost = cost.as_secs_f64();
-                seen.told = Some(Told { at, wait, cost, waits_here: true });
+                seen.told = Some(Told { at: now, wait, cost, waits_here: true });
             }
         });
     }
@@ -134,36 +159,32 @@ impl Intake {
         self.news.notify_waiters();
     }
 
-    /// For so long, only another worker can take the lane's documents for this model.
+    /// For so long, only another worker can take the lane's documents for this model, or nobody.
     pub(crate) fn is_elsewhere(&self, lane: &Lane, model: &ModelId, wait: Duration) {
-        let (at, wait) = (Instant::now(), wait.min(FAR).as_secs_f64());
-        self.hears(lane, model, |seen| {
+        let wait = wait.min(FAR).as_secs_f64();
+        self.hears(lane, model, |seen, now| {
             let cost = seen.told.map_or(0.0, |told| told.cost);
-            seen.told = Some(Told { at, wait, cost, waits_here: false });
+            seen.told = Some(Told { at: now, wait, cost, waits_here: false });
         });
     }
 
     /// Documents for the model are to come in this lane.
     pub(crate) fn expects(&self, lane: &Lane, model: &ModelId) {
-        self.told(lane, model, Duration::ZERO, Duration::ZERO);
+        self.hears(lane, model, |_, _| {});
     }
 
     /// An attempt stands in the queue for quota, until this is dropped.
     pub(crate) fn stand(self: &Arc<Self>, lane: &Lane, model: &ModelId) -> Place {
-        self.hears(lane, model, |seen| seen.waiting += 1);
-        Place {
-            intake: Arc::clone(self),
-            lane: lane.clone(),
-            model: model.clone(),
-            is_calling: false,
-        }
+        self.hears(lane, model, |seen, _| seen.waiting += 1);
+        let (intake, lane, model) = (Arc::clone(self), lane.clone(), model.clone());
+        Place { intake, lane, model, is_calling: false }
     }
 
     /// How long until a lane may take one more document, where it holds so many slots: zero for now.
     pub(crate) fn until_next(&self, lane: &Lane, held: usize, workers: u64) -> Duration {
         let now = Instant::now();
         let mut lanes = self.lanes.lock();
-        let Some(models) = lanes.get_mut(lane) else { return Duration::ZERO };
+        let models = lanes.entry(lane.clone()).or_default();
         models.retain(|_, seen| !seen.is_over(now));
         let seconds = until_next(models, held, self.target, workers, now);
         Duration::from_secs_f64(seconds.clamp(0.0, FAR.as_secs_f64()))
@@ -174,16 +195,12 @@ impl Intake {
         self.news.notified()
     }
 
-    fn hears(&self, lane: &Lane, model: &ModelId, change: impl FnOnce(&mut Seen)) {
-        let mut lanes = self.lanes.lock();
-        let models = match lanes.get_mut(lane) {
-            Some(models) => models,
-            None => lanes.entry(lane.clone()).or_default(),
-        };
-        match models.get_mut(model) {
-            Some(seen) => change(seen),
-            None => change(models.entry(model.clone()).or_default()),
-        }
+    fn hears(&self, lane: &Lane, model: &ModelId, change: impl FnOnce(&mut Seen, Instant)) {
+        let (now, mut lanes) = (Instant::now(), self.lanes.lock());
+        let models = lanes.entry(lane.clone()).or_default();
+        let seen = models.entry(model.clone()).or_insert_with(|| Seen::new(now));
+        seen.at = now;
+        change(seen, now);
         drop(lanes);
         self.news.notify_waiters();
     }
@@ -196,15 +213,13 @@ fn until_next(models: &Models, held: usize, target: Duration, workers: u64, now:
     let calling: usize = models.values().map(|seen| seen.calling).sum();
     // On the way to the quota, or done with it.
     let preparing = held.saturating_sub(waiting + calling);
-    let one_waits_here = models.values().any(|seen| seen.told.is_none_or(|told| told.waits_here));
-    if preparing + waiting == 0 && one_waits_here {
+    let waits_here = |seen: &Seen| seen.told.is_none_or(|told| told.waits_here);
+    if preparing + waiting == 0 && models.values().any(waits_here) {
         return 0.0;
     }
-    let (target, workers) = (target.as_secs_f64(), float(workers.max(1)));
-    let documents = float(preparing as u64 + 1);
-    let until =
-        |seen: &Seen| seen.told.map_or(0.0, |told| told.until(documents, target, workers, now));
-    models.values().map(until).reduce(f64::min).unwrap_or(0.0)
+    let until = |seen: &Seen| seen.until(preparing + 1, target, workers, now);
+    let nothing_known = Seen::new(now).until(preparing + 1, target, workers, now);
+    models.values().map(until).reduce(f64::min).unwrap_or(nothing_known)
 }
 
 /// An attempt in the queue for quota, or its call.
@@ -221,16 +236,17 @@ impl Place {
     /// It was admitted.
     pub fn calls(&mut self) {
         self.is_calling = true;
-        self.intake.hears(&self.lane, &self.model, |seen| {
+        self.intake.hears(&self.lane, &self.model, |seen, _| {
             seen.waiting = seen.waiting.saturating_sub(1);
             seen.calling += 1;
+            seen.admitted += 1;
         });
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.intake.hears(&self.lane, &self.model, |seen| {
+        self.intake.hears(&self.lane, &self.model, |seen, _| {
             let count = if self.is_calling { &mut seen.calling } else { &mut seen.waiting };
             *count = count.saturating_sub(1);
         });
@@ -244,46 +260,56 @@ mod tests {
 
     const TARGET: Duration = Duration::from_secs(5);
 
+    /// A model of which nobody waits here.
     fn told(wait: f64, cost: f64, now: Instant) -> Seen {
-        let told = Some(Told { at: now, wait, cost, waits_here: true });
-        Seen { told, waiting: 1, calling: 0 }
+        Seen { told: Some(Told { at: now, wait, cost, waits_here: true }), ..Seen::new(now) }
     }
 
-    /// Seconds until the next document, in a lane of these models in which one waits beside so many
-    /// that are on their way.
+    /// Seconds until the next document, in a lane of these models of which so many are on their way.
     fn until<const N: usize>(seen: [Seen; N], preparing: usize, workers: u64, now: Instant) -> f64 {
-        let models = seen.into_iter().enumerate();
-        let models: Models =
-            models.map(|(at, seen)| (format!("test:{at}").parse().unwrap(), seen)).collect();
-        until_next(&models, N + preparing, TARGET, workers, now)
+        let names = (0..).map(|at| format!("test:{at}").parse().unwrap());
+        let held = preparing + seen.iter().map(|seen| seen.waiting + seen.calling).sum::<usize>();
+        until_next(&names.zip(seen).collect(), held, TARGET, workers, now)
+    }
+
+    /// How many may be on their way at once.
+    fn share(seen: impl Fn() -> Seen, workers: u64, now: Instant) -> usize {
+        (1..).take_while(|preparing| until([seen()], *preparing, workers, now) <= 0.0).count() + 1
     }
 
     #[test]
     fn a_share_is_what_is_admitted_before_a_newcomer_waits_for_long() {
         let now = Instant::now();
-        let at = |preparing, seen| until([seen], preparing, 1, now) <= 0.0;
-        // One second a call, and a wait of two: three more, each of which stands behind the others.
-        let share = (0..).take_while(|preparing| at(*preparing, told(2.0, 1.0, now))).count();
-        assert_eq!(share, 3);
-        let of_room = (0..).take_while(|preparing| at(*preparing, told(-20.0, 1.0, now))).count();
-        assert_eq!(of_room, 25);
-        assert!(at(1_000, told(f64::NEG_INFINITY, 1.0, now)), "nobody had to wait");
+        // A second a call, and a wait of two.
+        assert_eq!(share(|| told(2.0, 1.0, now), 1, now), 3);
+        assert_eq!(share(|| told(-20.0, 1.0, now), 1, now), 25, "there is room");
+        assert_eq!(share(|| told(-20.0, 1.0, now), 5, now), 5, "others take from it");
+        let waiting = || Seen { waiting: 3, ..told(-20.0, 1.0, now) };
+        assert_eq!(share(waiting, 1, now), 2, "those that wait here are known better");
     }
 
     #[test]
-    fn a_fleet_shares_and_a_queue_grows_shorter_with_time() {
+    fn while_nobody_has_to_wait_as_many_are_on_their_way_as_have_been_admitted() {
         let now = Instant::now();
-        assert!((until([told(9.0, 1.0, now)], 0, 12, now) - 16.0).abs() < 1e-9);
-        let later = now + Duration::from_secs(16);
-        assert!(until([told(9.0, 1.0, now)], 0, 12, later) <= 0.0);
-        assert!(until([told(9.0, 1.0, now)], 1, 12, later) > 0.0);
+        assert_eq!(share(|| Seen::new(now), 1, now), FIRST);
+        assert_eq!(share(|| Seen { admitted: 70, ..Seen::new(now) }, 1, now), FIRST + 70);
+        assert!(until([], FIRST - 1, 1, now) <= 0.0 && until([], FIRST, 1, now) > 0.0);
+    }
+
+    #[test]
+    fn a_queue_grows_shorter_with_time() {
+        let now = Instant::now();
+        assert!((until([told(9.0, 1.0, now)], 1, 12, now) - 28.0).abs() < 1e-9);
+        let later = now + Duration::from_secs(28);
+        assert!(until([told(9.0, 1.0, now)], 1, 12, later) <= 0.0);
+        assert!(until([told(9.0, 1.0, now)], 2, 12, later) > 0.0);
     }
 
     #[test]
     fn the_model_that_is_free_soonest_opens_the_lane() {
         let now = Instant::now();
-        assert!(until([told(50.0, 1.0, now), told(2.0, 1.0, now)], 0, 1, now) <= 0.0);
-        assert!(until([told(50.0, 1.0, now), told(50.0, 1.0, now)], 0, 1, now) > 40.0);
+        assert!(until([told(50.0, 1.0, now), told(2.0, 1.0, now)], 1, 1, now) <= 0.0);
+        assert!(until([told(50.0, 1.0, now), told(50.0, 1.0, now)], 1, 1, now) > 40.0);
     }
 
     #[test]
@@ -291,8 +317,8 @@ mod tests {
         let intake = Arc::new(Intake::new(2 * TARGET));
         let (lane, model) = (Lane::default(), "test:model".parse().unwrap());
         let next = |held| intake.until_next(&lane, held, 1);
-        assert_eq!(next(9), Duration::ZERO, "nothing is known");
-        intake.told(&lane, &model, FAR, Duration::from_secs(1));
+        let cost = Duration::from_secs(1);
+        intake.told(&lane, &model, FAR, cost);
         assert_eq!(next(0), Duration::ZERO);
         assert!(next(1) > FAR / 2, "it is on its way");
         let place = intake.stand(&lane, &model);
@@ -303,6 +329,10 @@ mod tests {
         intake.has_room(&model, Duration::from_secs(3));
         assert_eq!(next(7), Duration::ZERO);
         assert!(next(9) > Duration::ZERO);
+        intake.told_at_least(&lane, &model, FAR / 2, cost);
+        assert!(next(1) > FAR / 4);
+        intake.told(&lane, &model, Duration::ZERO, cost);
+        assert_eq!(next(1), Duration::ZERO, "a newcomer went at once");
     }
 
     #[tokio::test]
@@ -316,8 +346,9 @@ mod tests {
         intake.expects(&lane, &model);
         news.await;
         let seen = &intake.lanes.lock()[&lane][&model];
-        assert!(!seen.is_over(Instant::now() + 2 * FAR), "its call is under way");
-        let idle = Seen { waiting: 0, calling: 0, ..*seen };
-        assert!(idle.is_over(Instant::now() + 2 * FAR));
+        let (soon, later) = (Instant::now() + FAR / 2, Instant::now() + 2 * FAR);
+        assert!(!seen.is_over(later), "its call is under way");
+        let idle = Seen { calling: 0, ..*seen };
+        assert!(idle.is_over(later) && !idle.is_over(soon));
     }
 }

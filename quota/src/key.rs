@@ -103,6 +103,12 @@ pub fn holds(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:holds")
 }
 
+/// How often operators have changed something.
+#[must_use]
+pub fn news(prefix: &str) -> String {
+    format!("{prefix}:{LAYOUT}:news")
+}
+
 /// The count of provider calls beyond the first of each document, of one run of a batch.
 #[must_use]
 pub fn retries(prefix: &str, run: &str) -> String {

@@ -270,10 +270,12 @@ impl Quota {
         let model = self.model(model)?;
         let pause = Pause { length, reason: reason.to_owned() };
         metrics::paused(&model.id, "operator");
-        match &self.shared.redis {
-            Some(redis) => redis.pause(model, &pause).await,
-            None => self.shared.local.pause(model, &pause).await,
-        }
+        let closed = match &self.shared.redis {
+            Some(redis) => redis.pause(model, &pause).await?,
+            None => self.shared.local.pause(model, &pause).await?,
+        };
+        self.tell_news().await?;
+        Ok(closed)
     }
 
     /// Sets limits for the whole fleet while it runs; they act from the next question on, and use
@@ -286,9 +288,10 @@ impl Quota {
         let model = self.model(model)?;
         match &self.shared.redis {
             Some(redis) => redis.set_limits(model, changes).await?,
-            None => return self.shared.local.set_limits(model, changes).await,
+            None => self.shared.local.set_limits(model, changes).await?,
         }
-        self.renew_mark().await
+        self.renew_mark().await?;
+        self.tell_news().await
     }
 
     /// A tenant's callers that wait in a lane come no more, because their batch was cancelled: its
@@ -313,10 +316,10 @@ impl Quota {
         let model = self.model(model)?;
         self.let_model_go(&model.id).await?;
         self.shared.local.resume(model).await?;
-        match &self.shared.redis {
-            Some(redis) => redis.resume(model).await,
-            None => Ok(()),
+        if let Some(redis) = &self.shared.redis {
+            redis.resume(model).await?;
         }
+        self.tell_news().await
     }
 
     /// A bucket for an API that is no language model, over the same connection; of this process
@@ -350,7 +353,8 @@ impl Quota {
 
     /// Shows the fleet that this worker lives, and keeps the gauges of every model fresh, until it
     /// is dropped or `stop` resolves: of models at which something goes on, every five seconds; of
-    /// the others one every ten seconds, in turn. Run one for each process that admits calls.
+    /// the others when an operator has changed something. Run one for each process that admits
+    /// calls.
     ///
     /// # Errors
     /// [`Error::Outdated`] as soon as a newer program has taken over a quota: this one must end.
@@ -376,9 +380,12 @@ impl Quota {
                         // Where it fails, a later beat names them again.
                         let _ = redis.name_lanes(&model.lanes).await;
                     }
-                    let looks_around = beats.is_multiple_of(2);
+                    let rests = self.shared.watch.is_idle() && !beats.is_multiple_of(2);
                     beats += 1;
-                    if let Err(error) = self.beat(redis, worker, looks_around).await {
+                    if rests {
+                        continue;
+                    }
+                    if let Err(error) = self.beat(redis, worker).await {
                         break Err(error);
                     }
                 }
@@ -391,21 +398,14 @@ impl Quota {
     }
 
     /// One beat. Failures but one show in the breaker as soon as a call wants to be admitted.
-    async fn beat(
-        &self,
-        redis: &redis_store::Store,
-        worker: &str,
-        looks_around: bool,
-    ) -> Result<(), Error> {
+    async fn beat(&self, redis: &redis_store::Store, worker: &str) -> Result<(), Error> {
         let shared = &self.shared;
         if shared.fleet.beat(redis, worker).await.is_err() {
             return Ok(());
         }
         shared.answered();
         metrics::workers(self.live_workers());
-        let watch = &shared.watch;
-        let due = if looks_around { watch.due(shared.models.keys()) } else { watch.busy() };
-        for model in due {
+        for model in shared.watch.due(shared.models.keys()) {
             let Some(model) = shared.models.get(&model) else { continue };
             match redis.inspect(model).await {
                 Ok(snapshot) => {

@@ -87,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     pub(crate) questions: Questions,
     pub(crate) intake: Arc<Intake>,
+    /// Operators have changed something.
+    pub(crate) news: tokio::sync::Notify,
     pub(crate) watch: Watch,
     pub(crate) running: Arc<Running>,
     expectations: Mutex<HashMap<(ModelId, u64), (Instant, Expectation)>>,
@@ -106,6 +108,7 @@ impl Shared {
             models: models.into_iter().map(|model| (model.id.clone(), Arc::new(model))).collect(),
             local: memory::Store::new(options.pause_ttl),
             intake: Arc::new(Intake::new(options.max_slot_wait)),
+            news: tokio::sync::Notify::new(),
             options,
             redis,
             breaker: Breaker::default(),

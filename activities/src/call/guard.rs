@@ -231,7 +231,7 @@ impl Guard {
             let Some(watch) = &watch else { return Err(refused) };
             let goes_on = tokio::select! {
                 () = self.stopping.cancelled() => false,
-                goes_on = watch.rest(wait) => goes_on && self.quota.batch_held_for(&attempt.run).is_none(),
+                goes_on = watch.rest(wait, self.quota.hears_news()) => goes_on && self.quota.batch_held_for(&attempt.run).is_none(),
             };
             if !goes_on {
                 return Err(refused);

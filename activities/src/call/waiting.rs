@@ -16,9 +16,11 @@ use parking_lot::Mutex;
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId};
 
-/// Whoever keeps watch asks again after this long, and however far off its turn is not longer than
-/// [`WATCH`].
-const ASKS_AGAIN: Duration = Duration::from_secs(3);
+/// Whoever keeps watch asks again when an operator has changed something, and at the latest after this
+/// long.
+const ASKS_AGAIN: Duration = Duration::from_mins(1);
+
+/// It does so for this long, however far off its turn is.
 const WATCH: Duration = Duration::from_mins(5);
 
 type Slots = dyn Fn(&Lane) -> usize + Send + Sync;
@@ -85,12 +87,12 @@ pub(super) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Waits until it should ask again, for a turn that is so far off. Whether it should: not when
-    /// it has watched for long enough.
-    pub(super) async fn rest(&self, wait: Duration) -> bool {
+    /// Waits until it should ask again, for a turn that is so far off, or there is news. Whether it
+    /// should: not when it has watched for long enough.
+    pub(super) async fn rest(&self, wait: Duration, news: impl Future<Output = ()>) -> bool {
         let goes_on = self.since.elapsed() < WATCH;
         if goes_on {
-            tokio::time::sleep(wait.min(ASKS_AGAIN)).await;
+            let _ = tokio::time::timeout(wait.min(ASKS_AGAIN), news).await;
         }
         goes_on
     }

@@ -85,7 +85,7 @@ pub async fn process(
     let answered = match shard.job.task {
         Task::Answer => {
             let asked = Asked { content: &content, version, beside: None };
-            answer(services, attempt, &shard, document, asked, &kept).await
+            Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await
         }
         Task::Embed => embed::one(services, attempt, &shard, document, &content, version).await,
     };

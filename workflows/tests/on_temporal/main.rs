@@ -18,7 +18,6 @@ mod economy;
 mod invalid_input;
 mod long;
 mod million;
-mod pace;
 mod paths;
 mod recorder;
 mod replay;
