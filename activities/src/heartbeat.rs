@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Where the server does not say after which time-out it gives a worker up.
-const TIMEOUT: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_secs(55);
 
 /// When a worker stops, an attempt whose call has not left gets this long to end by itself: one that
 /// waits for quota does so at once, and keeps its turn.
@@ -97,7 +97,7 @@ pub(crate) fn failed(
 /// How often a beat is due, by the time-out that the workflow set. Each is paid for, so what ends
 /// before the first needs none; one may be lost. Cancellation arrives with a beat.
 fn interval(timeout: Option<Duration>) -> Duration {
-    timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(TIMEOUT) * 3 / 8
+    timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(TIMEOUT) * 5 / 11
 }
 
 /// Resolves when the worker stops and the work is not worth waiting for: no call of it has left,
@@ -127,11 +127,11 @@ mod tests {
     const LONG: Duration = Duration::from_millis(200);
 
     #[test]
-    fn what_ends_within_fifteen_seconds_needs_no_beat_and_one_may_be_lost() {
+    fn what_ends_within_twenty_five_seconds_needs_no_beat_and_one_may_be_lost() {
         let seconds = Duration::from_secs;
-        assert_eq!(interval(Some(seconds(40))), seconds(15));
-        assert_eq!(interval(None), seconds(15));
-        for timeout in [1, 10, 40, 600].map(seconds) {
+        assert_eq!(interval(Some(seconds(55))), seconds(25));
+        assert_eq!(interval(None), seconds(25));
+        for timeout in [1, 10, 55, 600].map(seconds) {
             assert!(2 * interval(Some(timeout)) < timeout, "{timeout:?}");
         }
     }

@@ -11,7 +11,7 @@
 //! wait     how long a newcomer was told to wait; below 0 for room, as the time that an even pace
 //!          takes to use it
 //! age      time since then: each that stood before the newcomer goes at its turn
-//! target   how long documents are to wait in their slots: half of what they may
+//! target   how long documents are to wait in their slots: a quarter of what they may
 //! cost     the time that an even pace takes for one call
 //! workers  live workers of the fleet
 //! ```
@@ -116,7 +116,7 @@ pub(crate) struct Intake {
 impl Intake {
     /// Attempts wait in their slots for `in_place` at most.
     pub(crate) fn new(in_place: Duration) -> Self {
-        Self { target: in_place / 2, lanes: Mutex::default(), news: Notify::new() }
+        Self { target: in_place / 4, lanes: Mutex::default(), news: Notify::new() }
     }
 
     /// A newcomer was told to wait so long, or to go at once.
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn one_waits_here_for_better_news_but_where_another_worker_has_to_take_it() {
-        let intake = Arc::new(Intake::new(2 * TARGET));
+        let intake = Arc::new(Intake::new(4 * TARGET));
         let (lane, model) = (Lane::default(), "test:model".parse().unwrap());
         let next = |held| intake.until_next(&lane, held, 1);
         let cost = Duration::from_secs(1);
@@ -337,7 +337,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_model_that_nobody_asks_for_is_forgotten_and_news_wake() {
-        let intake = Arc::new(Intake::new(2 * TARGET));
+        let intake = Arc::new(Intake::new(4 * TARGET));
         let (lane, model) = (Lane::default(), "test:model".parse().unwrap());
         let mut place = intake.stand(&lane, &model);
         place.calls();

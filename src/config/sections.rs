@@ -315,7 +315,7 @@ pub struct Lane {
     /// The most it may borrow when the others are idle.
     pub burst: f64,
     /// After this long without a beat a worker is given up, and its documents begin elsewhere; a beat
-    /// is sent after three eighths of it, and is an action. Without it 40s; 10s in `interactive`.
+    /// is sent after five elevenths of it, and is an action. Without it 55s; 10s in `interactive`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_timeout: Option<Span>,
 }

@@ -8,9 +8,9 @@ use temporalio_workflow::{
 };
 use tidegate_types::{Lane, Tenant};
 
-/// A worker that is gone is noticed this long after its last beat. A beat comes after three eighths
-/// of it, and is paid for: no call of up to 15 s needs one.
-const HEARTBEAT: Duration = Duration::from_secs(40);
+/// A worker that is gone is noticed this long after its last beat. A beat comes after five
+/// elevenths of it, and is paid for: a call of up to 25 s needs none, and one of up to 50 s one.
+const HEARTBEAT: Duration = Duration::from_secs(55);
 
 /// The same of what people wait for.
 const INTERACTIVE_HEARTBEAT: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use crate::batch::{
 };
 
 /// A beat comes so often, in seconds; a call that is shorter needs none.
-const BEAT: f64 = 15.0;
+const BEAT: f64 = 25.0;
 
 /// A wait that is longer is one of Temporal's, in seconds: the default of `max-slot-wait`.
 const IN_PLACE: f64 = 10.0;

@@ -150,7 +150,7 @@ impl Waits {
     }
 }
 
-/// A worker that lives is in the registry, and beats after three eighths of the server's patience: one
+/// A worker that lives is in the registry, and beats after less than half of the server's patience: one
 /// that does neither is gone. Each by itself may have lost Redis, or a beat.
 fn is_gone(held: &HeldBy, live: Option<&BTreeSet<&str>>) -> bool {
     let silent = SystemTime::now().duration_since(held.heard).unwrap_or_default();
