@@ -13,7 +13,7 @@ use crate::{
     gemini, openai,
     presets::COMPATIBLE,
     settings::{Setup, SetupError},
-    vendor::{BasePath, Credentials, ModelsList, OutputCap, Profile, Vendor},
+    vendor::{BasePath, Credentials, Interface, ModelsList, OutputCap, Profile, Vendor},
 };
 
 impl Vendor {
@@ -46,7 +46,7 @@ impl Vendor {
         parameters: openai::parameters,
         schemas: openai::schemas,
         preset: false,
-        connect: |setup| Ok(Box::new(openai::azure(setup)?)),
+        interface: Interface::AzureDeployments,
         ..COMPATIBLE
     });
 
@@ -59,7 +59,7 @@ impl Vendor {
         parameters: |_| &gemini::parameters::TABLE,
         schemas: Self::GEMINI.0.schemas,
         json_mode: Self::GEMINI.0.json_mode,
-        connect: |setup| Ok(Box::new(client(setup, &GENERATE_CONTENT)?)),
+        interface: Interface::GenerateContentAtVertex,
         ..AT_VERTEX
     });
 
@@ -71,7 +71,7 @@ impl Vendor {
         parameters: |_| &anthropic::parameters::TABLE,
         schemas: anthropic::schemas,
         json_mode: None,
-        connect: |setup| Ok(Box::new(client(setup, &RAW_PREDICT)?)),
+        interface: Interface::MessagesAtVertex,
         ..AT_VERTEX
     });
 }
@@ -97,6 +97,16 @@ static RAW_PREDICT: Protocol = Protocol {
     segments: Some(|request| vec![format!("{}:rawPredict", request.model)]),
     ..anthropic::messages()
 };
+
+/// Gemini at Vertex AI.
+pub(crate) fn gemini(setup: &Setup<'_>) -> Result<Client, SetupError> {
+    client(setup, &GENERATE_CONTENT)
+}
+
+/// Claude at Vertex AI.
+pub(crate) fn claude(setup: &Setup<'_>) -> Result<Client, SetupError> {
+    client(setup, &RAW_PREDICT)
+}
 
 fn client(setup: &Setup<'_>, protocol: &'static Protocol) -> Result<Client, SetupError> {
     Client::new(setup, ReplyReader::new(setup, protocol), http::HeaderMap::new())

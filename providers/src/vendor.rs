@@ -11,15 +11,8 @@ use tidegate_types::Charge;
 use url::Url;
 
 use crate::{
-    bounds::Caps,
-    classify::ErrorNames,
-    embedding::Embeds,
-    endpoint,
-    key::Key,
-    parameters::Table,
-    provider::Provider,
+    bounds::Caps, classify::ErrorNames, embedding::Embeds, endpoint, key::Key, parameters::Table,
     schema::Keeps,
-    settings::{Setup, SetupError},
 };
 
 /// Whose API a provider speaks: one row of the table in `vendors.rs`.
@@ -81,7 +74,26 @@ pub(crate) struct Profile {
     pub(crate) batches: bool,
     /// Compatible with OpenAI's Chat Completions.
     pub(crate) preset: bool,
-    pub(crate) connect: fn(&Setup<'_>) -> Result<Box<dyn Provider>, SetupError>,
+    pub(crate) interface: Interface,
+}
+
+/// What is sent to it, and how its replies are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interface {
+    /// OpenAI's, either of its two [`Api`]s.
+    OpenAi,
+    /// OpenAI's Chat Completions at Azure's deployments.
+    AzureDeployments,
+    /// Anthropic's Messages.
+    Messages,
+    /// The same at Vertex AI.
+    MessagesAtVertex,
+    /// Gemini's `generateContent`.
+    GenerateContent,
+    /// The same at Vertex AI.
+    GenerateContentAtVertex,
+    /// AWS Bedrock's Converse.
+    Converse,
 }
 
 /// What `base-url` names besides the host, as in the vendor's own SDK.
@@ -271,6 +283,14 @@ impl fmt::Display for Vendor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.name)
     }
+}
+
+/// No vendor of this name.
+#[derive(Debug, thiserror::Error)]
+#[error("kind \"{given}\" is not known; use {}", known.join(", "))]
+pub struct UnknownVendor {
+    pub(crate) given: String,
+    pub(crate) known: Vec<&'static str>,
 }
 
 /// Which of OpenAI's two APIs a provider speaks.

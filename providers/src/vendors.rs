@@ -15,8 +15,7 @@ use crate::{
     classify::Classifier,
     gemini, openai,
     schema::{self, Keeps},
-    settings::SetupError,
-    vendor::{BasePath, Credentials, ModelsList, Profile, Vendor},
+    vendor::{BasePath, Credentials, Interface, ModelsList, Profile, UnknownVendor, Vendor},
 };
 
 impl Vendor {
@@ -67,7 +66,7 @@ impl Vendor {
         batches: true,
         preset: false,
         parameters: |_| &anthropic::parameters::TABLE,
-        connect: |setup| Ok(Box::new(anthropic::client(setup)?)),
+        interface: Interface::Messages,
     });
 
     /// OpenAI Chat Completions or Responses, and the many servers that are compatible with the
@@ -105,7 +104,7 @@ impl Vendor {
         batches: true,
         preset: false,
         parameters: openai::parameters,
-        connect: |setup| Ok(Box::new(openai::client(setup)?)),
+        interface: Interface::OpenAi,
     });
 
     /// Google Gemini, `generateContent`.
@@ -150,7 +149,7 @@ impl Vendor {
         batches: true,
         preset: false,
         parameters: |_| &gemini::parameters::TABLE,
-        connect: |setup| Ok(Box::new(gemini::client(setup)?)),
+        interface: Interface::GenerateContent,
     });
 
     /// AWS Bedrock, Converse, at the endpoint `bedrock-runtime`.
@@ -197,7 +196,7 @@ impl Vendor {
         batches: false,
         preset: false,
         parameters: |_| &bedrock::parameters::TABLE,
-        connect: bedrock::connect,
+        interface: Interface::Converse,
     });
 
     /// The cap of a model's output, in tokens: by this vendor's names, else, as gateways serve
@@ -225,14 +224,12 @@ impl Vendor {
 }
 
 impl FromStr for Vendor {
-    type Err = SetupError;
+    type Err = UnknownVendor;
 
-    fn from_str(text: &str) -> Result<Self, SetupError> {
-        Self::known().find(|vendor| vendor.as_str() == text).ok_or_else(|| {
-            SetupError::UnknownVendor {
-                given: text.to_owned(),
-                known: Self::known().map(Self::as_str).collect(),
-            }
+    fn from_str(text: &str) -> Result<Self, UnknownVendor> {
+        Self::known().find(|vendor| vendor.as_str() == text).ok_or_else(|| UnknownVendor {
+            given: text.to_owned(),
+            known: Self::known().map(Self::as_str).collect(),
         })
     }
 }

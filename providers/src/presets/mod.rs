@@ -16,7 +16,7 @@ use crate::{
     classify::ErrorNames,
     openai,
     schema::{self, Keeps},
-    vendor::{BasePath, Credentials, ModelsList, OutputCap, Profile, Vendor},
+    vendor::{BasePath, Credentials, Interface, ModelsList, OutputCap, Profile, Vendor},
 };
 
 /// Compatible vendors serve other vendors' models, whose caps are known by those.
@@ -43,7 +43,7 @@ pub(crate) const COMPATIBLE: Profile = Profile {
     batches: false,
     preset: true,
     parameters: |_| &parameters::PLAIN,
-    connect: |setup| Ok(Box::new(openai::client(setup)?)),
+    interface: Interface::OpenAi,
 };
 
 const fn names(
