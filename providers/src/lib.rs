@@ -37,8 +37,8 @@
 //! Completions, a row each; `clouds` are other vendors' APIs at Azure and Google Cloud, and `google` the
 //! credentials that the latter takes.
 //!
-//! Shared and private: `client` (what all but Bedrock are), `batch_endpoint` (what batch APIs have
-//! in common), `exchange` (one HTTP exchange), `endings` and `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
+//! Shared and private: `client` (what all but Bedrock are), `batch_engine` and `batch_endpoint` (the way
+//! through every batch API), `exchange` (one HTTP exchange), `endings` and `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
 //! kind), `wait_hint` (how long to wait), `refusal` (all of these made into an [`Error`]),
 //! `message` (text that is safe to show), `json`.
 //!
@@ -80,6 +80,7 @@ pub mod vendor;
 
 mod anthropic;
 mod batch_endpoint;
+mod batch_engine;
 mod bedrock;
 mod body;
 mod classify;
