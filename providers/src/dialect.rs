@@ -10,7 +10,7 @@ use crate::{
     parameters::Table,
     schema::{Form, Keeps, Prepared},
     settings::Settings,
-    vendor::{Api, Vendor},
+    vendor::{Api, Profile, Vendor},
 };
 
 /// Whose API is spoken, and which of its APIs.
@@ -32,7 +32,11 @@ impl Dialect {
     }
 
     pub(crate) fn table(self) -> &'static Table {
-        (self.vendor.0.parameters)(self.api)
+        let Profile { parameters, responses, .. } = self.vendor.0;
+        match self.api {
+            Api::ChatCompletions => parameters,
+            Api::Responses => responses.unwrap_or(parameters),
+        }
     }
 
     /// The parameters that are known of, with what each may be.

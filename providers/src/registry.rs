@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tidegate_types::{Effort, ModelId};
 
 use crate::{
-    anthropic, bedrock, clouds,
+    anthropic, bedrock,
     dialect::Dialect,
     gemini,
     key::Key,
@@ -14,6 +14,7 @@ use crate::{
     provider::Provider,
     settings::{Settings, Setup, SetupError},
     vendor::Interface,
+    vertex,
 };
 
 /// The providers that `provider:model` names can point to.
@@ -116,9 +117,9 @@ fn client(name: &str, settings: &Settings) -> Result<Box<dyn Provider>, SetupErr
         Interface::OpenAi => Box::new(openai::client(&setup)?),
         Interface::AzureDeployments => Box::new(openai::azure(&setup)?),
         Interface::Messages => Box::new(anthropic::client(&setup)?),
-        Interface::MessagesAtVertex => Box::new(clouds::claude(&setup)?),
+        Interface::MessagesAtVertex => Box::new(vertex::claude(&setup)?),
         Interface::GenerateContent => Box::new(gemini::client(&setup)?),
-        Interface::GenerateContentAtVertex => Box::new(clouds::gemini(&setup)?),
+        Interface::GenerateContentAtVertex => Box::new(vertex::gemini(&setup)?),
         Interface::Converse => bedrock::client(&setup)?,
     })
 }

@@ -15,7 +15,7 @@ use crate::{
     schema::Keeps,
 };
 
-/// Whose API a provider speaks: one row of the table in `vendors.rs`.
+/// Whose API a provider speaks: one row of the table in `vendors`.
 #[derive(Clone, Copy)]
 pub struct Vendor(pub(crate) &'static Profile);
 
@@ -61,7 +61,9 @@ pub(crate) struct Profile {
     pub(crate) output_caps: Caps,
     /// Where it lists its models.
     pub(crate) models: ModelsList,
-    pub(crate) parameters: fn(Api) -> &'static Table,
+    pub(crate) parameters: &'static Table,
+    /// The same of OpenAI's newer API, where that takes others.
+    pub(crate) responses: Option<&'static Table>,
     /// The field that bounds the output; of OpenAI's kind, `None` where the host tells.
     pub(crate) output_cap: Option<OutputCap>,
     /// What a model of it does with a schema.
@@ -72,8 +74,6 @@ pub(crate) struct Profile {
     pub(crate) embeddings: Option<&'static Embeds>,
     /// Whether it has a batch API that is known here.
     pub(crate) batches: bool,
-    /// Compatible with OpenAI's Chat Completions.
-    pub(crate) preset: bool,
     pub(crate) interface: Interface,
 }
 
@@ -180,7 +180,7 @@ impl Vendor {
     /// Whether it is compatible with OpenAI's Chat Completions, and known by name.
     #[must_use]
     pub fn is_preset(self) -> bool {
-        self.0.preset
+        Self::PRESETS.contains(&self)
     }
 
     /// Whether it has a batch API that is known here.
