@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use serde_json::json;
@@ -177,6 +179,20 @@ fn what_is_continued_comes_back_whole() {
     let raw = continue_with(&batch.job).unwrap();
     assert_eq!(continued::<Job>(&raw), Some(batch.job));
     assert_eq!(continued::<Job>(&RawValue::new(Vec::new())), None);
+}
+
+#[test]
+fn every_field_has_its_row() {
+    let rows = FIELDS.iter().filter(|field| !field.name.contains('.'));
+    let rows: BTreeSet<&str> = rows.map(|field| field.name).collect();
+    let fields = fields::names::<BatchInput>().iter().copied().collect();
+    assert_eq!(rows, fields);
+    for flag in FIELDS.iter().filter_map(|field| field.flag) {
+        let others = flag.required_unless.into_iter().flatten().copied();
+        for other in others.chain(flag.requires).chain(flag.excludes) {
+            assert!(rows.contains(other), "{other}");
+        }
+    }
 }
 
 proptest! {
