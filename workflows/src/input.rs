@@ -19,15 +19,17 @@ use crate::{
     payload,
 };
 
-mod fields;
+mod field;
+mod names;
 mod read;
 mod said;
 mod table;
 mod task;
 
+pub use field::{Field, Flag, Takes};
 pub use read::{Attach, MAX_PACK, Mode, Word, word};
 use said::Said;
-pub use table::{ALWAYS, FIELDS, Field, Flag, Takes};
+pub use table::FIELDS;
 
 const MAX_OUTPUT: u64 = 1_000_000;
 
@@ -205,9 +207,9 @@ pub fn read(mut value: Value) -> Result<BatchInput, String> {
     let Some(fields) = value.as_object_mut() else {
         return Err(format!("the input must be a JSON object, not {}", read::kind(&value)));
     };
-    let known = fields::names::<BatchInput>();
+    let known = names::of::<BatchInput>();
     if let Some(unknown) = fields.keys().find(|name| !known.contains(&name.as_str())) {
-        return Err(fields::unknown(unknown, known));
+        return Err(names::unknown(unknown, known));
     }
     // A field that is null counts as absent.
     fields.retain(|_, value| !value.is_null());
