@@ -96,7 +96,7 @@ impl AddAssign for Taken {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
-    /// Hardly at all; also what a worker of an earlier version says.
+    /// Hardly at all.
     #[default]
     Free,
     /// In a worker's slot.

@@ -78,7 +78,8 @@ fn plan() -> Plan {
 }
 
 fn result(id: &str, hour: u32) -> Value {
-    json!({"id": id, "uri": "file:///x", "model": "a:b", "answer": "An answer.", "stop_reason": "end_turn", "input_tokens": 10,
+    json!({"id": id, "uri": "file:///x", "model": "a:b", "answer": "An answer.", "stop_reason": "end_turn",
+        "finish": "complete", "input_tokens": 10,
         "cached_input_tokens": 0, "output_tokens": 5, "provider_calls": 1, "completed_at": format!("2026-11-22T{hour:02}:00:00.500Z")})
 }
 
