@@ -22,16 +22,17 @@ const SKEW: TimeDelta = TimeDelta::minutes(1);
 /// that it takes to start a worker again.
 const MAX_PAGES: usize = 100;
 
-/// What a vendor's batch API has of its own. A batch is the JSON that the vendor describes it by.
+/// What a vendor's batch API has of its own. A batch is the JSON that the vendor describes it by. What
+/// is written here is what most vendors do.
 pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
     /// Whether a batch carries the name that it was handed in under.
     const TAKES_NOTES: bool;
     /// Asks for pages of a hundred batches.
-    const PAGE_SIZE: (&'static str, &'static str);
+    const PAGE_SIZE: (&'static str, &'static str) = ("limit", "100");
     /// Asks for the page behind what [`Self::next_page`] has named.
     const PAGE_AFTER: &'static str;
     /// Where a page's batches stand in it.
-    const PAGE: &'static str;
+    const PAGE: &'static str = "data";
     /// Reads one line of the answers.
     const READ_LINE: ReadLine;
 
@@ -39,7 +40,9 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
     fn batches(&self) -> &BatchEndpoint;
 
     /// Where answers are read.
-    fn outputs(&self) -> &BatchEndpoint;
+    fn outputs(&self) -> &BatchEndpoint {
+        self.batches()
+    }
 
     /// A request's line; `body` is what it would be alone.
     fn line(&self, custom_id: &str, request: &Request<'_>, body: &[u8]) -> Vec<u8>;
@@ -47,12 +50,16 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
     /// Stores the lines in a file, where the vendor takes them so; its id.
     fn store(
         &self,
-        name: &str,
-        lines: &[Vec<u8>],
-    ) -> impl Future<Output = Result<Option<String>, Error>> + Send;
+        _name: &str,
+        _lines: &[Vec<u8>],
+    ) -> impl Future<Output = Result<Option<String>, Error>> + Send {
+        async { Ok(None) }
+    }
 
     /// Removes such a file.
-    fn remove(&self, file: &str) -> impl Future<Output = Result<(), Error>> + Send;
+    fn remove(&self, _file: &str) -> impl Future<Output = Result<(), Error>> + Send {
+        async { Ok(()) }
+    }
 
     /// Makes the batch of the lines or of their file.
     fn create(
@@ -63,7 +70,9 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
     ) -> impl Future<Output = Result<Reply, Error>> + Send;
 
     /// A batch's id.
-    fn id(batch: &Value) -> Option<String>;
+    fn id(batch: &Value) -> Option<String> {
+        text(batch, "/id").map(str::to_owned)
+    }
 
     /// When it was made.
     fn created(batch: &Value) -> Option<DateTime<Utc>>;
@@ -72,17 +81,26 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
     fn is(batch: &Value, name: &str, requests: usize, since: DateTime<Utc>) -> bool;
 
     /// What the next page begins behind; `None` after the last one that can hold a batch made since
-    /// then.
-    fn next_page(list: &Value, since: DateTime<Utc>) -> Option<String>;
+    /// then. Most lists begin with the newest batch, and go on behind an id.
+    fn next_page(list: &Value, since: DateTime<Utc>) -> Option<String> {
+        let last = list.get(Self::PAGE)?.as_array()?.last()?;
+        let more = list.get("has_more").and_then(Value::as_bool).unwrap_or(false);
+        let over = Self::created(last).is_some_and(|created| created < since);
+        if more && !over { Self::id(last) } else { None }
+    }
 
     /// How far a batch is; `None` for what is no batch.
     fn state(batch: &Value) -> Option<State>;
 
     /// What stands behind a batches' endpoint to cancel one.
-    fn cancels(id: &str) -> Vec<String>;
+    fn cancels(id: &str) -> Vec<String> {
+        vec![id.to_owned(), "cancel".to_owned()]
+    }
 
     /// The file of its requests, where there is one that can be removed.
-    fn requests(batch: &Value) -> Option<&str>;
+    fn requests(_batch: &Value) -> Option<&str> {
+        None
+    }
 
     /// The files of its answers: each the path below [`Self::outputs`].
     fn answers(batch: &Value) -> Vec<Vec<String>>;
@@ -196,15 +214,4 @@ fn certainly_refused(answered: &Result<Reply, Error>) -> bool {
         Ok(reply) => !reply.is_success() && reply.status < 500,
         Err(error) => error.charged == Charged::No,
     }
-}
-
-/// [`BatchVendor::next_page`] of lists that begin with the newest batch and go on behind an id.
-pub(crate) fn behind_the_last<V: BatchVendor>(
-    list: &Value,
-    since: DateTime<Utc>,
-) -> Option<String> {
-    let last = list.get(V::PAGE)?.as_array()?.last()?;
-    let more = list.get("has_more").and_then(Value::as_bool).unwrap_or(false);
-    let over = V::created(last).is_some_and(|created| created < since);
-    if more && !over { text(last, "/id").map(str::to_owned) } else { None }
 }

@@ -1,4 +1,5 @@
-//! Message Batches: the requests stand in the call, and the answers are one file.
+//! Message Batches: the requests stand in the call, and the answers are one file. Nothing can be
+//! removed: the vendor removes a batch and its answers after 29 days.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 use crate::{
     batch::State,
     batch_endpoint::{BatchEndpoint, ReadLine},
-    batch_engine::{self, BatchVendor, Batches},
+    batch_engine::{BatchVendor, Batches},
     call::Request,
     client::ReplyReader,
     error::Error,
@@ -36,29 +37,15 @@ impl MessageBatches {
 impl BatchVendor for MessageBatches {
     /// No note is taken of a batch's name: its size and its time must do.
     const TAKES_NOTES: bool = false;
-    const PAGE_SIZE: (&'static str, &'static str) = ("limit", "100");
     const PAGE_AFTER: &'static str = "after_id";
-    const PAGE: &'static str = "data";
     const READ_LINE: ReadLine = read_line;
 
     fn batches(&self) -> &BatchEndpoint {
         &self.0
     }
 
-    fn outputs(&self) -> &BatchEndpoint {
-        &self.0
-    }
-
     fn line(&self, custom_id: &str, _request: &Request<'_>, body: &[u8]) -> Vec<u8> {
         [b"{\"custom_id\":\"", custom_id.as_bytes(), b"\",\"params\":", body, b"}"].concat()
-    }
-
-    async fn store(&self, _name: &str, _lines: &[Vec<u8>]) -> Result<Option<String>, Error> {
-        Ok(None)
-    }
-
-    async fn remove(&self, _file: &str) -> Result<(), Error> {
-        Ok(())
     }
 
     async fn create(
@@ -80,10 +67,6 @@ impl BatchVendor for MessageBatches {
         self.0.post(body).await
     }
 
-    fn id(batch: &Value) -> Option<String> {
-        text(batch, "/id").map(str::to_owned)
-    }
-
     fn created(batch: &Value) -> Option<DateTime<Utc>> {
         DateTime::parse_from_rfc3339(text(batch, "/created_at")?).ok().map(|at| at.to_utc())
     }
@@ -95,22 +78,9 @@ impl BatchVendor for MessageBatches {
         count == requests as u64 && Self::created(batch).is_some_and(|created| created >= since)
     }
 
-    fn next_page(list: &Value, since: DateTime<Utc>) -> Option<String> {
-        batch_engine::behind_the_last::<Self>(list, since)
-    }
-
     fn state(batch: &Value) -> Option<State> {
         let status = text(batch, "/processing_status")?;
         Some(if status == "ended" { State::Ended } else { State::Running })
-    }
-
-    fn cancels(id: &str) -> Vec<String> {
-        vec![id.to_owned(), "cancel".to_owned()]
-    }
-
-    /// Nothing can be removed: the vendor removes a batch and its answers after 29 days.
-    fn requests(_batch: &Value) -> Option<&str> {
-        None
     }
 
     fn answers(batch: &Value) -> Vec<Vec<String>> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     batch::State,
     batch_endpoint::{BatchEndpoint, ReadLine},
-    batch_engine::{self, BatchVendor, Batches},
+    batch_engine::{BatchVendor, Batches},
     call::Request,
     client::ReplyReader,
     error::Error,
@@ -47,9 +47,7 @@ impl FileBatches {
 
 impl BatchVendor for FileBatches {
     const TAKES_NOTES: bool = true;
-    const PAGE_SIZE: (&'static str, &'static str) = ("limit", "100");
     const PAGE_AFTER: &'static str = "after";
-    const PAGE: &'static str = "data";
     const READ_LINE: ReadLine = read_line;
 
     fn batches(&self) -> &BatchEndpoint {
@@ -93,10 +91,6 @@ impl BatchVendor for FileBatches {
         self.batches.post(batch.to_string().into_bytes()).await
     }
 
-    fn id(batch: &Value) -> Option<String> {
-        text(batch, "/id").map(str::to_owned)
-    }
-
     fn created(batch: &Value) -> Option<DateTime<Utc>> {
         DateTime::from_timestamp(batch.get("created_at").and_then(Value::as_i64)?, 0)
     }
@@ -106,20 +100,12 @@ impl BatchVendor for FileBatches {
             == Some(name)
     }
 
-    fn next_page(list: &Value, since: DateTime<Utc>) -> Option<String> {
-        batch_engine::behind_the_last::<Self>(list, since)
-    }
-
     fn state(batch: &Value) -> Option<State> {
         Some(match text(batch, "/status")? {
             "completed" | "expired" | "cancelled" => State::Ended,
             "failed" => failed(batch),
             _ => State::Running,
         })
-    }
-
-    fn cancels(id: &str) -> Vec<String> {
-        vec![id.to_owned(), "cancel".to_owned()]
     }
 
     fn requests(batch: &Value) -> Option<&str> {
