@@ -382,7 +382,6 @@ async fn another_question_is_refused_by_its_parts_or_replaces() {
         (json!({"attach_pdf": true, "instructions": "x"}), "attach and instructions differ"),
         (json!({"long": {"how": "per_chunk", "chunk_tokens": 500}}), "long differs"),
         (json!({"records": {}}), "records differs"),
-        (json!({"adopt": true, "instructions": "Translate."}), "instructions differs"),
     ] {
         let message = refused(rig.run(more).await);
         assert!(message.contains(&format!("another question: {differ};")), "{message}");

@@ -19,6 +19,7 @@ use std::{
     time::Duration,
 };
 
+use serde_json::json;
 use tidegate_activities::{
     call::attempt::{Attempt, AttemptState},
     call::budget::Budgets,
@@ -37,7 +38,7 @@ use tidegate_quota::{
 };
 use tidegate_testkit::{PATIENCE, Redis};
 use tidegate_types::{ModelId, Tenant, Usage};
-use tidegate_workflows::contract::{FailureType, Job, ResultsAs, Source, Target, WaitsFor};
+use tidegate_workflows::contract::{FailureType, Job, WaitsFor};
 
 /// A million tokens of either kind cost a dollar, so the thousand and thousand of every call cost
 /// 0.002.
@@ -425,43 +426,11 @@ async fn without_redis_a_budget_is_closed_and_the_document_comes_back() {
 async fn a_budget_wants_a_price() {
     let Some(redis) = Redis::start() else { return };
     let rig = Rig::new(&redis, None, as_bounded);
-    let mut job = Job {
-        task: Default::default(),
-        dimensions: None,
-        source: Source::Prefix("file:///in/".to_owned()),
-        output: "file:///out/".to_owned(),
-        template: false,
-        system: None,
-        messages: Vec::new(),
-        examples: None,
-        shown: Vec::new(),
-        instructions: "x".to_owned(),
-        target: Target::Model("test:other".parse().unwrap()),
-        lane: Default::default(),
-        tenant: Tenant::default(),
-        max_output_tokens: 1,
-        default_output: false,
-        on_cut: Default::default(),
-        schema: None,
-        parameters: Default::default(),
-        effort: None,
-        asked_with: Default::default(),
-        retry_budget: None,
-        budget_usd: None,
-        long: None,
-        records: None,
-        attach_pdf: false,
-        attach_pages: false,
-        economy: false,
-        deadline: None,
-        pack: None,
-        replace: false,
-        reread: false,
-        sample: None,
-        per_document: true,
-        results: ResultsAs::Jsonl,
-        results_jsonl: None,
-    };
+    let job = json!({
+        "source": {"prefix": "file:///in/"}, "output": "file:///out/", "instructions": "x",
+        "model": "test:other", "lane": "batch", "tenant": "default", "max_output_tokens": 1,
+    });
+    let mut job: Job = serde_json::from_value(job).unwrap();
     let (other, priced) = ("test:other".parse().unwrap(), "test:model".parse().unwrap());
     rig.budgets.check(&job, [&other], "night").unwrap();
     job.budget_usd = Some(1.0);

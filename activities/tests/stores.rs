@@ -244,7 +244,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         route,
         parts_add_retries: false,
         forecast: None,
-        first_part: None,
+        first_part: 0,
     })
     .unwrap();
     std::fs::write(folder.path().join("job/job.json"), stored).unwrap();

@@ -3,7 +3,6 @@
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
-use chrono::{DateTime, Utc};
 use http::HeaderMap;
 use reqwest::multipart;
 use serde_json::Value;
@@ -14,31 +13,17 @@ use crate::{
     call::{BoxFuture, Request},
     client::ReplyReader,
     envelope::Envelope,
-    error::{Charged, Error, Kind},
+    error::{Error, Kind},
     exchange::{Lines, Reply, Wire},
-    json::text,
     message::Redactor,
     observed::Observed,
     refusal::Context,
     settings::{Setup, SetupError},
 };
 
-/// Pages of a list that are looked at: no account makes so many batches in the time that it takes to
-/// start a worker again.
-const MAX_PAGES: usize = 100;
-
 /// Reads one line of a batch's answers: the request's name, and the reply that it would have had
 /// alone.
 pub(crate) type ReadLine = fn(&Value) -> Option<(String, Option<Reply>)>;
-
-/// Whether a batch was certainly not taken in: the vendor refused it, or never had it. After a fault
-/// of the vendor's own it may have been.
-pub(crate) fn certainly_refused(answered: &Result<Reply, Error>) -> bool {
-    match answered {
-        Ok(reply) => !reply.is_success() && reply.status < 500,
-        Err(error) => error.charged == Charged::No,
-    }
-}
 
 /// One endpoint of a vendor's batch API.
 #[derive(Debug)]
@@ -104,49 +89,14 @@ impl BatchEndpoint {
         self.wire.upload(form, &self.redactor()).await
     }
 
-    /// The ids of those among the batches made since then for which `is` holds. The vendor's list
-    /// begins with the newest, a hundred to a page; `after` is its name for the last one of the page
-    /// before.
-    pub(crate) async fn find(
-        &self,
-        after: &str,
-        since: DateTime<Utc>,
-        created: impl Fn(&Value) -> Option<DateTime<Utc>>,
-        is: impl Fn(&Value) -> bool,
-    ) -> Result<Vec<String>, Error> {
-        let (mut ids, mut last): (Vec<String>, Option<String>) = (Vec::new(), None);
-        for _ in 0..MAX_PAGES {
-            let mut query = vec![("limit", "100")];
-            query.extend(last.as_deref().map(|last| (after, last)));
-            let list = self.wire.get(&[], &query, &self.redactor()).await?;
-            let list = self.success(&list)?;
-            let page = list.get("data").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            let id = |batch: &Value| text(batch, "/id").map(str::to_owned);
-            ids.extend(page.iter().filter(|batch| is(batch)).filter_map(id));
-            let next = page.last().and_then(id);
-            let more = list.get("has_more").and_then(Value::as_bool).unwrap_or(false);
-            let over = page.last().and_then(&created).is_some_and(|created| created < since);
-            // A server that knows of no pages sends the same one again.
-            if !more || over || next.is_none() || next == last {
-                break;
-            }
-            last = next;
-        }
-        Ok(ids)
-    }
-
     pub(crate) async fn get(&self, id: &str) -> Result<Reply, Error> {
         self.wire.get(&[id], &[], &self.redactor()).await
     }
 
-    pub(crate) async fn cancel(&self, id: &str) -> Result<(), Error> {
-        let reply = self.act(&[id, "cancel"]).await?;
-        self.success(&reply).map(drop)
-    }
-
     /// Does what stands at these path segments.
-    pub(crate) async fn act(&self, below: &[&str]) -> Result<Reply, Error> {
-        self.wire.act(below, &self.redactor()).await
+    pub(crate) async fn act(&self, below: &[String]) -> Result<Reply, Error> {
+        let below: Vec<&str> = below.iter().map(String::as_str).collect();
+        self.wire.act(&below, &self.redactor()).await
     }
 
     pub(crate) async fn delete(&self, id: &str) -> Result<(), Error> {
@@ -170,12 +120,6 @@ impl BatchEndpoint {
             return Err(self.refused(reply));
         }
         reply.json().map_err(|why| self.context().unreadable(reply, why))
-    }
-
-    /// The id of what a success has made.
-    pub(crate) fn id(&self, reply: &Reply) -> Result<String, Error> {
-        let made = self.success(reply)?;
-        text(&made, "/id").map(str::to_owned).ok_or_else(|| self.unreadable(reply))
     }
 
     /// Without the vendor's sentence: it may quote any of the batch's documents, and they are not

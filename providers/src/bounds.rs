@@ -1,8 +1,8 @@
 //! What bounds a call: what the model takes and writes, and the time.
 //!
-//! Caps by name: LiteLLM's table `model_prices_and_context_window` (1.109.1 of November 2026,
-//! `max_output_tokens`, `max_input_tokens`), held against the vendors' model pages where both say
-//! something.
+//! Contexts by name: LiteLLM's table `model_prices_and_context_window` (1.109.1 of November 2026,
+//! `max_input_tokens`), held against the vendors' model pages where both say something. Caps of the
+//! output stand in the vendors' rows.
 
 use std::{iter, time::Duration};
 
@@ -19,44 +19,6 @@ pub struct Bounds {
 
 /// The beginnings of models' names, and their caps in tokens. The longest that fits counts.
 pub(crate) type Caps = &'static [(&'static str, u32)];
-
-pub(crate) const ANTHROPIC: Caps = &[
-    // Whatever is not listed is newer: every model since Sonnet 4 has that much.
-    ("claude", 64_000),
-    ("claude-3", 4_096),
-    ("claude-3-5", 8_192),
-    ("claude-3-7", 8_192),
-    ("claude-opus-4", 32_000),
-    ("claude-opus-4-5", 64_000),
-    ("claude-opus-4-6", 128_000),
-    ("claude-opus-4-7", 128_000),
-    ("claude-opus-4-8", 128_000),
-    ("claude-sonnet-4-6", 64_000),
-    ("claude-opus-5", 128_000),
-    ("claude-sonnet-5", 128_000),
-    ("claude-haiku-5", 128_000),
-    ("claude-fable-5", 128_000),
-];
-
-pub(crate) const OPENAI: Caps = &[
-    ("gpt-3.5", 4_096),
-    ("gpt-4", 4_096),
-    ("gpt-4o", 16_384),
-    ("gpt-4.1", 32_768),
-    ("o1", 100_000),
-    ("o3", 100_000),
-    ("o4-mini", 100_000),
-    ("gpt-5", 128_000),
-    ("gpt-5-chat", 16_384),
-    ("gpt-6", 128_000),
-];
-
-pub(crate) const GEMINI: Caps =
-    &[("gemini", 65_536), ("gemini-1", 8_192), ("gemini-2.0", 8_192), ("gemma", 8_192)];
-
-/// Claude's models have the caps that they have at Anthropic.
-pub(crate) const BEDROCK: Caps =
-    &[("nova", 10_000), ("nova-2", 64_000), ("nova-premier", 10_000), ("gpt-oss", 16_384)];
 
 /// What a model takes as input, in tokens, by the beginnings of names; the most that any model of
 /// the name takes.

@@ -9,11 +9,58 @@ use crate::{envelope::Envelope, error::Kind};
 
 /// The names of one vendor's errors.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ErrorNames {
-    /// By an exact code.
-    pub(crate) by_code: fn(status: u16, code: &str, envelope: &Envelope) -> Option<Kind>,
-    /// By what is less exact: a message's wording or an error's type.
-    pub(crate) by_type: fn(status: u16, envelope: &Envelope) -> Option<Kind>,
+pub(crate) enum ErrorNames {
+    /// Read by the vendor's folder.
+    Read {
+        /// By an exact code.
+        by_code: fn(status: u16, code: &str, envelope: &Envelope) -> Option<Kind>,
+        /// By what is less exact: a message's wording or an error's type.
+        by_type: fn(status: u16, envelope: &Envelope) -> Option<Kind>,
+    },
+    /// On one of these statuses, or any where there are none, this sign is that kind of failure. The
+    /// first row that fits decides.
+    Rows(&'static [(&'static [u16], Sign, Kind)]),
+}
+
+/// What an error is known by, beside its status.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sign {
+    /// Its status alone.
+    Status,
+    /// An exact code.
+    Code(&'static str),
+    /// An error's type.
+    Type(&'static str),
+    /// A message that holds this, in small letters.
+    Says(&'static str),
+}
+
+impl ErrorNames {
+    fn by_code(self, status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
+        match self {
+            Self::Read { by_code, .. } => by_code(status, code, envelope),
+            Self::Rows(rows) => {
+                first(rows, status, |sign| matches!(sign, Sign::Code(known) if known == code))
+            }
+        }
+    }
+
+    fn by_type(self, status: u16, envelope: &Envelope) -> Option<Kind> {
+        match self {
+            Self::Read { by_type, .. } => by_type(status, envelope),
+            Self::Rows(rows) => first(rows, status, |sign| match sign {
+                Sign::Status => true,
+                Sign::Code(_) => false,
+                Sign::Type(name) => envelope.types.iter().any(|class| class == name),
+                Sign::Says(words) => envelope.says(&[words]),
+            }),
+        }
+    }
+}
+
+fn first(rows: &[(&[u16], Sign, Kind)], status: u16, is: impl Fn(Sign) -> bool) -> Option<Kind> {
+    let fits = |on: &[u16], sign| (on.is_empty() || on.contains(&status)) && is(sign);
+    rows.iter().find(|(on, sign, _)| fits(on, *sign)).map(|(.., kind)| *kind)
 }
 
 /// The names of all vendors' errors, in the order in which they are asked.
@@ -28,13 +75,13 @@ impl Classifier {
     /// The kind by an exact code; `None` when no vendor has such a code.
     pub(crate) fn by_code(&self, status: u16, envelope: &Envelope) -> Option<Kind> {
         self.0.iter().find_map(|names| {
-            envelope.codes.iter().find_map(|code| (names.by_code)(status, code, envelope))
+            envelope.codes.iter().find_map(|code| names.by_code(status, code, envelope))
         })
     }
 
     /// The kind by wording or type; `None` when no vendor has such a one.
     pub(crate) fn by_type(&self, status: u16, envelope: &Envelope) -> Option<Kind> {
-        self.0.iter().find_map(|names| (names.by_type)(status, envelope))
+        self.0.iter().find_map(|names| names.by_type(status, envelope))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     observed::Observed,
     provider::Provider,
     refusal::Context,
-    schema::{self, Prepared},
+    schema,
     settings::{Settings, Setup, SetupError},
     vendor::Vendor,
 };
@@ -80,7 +80,7 @@ impl ReplyReader {
 
     /// The body of a call.
     pub(crate) fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        let prepared = Prepared::new(self.dialect, request);
+        let prepared = self.dialect.prepared(request);
         let body = (self.protocol.body)(&prepared.request(), self.dialect)?;
         Ok(schema::with_json_mode(body, prepared.json_mode))
     }

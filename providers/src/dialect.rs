@@ -5,10 +5,12 @@ use tidegate_types::Effort;
 
 use crate::{
     bounds,
+    call::{Completion, Request},
     embedding::{Embeds, Input},
     parameters::Table,
+    schema::{Form, Keeps, Prepared},
     settings::Settings,
-    vendor::{Api, Vendor},
+    vendor::{Api, Profile, Vendor},
 };
 
 /// Whose API is spoken, and which of its APIs.
@@ -30,7 +32,11 @@ impl Dialect {
     }
 
     pub(crate) fn table(self) -> &'static Table {
-        (self.vendor.0.parameters)(self.api)
+        let Profile { parameters, responses, .. } = self.vendor.0;
+        match self.api {
+            Api::ChatCompletions => parameters,
+            Api::Responses => responses.unwrap_or(parameters),
+        }
     }
 
     /// The parameters that are known of, with what each may be.
@@ -57,6 +63,49 @@ impl Dialect {
         room: Option<u32>,
     ) -> Result<Map<String, Value>, String> {
         self.table().check(self.vendor.as_str(), model, effort, given, room)
+    }
+
+    fn keeps(self, model: &str) -> Keeps {
+        (self.vendor.0.schemas)(model)
+    }
+
+    /// How a schema goes to this model.
+    #[must_use]
+    pub fn schema(self, model: &str, schema: &Value) -> Form {
+        self.keeps(model).form(schema)
+    }
+
+    /// An answer as the schema's author wants it: what only the vendor's form added is taken away.
+    /// One that is not as it should be stays as it came, for the caller to judge.
+    #[must_use]
+    pub fn restored(self, model: &str, schema: &Value, answer: String) -> String {
+        self.keeps(model).restored(schema, answer)
+    }
+
+    /// Whether a schema goes to this model as a tool.
+    pub(crate) fn has_tool(self, model: &str) -> bool {
+        matches!(self.keeps(model), Keeps::Tool(_))
+    }
+
+    /// A request with its schema in the form that the model takes.
+    pub(crate) fn prepared<'a>(self, request: &Request<'a>) -> Prepared<'a> {
+        let keeps = self.keeps(request.model);
+        let json_mode = match keeps {
+            Keeps::Nothing | Keeps::Tool(_) => None,
+            Keeps::Json | Keeps::Schema(_) => self.vendor.0.json_mode.map(|mode| mode(self.api)),
+        };
+        Prepared::new(keeps, json_mode, request)
+    }
+
+    /// The answer to a request, as its author wants it.
+    pub(crate) fn restored_for(self, request: &Request<'_>, completion: Completion) -> Completion {
+        match request.schema {
+            Some(schema) => {
+                let answer = self.restored(request.model, schema, completion.answer);
+                Completion { answer, ..completion }
+            }
+            None => completion,
+        }
     }
 
     /// What a model embeds of a text; `None` where nothing is known of the vendor's embeddings, or

@@ -132,8 +132,11 @@ pub(crate) const OPENAI_RESPONSES: &[Row] = &[
     ("incomplete", Ending::Failed(Kind::Transient), RESPONSE),
 ];
 
+/// Where a word of another vendor is looked for: gateways pass them on.
+pub(crate) const SHARED: [&[Row]; 4] = [ELSEWHERE, OPENAI, ANTHROPIC, GEMINI];
+
 /// Zhipu's words, and those of gateways that put their own into OpenAI's field.
-pub(crate) const ELSEWHERE: &[Row] = &[
+const ELSEWHERE: &[Row] = &[
     ("sensitive", Ending::Refused, "https://docs.bigmodel.cn/api-reference"),
     ("network_error", Ending::Failed(Kind::Transient), "https://docs.bigmodel.cn/api-reference"),
     (

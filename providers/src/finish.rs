@@ -17,9 +17,11 @@ fn ending(table: &[Row], word: &str) -> Option<Ending> {
 
 /// A word of another dialect, which a gateway has passed on, in any case of its letters.
 fn shared(word: &str) -> Option<Ending> {
-    let tables = [endings::ELSEWHERE, endings::OPENAI, endings::ANTHROPIC, endings::GEMINI];
     let is = |known: &str| known.eq_ignore_ascii_case(word);
-    tables.into_iter().flatten().find_map(|(known, ending, _)| is(known).then_some(*ending))
+    endings::SHARED
+        .into_iter()
+        .flatten()
+        .find_map(|(known, ending, _)| is(known).then_some(*ending))
 }
 
 /// Why the model stopped, where that leaves an answer.

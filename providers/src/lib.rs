@@ -27,20 +27,22 @@
 //! * [`picture`]: pictures, and what models take for them
 //! * [`price`]: what a call costs; [`bounds`]: how long its answer can be
 //!
-//! `vendors` is the table of vendors: name, endpoint, key, error names, charging rules, prices,
-//! constructor. What differs in code stands in one folder a vendor (`anthropic`, `openai`,
-//! `gemini`, `bedrock`), each with the same files: `mod.rs` is the API, `request.rs` and
-//! `response.rs` are the two bodies, `parameters.rs` says what authors may add to the former,
-//! `errors.rs` holds the names of the vendor's errors and reads
-//! its rate-limit headers, `prices.toml` its prices; `batches.rs`, where there is a batch API. No
-//! vendor type leaves its folder. `presets` are the vendors that are compatible with OpenAI's Chat
-//! Completions, a row each; `clouds` are other vendors' APIs at Azure and Google Cloud, and `google` the
-//! credentials that the latter takes.
+//! `vendors` is the table of vendors, a row each: name, endpoint, key, error names, charging rules,
+//! caps, prices, interface. `own.rs` has those with an API of their own, `compatible.rs` those that
+//! are compatible with OpenAI's Chat Completions, `clouds.rs` vendors' APIs at Azure and Google
+//! Cloud. What differs in code stands in one folder a vendor (`anthropic`, `openai`, `gemini`,
+//! `bedrock`), each with the same files: `mod.rs` is the API, `request.rs` and `response.rs` are the
+//! two bodies, `parameters.rs` says what authors may add to the former, `errors.rs` holds the names
+//! of the vendor's errors and reads its rate-limit headers, `prices.toml` its prices; `batches.rs`,
+//! where there is a batch API. No vendor type leaves its folder. `vertex` are other vendors' APIs at
+//! Google Cloud, and `google` the credentials that it takes.
 //!
-//! Shared and private: `client` (what all but Bedrock are), `batch_endpoint` (what batch APIs have
-//! in common), `exchange` (one HTTP exchange), `endings` and `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
-//! kind), `wait_hint` (how long to wait), `refusal` (all of these made into an [`Error`]),
-//! `message` (text that is safe to show), `json`.
+//! Shared and private: `client` (what all but Bedrock are), `batch_engine` (one way through every
+//! batch API) and `batch_endpoint` (its requests), `exchange` (one HTTP exchange), `endings` and
+//! `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in),
+//! `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to kind),
+//! `wait_hint` (how long to wait), `refusal` (all of these made into an [`Error`]), `message` (text
+//! that is safe to show), `json`.
 //!
 //! # Features
 //!
@@ -80,11 +82,11 @@ pub mod vendor;
 
 mod anthropic;
 mod batch_endpoint;
+mod batch_engine;
 mod bedrock;
 mod body;
 mod classify;
 mod client;
-mod clouds;
 mod endings;
 mod endpoint;
 mod envelope;
@@ -96,9 +98,9 @@ mod json;
 mod known_names;
 mod message;
 mod openai;
-mod presets;
 mod refusal;
 mod vendors;
+mod vertex;
 mod wait_hint;
 
 #[cfg(test)]

@@ -6,10 +6,15 @@ use serde_json::{Map, Value};
 use tidegate_types::{Effort, ModelId};
 
 use crate::{
+    anthropic, bedrock,
     dialect::Dialect,
+    gemini,
     key::Key,
+    openai,
     provider::Provider,
     settings::{Settings, Setup, SetupError},
+    vendor::Interface,
+    vertex,
 };
 
 /// The providers that `provider:model` names can point to.
@@ -107,7 +112,16 @@ fn client(name: &str, settings: &Settings) -> Result<Box<dyn Provider>, SetupErr
     if vendor.wants_key(&settings.base_url) && settings.api_key.is_none() {
         return Err(SetupError::NoKey { provider: provider(), variable: vendor.key_variable() });
     }
-    (vendor.0.connect)(&Setup::new(name, settings))
+    let setup = Setup::new(name, settings);
+    Ok(match vendor.0.interface {
+        Interface::OpenAi => Box::new(openai::client(&setup)?),
+        Interface::AzureDeployments => Box::new(openai::azure(&setup)?),
+        Interface::Messages => Box::new(anthropic::client(&setup)?),
+        Interface::MessagesAtVertex => Box::new(vertex::claude(&setup)?),
+        Interface::GenerateContent => Box::new(gemini::client(&setup)?),
+        Interface::GenerateContentAtVertex => Box::new(vertex::gemini(&setup)?),
+        Interface::Converse => bedrock::client(&setup)?,
+    })
 }
 
 #[cfg(test)]

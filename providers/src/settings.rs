@@ -123,14 +123,6 @@ impl fmt::Debug for Settings {
 /// A provider that cannot be set up, and what to change.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// No such API.
-    #[error("kind \"{given}\" is not known; use {}", known.join(", "))]
-    UnknownVendor {
-        /// As given.
-        given: String,
-        /// The kinds there are.
-        known: Vec<&'static str>,
-    },
     /// The URL cannot be used.
     #[error("provider {provider}: base-url {url} {reason}")]
     BaseUrl {

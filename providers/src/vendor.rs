@@ -11,18 +11,11 @@ use tidegate_types::Charge;
 use url::Url;
 
 use crate::{
-    bounds::Caps,
-    classify::ErrorNames,
-    embedding::Embeds,
-    endpoint,
-    key::Key,
-    parameters::Table,
-    provider::Provider,
+    bounds::Caps, classify::ErrorNames, embedding::Embeds, endpoint, key::Key, parameters::Table,
     schema::Keeps,
-    settings::{Setup, SetupError},
 };
 
-/// Whose API a provider speaks: one row of the table in `vendors.rs`.
+/// Whose API a provider speaks: one row of the table in `vendors`.
 #[derive(Clone, Copy)]
 pub struct Vendor(pub(crate) &'static Profile);
 
@@ -68,7 +61,9 @@ pub(crate) struct Profile {
     pub(crate) output_caps: Caps,
     /// Where it lists its models.
     pub(crate) models: ModelsList,
-    pub(crate) parameters: fn(Api) -> &'static Table,
+    pub(crate) parameters: &'static Table,
+    /// The same of OpenAI's newer API, where that takes others.
+    pub(crate) responses: Option<&'static Table>,
     /// The field that bounds the output; of OpenAI's kind, `None` where the host tells.
     pub(crate) output_cap: Option<OutputCap>,
     /// What a model of it does with a schema.
@@ -79,9 +74,26 @@ pub(crate) struct Profile {
     pub(crate) embeddings: Option<&'static Embeds>,
     /// Whether it has a batch API that is known here.
     pub(crate) batches: bool,
-    /// Compatible with OpenAI's Chat Completions.
-    pub(crate) preset: bool,
-    pub(crate) connect: fn(&Setup<'_>) -> Result<Box<dyn Provider>, SetupError>,
+    pub(crate) interface: Interface,
+}
+
+/// What is sent to it, and how its replies are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interface {
+    /// OpenAI's, either of its two [`Api`]s.
+    OpenAi,
+    /// OpenAI's Chat Completions at Azure's deployments.
+    AzureDeployments,
+    /// Anthropic's Messages.
+    Messages,
+    /// The same at Vertex AI.
+    MessagesAtVertex,
+    /// Gemini's `generateContent`.
+    GenerateContent,
+    /// The same at Vertex AI.
+    GenerateContentAtVertex,
+    /// AWS Bedrock's Converse.
+    Converse,
 }
 
 /// What `base-url` names besides the host, as in the vendor's own SDK.
@@ -168,7 +180,7 @@ impl Vendor {
     /// Whether it is compatible with OpenAI's Chat Completions, and known by name.
     #[must_use]
     pub fn is_preset(self) -> bool {
-        self.0.preset
+        Self::PRESETS.contains(&self)
     }
 
     /// Whether it has a batch API that is known here.
@@ -271,6 +283,14 @@ impl fmt::Display for Vendor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.name)
     }
+}
+
+/// No vendor of this name.
+#[derive(Debug, thiserror::Error)]
+#[error("kind \"{given}\" is not known; use {}", known.join(", "))]
+pub struct UnknownVendor {
+    pub(crate) given: String,
+    pub(crate) known: Vec<&'static str>,
 }
 
 /// Which of OpenAI's two APIs a provider speaks.

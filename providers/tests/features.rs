@@ -31,6 +31,8 @@ fn page() -> String {
         let batches = if vendor.has_batches() { "yes" } else { "" };
         let names: Vec<String> =
             dialect.parameters().map(|(name, _)| format!("`{name}`")).collect();
+        // Of the others a page may be about two, and is in the table of `README.md`.
+        let name = if vendor.is_preset() { format!("[{name}]({name}.md)") } else { name };
         let embeds = if dialect.embeds("").is_some() { "yes" } else { "" };
         let (key, names) = (vendor.key_variable(), names.join(", "));
         writeln!(page, "| {name} | `{key}` | {batches} | {embeds} | {names} |").unwrap();

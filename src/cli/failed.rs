@@ -34,18 +34,11 @@ pub(super) async fn of(config: &Config, progress: &Progress) -> Vec<Failed> {
 }
 
 fn gathered(progress: &Progress, mut given_up: GivenUp) -> Vec<Failed> {
-    let counted = progress.totals.failures.by_count();
-    // A batch of an earlier version counts none by type.
-    let counts: Vec<(String, u64)> = if counted.is_empty() {
-        given_up.0.iter().map(|(name, kind)| (name.clone(), kind.documents)).collect()
-    } else {
-        counted.into_iter().map(|(kind, documents)| (kind.to_owned(), documents)).collect()
-    };
-    let failed = counts.into_iter().map(|(kind, documents)| {
-        let told = given_up.0.remove(&kind).unwrap_or_default();
+    let failed = progress.totals.failures.by_count().into_iter().map(|(kind, documents)| {
+        let told = given_up.0.remove(kind).unwrap_or_default();
         let (said, mut samples) = (told.messages.0, told.samples);
         samples.truncate(SAMPLES);
-        Failed { kind, documents, said, samples }
+        Failed { kind: kind.to_owned(), documents, said, samples }
     });
     failed.collect()
 }
@@ -131,7 +124,11 @@ mod tests {
             ("d.bin", kind, "this is binary data"),
             ("e.odt", kind, "the archive is a bomb"),
         ];
-        let failed = gathered(&Progress::default(), told(&failures));
+        let mut counts = FailureCounts::default();
+        failures.iter().for_each(|(_, kind, _)| counts.add(kind));
+        let totals = Totals { failed: 5, failures: counts, ..Totals::default() };
+        let progress = Progress { totals, ..Progress::default() };
+        let failed = gathered(&progress, told(&failures));
         assert_eq!(
             failed[0].sentence(),
             "5 × UnreadableDocument: 2 × the document is empty; 1 × the PDF is damaged: it has no pages; 1 × this is binary data; 1 × something else"
@@ -151,19 +148,13 @@ mod tests {
         let totals = Totals { failed: 3, failures, ..Totals::default() };
         let progress = Progress { totals, done: true, ..Progress::default() };
         let given_up = told(&[("a", "Unauthorized", "invalid x-api-key")]);
-        let failed = gathered(&progress, given_up.clone());
+        let failed = gathered(&progress, given_up);
         assert_eq!(failed[0].sentence(), "2 × Unauthorized: invalid x-api-key");
         assert_eq!((failed[0].samples.join(" "), failed[1].samples.len()), ("a".to_owned(), 0));
         assert_eq!(failed[1].sentence(), "1 × TooLarge");
         let rows = rows(&failed, None);
         assert!(rows[1].1.contains("api-key-file") && rows[3].1.contains("--long"), "{rows:?}");
         assert_eq!(value(&failed, None)[0]["documents"], 2);
-        let older = Totals { failed: 3, ..Totals::default() };
-        let of_earlier = Progress { totals: older, ..progress };
-        assert_eq!(
-            gathered(&of_earlier, given_up)[0].sentence(),
-            "1 × Unauthorized: invalid x-api-key"
-        );
         assert_eq!(sentence(&[]), None);
     }
 }

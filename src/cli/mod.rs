@@ -29,6 +29,7 @@ mod extract;
 mod failed;
 mod figures;
 mod follow;
+mod given;
 mod keys;
 mod limits;
 mod outlook;

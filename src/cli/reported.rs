@@ -1,14 +1,10 @@
 //! What only the report in a batch's output tells, where this machine can read it.
 
 use serde::Deserialize;
-use tidegate_activities::{Storage, batch::finish::GivenUp, storage::Location};
+use tidegate_activities::{Storage, batch::finish::GivenUp};
 use tidegate_workflows::contract::Progress;
 
 use crate::config::Config;
-
-/// Of an output of an earlier version, whose report does not have the words: so much of
-/// `failures.jsonl` is read for them. The first failure of each type is among the first of them.
-const READ: u64 = 256 << 10;
 
 /// Parts of `report.json`.
 #[derive(Debug, Default, Deserialize)]
@@ -39,23 +35,7 @@ async fn read(config: &Config, progress: &Progress) -> Option<Reported> {
     let output = storage.resolve(&progress.output).ok()?;
     let report = output.child("report.json").read_if_there().await.ok()??;
     let report = serde_json::from_slice::<Reported>(&report).ok()?;
-    if report.started_at != progress.started_at {
-        return None;
-    }
-    if report.given_up.is_some() || progress.totals.failed == 0 {
-        return Some(report);
-    }
-    Some(Reported { given_up: from_lines(&output).await, ..report })
-}
-
-async fn from_lines(output: &Location) -> Option<GivenUp> {
-    let file = output.child("failures.jsonl");
-    let size = file.size().await.ok()??;
-    let lines = file.read_range(0..size.min(READ)).await.ok()?;
-    let mut given_up = GivenUp::default();
-    // The last line may be cut.
-    lines.split(|byte| *byte == b'\n').for_each(|line| given_up.add(line));
-    Some(given_up.told())
+    (report.started_at == progress.started_at).then_some(report)
 }
 
 #[cfg(test)]
@@ -72,9 +52,6 @@ mod tests {
         let output = url::Url::from_directory_path(&path).unwrap().to_string();
         let mut config = Config::default();
         config.storage.roots = vec![output.clone()];
-        let line =
-            json!({"id": "a", "uri": "file:///a", "error_type": "TooLarge", "message": "why"});
-        std::fs::write(path.join("failures.jsonl"), format!("{line}\n{{\"id\":\"b")).unwrap();
         let write = |report: serde_json::Value| {
             std::fs::write(path.join("report.json"), report.to_string()).unwrap();
         };
@@ -85,8 +62,6 @@ mod tests {
             let given_up = Reported::of(&config, progress).await.given_up?;
             Some(given_up.0["TooLarge"].messages.0[0].message.clone())
         };
-        write(json!({"started_at": "2026-11-22T10:00:00Z"}));
-        assert_eq!(said(&progress).await.as_deref(), Some("why"), "of an earlier version");
         let messages = json!([{"message": "in the report", "documents": 2}]);
         let given_up =
             json!({"TooLarge": {"documents": 2, "messages": messages, "samples": ["a"]}});

@@ -22,8 +22,7 @@ struct Answered {
     answer: String,
     #[serde(default)]
     embedding: Option<Vec<f32>>,
-    #[serde(default)]
-    finish: Option<String>,
+    finish: String,
     input_tokens: u64,
     output_tokens: u64,
     #[serde(default)]
@@ -83,8 +82,7 @@ fn lines<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> anyhow::Result<Vec<T>> {
 fn table(results: &[Answered], failures: &[Failed]) -> String {
     let mut table = Table::new(&["DOCUMENT", "ANSWER", "TOKENS IN", "OUT", "COST"]);
     for result in results {
-        let is_whole = result.finish.as_deref().is_none_or(|finish| finish == "complete");
-        let mark = if is_whole { "" } else { "(cut) " };
+        let mark = if result.finish == "complete" { "" } else { "(cut) " };
         table.row(vec![
             result.id.clone(),
             result.embedding.as_ref().map_or_else(

@@ -17,12 +17,8 @@ impl Temporal {
     /// Asks a batch for its progress, and its shards.
     pub fn progress<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Progress, NoProgress>> {
         async move {
-            match self.ask::<Live>(id, "live").await {
-                Ok(live) => Ok(self.asked(live).await),
-                // A worker of an earlier version knows no such query.
-                Err(NoProgress::Failed(_)) => self.ask(id, "progress").await,
-                Err(why) => Err(why),
-            }
+            let live = self.ask::<Live>(id, "live").await?;
+            Ok(self.asked(live).await)
         }
         .boxed()
     }

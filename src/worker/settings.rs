@@ -20,8 +20,8 @@ use tracing::{info, warn};
 /// How often it is looked at.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// How often each model is asked although the mark is the same: limits that nobody uses end, and
-/// programs of an earlier version set some without another mark.
+/// How often each model is asked although the mark is the same: limits that
+/// nobody uses end.
 const ASK_ALL: Duration = Duration::from_secs(600);
 
 /// The limits that are set, by their key, of each model that has some.

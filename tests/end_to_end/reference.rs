@@ -1,13 +1,15 @@
-//! `docs/configuration.md` is written from the configuration's own structs: their fields, what the
-//! comments say of them, their defaults.
+//! Pages that are written from the code: `docs/configuration.md` from the configuration's own structs
+//! (their fields, what the comments say of them, their defaults), and the fields of a batch's input in
+//! `docs/batch.md` from their table.
 //!
-//! `TIDEGATE_WRITE_DOCS=1 cargo test --workspace --locked --test end_to_end -- reference::` writes it.
+//! `TIDEGATE_WRITE_DOCS=1 cargo test --workspace --locked --test end_to_end -- reference::` writes them.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
 use serde_json::Value;
 use syn::{Attribute, Expr, Fields, Item, ItemStruct, Lit, Meta, Type};
 use tidegate::config::Config;
+use tidegate_workflows::input::FIELDS;
 
 const FILES: [&str; 6] = ["sections", "documents", "group", "host", "model", "provider"];
 
@@ -147,5 +149,35 @@ fn the_configuration_is_described_as_it_is() {
     assert!(
         written == page,
         "docs/configuration.md is not what src/config/ says; write it anew: TIDEGATE_WRITE_DOCS=1 cargo test --workspace --locked --test end_to_end -- reference::"
+    );
+}
+
+/// What stands before the fields of the input.
+const BEFORE: &str = "<!-- Written by tests/end_to_end/reference.rs from workflows/src/input/table.rs; change the rows there. -->
+
+| input | default | meaning |
+|---|---|---|
+";
+
+#[test]
+fn the_input_is_described_as_it_is() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/batch.md");
+    let page = std::fs::read_to_string(&file).unwrap();
+    let (head, rest) = page.split_once(BEFORE).unwrap();
+    let (_, tail) = rest.split_once("\n\n").unwrap();
+    let rows = FIELDS.iter().filter(|field| !field.meaning.is_empty());
+    let rows = rows.map(|field| {
+        let row = format!("| `{}` | {} | {} |", field.name, field.default, field.meaning);
+        row.replace("  ", " ")
+    });
+    let rows: Vec<String> = rows.collect();
+    let written = format!("{head}{BEFORE}{}\n\n{tail}", rows.join("\n"));
+    if std::env::var_os("TIDEGATE_WRITE_DOCS").is_some() {
+        std::fs::write(&file, &written).unwrap();
+    }
+    let page = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        page == written,
+        "docs/batch.md is not what workflows/src/input/table.rs says; write it anew: TIDEGATE_WRITE_DOCS=1 cargo test --workspace --locked --test end_to_end -- reference::"
     );
 }

@@ -33,9 +33,27 @@ struct Crate {
 
 /// The largest sets of files of which each reaches all others, more than one file each.
 pub(crate) fn circles(root: &Path) -> Vec<BTreeSet<PathBuf>> {
-    let mut this = Crate::default();
-    this.read(root, &[], root.parent().unwrap());
-    let arrows = this.arrows();
+    of_arrows(&Crate::of(root).arrows())
+}
+
+/// The same of a crate's modules: a folder is one.
+pub(crate) fn circles_of_modules(root: &Path) -> Vec<BTreeSet<PathBuf>> {
+    let above = root.parent().unwrap();
+    let module = |file: &Path| -> PathBuf {
+        let first = file.strip_prefix(above).unwrap().iter().next().unwrap();
+        Path::new(first).with_extension("")
+    };
+    let mut arrows: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
+    // The crate's own table of contents names all of them.
+    for (from, to) in Crate::of(root).arrows().into_iter().filter(|(from, _)| from != root) {
+        let from = module(&from);
+        let others = to.iter().map(|to| module(to)).filter(|to| *to != from);
+        arrows.entry(from.clone()).or_default().extend(others.collect::<Vec<_>>());
+    }
+    of_arrows(&arrows)
+}
+
+fn of_arrows(arrows: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> Vec<BTreeSet<PathBuf>> {
     let reach = |from: &PathBuf| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
         while let Some(file) = open.pop() {
@@ -61,6 +79,12 @@ pub(crate) fn circles(root: &Path) -> Vec<BTreeSet<PathBuf>> {
 }
 
 impl Crate {
+    fn of(root: &Path) -> Self {
+        let mut this = Self::default();
+        this.read(root, &[], root.parent().unwrap());
+        this
+    }
+
     /// Reads a file and the modules below it; `folder` is where its child modules lie.
     fn read(&mut self, file: &Path, module: &[String], folder: &Path) {
         let text = std::fs::read_to_string(file)

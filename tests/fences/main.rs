@@ -20,7 +20,7 @@ use std::{
     process::Command,
 };
 
-use circles::circles;
+use circles::{circles, circles_of_modules};
 
 /// The crates that `package` links, without build-time tools.
 fn tree(package: &str, depth: Option<u32>) -> BTreeSet<String> {
@@ -267,6 +267,14 @@ fn no_circle_of_files_is_larger_than_two() {
     assert!(found.is_empty(), "files that import each other in a circle: {found:#?}");
 }
 
+/// What vendors, their settings and their dialects are can be read one after the other.
+#[test]
+fn modules_of_the_providers_import_one_way() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let found = circles_of_modules(&root.join("providers/src/lib.rs"));
+    assert!(found.is_empty(), "modules that import each other in a circle: {found:#?}");
+}
+
 #[test]
 fn a_circle_is_seen_through_paths_and_re_exports() {
     let folder = tempfile::tempdir().unwrap();
@@ -280,6 +288,8 @@ fn a_circle_is_seen_through_paths_and_re_exports() {
     let root = folder.path().join("lib.rs");
     let expected = ["a.rs", "b.rs", "room/c.rs"].map(|name| folder.path().join(name));
     assert_eq!(circles(&root), [BTreeSet::from(expected)]);
+    let modules = ["a", "b", "room"].map(PathBuf::from);
+    assert_eq!(circles_of_modules(&root), [BTreeSet::from(modules)]);
 
     write("room/c.rs", "#[cfg(test)] mod tests { use crate::A; } pub fn c() {}");
     assert_eq!(circles(&root), [], "what tests import is no arrow");
@@ -287,4 +297,11 @@ fn a_circle_is_seen_through_paths_and_re_exports() {
     write("room/mod.rs", "mod c; pub fn d() { c::c() }");
     write("room/c.rs", "pub(super) fn c() {}");
     assert_eq!(circles(&root), [], "a visibility is no arrow");
+
+    write("room/mod.rs", "mod c; mod d; fn f() { c::c(); crate::a::f() }");
+    write("room/d.rs", "pub fn d() {}");
+    write("b.rs", "pub struct B; impl B { fn f() { crate::room::d::d() } }");
+    assert_eq!(circles(&root), [], "no file of the folder is in a circle");
+    let modules = ["a", "b", "room"].map(PathBuf::from);
+    assert_eq!(circles_of_modules(&root), [BTreeSet::from(modules)], "but the folder is");
 }

@@ -19,13 +19,17 @@ use crate::{
     payload,
 };
 
-mod fields;
+mod field;
+mod names;
 mod read;
 mod said;
+mod table;
 mod task;
 
+pub use field::{Field, Flag, Takes};
 pub use read::{Attach, MAX_PACK, Mode, Word, word};
 use said::Said;
+pub use table::FIELDS;
 
 const MAX_OUTPUT: u64 = 1_000_000;
 
@@ -192,22 +196,28 @@ pub struct Batch {
 /// # Errors
 /// A sentence that says what is wrong, where, and what to write.
 pub fn parse(input: &RawValue) -> Result<Batch, String> {
-    let mut value = payload::value(input)?;
+    read(payload::value(input)?)?.check()
+}
+
+/// Reads a batch's input, field by field.
+///
+/// # Errors
+/// A sentence that says which field is wrong, and what to write.
+pub fn read(mut value: Value) -> Result<BatchInput, String> {
     let Some(fields) = value.as_object_mut() else {
         return Err(format!("the input must be a JSON object, not {}", read::kind(&value)));
     };
-    let known = fields::names::<BatchInput>();
+    let known = names::of::<BatchInput>();
     if let Some(unknown) = fields.keys().find(|name| !known.contains(&name.as_str())) {
-        return Err(fields::unknown(unknown, known));
+        return Err(names::unknown(unknown, known));
     }
     // A field that is null counts as absent.
     fields.retain(|_, value| !value.is_null());
     if fields.get("documents").is_some_and(|documents| !documents.is_array()) {
         return Err("documents must be a list of URIs, such as [\"file:///data/a.txt\"]".to_owned());
     }
-    let input: BatchInput = serde_path_to_error::deserialize(value)
-        .map_err(|error| format!("{} {}", error.path(), error.inner()))?;
-    input.check()
+    serde_path_to_error::deserialize(value)
+        .map_err(|error| format!("{} {}", error.path(), error.inner()))
 }
 
 impl BatchInput {

@@ -1,8 +1,7 @@
 //! What a batch's documents share, as it lies in the store: the job and the shards' manifests.
 //!
-//! Under `<output>/_tidegate/<workflow>-<run>/`: `job.json`, `shard-00000.jsonl` …, and beside each
-//! manifest which versions of its documents were found (`versions-00000.jsonl`), and what sealing
-//! the shard leaves for the end: `failures-00000.jsonl`; its results are a part under `results/`.
+//! Under `<output>/_tidegate/<workflow>-<run>/`: `job.json`, `shard-00000.jsonl` …, and what sealing
+//! a shard leaves for the end: `failures-00000.jsonl`; its results are a part under `results/`.
 //! Documents that need nothing are in no shard, but in `settled-00000.jsonl`.
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
@@ -16,11 +15,7 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{DocumentTask, Job};
 
 use crate::{
-    batch::{
-        forecast::Forecast,
-        places::{manifest, versions},
-        question::StatedQuestion,
-    },
+    batch::{forecast::Forecast, places::manifest, question::StatedQuestion},
     call::{
         prompt::{Content, Question},
         retries::RetryBudget,
@@ -58,10 +53,8 @@ pub struct Stored {
     /// What it was expected to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
-    /// The number of its first sealed part. Absent in what earlier versions planned: they seal in
-    /// the job's own folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_part: Option<u32>,
+    /// The number of its first sealed part.
+    pub first_part: u32,
 }
 
 impl Stored {
@@ -117,7 +110,6 @@ fn damaged(what: &Location, error: &serde_json::Error) -> Failure {
 
 /// One line of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Document {
     /// Its stable name.
     pub id: DocumentId,
@@ -129,45 +121,18 @@ pub struct Document {
     /// Why a record has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
-    /// What was known of its content when the batch was planned. It lies in an object of its own,
-    /// because workers of earlier versions refuse a line that holds more than they know of.
-    #[serde(skip)]
-    pub version: Version,
-    /// A record's fields, but for its text. They lie beside its version, for the same reason.
-    #[serde(skip)]
-    pub fields: Map<String, Value>,
-}
-
-/// What lies beside a document's line of the manifest.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Beside<'a> {
+    /// What was known of its content when the batch was planned.
     #[serde(flatten)]
-    version: Cow<'a, Version>,
-    #[serde(default, skip_serializing_if = "no_fields")]
-    fields: Cow<'a, Map<String, Value>>,
-}
-
-fn no_fields(fields: &Map<String, Value>) -> bool {
-    fields.is_empty()
-}
-
-impl Beside<'_> {
-    /// The document with it.
-    pub(super) fn of(self, document: Document) -> Document {
-        let (version, fields) = (self.version.into_owned(), self.fields.into_owned());
-        Document { version, fields, ..document }
-    }
+    pub version: Version,
+    /// A record's fields, but for its text.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
 }
 
 impl Document {
     pub(super) fn file(id: DocumentId, uri: String) -> Self {
         let (version, fields) = (Version::default(), Map::new());
         Self { id, uri, text: None, unreadable: None, version, fields }
-    }
-
-    /// What lies beside its line of the manifest.
-    pub(super) fn beside(&self) -> Beside<'_> {
-        Beside { version: Cow::Borrowed(&self.version), fields: Cow::Borrowed(&self.fields) }
     }
 
     /// What templates know of it, where this text of it is sent.
@@ -205,7 +170,7 @@ pub struct Shard {
     /// What is asked about each document: results of the same question carry the same.
     pub asks: Fingerprint,
     /// [`Stored::first_part`].
-    pub first_part: Option<u32>,
+    pub first_part: u32,
     /// Where the results go.
     pub output: Location,
     /// Its documents, in order.
@@ -289,19 +254,8 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     let Stored { job, route, parts_add_retries, first_part, .. } = stored;
     let object = manifest(&folder, number);
     let bytes = object.read().await?;
-    let mut documents: Vec<Document> =
+    let documents: Vec<Document> =
         lines(&bytes).collect::<Result<_, _>>().map_err(|error| damaged(&object, &error))?;
-    // Earlier versions wrote none.
-    let object = versions(&folder, number);
-    if let Some(bytes) = object.read_if_there().await? {
-        let besides: Vec<Beside<'_>> =
-            lines(&bytes).collect::<Result<_, _>>().map_err(|error| damaged(&object, &error))?;
-        let mut besides = besides.into_iter();
-        documents = documents
-            .into_iter()
-            .map(|document| besides.next().unwrap_or_default().of(document))
-            .collect();
-    }
     let output = resolve(storage, "output", &job.output)?;
     let judge = job.schema.as_ref().map(Judge::of).transpose()?;
     let retries = job.retry_budget.map(|calls| RetryBudget {

@@ -7,7 +7,7 @@ use tidegate_workflows::contract::{Job, Plan, SHARD_WINDOW};
 
 use crate::{
     batch::{
-        job::{Beside, Document},
+        job::Document,
         jsonl::written,
         names::{self, Added, Names},
         places,
@@ -30,7 +30,7 @@ const AT_ONCE: usize = 8;
 struct Stop {
     cursor: Cursor,
     /// Documents that do not fill a shard: they are the first of the next page's.
-    rest: Vec<(Document, Beside<'static>)>,
+    rest: Vec<Document>,
 }
 
 /// A plan on the way.
@@ -80,9 +80,7 @@ impl<'a> Pages<'a> {
             let added = Added::from_bytes(&object.read().await?);
             names.add(&added.ok_or_else(|| damaged(&object))?);
         }
-        let rest = rest.into_iter().map(|(document, beside)| beside.of(document));
-        let (rest, plan) = (rest.collect(), plan.clone());
-        let settles = Settles::of(job);
+        let (settles, plan) = (Settles::of(job), plan.clone());
         Ok((Self { output, folder, settles, names, earlier, rest, plan }, cursor))
     }
 
@@ -144,7 +142,6 @@ impl<'a> Pages<'a> {
             }
             let names = self.names.behind(number, &added);
             places::names(self.folder, number).write(names).await?;
-            let rest: Vec<_> = rest.iter().map(|it| (it, it.beside())).collect();
             let stop = serde_json::to_vec(&serde_json::json!({"cursor": cursor, "rest": rest}));
             let stop = stop.map_err(|error| Failure::invalid_input(error.to_string()))?;
             places::page(self.folder, number + 1).write(stop).await?;
@@ -178,8 +175,6 @@ impl<'a> Pages<'a> {
     }
 
     async fn shard(&self, number: u32, documents: &[Document]) -> Result<(), Failure> {
-        let versions = written(documents.iter().map(Document::beside))?;
-        places::versions(self.folder, number).write(versions).await?;
         Ok(places::manifest(self.folder, number).write(written(documents)?).await?)
     }
 }

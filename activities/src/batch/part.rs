@@ -54,23 +54,6 @@ impl Part {
         Self { location: places::part(output, number, written_as), written_as }
     }
 
-    /// What a shard is sealed as.
-    pub(super) fn of_shard(
-        folder: &Location,
-        output: &Location,
-        first: Option<u32>,
-        shard: u32,
-        written_as: ResultsAs,
-    ) -> Self {
-        match first {
-            Some(first) => Self::new(output, first + shard, written_as),
-            None => Self {
-                location: places::results_in_job(folder, shard),
-                written_as: ResultsAs::Jsonl,
-            },
-        }
-    }
-
     /// Part `number` with its lines, as lines or as a table, and these first.
     pub(super) async fn find(
         output: &Location,

@@ -62,27 +62,6 @@ pub fn manifest(job: &Location, shard: u32) -> Location {
     job.child(&format!("shard-{shard:05}.jsonl"))
 }
 
-/// The versions of a shard's documents, line by line as in its manifest.
-#[must_use]
-pub fn versions(job: &Location, shard: u32) -> Location {
-    job.child(&format!("versions-{shard:05}.jsonl"))
-}
-
-/// A shard's part of `results.jsonl`, as earlier versions sealed it.
-#[must_use]
-pub fn results_in_job(job: &Location, shard: u32) -> Location {
-    job.child(&format!("results-{shard:05}.jsonl"))
-}
-
-/// What the results of a sealed shard answer: a line for each, without the answers.
-#[must_use]
-pub fn index(job: &Location, output: &Location, first: Option<u32>, shard: u32) -> Location {
-    match first {
-        Some(first) => part_index(output, first + shard),
-        None => job.child(&format!("index-{shard:05}.jsonl")),
-    }
-}
-
 /// Where a page of the plan begins.
 #[must_use]
 pub fn page(job: &Location, page: u32) -> Location {
@@ -111,9 +90,4 @@ pub fn settled(job: &Location, page: u32) -> Location {
 #[must_use]
 pub fn failures_part(job: &Location, shard: u32) -> Location {
     job.child(&format!("failures-{shard:05}.jsonl"))
-}
-
-/// Whether an index is one of a part here, and not of what an earlier version sealed.
-pub(super) fn is_index(location: &Location) -> bool {
-    location.uri().rsplit('/').nth(1) == Some("sealed")
 }

@@ -130,7 +130,7 @@ where
         route,
         parts_add_retries: job.retry_budget.is_none(),
         forecast: Some(Forecast { of_the_first: plan.more, ..forecast }),
-        first_part: Some(first_part),
+        first_part,
     };
     if !plan.more {
         stored.complete(plan.documents);

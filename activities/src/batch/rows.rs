@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use chrono::{DateTime, Utc};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use tidegate_types::DocumentId;
@@ -13,13 +12,13 @@ use crate::{
     batch::{
         job::Document,
         part::read_line,
-        places::{self, FOLDER},
+        places,
         seal::READ_AHEAD,
-        sealed::IndexLine,
+        sealed::{self, IndexLine},
     },
     failure::Failure,
     fingerprint::Fingerprint,
-    storage::{Entry, Error, Location},
+    storage::{Error, Location},
 };
 
 /// The content of the records that results of an output are about, by their ids.
@@ -52,17 +51,14 @@ impl Known {
         }
         let mut known = BTreeMap::new();
         // What was sealed last is the latest word.
-        for index in indexes(output).await?.iter().rev() {
+        for part in sealed::indexes(output).await?.into_iter().rev() {
             if open.is_empty() && !has_parts {
                 break;
             }
-            for IndexLine { id, version, object, .. } in lines(&index.read().await?) {
-                let in_part = || {
-                    object.is_none()
-                        && places::is_index(index)
-                        && is_ours(id.as_str())
-                        && !known.contains_key(&id)
-                };
+            let index = places::part_index(output, part).read_if_there().await?;
+            for IndexLine { id, version, object, .. } in lines(&index.unwrap_or_default()) {
+                let in_part =
+                    || object.is_none() && is_ours(id.as_str()) && !known.contains_key(&id);
                 if let Some(content) = version.content
                     && (open.remove(id.as_str()) || in_part())
                 {
@@ -134,23 +130,6 @@ impl Known {
 /// The record has no name: its id is the number of its row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IsNumbered(pub(super) bool);
-
-/// What batches have sealed in an output, the latest last.
-async fn indexes(output: &Location) -> Result<Vec<Location>, Failure> {
-    let folder = output.child(FOLDER);
-    let mut found: Vec<(DateTime<Utc>, Location)> = Vec::new();
-    let listed = folder.entries(|entry| {
-        if let Entry::Object(location, stamp) = entry
-            && location.name().starts_with("index-")
-            && location.name().ends_with(".jsonl")
-        {
-            found.push((stamp.modified, location));
-        }
-    });
-    listed.await?;
-    found.sort_by_key(|(at, _)| *at);
-    Ok(found.into_iter().map(|(_, location)| location).collect())
-}
 
 /// Those that can be read as such.
 fn lines<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> impl Iterator<Item = T> + 'a {

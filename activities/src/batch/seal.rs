@@ -64,14 +64,11 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
     let failures = written(sealed.failures.iter().filter_map(failed))?;
     places::failures_part(&folder, sealed.shard).write(failures).await?;
 
-    let (output, first) = (&shard.output, shard.first_part);
+    let (output, number) = (&shard.output, shard.first_part + sealed.shard);
     let written_as = shard.job.results;
-    let part = Part::of_shard(&folder, output, first, sealed.shard, written_as);
+    let part = Part::new(output, number, written_as);
     // A worker that died while it removed the results' own objects has sealed the shard.
-    let mut there = match first.filter(|_| !shard.job.per_document) {
-        Some(_) => part.results().await?,
-        None => HashMap::new(),
-    };
+    let mut there = if shard.job.per_document { HashMap::new() } else { part.results().await? };
     let locations: Vec<(DocumentId, Location)> = shard
         .documents
         .iter()
@@ -96,21 +93,18 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
         };
         writer.add(&line.json).await?;
         let DocumentResult { id, question, version, .. } = line.result;
-        let object = object.filter(|_| shard.job.per_document && first.is_some());
+        let object = object.filter(|_| shard.job.per_document);
         index.push(IndexLine { id, question, version, object });
     }
     writer.complete().await?;
-    places::index(&folder, output, first, sealed.shard).write(written(index)?).await?;
-    if let Some(first) = first {
-        // What a worker left there that died before it could write its index.
-        let stale = Part::new(output, first + sealed.shard, written_as.other());
-        match stale.delete().await {
-            Err(error @ Error::Failed(_)) => return Err(error.into()),
-            Err(error) => tracing::debug!(%error, "a part may be there twice"),
-            Ok(()) => {}
-        }
+    places::part_index(output, number).write(written(index)?).await?;
+    // What a worker left there that died before it could write its index.
+    match Part::new(output, number, written_as.other()).delete().await {
+        Err(error @ Error::Failed(_)) => return Err(error.into()),
+        Err(error) => tracing::debug!(%error, "a part may be there twice"),
+        Ok(()) => {}
     }
-    if first.is_some() && !shard.job.per_document {
+    if !shard.job.per_document {
         // The part has them, and its index says so.
         let removed = stream::iter(alone)
             .map(|id| async move { DocumentResult::location(output, &id).delete().await })

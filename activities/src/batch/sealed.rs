@@ -229,7 +229,7 @@ pub(super) async fn alone_before(
 }
 
 /// The numbers of all indexes; none where the workers may not list them.
-async fn indexes(output: &Location) -> Result<BTreeSet<u32>, Failure> {
+pub(super) async fn indexes(output: &Location) -> Result<BTreeSet<u32>, Failure> {
     match places::indexes(output).names().await {
         Ok(names) => Ok(names.iter().filter_map(|name| index_number(name)).collect()),
         Err(error @ Error::Failed(_)) => Err(Failure::of_field("output", error)),

@@ -161,7 +161,7 @@ impl Answer {
             embedding: self.embedding,
             parts: self.parts,
             stop_reason: self.stop_reason,
-            finish: Some(tidegate_providers::Finish::Complete),
+            finish: tidegate_providers::Finish::Complete,
             input_tokens: 0,
             cached_input_tokens: 0,
             output_tokens: 0,

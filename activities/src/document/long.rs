@@ -139,7 +139,7 @@ pub async fn process(
             let mut done = answer(services, attempt, &shard, document, asked, &kept).await?;
             if cut {
                 // What it was made from is not whole.
-                done.finish = Some(Finish::Cut);
+                done.finish = Finish::Cut;
             }
             let outcome = done.outcome(attempt);
             (done, outcome)
@@ -267,8 +267,7 @@ async fn question(folder: &Location, step: Step, parts: &Parts) -> Result<Prompt
 /// What is known of a document since it was divided.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Begun {
-    /// Which version of it the parts are of; unknown where an earlier version of this program
-    /// divided it.
+    /// Which version of it the parts are of.
     #[serde(flatten)]
     version: Version,
     /// The result that it had, which answers something else.

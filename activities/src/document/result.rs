@@ -39,10 +39,8 @@ pub struct DocumentResult {
     pub parts: Option<Vec<String>>,
     /// `end_turn`, `max_tokens` when the answer was cut, or the provider's own word.
     pub stop_reason: String,
-    /// Whether the answer is all of it: one that is empty is not. Absent in what earlier versions
-    /// wrote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finish: Option<Finish>,
+    /// Whether the answer is all of it: one that is empty is not.
+    pub finish: Finish,
     /// All input tokens, cached or not.
     pub input_tokens: u64,
     /// Input tokens read from a prompt cache.
@@ -60,7 +58,7 @@ pub struct DocumentResult {
     pub provider_calls: u64,
     /// RFC 3339.
     pub completed_at: String,
-    /// What was asked. Absent in what earlier versions wrote.
+    /// What was asked; not said of a step on the way to the result of a long document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Fingerprint>,
     /// Of which version of the document.
@@ -90,7 +88,7 @@ impl DocumentResult {
             embedding: None,
             parts: None,
             stop_reason: stop_reason.as_str().to_owned(),
-            finish: Some(finish),
+            finish,
             input_tokens: 0,
             cached_input_tokens: 0,
             output_tokens: 0,
@@ -108,7 +106,7 @@ impl DocumentResult {
     #[must_use]
     pub(crate) fn embedded(document: Document, model: &ModelId, vector: Vec<f32>) -> Self {
         let result = Self::new(document, model, String::new(), &StopReason::EndTurn);
-        Self { embedding: Some(vector), finish: Some(Finish::Complete), ..result }
+        Self { embedding: Some(vector), finish: Finish::Complete, ..result }
     }
 
     /// The same, as the answer to this question about this version of the document.
@@ -178,13 +176,13 @@ impl DocumentResult {
     /// Whether the answer is less than was asked for.
     #[must_use]
     pub fn is_cut(&self) -> bool {
-        self.finish == Some(Finish::Cut)
+        self.finish == Finish::Cut
     }
 
     /// Whether the answer is known to be all of it.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.finish == Some(Finish::Complete)
+        self.finish == Finish::Complete
     }
 
     /// Whether it came out of the store of answers.

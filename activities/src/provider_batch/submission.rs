@@ -24,8 +24,7 @@ pub(super) struct Submission {
     /// The id was found by the batch's size and time, and may be another's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) guessed: bool,
-    /// Its documents, by their indices. Absent in what earlier versions wrote.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    /// Its documents, by their indices.
     pub(super) sent: BTreeMap<u32, Sent>,
     /// The provider's id, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -76,10 +76,9 @@ pub(super) fn answered_with(
     mut answer: impl FnMut() -> String,
 ) {
     let object = |what: &str| format!("out/_tidegate/w-run-1/{what}-{shard:05}.jsonl");
-    let (manifest, versions) = (rig.lines(&object("shard")), rig.lines(&object("versions")));
     let (mut part, mut index) = (String::new(), String::new());
-    for (line, version) in manifest.iter().zip(&versions) {
-        let (id, content) = (&line["id"], &version["content"]);
+    for line in rig.lines(&object("shard")) {
+        let (id, content) = (&line["id"], &line["content"]);
         let result = json!({"id": id, "uri": line["uri"], "model": MODEL, "answer": answer(),
             "stop_reason": "end_turn", "finish": "complete", "input_tokens": 1_000, "cached_input_tokens": 0,
             "output_tokens": 240, "cost_usd": 0.01, "provider_calls": 1, "completed_at": "2026-11-22T10:00:01Z",

@@ -201,7 +201,6 @@ mod tests {
     use crate::{
         error::Charged,
         parameters::Parameters,
-        schema::Prepared,
         testing::{self, REQUEST},
         vendor::Vendor,
     };
@@ -277,7 +276,7 @@ mod tests {
                 parameters,
                 ..REQUEST
             };
-            let prepared = Prepared::new(dialect, &request);
+            let prepared = dialect.prepared(&request);
             serde_json::from_slice(&body(&prepared.request(), dialect).unwrap()).unwrap()
         };
         let plain = sent(Parameters::default());

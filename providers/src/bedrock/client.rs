@@ -42,7 +42,6 @@ use crate::{
     observed::Observed,
     provider::Provider,
     refusal::Context,
-    schema::Prepared,
     settings::{Setup, SetupError},
 };
 
@@ -127,7 +126,7 @@ impl Client {
     }
 
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
-        let prepared = Prepared::new(self.dialect, request);
+        let prepared = self.dialect.prepared(request);
         let operation = request::converse(&self.sdk().await, &prepared.request(), self.dialect)?;
         let context = || self.context(request);
         match operation.send().await {

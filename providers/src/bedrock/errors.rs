@@ -2,7 +2,7 @@
 
 use crate::{classify::ErrorNames, envelope::Envelope, error::Kind};
 
-pub(crate) const NAMES: ErrorNames = ErrorNames { by_code: |_, _, _| None, by_type };
+pub(crate) const NAMES: ErrorNames = ErrorNames::Read { by_code: |_, _, _| None, by_type };
 
 fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
     let says = |parts: &[&str]| envelope.says(parts);

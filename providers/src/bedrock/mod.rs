@@ -36,12 +36,12 @@ pub(crate) fn schemas(model: &str) -> Keeps {
 }
 
 #[cfg(feature = "bedrock")]
-pub(crate) fn connect(setup: &Setup<'_>) -> Result<Box<dyn Provider>, SetupError> {
+pub(crate) fn client(setup: &Setup<'_>) -> Result<Box<dyn Provider>, SetupError> {
     Ok(Box::new(client::Client::new(setup)?))
 }
 
 #[cfg(not(feature = "bedrock"))]
-pub(crate) fn connect(setup: &Setup<'_>) -> Result<Box<dyn Provider>, SetupError> {
+pub(crate) fn client(setup: &Setup<'_>) -> Result<Box<dyn Provider>, SetupError> {
     Err(SetupError::NoBedrock { provider: setup.name.to_owned() })
 }
 

@@ -5,27 +5,22 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
-    batch::{Answers, BatchApi, State},
-    batch_endpoint::{BatchEndpoint, certainly_refused},
-    call::{BoxFuture, Request},
+    batch::State,
+    batch_endpoint::{BatchEndpoint, ReadLine},
+    batch_engine::{BatchVendor, Batches},
+    call::Request,
     client::ReplyReader,
     error::{Error, Kind},
     exchange::Reply,
     json::text,
     settings::{Setup, SetupError},
 };
-
-/// How far two clocks may be apart.
-const SKEW: TimeDelta = TimeDelta::minutes(1);
-
-/// Pages of a list that are looked at; a hundred batches each.
-const MAX_PAGES: usize = 100;
 
 const MEDIA_TYPE: &str = "application/jsonl";
 
@@ -40,20 +35,49 @@ pub(super) struct FileBatches {
 }
 
 impl FileBatches {
-    pub(super) fn new(setup: &Setup<'_>, replies: &Arc<ReplyReader>) -> Result<Self, SetupError> {
+    pub(super) fn new(
+        setup: &Setup<'_>,
+        replies: &Arc<ReplyReader>,
+    ) -> Result<Batches<Self>, SetupError> {
         let path = ["v1beta", "models"];
         let models = BatchEndpoint::new(setup, &path, HeaderMap::new(), replies)?;
-        Ok(Self {
+        Ok(Batches(Self {
             batches: models.at(setup, &["v1beta", "batches"], &[])?,
             files: models.at(setup, &["v1beta", "files"], &[])?,
             uploads: models.at(setup, &["upload", "v1beta", "files"], &[])?,
             downloads: models.at(setup, &["download", "v1beta", "files"], &[("alt", "media")])?,
             models,
-        })
+        }))
+    }
+}
+
+impl BatchVendor for FileBatches {
+    /// A batch's display name is the note.
+    const TAKES_NOTES: bool = true;
+    const PAGE_SIZE: (&'static str, &'static str) = ("pageSize", "100");
+    const PAGE_AFTER: &'static str = "pageToken";
+    const PAGE: &'static str = "operations";
+    const READ_LINE: ReadLine = read_line;
+
+    fn batches(&self) -> &BatchEndpoint {
+        &self.batches
     }
 
-    /// Stores a file for two days, in two steps; its name.
-    async fn upload(&self, name: &str, file: Vec<u8>) -> Result<String, Error> {
+    fn outputs(&self) -> &BatchEndpoint {
+        &self.downloads
+    }
+
+    fn line(&self, custom_id: &str, request: &Request<'_>, body: &[u8]) -> Vec<u8> {
+        let model = Value::from(format!("models/{}", request.model));
+        let head = format!("{{\"key\":\"{custom_id}\",\"request\":{{\"model\":{model},");
+        // A body is an object, and has its contents.
+        [head.as_bytes(), body.get(1..).unwrap_or_default(), b"}"].concat()
+    }
+
+    /// For two days, in two steps.
+    async fn store(&self, name: &str, lines: &[Vec<u8>]) -> Result<Option<String>, Error> {
+        model(lines)?;
+        let file = lines.join(&b"\n"[..]);
         let about = json!({"file": {"displayName": name}}).to_string().into_bytes();
         let length = file.len().to_string();
         let begin = [
@@ -74,146 +98,87 @@ impl FileBatches {
             ("content-type", MEDIA_TYPE),
         ];
         let stored = self.uploads.post_with(Some(&place), &whole, file).await?;
-        let file = self.uploads.success(&stored)?;
-        let name = text(&file, "/file/name").map(str::to_owned);
-        name.ok_or_else(|| self.uploads.unreadable(&stored))
+        let name = text(&self.uploads.success(&stored)?, "/file/name").map(str::to_owned);
+        name.map(Some).ok_or_else(|| self.uploads.unreadable(&stored))
     }
 
-    async fn delete_file(&self, name: &str) -> Result<(), Error> {
-        self.files.delete(name.trim_start_matches("files/")).await
+    /// It would be gone in two days by itself.
+    async fn remove(&self, file: &str) -> Result<(), Error> {
+        self.files.delete(file.trim_start_matches("files/")).await
+    }
+
+    async fn create(
+        &self,
+        name: &str,
+        lines: &[Vec<u8>],
+        file: Option<String>,
+    ) -> Result<Reply, Error> {
+        let batch = json!({"batch": {"displayName": name, "inputConfig": {"fileName": file}}});
+        let method = format!("{}:batchGenerateContent", model(lines)?);
+        self.models.post_below(&[method], batch.to_string().into_bytes()).await
+    }
+
+    fn id(batch: &Value) -> Option<String> {
+        text(batch, "/name").map(|name| name.trim_start_matches("batches/").to_owned())
+    }
+
+    fn created(batch: &Value) -> Option<DateTime<Utc>> {
+        let created = text(batch, "/metadata/createTime")?;
+        DateTime::parse_from_rfc3339(created).ok().map(|at| at.to_utc())
+    }
+
+    fn is(batch: &Value, name: &str, _requests: usize, since: DateTime<Utc>) -> bool {
+        text(batch, "/metadata/displayName") == Some(name)
+            && Self::created(batch).is_none_or(|at| at >= since)
+    }
+
+    fn next_page(list: &Value, _since: DateTime<Utc>) -> Option<String> {
+        text(list, "/nextPageToken").filter(|token| !token.is_empty()).map(str::to_owned)
+    }
+
+    fn state(batch: &Value) -> Option<State> {
+        let state = text(batch, "/metadata/state")?;
+        Some(match state.trim_start_matches("BATCH_STATE_").trim_start_matches("JOB_STATE_") {
+            "SUCCEEDED" | "CANCELLED" | "EXPIRED" => State::Ended,
+            "FAILED" => failed(batch),
+            _ => State::Running,
+        })
+    }
+
+    fn cancels(id: &str) -> Vec<String> {
+        vec![format!("{id}:cancel")]
+    }
+
+    fn requests(batch: &Value) -> Option<&str> {
+        text(batch, "/metadata/inputConfig/fileName")
+    }
+
+    fn answers(batch: &Value) -> Vec<Vec<String>> {
+        let places = ["/metadata/output/responsesFile", "/response/responsesFile"];
+        // One that was cancelled or has expired may have none.
+        let file = places.iter().find_map(|place| text(batch, place));
+        let file = file.map(|it| format!("{}:download", it.trim_start_matches("files/")));
+        file.map(|it| vec![it]).into_iter().collect()
     }
 }
 
-impl BatchApi for FileBatches {
-    fn line(&self, custom_id: &str, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        let body = self.batches.body(request)?;
-        let model = Value::from(format!("models/{}", request.model));
-        let head = format!("{{\"key\":\"{custom_id}\",\"request\":{{\"model\":{model},");
-        // A body is an object, and has its contents.
-        Ok([head.as_bytes(), body.get(1..).unwrap_or_default(), b"}"].concat())
-    }
-
-    fn submit<'a>(
-        &'a self,
-        name: &'a str,
-        lines: &'a [Vec<u8>],
-    ) -> BoxFuture<'a, Result<String, Error>> {
-        Box::pin(async move {
-            let first = lines.first().and_then(|line| serde_json::from_slice::<Value>(line).ok());
-            let model = first.as_ref().and_then(|line| text(line, "/request/model"));
-            let model = model.ok_or_else(|| {
-                Error::unsent(Kind::InvalidRequest, "a batch has no request that names a model")
-            })?;
-            let file = self.upload(name, lines.join(&b"\n"[..])).await?;
-            let batch = json!({"batch": {"displayName": name, "inputConfig": {"fileName": file}}});
-            let method = format!("{}:batchGenerateContent", model.trim_start_matches("models/"));
-            let answered = self.models.post_below(&[method], batch.to_string().into_bytes()).await;
-            if certainly_refused(&answered) {
-                // It would be gone in two days by itself.
-                let _ = self.delete_file(&file).await;
-            }
-            let reply = answered?;
-            let made = self.batches.success(&reply)?;
-            id(&made).ok_or_else(|| self.batches.unreadable(&reply))
-        })
-    }
-
-    /// A batch's display name is the note.
-    fn find<'a>(
-        &'a self,
-        name: &'a str,
-        _requests: usize,
-        since: DateTime<Utc>,
-    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
-        let is = move |batch: &Value| {
-            let created = text(batch, "/metadata/createTime");
-            let created = created.and_then(|at| DateTime::parse_from_rfc3339(at).ok());
-            text(batch, "/metadata/displayName") == Some(name)
-                && created.is_none_or(|at| at >= since - SKEW)
-        };
-        Box::pin(async move {
-            let (mut ids, mut next): (Vec<String>, Option<String>) = (Vec::new(), None);
-            for _ in 0..MAX_PAGES {
-                let mut query = vec![("pageSize", "100")];
-                query.extend(next.as_deref().map(|next| ("pageToken", next)));
-                let list = self.batches.success(&self.batches.list(&query).await?)?;
-                let page = list.get("operations").and_then(Value::as_array);
-                ids.extend(page.into_iter().flatten().filter(|batch| is(batch)).filter_map(id));
-                let token = text(&list, "/nextPageToken").filter(|token| !token.is_empty());
-                match token.map(str::to_owned) {
-                    // A server that knows of no pages sends the same one again.
-                    Some(token) if next.as_ref() != Some(&token) => next = Some(token),
-                    _ => break,
-                }
-            }
-            Ok(ids)
-        })
-    }
-
-    fn takes_notes(&self) -> bool {
-        true
-    }
-
-    fn state<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<State, Error>> {
-        Box::pin(async move {
-            let reply = self.batches.get(id).await?;
-            let batch = self.batches.success(&reply)?;
-            let Some(state) = text(&batch, "/metadata/state") else {
-                return Err(self.batches.unreadable(&reply));
-            };
-            Ok(match state.trim_start_matches("BATCH_STATE_").trim_start_matches("JOB_STATE_") {
-                "SUCCEEDED" | "CANCELLED" | "EXPIRED" => State::Ended,
-                "FAILED" => self.failed(&batch),
-                _ => State::Running,
-            })
-        })
-    }
-
-    fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            let reply = self.batches.act(&[&format!("{id}:cancel")]).await?;
-            self.batches.success(&reply).map(drop)
-        })
-    }
-
-    /// The file of requests. It would be gone in two days by itself.
-    fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            let batch = self.batches.success(&self.batches.get(id).await?)?;
-            match text(&batch, "/metadata/inputConfig/fileName") {
-                Some(file) => self.delete_file(file).await,
-                None => Ok(()),
-            }
-        })
-    }
-
-    fn answers<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Answers<'a>, Error>> {
-        Box::pin(async move {
-            let batch = self.batches.success(&self.batches.get(id).await?)?;
-            let places = ["/metadata/output/responsesFile", "/response/responsesFile"];
-            // One that was cancelled or has expired may have none.
-            let file = places.iter().find_map(|place| text(&batch, place));
-            let file = file.map(|it| format!("{}:download", it.trim_start_matches("files/")));
-            Ok(self.downloads.answers(file.map(|it| vec![it]).into_iter().collect(), read_line))
-        })
-    }
+/// The model that a batch's lines ask: all the same one.
+fn model(lines: &[Vec<u8>]) -> Result<String, Error> {
+    let first = lines.first().and_then(|line| serde_json::from_slice::<Value>(line).ok());
+    let model = first.as_ref().and_then(|line| text(line, "/request/model"));
+    let model = model.map(|model| model.trim_start_matches("models/").to_owned());
+    model.ok_or_else(|| {
+        Error::unsent(Kind::InvalidRequest, "a batch has no request that names a model")
+    })
 }
 
-impl FileBatches {
-    fn failed(&self, batch: &Value) -> State {
-        let code = batch.pointer("/error/code").and_then(Value::as_u64);
-        let (status, name) = http(code.unwrap_or_default());
-        if status == 429 {
-            return State::Full;
-        }
-        let name = if code.is_some() { name } else { "no reason was given" };
-        State::Failed(self.batches.redactor().clean(name))
+fn failed(batch: &Value) -> State {
+    let code = batch.pointer("/error/code").and_then(Value::as_u64);
+    let (status, name) = http(code.unwrap_or_default());
+    if status == 429 {
+        return State::Full;
     }
-}
-
-/// Of an operation.
-fn id(made: &Value) -> Option<String> {
-    text(made, "/name").map(|name| name.trim_start_matches("batches/").to_owned())
+    State::Failed(if code.is_some() { name } else { "no reason was given" }.to_owned())
 }
 
 /// A line without an answer has a status, as Google's RPCs have it: a number and words.

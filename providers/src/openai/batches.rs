@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use http::HeaderMap;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
 use crate::{
-    batch::{Answers, BatchApi, State},
-    batch_endpoint::{BatchEndpoint, certainly_refused},
-    call::{BoxFuture, Request},
+    batch::State,
+    batch_endpoint::{BatchEndpoint, ReadLine},
+    batch_engine::{BatchVendor, Batches},
+    call::Request,
     client::ReplyReader,
-    error::{Error, Kind},
+    error::Error,
     exchange::Reply,
     json::text,
     settings::{Setup, SetupError},
@@ -20,9 +21,6 @@ use crate::{
 
 /// Under this name a batch's notes hold ours.
 const NOTE: &str = "tidegate";
-
-/// How far two clocks may be apart.
-const SKEW: TimeDelta = TimeDelta::minutes(1);
 
 /// The vendor's batches, of requests to one endpoint.
 #[derive(Debug)]
@@ -34,120 +32,101 @@ pub(super) struct FileBatches {
 }
 
 impl FileBatches {
-    pub(super) fn new(setup: &Setup<'_>, replies: &Arc<ReplyReader>) -> Result<Self, SetupError> {
+    pub(super) fn new(
+        setup: &Setup<'_>,
+        replies: &Arc<ReplyReader>,
+    ) -> Result<Batches<Self>, SetupError> {
         let endpoint = |path| BatchEndpoint::new(setup, &[path], HeaderMap::new(), replies);
-        Ok(Self {
+        Ok(Batches(Self {
             endpoint: format!("/v1/{}", replies.protocol.path.join("/")),
             files: endpoint("files")?,
             batches: endpoint("batches")?,
-        })
+        }))
     }
 }
 
-impl BatchApi for FileBatches {
-    fn line(&self, custom_id: &str, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+impl BatchVendor for FileBatches {
+    const TAKES_NOTES: bool = true;
+    const PAGE_AFTER: &'static str = "after";
+    const READ_LINE: ReadLine = read_line;
+
+    fn batches(&self) -> &BatchEndpoint {
+        &self.batches
+    }
+
+    fn outputs(&self) -> &BatchEndpoint {
+        &self.files
+    }
+
+    fn line(&self, custom_id: &str, _request: &Request<'_>, body: &[u8]) -> Vec<u8> {
         let head = format!(
             "{{\"custom_id\":\"{custom_id}\",\"method\":\"POST\",\"url\":\"{}\",\"body\":",
             self.endpoint
         );
-        Ok([head.as_bytes(), &self.batches.body(request)?, b"}"].concat())
+        [head.as_bytes(), body, b"}"].concat()
     }
 
-    fn submit<'a>(
-        &'a self,
-        name: &'a str,
-        lines: &'a [Vec<u8>],
-    ) -> BoxFuture<'a, Result<String, Error>> {
-        Box::pin(async move {
-            let part = Part::bytes(lines.join(&b"\n"[..])).file_name("tidegate.jsonl");
-            let form = Form::new().text("purpose", "batch").part("file", part);
-            let file = self.files.id(&self.files.upload(form).await?)?;
-            let batch = json!({
-                "input_file_id": file, "endpoint": self.endpoint, "completion_window": "24h", "metadata": {NOTE: name}
-            });
-            let body = serde_json::to_vec(&batch)
-                .map_err(|_| Error::unsent(Kind::InvalidRequest, "a batch cannot be written"))?;
-            let answered = self.batches.post(body).await;
-            if certainly_refused(&answered) {
-                // Documents should not stay in the vendor's store for nothing. If they do, that
-                // changes nothing here.
-                let _ = self.files.delete(&file).await;
-            }
-            self.batches.id(&answered?)
+    async fn store(&self, _name: &str, lines: &[Vec<u8>]) -> Result<Option<String>, Error> {
+        let part = Part::bytes(lines.join(&b"\n"[..])).file_name("tidegate.jsonl");
+        let form = Form::new().text("purpose", "batch").part("file", part);
+        let stored = self.files.upload(form).await?;
+        let id = text(&self.files.success(&stored)?, "/id").map(str::to_owned);
+        id.map(Some).ok_or_else(|| self.files.unreadable(&stored))
+    }
+
+    /// The vendor keeps it until it is deleted.
+    async fn remove(&self, file: &str) -> Result<(), Error> {
+        self.files.delete(file).await
+    }
+
+    async fn create(
+        &self,
+        name: &str,
+        _lines: &[Vec<u8>],
+        file: Option<String>,
+    ) -> Result<Reply, Error> {
+        let batch = json!({
+            "input_file_id": file, "endpoint": self.endpoint, "completion_window": "24h", "metadata": {NOTE: name}
+        });
+        self.batches.post(batch.to_string().into_bytes()).await
+    }
+
+    fn created(batch: &Value) -> Option<DateTime<Utc>> {
+        DateTime::from_timestamp(batch.get("created_at").and_then(Value::as_i64)?, 0)
+    }
+
+    fn is(batch: &Value, name: &str, _requests: usize, _since: DateTime<Utc>) -> bool {
+        batch.get("metadata").and_then(|notes| notes.get(NOTE)).and_then(Value::as_str)
+            == Some(name)
+    }
+
+    fn state(batch: &Value) -> Option<State> {
+        Some(match text(batch, "/status")? {
+            "completed" | "expired" | "cancelled" => State::Ended,
+            "failed" => failed(batch),
+            _ => State::Running,
         })
     }
 
-    fn find<'a>(
-        &'a self,
-        name: &'a str,
-        _requests: usize,
-        since: DateTime<Utc>,
-    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
-        let created = |batch: &Value| {
-            DateTime::from_timestamp(batch.get("created_at").and_then(Value::as_i64)?, 0)
-        };
-        Box::pin(self.batches.find("after", since - SKEW, created, move |batch| {
-            batch.get("metadata").and_then(|notes| notes.get(NOTE)).and_then(Value::as_str)
-                == Some(name)
-        }))
+    fn requests(batch: &Value) -> Option<&str> {
+        text(batch, "/input_file_id")
     }
 
-    fn takes_notes(&self) -> bool {
-        true
-    }
-
-    fn state<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<State, Error>> {
-        Box::pin(async move {
-            let reply = self.batches.get(id).await?;
-            let batch = self.batches.success(&reply)?;
-            let Some(status) = text(&batch, "/status") else {
-                return Err(self.batches.unreadable(&reply));
-            };
-            Ok(match status {
-                "completed" | "expired" | "cancelled" => State::Ended,
-                "failed" => self.failed(&batch),
-                _ => State::Running,
-            })
-        })
-    }
-
-    fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(self.batches.cancel(id))
-    }
-
-    /// The file of requests: the vendor keeps it until it is deleted.
-    fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            let batch = self.batches.success(&self.batches.get(id).await?)?;
-            match text(&batch, "/input_file_id") {
-                Some(file) => self.files.delete(file).await,
-                None => Ok(()),
-            }
-        })
-    }
-
-    fn answers<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Answers<'a>, Error>> {
-        Box::pin(async move {
-            let batch = self.batches.success(&self.batches.get(id).await?)?;
-            let files = ["/output_file_id", "/error_file_id"].map(|which| text(&batch, which));
-            let files = files.into_iter().flatten();
-            let files = files.map(|file| vec![file.to_owned(), "content".to_owned()]).collect();
-            Ok(self.files.answers(files, read_line))
-        })
+    fn answers(batch: &Value) -> Vec<Vec<String>> {
+        let files = ["/output_file_id", "/error_file_id"].map(|which| text(batch, which));
+        let files = files.into_iter().flatten();
+        files.map(|file| vec![file.to_owned(), "content".to_owned()]).collect()
     }
 }
 
-impl FileBatches {
-    fn failed(&self, batch: &Value) -> State {
-        let errors =
-            || batch.pointer("/errors/data").and_then(Value::as_array).into_iter().flatten();
-        // The queue of a model holds so many tokens and no more.
-        if errors().any(|error| error["code"] == "token_limit_exceeded") {
-            return State::Full;
-        }
-        let code = errors().find_map(|error| text(error, "/code"));
-        State::Failed(self.batches.redactor().clean(code.unwrap_or("no reason was given")))
+fn failed(batch: &Value) -> State {
+    let errors = || batch.pointer("/errors/data").and_then(Value::as_array).into_iter().flatten();
+    // The queue of a model holds so many tokens and no more.
+    if errors().any(|error| error["code"] == "token_limit_exceeded") {
+        return State::Full;
     }
+    let code = errors().find_map(|error| text(error, "/code"));
+    State::Failed(code.unwrap_or("no reason was given").to_owned())
 }
 
 fn read_line(line: &Value) -> Option<(String, Option<Reply>)> {

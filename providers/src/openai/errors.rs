@@ -12,7 +12,7 @@ use crate::{
     wait_hint,
 };
 
-pub(crate) const NAMES: ErrorNames = ErrorNames { by_code, by_type };
+pub(crate) const NAMES: ErrorNames = ErrorNames::Read { by_code, by_type };
 
 fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
     Some(match code {

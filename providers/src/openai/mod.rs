@@ -19,7 +19,6 @@ use crate::{
     client::{Client, Protocol, ReplyReader},
     dialect::Dialect,
     error::Error,
-    parameters::Table,
     schema::{self, Keeps},
     settings::{Settings, Setup, SetupError},
     vendor::{Api, OutputCap},
@@ -85,14 +84,6 @@ pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {
     }
     let batches = batches::FileBatches::new(setup, &replies)?;
     Ok(Client::new(setup, replies, HeaderMap::new())?.with_batches(batches))
-}
-
-/// What each of the vendor's two APIs takes.
-pub(crate) fn parameters(api: Api) -> &'static Table {
-    match api {
-        Api::ChatCompletions => &parameters::TABLE,
-        Api::Responses => &parameters::RESPONSES,
-    }
 }
 
 /// Models before gpt-4o put out JSON, and no more.

@@ -1,5 +1,5 @@
 //! Parameters of Chat Completions at the vendor's own host; those of compatible servers are in
-//! `presets`.
+//! `vendors/parameters.rs`.
 
 use serde_json::{Value, json};
 use tidegate_types::Effort;

@@ -21,7 +21,7 @@ use crate::{
     observed::Observed,
     openai,
     refusal::Context,
-    vendor::Vendor,
+    vendor::{Interface, Vendor},
 };
 
 /// What an answer says beside its words.
@@ -43,7 +43,7 @@ impl Vendor {
         let reply = Reply { status, headers: headers.clone(), body: body.to_vec(), cut: None };
         if !reply.is_success() {
             let error = self.explained(headers, |context| context.refused(&reply));
-            let is_gemini = self == Self::GEMINI;
+            let is_gemini = self.0.interface == Interface::GenerateContent;
             return Err(if is_gemini { gemini::with_reset(error, &reply) } else { error });
         }
         // A success that is no JSON is somebody's audio or text: nothing is known of what it used.
@@ -68,9 +68,9 @@ impl Vendor {
 
     /// Those that are compatible with OpenAI have its headers.
     fn observed(self, headers: &HeaderMap) -> Observed {
-        match self.as_str() {
-            "anthropic" => anthropic::observed(headers),
-            "gemini" => gemini::observed(headers),
+        match self.0.interface {
+            Interface::Messages => anthropic::observed(headers),
+            Interface::GenerateContent => gemini::observed(headers),
             _ => openai::observed(headers),
         }
     }

@@ -26,11 +26,7 @@ use tidegate_types::Effort;
 
 pub(crate) use rules::{ANTHROPIC, GEMINI, Keeps, LENIENT, OPENAI, TOOL};
 
-use crate::{
-    call::{Completion, Request},
-    dialect::Dialect,
-    parameters::merge,
-};
+use crate::{call::Request, parameters::merge};
 
 /// How a schema goes to a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,20 +52,19 @@ pub enum Form {
     },
 }
 
-impl Dialect {
-    /// How a schema goes to this model.
-    #[must_use]
-    pub fn schema(self, model: &str, schema: &Value) -> Form {
-        match (self.vendor.0.schemas)(model) {
-            Keeps::Schema(rules) => match normal::normal(rules, schema) {
+impl Keeps {
+    /// How a schema goes to such a model.
+    pub(crate) fn form(self, schema: &Value) -> Form {
+        match self {
+            Self::Schema(rules) => match normal::normal(rules, schema) {
                 Ok((schema, wrapped)) => Form::Kept { schema, wrapped },
                 Err(why) => Form::Told { why },
             },
-            Keeps::Tool(rules) => match normal::normal(rules, schema) {
+            Self::Tool(rules) => match normal::normal(rules, schema) {
                 Ok((schema, wrapped)) => Form::Tool { schema, wrapped },
                 Err(why) => Form::Told { why },
             },
-            Keeps::Json | Keeps::Nothing => {
+            Self::Json | Self::Nothing => {
                 Form::Told { why: "this model keeps to no schema".to_owned() }
             }
         }
@@ -77,42 +72,17 @@ impl Dialect {
 
     /// An answer as the schema's author wants it: what only the vendor's form added is taken away.
     /// One that is not as it should be stays as it came, for the caller to judge.
-    #[must_use]
-    pub fn restored(self, model: &str, schema: &Value, answer: String) -> String {
-        match ((self.vendor.0.schemas)(model), self.schema(model, schema)) {
+    pub(crate) fn restored(self, schema: &Value, answer: String) -> String {
+        match (self, self.form(schema)) {
             // A tool may have been left out, and a server may keep to no schema: the model answers as
             // it would be told to then.
-            (Keeps::Schema(rules), Form::Kept { wrapped, .. })
-            | (Keeps::Tool(rules), Form::Tool { wrapped, .. }) => {
+            (Self::Schema(rules), Form::Kept { wrapped, .. })
+            | (Self::Tool(rules), Form::Tool { wrapped, .. }) => {
                 let answer = restore::without_fence(&answer).unwrap_or(answer);
                 restore::restored(schema, &answer, wrapped, rules.all_required).unwrap_or(answer)
             }
             (_, Form::Told { .. }) => restore::without_fence(&answer).unwrap_or(answer),
             (_, Form::Kept { .. } | Form::Tool { .. }) => answer,
-        }
-    }
-
-    /// Whether a schema goes to this model as a tool.
-    pub(crate) fn has_tool(self, model: &str) -> bool {
-        matches!((self.vendor.0.schemas)(model), Keeps::Tool(_))
-    }
-
-    /// The answer to a request, as its author wants it.
-    pub(crate) fn restored_for(self, request: &Request<'_>, completion: Completion) -> Completion {
-        match request.schema {
-            Some(schema) => {
-                let answer = self.restored(request.model, schema, completion.answer);
-                Completion { answer, ..completion }
-            }
-            None => completion,
-        }
-    }
-
-    /// What makes the vendor put out JSON, whichever; nothing where there is no such thing.
-    fn json_mode(self, model: &str) -> Option<Value> {
-        match (self.vendor.0.schemas)(model) {
-            Keeps::Nothing | Keeps::Tool(_) => None,
-            Keeps::Json | Keeps::Schema(_) => self.vendor.0.json_mode.map(|mode| mode(self.api)),
         }
     }
 }
@@ -127,17 +97,16 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    pub(crate) fn new(dialect: Dialect, request: &Request<'a>) -> Self {
+    /// `json_mode`: the fields that make a model put out JSON that is told of the schema in words.
+    pub(crate) fn new(keeps: Keeps, json_mode: Option<Value>, request: &Request<'a>) -> Self {
         let plain = Self { request: *request, schema: None, instructions: None, json_mode: None };
         let Some(schema) = request.schema else { return plain };
-        match dialect.schema(request.model, schema) {
+        match keeps.form(schema) {
             Form::Kept { schema, .. } => Self { schema: Some(schema), ..plain },
             Form::Tool { schema, .. } if !thinks(request) => Self { schema: Some(schema), ..plain },
-            Form::Tool { .. } | Form::Told { .. } => Self {
-                instructions: Some(told(request.instructions, schema)),
-                json_mode: dialect.json_mode(request.model),
-                ..plain
-            },
+            Form::Tool { .. } | Form::Told { .. } => {
+                Self { instructions: Some(told(request.instructions, schema)), json_mode, ..plain }
+            }
         }
     }
 

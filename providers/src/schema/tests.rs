@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    dialect::Dialect,
     testing::REQUEST,
     vendor::{Api, Vendor},
 };
@@ -187,12 +188,12 @@ fn what_cannot_be_said_has_its_reason() {
 fn what_is_told_in_words_asks_for_json() {
     let schema = json!({"type": "object"});
     let request = Request { schema: Some(&schema), ..REQUEST };
-    let prepared = Prepared::new(OPENAI, &request);
+    let prepared = OPENAI.prepared(&request);
     let sent = prepared.request();
     assert!(sent.schema.is_none() && sent.instructions.starts_with("Sum up.\n\nAnswer with JSON"));
     assert!(sent.instructions.ends_with("{\"type\":\"object\"}"));
     assert_eq!(prepared.json_mode, Some(json!({"response_format": {"type": "json_object"}})));
-    assert_eq!(Prepared::new(ANTHROPIC, &request).json_mode, None);
+    assert_eq!(ANTHROPIC.prepared(&request).json_mode, None);
     let fenced = "```json\n{\"a\": 1}\n```";
     assert_eq!(ANTHROPIC.restored("model", &schema, fenced.to_owned()), "{\"a\": 1}");
     // A server that is asked to keep to a schema may not.

@@ -46,10 +46,7 @@ pub struct Job {
     pub lane: Lane,
     /// Whose budget pays.
     pub tenant: Tenant,
-    /// Most output tokens per document; 0, and then left out, of a batch that embeds. Earlier
-    /// versions know of no such batch and would ask about its documents: as they want this field,
-    /// they refuse the job.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// Most output tokens per document; 0 of a batch that embeds.
     pub max_output_tokens: u32,
     /// The author states none: the plan chooses them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -123,11 +120,6 @@ pub struct Job {
 
 fn yes() -> bool {
     true
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// Output tokens that answers hardly exceed where the author states no bound: three pages.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use serde_json::json;
@@ -179,11 +181,25 @@ fn what_is_continued_comes_back_whole() {
     assert_eq!(continued::<Job>(&RawValue::new(Vec::new())), None);
 }
 
+#[test]
+fn every_field_has_its_row() {
+    let rows = FIELDS.iter().filter(|field| !field.name.contains('.'));
+    let rows: BTreeSet<&str> = rows.map(|field| field.name).collect();
+    let fields = names::of::<BatchInput>().iter().copied().collect();
+    assert_eq!(rows, fields);
+    for flag in FIELDS.iter().filter_map(|field| field.flag) {
+        let others = flag.required_unless.into_iter().flatten().copied();
+        for other in others.chain(flag.requires).chain(flag.excludes) {
+            assert!(rows.contains(other), "{other}");
+        }
+    }
+}
+
 proptest! {
     #[test]
-    fn no_input_panics(data in proptest::collection::vec(any::<u8>(), 0..200), field in 0..fields::names::<BatchInput>().len(), text in ".{0,20}", number in any::<i64>()) {
+    fn no_input_panics(data in proptest::collection::vec(any::<u8>(), 0..200), field in 0..names::of::<BatchInput>().len(), text in ".{0,20}", number in any::<i64>()) {
         let _ = parse(&raw("json/plain", &data));
-        let field = fields::names::<BatchInput>()[field];
+        let field = names::of::<BatchInput>()[field];
         let _ = parsed(&with(field, json!(text)));
         let _ = parsed(&with(field, json!(number)));
         let _ = parsed(&with(&text, json!([number])));

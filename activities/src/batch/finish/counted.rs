@@ -87,7 +87,7 @@ pub(super) struct Answered {
 
 impl Answered {
     pub(super) fn add(&mut self, result: &DocumentResult) {
-        if result.finish == Some(Ending::Unknown) {
+        if result.finish == Ending::Unknown {
             *self.unknown_stop_reasons.entry(result.stop_reason.clone()).or_default() += 1;
         }
         self.older_reader += u64::from(result.version.is_of_older_reader());

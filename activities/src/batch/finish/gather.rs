@@ -50,7 +50,7 @@ pub(super) struct Gathering<'a> {
     finish: &'a Finish,
     takes: Takes,
     began: Option<DateTime<FixedOffset>>,
-    first_part: Option<u32>,
+    first_part: u32,
     written_as: ResultsAs,
     /// Results with an object of their own that no planned document has claimed; `None` where the
     /// workers may not list them, so that each must be asked for.
@@ -80,7 +80,7 @@ impl<'a> Gathering<'a> {
         let in_one_file = stored
             .and_then(|stored| stored.job.results_jsonl)
             .unwrap_or(finish.plan.documents <= MAX_IN_ONE_FILE);
-        let first_part = stored.and_then(|stored| stored.first_part);
+        let first_part = stored.map_or(0, |stored| stored.first_part);
         let checkpoint = Checkpoint::read(folder).await?;
         let there = checkpoint.unwrap_or_default();
         let Checkpoint { shards, settled, counted, answered, results, failures } = there;
@@ -96,7 +96,7 @@ impl<'a> Gathering<'a> {
             began: finish.progress.started_at.as_deref().and_then(time),
             first_part,
             written_as,
-            present: present(output, first_part.unwrap_or(0)).await?,
+            present: present(output, first_part).await?,
             anew: Ids::default(),
             settled: SettledDocuments::of(folder, finish),
             earlier: EarlierParts { output, at_hand: VecDeque::new() },
@@ -132,8 +132,8 @@ impl<'a> Gathering<'a> {
         self.others().await?;
         self.results.complete(self.output, self.folder).await?;
         complete(self.folder, self.failures).await?;
-        if let Some(first) = self.first_part.filter(|first| *first > 0) {
-            sealed::supersede(self.output, first, |id| self.anew.contains(id)).await?;
+        if self.first_part > 0 {
+            sealed::supersede(self.output, self.first_part, |id| self.anew.contains(id)).await?;
         }
         Ok((self.counted, self.answered))
     }
@@ -152,23 +152,18 @@ impl<'a> Gathering<'a> {
             self.claim(&planned.id);
             asked += 1;
         }
-        if self.first_part.is_some_and(|first| first > 0) {
+        if self.first_part > 0 {
             let sealed = self.sealed(shard).await?;
             sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
         }
         Ok(asked)
     }
 
-    /// What a shard was sealed with; a worker of an earlier version has sealed it in its own way.
+    /// What a shard was sealed with.
     async fn sealed(&self, shard: u32) -> Result<HashMap<DocumentId, Line>, Failure> {
-        if let Some(first) = self.first_part
-            && let Some((_, lines)) =
-                Part::find(self.output, first + shard, self.written_as).await?
-            && !lines.is_empty()
-        {
-            return Ok(part::by_document(lines));
-        }
-        Part::of_shard(self.folder, self.output, None, shard, self.written_as).results().await
+        let number = self.first_part + shard;
+        let found = Part::find(self.output, number, self.written_as).await?;
+        Ok(found.map(|(_, lines)| part::by_document(lines)).unwrap_or_default())
     }
 
     fn claim(&mut self, id: &DocumentId) -> bool {
@@ -183,7 +178,7 @@ impl<'a> Gathering<'a> {
     ) -> Result<u64, Failure> {
         let output = self.output;
         let mut sealed = self.sealed(shard).await?;
-        if self.first_part.is_some_and(|first| first > 0) {
+        if self.first_part > 0 {
             sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
         }
         let whole = places::failures_part(self.folder, shard).read_if_there().await?;
@@ -326,7 +321,7 @@ impl<'a> Gathering<'a> {
             }
         }
         let mut by_part: BTreeMap<u32, Vec<DocumentId>> = BTreeMap::new();
-        sealed::alone_before(self.output, self.first_part.unwrap_or(0), |part, id| {
+        sealed::alone_before(self.output, self.first_part, |part, id| {
             if present.has(id.as_str()) {
                 by_part.entry(part).or_default().push(id);
             }
@@ -495,15 +490,17 @@ fn own_id(location: &Location, results: &Location) -> Option<String> {
     Some(name.strip_suffix(".json").filter(|id| !id.contains('/'))?.to_owned())
 }
 
-/// What of a manifest's line, or a failure's, is needed here.
+/// What of a failure's line is needed here.
 #[derive(Deserialize)]
 struct Named {
     id: DocumentId,
 }
 
 /// A document of a shard, and what was known of its version when it was planned.
+#[derive(Deserialize)]
 struct Planned {
     id: DocumentId,
+    #[serde(flatten)]
     version: Version,
 }
 
@@ -514,15 +511,8 @@ async fn planned(folder: &Location, shard: u32) -> Result<Vec<Planned>, Failure>
         Failure::invalid_input(format!("{object} is damaged: {why}; start the batch anew"))
     };
     let bytes = object.read_if_there().await?.ok_or_else(|| damaged(&"it is gone"))?;
-    // Earlier versions wrote none.
-    let versions = places::versions(folder, shard).read_if_there().await?.unwrap_or_default();
-    let versions = lines(&versions).map(|line| serde_json::from_slice(&line).unwrap_or_default());
     lines(&bytes)
-        .zip(versions.chain(std::iter::repeat_with(Version::default)))
-        .map(|(line, version)| {
-            let Named { id } = serde_json::from_slice(&line)?;
-            Ok(Planned { id, version })
-        })
+        .map(|line| serde_json::from_slice(&line))
         .collect::<Result<_, _>>()
         .map_err(|error: serde_json::Error| damaged(&error))
 }

@@ -36,7 +36,7 @@ impl Rig {
 
     /// What a shard was sealed with: its results, and those that failed.
     fn sealed(&self, shard: u32, results: &[Value], failed: &[&str]) {
-        self.write(&format!("_tidegate/batch-1/results-{shard:05}.jsonl"), results);
+        self.write(&format!("results/part-{shard:05}.jsonl"), results);
         let failed: Vec<_> = failed
             .iter()
             .map(|id| json!({"id": id, "uri": "file:///x", "error_type": "TooLarge", "message": "", "provider_calls": 0}))
@@ -78,7 +78,8 @@ fn plan() -> Plan {
 }
 
 fn result(id: &str, hour: u32) -> Value {
-    json!({"id": id, "uri": "file:///x", "model": "a:b", "answer": "An answer.", "stop_reason": "end_turn", "input_tokens": 10,
+    json!({"id": id, "uri": "file:///x", "model": "a:b", "answer": "An answer.", "stop_reason": "end_turn",
+        "finish": "complete", "input_tokens": 10,
         "cached_input_tokens": 0, "output_tokens": 5, "provider_calls": 1, "completed_at": format!("2026-11-22T{hour:02}:00:00.500Z")})
 }
 
@@ -205,8 +206,12 @@ async fn a_finish_goes_on_where_it_was_broken_off() {
     assert!(!rig.folder.path().join("results.jsonl").exists(), "it is seen when it is complete");
     std::fs::write(&manifest, third).unwrap();
     // They are written down: nobody reads them again.
-    for name in ["results-00000.jsonl", "failures-00000.jsonl", "results-00001.jsonl"] {
-        std::fs::write(rig.folder.path().join("_tidegate/batch-1").join(name), "").unwrap();
+    for name in [
+        "results/part-00000.jsonl",
+        "_tidegate/batch-1/failures-00000.jsonl",
+        "results/part-00001.jsonl",
+    ] {
+        std::fs::write(rig.folder.path().join(name), "").unwrap();
     }
     let finished = finish(&rig.storage, &of).await.unwrap();
     assert_eq!((finished.succeeded, finished.failed, finished.missing), (3, 3, 0));

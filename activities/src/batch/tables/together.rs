@@ -165,7 +165,7 @@ mod tests {
         let line = |number| {
             let answer: String = (0..length).map(|_| letter()).collect();
             let line = json!({"id": format!("{number:02}"), "uri": "file:///x", "model": "a:b", "answer": answer,
-                "stop_reason": "end_turn", "input_tokens": number, "cached_input_tokens": 0, "output_tokens": 1,
+                "stop_reason": "end_turn", "finish": "complete", "input_tokens": number, "cached_input_tokens": 0, "output_tokens": 1,
                 "provider_calls": 1, "completed_at": "2026-11-22T10:00:00.000Z"});
             Bytes::from(format!("{line}\n"))
         };

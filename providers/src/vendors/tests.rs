@@ -9,6 +9,7 @@ use crate::{
     call::Request,
     error::Kind,
     exchange::Reply,
+    openai,
     parameters::Parameters,
     secret::Secret,
     settings::Settings,
@@ -102,5 +103,44 @@ fn each_has_a_name_a_host_and_a_page() {
         assert!(url.path().ends_with("/chat/completions"), "{url}");
         let with_key = settings.api_key(Secret::new("k").unwrap());
         assert!(openai::client(&crate::settings::Setup::new("mine", &with_key)).is_ok());
+    }
+}
+
+#[test]
+fn the_longest_beginning_of_a_models_name_says_its_cap() {
+    for (vendor, model, expected) in [
+        (Vendor::ANTHROPIC, "claude-sonnet-5-5", Some(128_000)),
+        (Vendor::ANTHROPIC, "claude-opus-4-1-20250805", Some(32_000)),
+        (Vendor::ANTHROPIC, "claude-haiku-4-5-20251001", Some(64_000)),
+        (Vendor::ANTHROPIC, "claude-of-the-future", Some(64_000)),
+        (Vendor::BEDROCK, "global.anthropic.claude-opus-5-5-v1:0", Some(128_000)),
+        (Vendor::BEDROCK, "amazon.nova-pro-v1:0", Some(10_000)),
+        (Vendor::GEMINI, "gemini-3.8-flash", Some(65_536)),
+        (Vendor::OPENAI, "gpt-4o-mini-2024-07-18", Some(16_384)),
+        (Vendor::OPENAI, "openai/gpt-6-luna", Some(128_000)),
+        (Vendor::OPENAI, "anthropic/claude-opus-5", Some(128_000)),
+        (Vendor::OPENAI, "meta-llama/llama-4-70b", None),
+        (Vendor::OPENAI, "piccolo1", None),
+    ] {
+        assert_eq!(vendor.output_cap(model), expected, "{model}");
+    }
+}
+
+#[test]
+fn what_a_model_takes_is_known_at_the_vendors_own_host() {
+    let at = |vendor: Vendor, url: &str, model| {
+        let is_official = vendor.is_official(&url.parse().unwrap());
+        vendor.bounds(model, is_official, Duration::from_secs(1)).context_tokens
+    };
+    let bedrock = "https://bedrock-runtime.eu-west-1.amazonaws.com";
+    for (vendor, url, model, tokens) in [
+        (Vendor::ANTHROPIC, "https://api.anthropic.com", "claude-sonnet-5-5", Some(1_000_000)),
+        (Vendor::ANTHROPIC, "https://api.anthropic.com", "claude-haiku-4-5", Some(200_000)),
+        (Vendor::OPENAI, "https://api.openai.com/v1", "gpt-4o-mini", Some(128_000)),
+        (Vendor::OPENAI, "https://api.openai.com/v1", "gpt-7", None),
+        (Vendor::OPENAI, "http://localhost:11434/v1", "gpt-4o-mini", None),
+        (Vendor::BEDROCK, bedrock, "eu.anthropic.claude-opus-4-1-20250805-v1:0", Some(200_000)),
+    ] {
+        assert_eq!(at(vendor, url, model), tokens, "{model} at {url}");
     }
 }

@@ -1,27 +1,21 @@
-//! The table of vendors: all that is known of each, one row a vendor. What differs in code stands
-//! in the vendor's folder.
+//! Vendors with an API of their own, which has a folder.
 //!
 //! What a vendor counts towards its limits is quoted from its documentation; where that does not
-//! say, the row takes the cautious side.
-
-use std::{iter, str::FromStr, time::Duration};
+//! say, the row takes the cautious side. Caps of the output: LiteLLM's table
+//! `model_prices_and_context_window` (1.109.1 of November 2026, `max_output_tokens`), held against
+//! the vendors' model pages where both say something.
 
 use serde_json::json;
 use tidegate_types::{Charge, OutputHold};
 
 use crate::{
-    anthropic, bedrock,
-    bounds::{self, Bounds},
-    classify::Classifier,
-    gemini, openai,
+    anthropic, bedrock, gemini, openai,
     schema::{self, Keeps},
-    settings::SetupError,
-    vendor::{BasePath, Credentials, ModelsList, Profile, Vendor},
+    vendor::{BasePath, Credentials, Interface, ModelsList, Profile, Vendor},
 };
 
 impl Vendor {
-    /// Those with an API of their own; those that are compatible with OpenAI's are
-    /// [`Self::PRESETS`], and those at clouds [`Self::CLOUDS`].
+    /// Vendors with an API of their own.
     pub const ALL: [Self; 4] = [Self::ANTHROPIC, Self::OPENAI, Self::GEMINI, Self::BEDROCK];
 
     /// Anthropic Messages.
@@ -50,8 +44,24 @@ impl Vendor {
             failed_calls: true,
         },
         token_buckets: true,
-        prices: include_str!("anthropic/prices.toml"),
-        output_caps: bounds::ANTHROPIC,
+        prices: include_str!("../anthropic/prices.toml"),
+        output_caps: &[
+            // Whatever is not listed is newer: every model since Sonnet 4 has that much.
+            ("claude", 64_000),
+            ("claude-3", 4_096),
+            ("claude-3-5", 8_192),
+            ("claude-3-7", 8_192),
+            ("claude-opus-4", 32_000),
+            ("claude-opus-4-5", 64_000),
+            ("claude-opus-4-6", 128_000),
+            ("claude-opus-4-7", 128_000),
+            ("claude-opus-4-8", 128_000),
+            ("claude-sonnet-4-6", 64_000),
+            ("claude-opus-5", 128_000),
+            ("claude-sonnet-5", 128_000),
+            ("claude-haiku-5", 128_000),
+            ("claude-fable-5", 128_000),
+        ],
         // platform.claude.com/docs/en/api/models-list
         models: ModelsList {
             path: &["v1", "models"],
@@ -65,9 +75,9 @@ impl Vendor {
         json_mode: None,
         embeddings: None,
         batches: true,
-        preset: false,
-        parameters: |_| &anthropic::parameters::TABLE,
-        connect: |setup| Ok(Box::new(anthropic::client(setup)?)),
+        parameters: &anthropic::parameters::TABLE,
+        responses: None,
+        interface: Interface::Messages,
     });
 
     /// OpenAI Chat Completions or Responses, and the many servers that are compatible with the
@@ -94,8 +104,19 @@ impl Vendor {
             failed_calls: true,
         },
         token_buckets: true,
-        prices: include_str!("openai/prices.toml"),
-        output_caps: bounds::OPENAI,
+        prices: include_str!("../openai/prices.toml"),
+        output_caps: &[
+            ("gpt-3.5", 4_096),
+            ("gpt-4", 4_096),
+            ("gpt-4o", 16_384),
+            ("gpt-4.1", 32_768),
+            ("o1", 100_000),
+            ("o3", 100_000),
+            ("o4-mini", 100_000),
+            ("gpt-5", 128_000),
+            ("gpt-5-chat", 16_384),
+            ("gpt-6", 128_000),
+        ],
         // developers.openai.com/api/reference, models
         models: ModelsList::OPENAI,
         output_cap: None,
@@ -103,9 +124,9 @@ impl Vendor {
         json_mode: Some(openai::json_mode),
         embeddings: Some(&openai::embeddings::OPENAI),
         batches: true,
-        preset: false,
-        parameters: openai::parameters,
-        connect: |setup| Ok(Box::new(openai::client(setup)?)),
+        parameters: &openai::parameters::TABLE,
+        responses: Some(&openai::parameters::RESPONSES),
+        interface: Interface::OpenAi,
     });
 
     /// Google Gemini, `generateContent`.
@@ -133,8 +154,13 @@ impl Vendor {
             failed_calls: true,
         },
         token_buckets: false,
-        prices: include_str!("gemini/prices.toml"),
-        output_caps: bounds::GEMINI,
+        prices: include_str!("../gemini/prices.toml"),
+        output_caps: &[
+            ("gemini", 65_536),
+            ("gemini-1", 8_192),
+            ("gemini-2.0", 8_192),
+            ("gemma", 8_192),
+        ],
         // ai.google.dev/api/models
         models: ModelsList {
             path: &["v1beta", "models"],
@@ -148,9 +174,9 @@ impl Vendor {
         json_mode: Some(|_| json!({"generationConfig": {"responseMimeType": "application/json"}})),
         embeddings: Some(&gemini::EMBEDS),
         batches: true,
-        preset: false,
-        parameters: |_| &gemini::parameters::TABLE,
-        connect: |setup| Ok(Box::new(gemini::client(setup)?)),
+        parameters: &gemini::parameters::TABLE,
+        responses: None,
+        interface: Interface::GenerateContent,
     });
 
     /// AWS Bedrock, Converse, at the endpoint `bedrock-runtime`.
@@ -180,8 +206,14 @@ impl Vendor {
             failed_calls: true,
         },
         token_buckets: false,
-        prices: include_str!("bedrock/prices.toml"),
-        output_caps: bounds::BEDROCK,
+        prices: include_str!("../bedrock/prices.toml"),
+        // Claude's models have the caps that they have at Anthropic.
+        output_caps: &[
+            ("nova", 10_000),
+            ("nova-2", 64_000),
+            ("nova-premier", 10_000),
+            ("gpt-oss", 16_384),
+        ],
         // docs.aws.amazon.com, ListFoundationModels: at the control plane's host
         models: ModelsList {
             path: &["foundation-models"],
@@ -195,88 +227,8 @@ impl Vendor {
         json_mode: None,
         embeddings: None,
         batches: false,
-        preset: false,
-        parameters: |_| &bedrock::parameters::TABLE,
-        connect: bedrock::connect,
+        parameters: &bedrock::parameters::TABLE,
+        responses: None,
+        interface: Interface::Converse,
     });
-
-    /// The cap of a model's output, in tokens: by this vendor's names, else, as gateways serve
-    /// several vendors' models, by the others'.
-    pub(crate) fn output_cap(self, model: &str) -> Option<u32> {
-        let others = Self::ALL.into_iter().filter(|other| *other != self);
-        iter::once(self).chain(others).find_map(|vendor| bounds::cap(vendor.0.output_caps, model))
-    }
-
-    /// What bounds a call to a model. What a model takes is known of the vendor's own host alone:
-    /// behind other names there may be other models.
-    pub(crate) fn bounds(self, model: &str, is_official: bool, time: Duration) -> Bounds {
-        Bounds {
-            output_tokens: self.output_cap(model),
-            time: Some(time),
-            context_tokens: is_official.then(|| bounds::cap(bounds::CONTEXTS, model)).flatten(),
-        }
-    }
-
-    /// All vendors' names of errors, this one's first.
-    pub(crate) fn classifier(self) -> Classifier {
-        let others = Self::ALL.into_iter().filter(|other| *other != self);
-        Classifier::new(iter::once(self).chain(others).map(|vendor| vendor.0.error_names))
-    }
-}
-
-impl FromStr for Vendor {
-    type Err = SetupError;
-
-    fn from_str(text: &str) -> Result<Self, SetupError> {
-        Self::known().find(|vendor| vendor.as_str() == text).ok_or_else(|| {
-            SetupError::UnknownVendor {
-                given: text.to_owned(),
-                known: Self::known().map(Self::as_str).collect(),
-            }
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_beginning_of_a_models_name_says_its_cap() {
-        for (vendor, model, expected) in [
-            (Vendor::ANTHROPIC, "claude-sonnet-5-5", Some(128_000)),
-            (Vendor::ANTHROPIC, "claude-opus-4-1-20250805", Some(32_000)),
-            (Vendor::ANTHROPIC, "claude-haiku-4-5-20251001", Some(64_000)),
-            (Vendor::ANTHROPIC, "claude-of-the-future", Some(64_000)),
-            (Vendor::BEDROCK, "global.anthropic.claude-opus-5-5-v1:0", Some(128_000)),
-            (Vendor::BEDROCK, "amazon.nova-pro-v1:0", Some(10_000)),
-            (Vendor::GEMINI, "gemini-3.8-flash", Some(65_536)),
-            (Vendor::OPENAI, "gpt-4o-mini-2024-07-18", Some(16_384)),
-            (Vendor::OPENAI, "openai/gpt-6-luna", Some(128_000)),
-            (Vendor::OPENAI, "anthropic/claude-opus-5", Some(128_000)),
-            (Vendor::OPENAI, "meta-llama/llama-4-70b", None),
-            (Vendor::OPENAI, "piccolo1", None),
-        ] {
-            assert_eq!(vendor.output_cap(model), expected, "{model}");
-        }
-    }
-
-    #[test]
-    fn what_a_model_takes_is_known_at_the_vendors_own_host() {
-        let at = |vendor: Vendor, url: &str, model| {
-            let is_official = vendor.is_official(&url.parse().unwrap());
-            vendor.bounds(model, is_official, Duration::from_secs(1)).context_tokens
-        };
-        let bedrock = "https://bedrock-runtime.eu-west-1.amazonaws.com";
-        for (vendor, url, model, tokens) in [
-            (Vendor::ANTHROPIC, "https://api.anthropic.com", "claude-sonnet-5-5", Some(1_000_000)),
-            (Vendor::ANTHROPIC, "https://api.anthropic.com", "claude-haiku-4-5", Some(200_000)),
-            (Vendor::OPENAI, "https://api.openai.com/v1", "gpt-4o-mini", Some(128_000)),
-            (Vendor::OPENAI, "https://api.openai.com/v1", "gpt-7", None),
-            (Vendor::OPENAI, "http://localhost:11434/v1", "gpt-4o-mini", None),
-            (Vendor::BEDROCK, bedrock, "eu.anthropic.claude-opus-4-1-20250805-v1:0", Some(200_000)),
-        ] {
-            assert_eq!(at(vendor, url, model), tokens, "{model} at {url}");
-        }
-    }
 }

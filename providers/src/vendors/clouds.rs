@@ -1,29 +1,16 @@
-//! Vendors' models at clouds: the APIs of vendors that have a folder here, at endpoints that are each
+//! Vendors' models at clouds: the APIs of vendors that have a folder, at endpoints that are each
 //! customer's own, so that `base-url` must be stated. Prices and limits are the account's: a
 //! model's section states them.
 
-use serde_json::Value;
-
+use super::compatible::COMPATIBLE;
 use crate::{
-    anthropic,
-    call::Request,
-    client::{Client, Protocol, ReplyReader},
-    dialect::Dialect,
-    error::{Error, Kind},
-    gemini, openai,
-    presets::COMPATIBLE,
-    settings::{Setup, SetupError},
-    vendor::{BasePath, Credentials, ModelsList, OutputCap, Profile, Vendor},
+    anthropic, gemini, openai,
+    vendor::{BasePath, Credentials, Interface, ModelsList, OutputCap, Profile, Vendor},
 };
 
 impl Vendor {
     /// Vendors' models at clouds.
     pub const CLOUDS: [Self; 3] = [Self::AZURE, Self::VERTEX, Self::VERTEX_ANTHROPIC];
-
-    /// All that are known by name.
-    pub fn known() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(Self::CLOUDS).chain(Self::PRESETS)
-    }
 
     /// Azure OpenAI's deployments, by their names: learn.microsoft.com/azure/ai-foundry/openai/reference.
     /// A key goes in `api-key`, a token of Entra as a bearer's. Held is the prompt with `max_tokens`
@@ -43,10 +30,10 @@ impl Vendor {
             names_as_called: false,
             ..COMPATIBLE.models
         },
-        parameters: openai::parameters,
+        parameters: &openai::parameters::TABLE,
+        responses: Some(&openai::parameters::RESPONSES),
         schemas: openai::schemas,
-        preset: false,
-        connect: |setup| Ok(Box::new(openai::azure(setup)?)),
+        interface: Interface::AzureDeployments,
         ..COMPATIBLE
     });
 
@@ -56,10 +43,10 @@ impl Vendor {
     pub const VERTEX: Self = Self(&Profile {
         name: "vertex",
         error_names: gemini::NAMES,
-        parameters: |_| &gemini::parameters::TABLE,
+        parameters: &gemini::parameters::TABLE,
         schemas: Self::GEMINI.0.schemas,
         json_mode: Self::GEMINI.0.json_mode,
-        connect: |setup| Ok(Box::new(client(setup, &GENERATE_CONTENT)?)),
+        interface: Interface::GenerateContentAtVertex,
         ..AT_VERTEX
     });
 
@@ -68,10 +55,10 @@ impl Vendor {
     pub const VERTEX_ANTHROPIC: Self = Self(&Profile {
         name: "vertex-anthropic",
         error_names: anthropic::NAMES,
-        parameters: |_| &anthropic::parameters::TABLE,
+        parameters: &anthropic::parameters::TABLE,
         schemas: anthropic::schemas,
         json_mode: None,
-        connect: |setup| Ok(Box::new(client(setup, &RAW_PREDICT)?)),
+        interface: Interface::MessagesAtVertex,
         ..AT_VERTEX
     });
 }
@@ -84,32 +71,5 @@ const AT_VERTEX: Profile = Profile {
     // Nothing lists them below an endpoint: a 404 says that the host is reached.
     models: ModelsList { path: &["publishers"], names_as_called: false, ..COMPATIBLE.models },
     output_cap: None,
-    preset: false,
     ..COMPATIBLE
 };
-
-static GENERATE_CONTENT: Protocol =
-    Protocol { path: &["publishers", "google", "models"], ..gemini::generate_content() };
-
-static RAW_PREDICT: Protocol = Protocol {
-    path: &["publishers", "anthropic", "models"],
-    body: body_of_claude,
-    segments: Some(|request| vec![format!("{}:rawPredict", request.model)]),
-    ..anthropic::messages()
-};
-
-fn client(setup: &Setup<'_>, protocol: &'static Protocol) -> Result<Client, SetupError> {
-    Client::new(setup, ReplyReader::new(setup, protocol), http::HeaderMap::new())
-}
-
-fn body_of_claude(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, Error> {
-    let unwritable =
-        |_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON");
-    let body = (anthropic::messages().body)(request, dialect)?;
-    let mut body: Value = serde_json::from_slice(&body).map_err(unwritable)?;
-    if let Some(fields) = body.as_object_mut() {
-        fields.remove("model");
-        fields.insert("anthropic_version".to_owned(), "vertex-2023-10-16".into());
-    }
-    serde_json::to_vec(&body).map_err(unwritable)
-}

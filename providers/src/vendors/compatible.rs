@@ -1,29 +1,24 @@
 //! Vendors whose API is compatible with OpenAI's Chat Completions: one row each, with what it does
 //! otherwise. A further one is a row here, its place in [`Vendor::PRESETS`], and a page in
-//! `docs/providers/`.
+//! `docs/providers/`; and its parameters in `parameters`, where they differ.
 //!
 //! What they count towards their limits is documented by few, so that everything is taken to count,
 //! and what is allowed is held. Their prices change with their lists of models: a model's section
 //! states them (`price`).
 
-mod errors;
-mod parameters;
-
 use tidegate_types::Charge;
 
+use super::parameters;
 use crate::{
-    bounds::Caps,
-    classify::ErrorNames,
+    classify::{ErrorNames, Sign},
+    error::Kind,
     openai,
     schema::{self, Keeps},
-    vendor::{BasePath, Credentials, ModelsList, OutputCap, Profile, Vendor},
+    vendor::{BasePath, Credentials, Interface, ModelsList, OutputCap, Profile, Vendor},
 };
 
-/// Compatible vendors serve other vendors' models, whose caps are known by those.
-const NO_CAPS: Caps = &[];
-
 /// What all of them have in common.
-pub(crate) const COMPATIBLE: Profile = Profile {
+pub(super) const COMPATIBLE: Profile = Profile {
     name: "",
     base_url: "",
     base_path: BasePath::Any,
@@ -34,24 +29,18 @@ pub(crate) const COMPATIBLE: Profile = Profile {
     charge: Charge::CAUTIOUS,
     token_buckets: false,
     prices: "",
-    output_caps: NO_CAPS,
+    // They serve other vendors' models, whose caps are known by those.
+    output_caps: &[],
     models: ModelsList::OPENAI,
     output_cap: Some(OutputCap::MaxTokens),
     schemas: |_| Keeps::Schema(&schema::OPENAI),
     json_mode: Some(openai::json_mode),
     embeddings: None,
     batches: false,
-    preset: true,
-    parameters: |_| &parameters::PLAIN,
-    connect: |setup| Ok(Box::new(openai::client(setup)?)),
+    parameters: &parameters::PLAIN,
+    responses: None,
+    interface: Interface::OpenAi,
 };
-
-const fn names(
-    by_code: fn(u16, &str, &crate::envelope::Envelope) -> Option<crate::error::Kind>,
-    by_type: fn(u16, &crate::envelope::Envelope) -> Option<crate::error::Kind>,
-) -> ErrorNames {
-    ErrorNames { by_code, by_type }
-}
 
 impl Vendor {
     /// Vendors that are compatible with OpenAI's Chat Completions, by name.
@@ -76,8 +65,13 @@ impl Vendor {
         embeddings: Some(&openai::embeddings::MISTRAL),
         base_url: "https://api.mistral.ai/v1",
         key_variable: "MISTRAL_API_KEY",
-        error_names: names(errors::no_code, errors::mistral),
-        parameters: |_| &parameters::MISTRAL,
+        // Everybody's limit, not ours (help.mistral.ai, "Why am I getting a 429").
+        error_names: ErrorNames::Rows(&[(
+            &[],
+            Sign::Type("service_tier_capacity_exceeded"),
+            Kind::Overloaded,
+        )]),
+        parameters: &parameters::MISTRAL,
         ..COMPATIBLE
     });
 
@@ -87,11 +81,17 @@ impl Vendor {
         name: "groq",
         base_url: "https://api.groq.com/openai/v1",
         key_variable: "GROQ_API_KEY",
-        error_names: names(errors::no_code, errors::groq),
+        // The flexible tier has no capacity left; a fault of a service behind it
+        // (console.groq.com/docs/errors). Limits of a day are said in words.
+        error_names: ErrorNames::Rows(&[
+            (&[498], Sign::Status, Kind::Overloaded),
+            (&[424], Sign::Status, Kind::Transient),
+            (&[413], Sign::Says("tokens per minute"), Kind::TooLarge),
+        ]),
         charge: Charge { cached_input: false, ..Charge::CAUTIOUS },
         output_cap: Some(OutputCap::MaxCompletionTokens),
         batches: true,
-        parameters: |_| &parameters::GROQ,
+        parameters: &parameters::GROQ,
         schemas: |model| {
             // console.groq.com/docs/structured-outputs#supported-models
             let keeps = ["gpt-oss", "llama-4", "kimi-k2"].iter().any(|name| model.contains(name));
@@ -106,8 +106,12 @@ impl Vendor {
         embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "https://api.together.xyz/v1",
         key_variable: "TOGETHER_API_KEY",
-        error_names: names(errors::together_code, errors::no_type),
-        parameters: |_| &parameters::TOGETHER,
+        // Traffic grew faster than the machines behind it (docs.together.ai/docs/error-codes).
+        error_names: ErrorNames::Rows(&[
+            (&[], Sign::Code("dynamic_request_limited"), Kind::RateLimited),
+            (&[], Sign::Code("dynamic_token_limited"), Kind::RateLimited),
+        ]),
+        parameters: &parameters::TOGETHER,
         ..COMPATIBLE
     });
 
@@ -117,8 +121,10 @@ impl Vendor {
         embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "https://api.fireworks.ai/inference/v1",
         key_variable: "FIREWORKS_API_KEY",
-        error_names: names(errors::no_code, errors::fireworks),
-        parameters: |_| &parameters::FIREWORKS,
+        // The account is suspended, mostly for a bill or a spending limit
+        // (docs.fireworks.ai/guides/inference-error-codes).
+        error_names: ErrorNames::Rows(&[(&[412], Sign::Status, Kind::QuotaExhausted)]),
+        parameters: &parameters::FIREWORKS,
         ..COMPATIBLE
     });
 
@@ -127,8 +133,8 @@ impl Vendor {
         name: "deepseek",
         base_url: "https://api.deepseek.com",
         key_variable: "DEEPSEEK_API_KEY",
-        error_names: names(errors::no_code, errors::no_type),
-        parameters: |_| &parameters::DEEPSEEK,
+        error_names: ErrorNames::Rows(&[]),
+        parameters: &parameters::DEEPSEEK,
         schemas: |_| Keeps::Json,
         ..COMPATIBLE
     });
@@ -138,9 +144,13 @@ impl Vendor {
         name: "xai",
         base_url: "https://api.x.ai/v1",
         key_variable: "XAI_API_KEY",
-        error_names: names(errors::no_code, errors::xai),
+        // In the words of a limit of rate otherwise.
+        error_names: ErrorNames::Rows(&[
+            (&[403, 429], Sign::Says("used all available credits"), Kind::QuotaExhausted),
+            (&[403, 429], Sign::Says("monthly spending limit"), Kind::QuotaExhausted),
+        ]),
         output_cap: Some(OutputCap::MaxCompletionTokens),
-        parameters: |_| &parameters::XAI,
+        parameters: &parameters::XAI,
         ..COMPATIBLE
     });
 
@@ -150,8 +160,14 @@ impl Vendor {
         embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "https://openrouter.ai/api/v1",
         key_variable: "OPENROUTER_API_KEY",
-        error_names: names(errors::no_code, errors::openrouter),
-        parameters: |_| &parameters::OPENROUTER,
+        // 403: the vendor behind it moderates, and the text was flagged; a day's limit of free models
+        // is said in words (openrouter.ai/docs/api-reference/errors, .../limits).
+        error_names: ErrorNames::Rows(&[
+            (&[403], Sign::Says("flagged"), Kind::ContentRefused),
+            (&[403], Sign::Says("moderation"), Kind::ContentRefused),
+            (&[429], Sign::Says("free-models-per-day"), Kind::QuotaExhausted),
+        ]),
+        parameters: &parameters::OPENROUTER,
         ..COMPATIBLE
     });
 
@@ -162,7 +178,7 @@ impl Vendor {
         base_url: "http://localhost:11434/v1",
         key_variable: "OLLAMA_API_KEY",
         credentials: Credentials::IfAny,
-        parameters: |_| &parameters::OLLAMA,
+        parameters: &parameters::OLLAMA,
         schemas: |_| Keeps::Schema(&schema::LENIENT),
         ..COMPATIBLE
     });
@@ -175,7 +191,7 @@ impl Vendor {
         base_url: "http://localhost:8000/v1",
         key_variable: "VLLM_API_KEY",
         credentials: Credentials::IfAny,
-        parameters: |_| &parameters::VLLM,
+        parameters: &parameters::VLLM,
         schemas: |_| Keeps::Schema(&schema::LENIENT),
         ..COMPATIBLE
     });
@@ -186,7 +202,7 @@ impl Vendor {
         base_url: "https://api.cerebras.ai/v1",
         key_variable: "CEREBRAS_API_KEY",
         output_cap: Some(OutputCap::MaxCompletionTokens),
-        parameters: |_| &parameters::CEREBRAS,
+        parameters: &parameters::CEREBRAS,
         ..COMPATIBLE
     });
 
@@ -196,7 +212,7 @@ impl Vendor {
         embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "https://api.deepinfra.com/v1/openai",
         key_variable: "DEEPINFRA_API_KEY",
-        parameters: |_| &parameters::DEEPINFRA,
+        parameters: &parameters::DEEPINFRA,
         ..COMPATIBLE
     });
 
@@ -205,12 +221,13 @@ impl Vendor {
         name: "moonshot",
         base_url: "https://api.moonshot.ai/v1",
         key_variable: "MOONSHOT_API_KEY",
-        error_names: names(errors::no_code, errors::moonshot),
-        parameters: |_| &parameters::MOONSHOT,
+        // platform.moonshot.ai/docs: money; everybody's.
+        error_names: ErrorNames::Rows(&[
+            (&[], Sign::Type("exceeded_current_quota_error"), Kind::QuotaExhausted),
+            (&[], Sign::Type("engine_overloaded_error"), Kind::Overloaded),
+        ]),
+        parameters: &parameters::MOONSHOT,
         schemas: |_| Keeps::Json,
         ..COMPATIBLE
     });
 }
-
-#[cfg(test)]
-mod tests;
