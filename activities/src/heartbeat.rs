@@ -9,7 +9,7 @@ use tracing::Instrument;
 
 use crate::{
     call::{attempt::Attempt, guard::Guard},
-    failure::Failure,
+    failure::{Failure, ToTemporal as _},
     spans,
 };
 

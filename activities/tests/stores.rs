@@ -28,7 +28,7 @@ use tidegate_activities::{
     call::guard::Guard,
     call::route::{Queues, Route, Routes},
     document::process,
-    failure::{Backoff, Failure, MAX_STORE_REFUSALS, PLAN_DEADLINE, STORE_DEADLINE},
+    failure::{Backoff, Failure, MAX_STORE_REFUSALS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
     host_rates::HostRates,
     storage::{Assembly, Entry, Error, Location, Storage},
 };

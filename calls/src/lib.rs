@@ -17,6 +17,7 @@
 //!
 //! * [`settle`]: how a call ends, by what the provider answered
 //! * [`layer`]: a [`tower_layer::Layer`] for any HTTP client; [`body`]: an answer on its way through it
+//! * [`failure`]: what a failure means, and when to come back
 //! * [`ask`]: what a call is admitted with; [`backoff`]: when to come back with it
 
 #![deny(missing_docs)]
@@ -25,10 +26,12 @@
 pub mod ask;
 pub mod backoff;
 pub mod body;
+pub mod failure;
 pub mod layer;
 pub mod settle;
 
 pub use ask::Ask;
 pub use backoff::Backoff;
 pub use body::Listener;
+pub use failure::Failure;
 pub use layer::{Limit, Limited};

@@ -29,7 +29,7 @@ use crate::{
         content::{self, Care},
         embed, pack,
     },
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     sandbox,
     services::Services,
 };

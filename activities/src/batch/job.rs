@@ -28,7 +28,7 @@ use crate::{
         wording::About,
     },
     document::{schema::Judge, version::Version},
-    failure::{Failure, RETRIES_PER_DOCUMENT},
+    failure::{Failure, OfStore as _, RETRIES_PER_DOCUMENT},
     fingerprint::Fingerprint,
     hash::hash,
     sandbox,

@@ -11,7 +11,10 @@
 
 use std::{borrow::Cow, time::Instant};
 
-use tidegate_calls::settle;
+use tidegate_calls::{
+    failure::{Failure, MAX_FAULTS, MAX_INVALID_OUTPUTS},
+    settle,
+};
 use tidegate_providers::{Charged, Error, Kind, Observed};
 use tidegate_quota::{Permit, Request};
 use tidegate_types::{Spend, Usage};
@@ -19,13 +22,8 @@ use tidegate_workflows::contract::Taken;
 use tokio::task::JoinHandle;
 
 use crate::{
-    call::attempt::Attempt,
-    call::budget::BudgetHolds,
-    call::guard::Guard,
-    call::health::BreakerGuard,
-    call::keys::KeyNow,
-    failure::{Failure, MAX_FAULTS, MAX_INVALID_OUTPUTS},
-    metrics,
+    call::attempt::Attempt, call::budget::BudgetHolds, call::guard::Guard,
+    call::health::BreakerGuard, call::keys::KeyNow, metrics,
 };
 
 /// Leave for one call. Dropped before [`Self::sent`], everything is given back.

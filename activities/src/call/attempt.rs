@@ -11,6 +11,7 @@ use std::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use temporalio_sdk::activities::ActivityContext;
+use tidegate_calls::failure::StoreFault;
 use tidegate_quota::{Request, Ticket};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{CallCounts, FailureDetails, FailureType, PartTask, Taken};
@@ -127,15 +128,6 @@ impl AttemptState {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
-}
-
-/// What a store has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreFault {
-    /// It failed, and may work later.
-    Busy,
-    /// It forbids it, is not set up for it, or has lost what was there.
-    Refused,
 }
 
 /// Faults of stores that an activity has met, over all its attempts.

@@ -6,6 +6,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chrono::Utc;
 use futures::future::{join_all, try_join_all};
+use tidegate_calls::failure::{BUDGET_REFUSED, BUDGET_RETURNS, Failure};
 use tidegate_providers::{Charged, Prices};
 use tidegate_quota::{
     Budget, Request,
@@ -15,11 +16,7 @@ use tidegate_types::{ModelId, Tenant, Usage};
 use tidegate_workflows::contract::Job;
 
 use crate::{
-    call::attempt::Attempt,
-    call::checkpoints::Checkpoints,
-    call::health::Cooldown,
-    failure::{BUDGET_REFUSED, BUDGET_RETURNS, Failure},
-    metrics,
+    call::attempt::Attempt, call::checkpoints::Checkpoints, call::health::Cooldown, metrics,
     storage::Location,
 };
 

@@ -13,13 +13,13 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use tidegate_calls::failure::{CIRCUIT_FAULTS, CIRCUIT_OPEN, Failure, MAX_CIRCUIT_OPEN};
 use tidegate_providers::Error;
 use tidegate_types::ModelId;
 use tracing::{info, warn};
 
 use crate::{
     call::recent::{RecentByModel, RecentCalls, is_no_answer},
-    failure::{CIRCUIT_FAULTS, CIRCUIT_OPEN, Failure, MAX_CIRCUIT_OPEN},
     metrics,
 };
 

@@ -15,6 +15,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use tidegate_calls::failure::{Failure, KEY_ELSEWHERE, KEY_REFUSED, KEYS_GONE};
 use tidegate_providers::{Error, Key, Providers};
 use tidegate_quota::Quota;
 use tidegate_types::ModelId;
@@ -29,7 +30,6 @@ use crate::{
         evidence::Evidence,
         health::Health,
     },
-    failure::{Failure, KEY_ELSEWHERE, KEY_REFUSED, KEYS_GONE},
     metrics,
 };
 

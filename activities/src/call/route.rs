@@ -11,14 +11,12 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tidegate_calls::failure::{Concerns, Failure, RETRIES_PER_DOCUMENT};
 use tidegate_quota::{Quota, Snapshot};
 use tidegate_types::{Lane, ModelId};
 use tidegate_workflows::contract::{FailureType, Target};
 
-use crate::{
-    call::{attempt::Attempt, guard::Guard},
-    failure::{Concerns, Failure, RETRIES_PER_DOCUMENT},
-};
+use crate::call::{attempt::Attempt, guard::Guard};
 
 /// What is known of a model's queue is used for this long: one question a second, whatever the
 /// number of documents.
@@ -308,13 +306,14 @@ fn room(seen: &Snapshot) -> f64 {
 mod tests {
     use std::sync::Arc;
 
+    use tidegate_calls::failure::REROUTED;
     use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Refused, Ticket};
     use tidegate_workflows::contract::FailureType;
 
     use super::*;
     use crate::{
         call::attempt::AttemptState,
-        failure::{Backoff, REROUTED, Retry},
+        failure::{Backoff, Retry},
     };
 
     fn route(models: &[&str], equivalent: &[&str], downgrade: bool) -> Route {

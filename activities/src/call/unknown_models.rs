@@ -11,15 +11,13 @@
 use std::{collections::HashMap, time::Instant};
 
 use parking_lot::Mutex;
+use tidegate_calls::failure::{Failure, MAX_FAULTS, SAME_REFUSALS, UNKNOWN_MODEL};
 use tidegate_providers::{Error, Kind};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 use tracing::warn;
 
-use crate::{
-    call::doubts::{Doubts, KNOWN},
-    failure::{Failure, MAX_FAULTS, SAME_REFUSALS, UNKNOWN_MODEL},
-};
+use crate::call::doubts::{Doubts, KNOWN};
 
 /// All is forgotten at once beyond so many. Each costs a few calls more then.
 const MAX_REMEMBERED: usize = 1_000;

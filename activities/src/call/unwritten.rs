@@ -31,7 +31,9 @@ use crate::{
         attempt::Attempt,
         spool::{Entry, Found, Header, Over, Spool},
     },
-    failure::{DRAIN_SPOOL, Failure, PROBE_UNWRITTEN, Retry, SPOOL_PATIENCE, WRITE_AGAIN},
+    failure::{
+        DRAIN_SPOOL, Failure, OfStore as _, PROBE_UNWRITTEN, Retry, SPOOL_PATIENCE, WRITE_AGAIN,
+    },
     fingerprint::Fingerprint,
     metrics, spans,
     storage::{Error, Location, Storage},

@@ -13,7 +13,7 @@ use crate::{
         archived::{self, Fault},
         version::Version,
     },
-    failure::{Failure, MAX_DEAD_READERS},
+    failure::{Failure, MAX_DEAD_READERS, OfStore as _},
     fingerprint::Fingerprint,
     memory::Held,
     services::Services,

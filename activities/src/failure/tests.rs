@@ -1,13 +1,14 @@
 use std::time::{Duration, SystemTime};
 
+use tidegate_calls::failure::provider_failure;
 use tidegate_providers::{self as providers, Kind};
 use tidegate_quota::{Dimension, Hold, Refused, Ticket};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::CallCounts;
+use tidegate_workflows::contract::{CallCounts, FailureType, WaitsFor};
 
 use super::*;
 use crate::{
-    call::attempt::{Attempt, AttemptState, StoreFault, StoreFaults},
+    call::attempt::{Attempt, AttemptState, StoreFaults},
     storage,
 };
 
@@ -92,7 +93,7 @@ fn a_deadline_counts_from_the_first_fault_of_a_row() {
     let at = |after: Duration| {
         let failure = Failure::of_document(storage::Error::Failed("SlowDown".to_owned()));
         let last = FailureType::UnreadableDocument;
-        failure.after_store_faults(last, so_far, STORE_DEADLINE, first + after)
+        store::after_store_faults(failure, last, so_far, STORE_DEADLINE, first + after)
     };
     assert!(at(STORE_DEADLINE - Duration::from_secs(60)).is_retried());
     let ended = at(STORE_DEADLINE + Duration::from_secs(60));
