@@ -8,6 +8,7 @@
 //! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
 
 use futures::{StreamExt, stream};
+use tidegate_calls::route::Route;
 use tidegate_documents::tokens;
 use tidegate_providers::schema::Form;
 use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, unused};
@@ -23,7 +24,6 @@ use crate::{
     call::{
         attempt::Attempt,
         prompt::{self, Content},
-        route::Route,
     },
     document::{
         content::{self, Care},

@@ -11,9 +11,14 @@ use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
+use tidegate_calls::{
+    budget::Payers,
+    retries::RetryBudget,
+    route::{Route, Routes},
+};
 use tidegate_documents::Reader;
 use tidegate_types::DocumentId;
-use tidegate_workflows::contract::{DocumentTask, Job};
+use tidegate_workflows::contract::{DocumentTask, Job, Target};
 
 use crate::{
     batch::{
@@ -23,8 +28,6 @@ use crate::{
     },
     call::{
         prompt::{Content, Question},
-        retries::RetryBudget,
-        route::Route,
         wording::About,
     },
     document::{schema::Judge, version::Version},
@@ -41,6 +44,23 @@ const REMEMBERED_SHARDS: usize = 64;
 /// The place that a field names.
 pub(crate) fn resolve(storage: &Storage, field: &str, uri: &str) -> Result<Location, Failure> {
     storage.resolve(uri).map_err(|error| Failure::invalid_input(format!("{field} {error}")))
+}
+
+/// The route that a job asks for.
+///
+/// # Errors
+/// `InvalidInput`, which names the configured routes.
+pub fn route_of(target: &Target, routes: &Routes) -> Result<Route, Failure> {
+    match target {
+        Target::Model(model) => Ok(Route::of_model(model, routes)),
+        Target::Route(name) => Route::named(name, routes),
+    }
+}
+
+/// Who pays for what a job asks, in the batch of this workflow.
+#[must_use]
+pub fn payers<'a>(job: &'a Job, workflow: &'a str) -> Payers<'a> {
+    Payers { tenant: &job.tenant, batch: workflow, batch_usd: job.budget_usd }
 }
 
 /// `job.json`: what the batch's author wrote, and what the plan made of it.

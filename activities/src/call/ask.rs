@@ -2,6 +2,13 @@
 
 use std::sync::Arc;
 
+use tidegate_calls::{
+    budget::Budgets,
+    guard::Guard,
+    retries::RetryBudget,
+    route::{Queues, Route},
+    warm_cache::Warmth,
+};
 use tidegate_providers::{Completion, Embedded, EmbeddingRequest, Provider, Providers};
 use tidegate_quota::Request;
 use tidegate_types::ModelId;
@@ -9,13 +16,7 @@ use tidegate_workflows::contract::Job;
 
 use crate::{
     batch::job::Shard,
-    call::attempt::Attempt,
-    call::budget::Budgets,
-    call::guard::Guard,
-    call::prompt::Question,
-    call::retries::RetryBudget,
-    call::route::{Queues, Route},
-    call::warm_cache::Warmth,
+    call::{attempt::Attempt, prompt::Question},
     failure::Failure,
 };
 
@@ -25,7 +26,7 @@ pub(crate) struct Caller<'a> {
     pub(crate) providers: &'a Providers,
     pub(crate) queues: &'a Queues,
     pub(crate) warmth: &'a Arc<Warmth>,
-    pub(crate) budgets: &'a Budgets,
+    pub(crate) budgets: &'a Arc<Budgets>,
     pub(crate) guard: &'a Guard,
 }
 
@@ -51,7 +52,9 @@ impl Caller<'_> {
             return Err(self.fall_back(attempt, route, model, too_large));
         }
         if let Some(retries) = retries {
-            retries.pay(&self.guard.quota, attempt, || self.guard.health.words(model)).await?;
+            retries
+                .pay(&self.guard.quota, &attempt.call, || self.guard.gates.health.words(model))
+                .await?;
         }
         let request = request(attempt, job, model, question.alike()).tokens(input, room.into());
         let learned = self.guard.quota.learned_output(model, question.alike());
@@ -60,13 +63,13 @@ impl Caller<'_> {
             None => request,
         };
         let call = question.call(model, room);
-        let budget = self.budgets.call_budget(attempt, &request, job.budget_usd)?;
+        let budget = self.budgets.call_budget(&attempt.call, &request, job.budget_usd)?;
         let first = if question.cache {
             self.warmth.enter(model, question.template, question.system()).await
         } else {
             None
         };
-        let answered = self.guard.call(attempt, provider, &request, &call, &budget).await;
+        let answered = self.guard.call(&attempt.call, provider, &request, &call, &budget).await;
         let completion =
             answered.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
         if let Some(first) = first {
@@ -91,8 +94,10 @@ impl Caller<'_> {
         let (model, provider) = self.choose(attempt, job, route).await?;
         // A server that takes one text a call refuses several together: the first call of each alone is
         // no retry.
-        if let Some(retries) = shard.retries.as_ref().filter(|_| attempt.has_called()) {
-            retries.pay(&self.guard.quota, attempt, || self.guard.health.words(model)).await?;
+        if let Some(retries) = shard.retries.as_ref().filter(|_| attempt.call.has_called()) {
+            retries
+                .pay(&self.guard.quota, &attempt.call, || self.guard.gates.health.words(model))
+                .await?;
         }
         let request = request(attempt, job, model, shard.template).tokens(tokens, 0);
         let call = EmbeddingRequest {
@@ -101,8 +106,8 @@ impl Caller<'_> {
             dimensions: job.dimensions,
             fields: job.asked_with.get(model).map(|with| &with.parameters),
         };
-        let budget = self.budgets.call_budget(attempt, &request, job.budget_usd)?;
-        let embedded = self.guard.embed(attempt, provider, &request, &call, &budget).await;
+        let budget = self.budgets.call_budget(&attempt.call, &request, job.budget_usd)?;
+        let embedded = self.guard.embed(&attempt.call, provider, &request, &call, &budget).await;
         let embedded =
             embedded.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
         Ok((model, embedded))
@@ -123,7 +128,7 @@ impl Caller<'_> {
         let has_more_room = |next: &ModelId| {
             context(next).zip(context(model)).is_none_or(|(next, this)| next > this)
         };
-        route.fall_back(attempt, failure, has_more_room)
+        route.fall_back(&attempt.call, failure, has_more_room)
     }
 
     /// The model that is asked now, and who serves it.
@@ -133,16 +138,17 @@ impl Caller<'_> {
         job: &Job,
         route: &'r Route,
     ) -> Result<(&'r ModelId, &dyn Provider), Failure> {
-        self.guard.check(attempt)?;
-        let model = route.choose(self.guard, self.queues, attempt, &job.lane).await;
-        let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
+        let none = || Failure::invalid_input("the route names no model");
+        self.guard.check(&attempt.call, route.models.first().ok_or_else(none)?)?;
+        let model = route.choose(self.guard, self.queues, &attempt.call, &job.lane).await;
+        let model = model.ok_or_else(none)?;
         let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;
         Ok((model, provider))
     }
 }
 
 fn request(attempt: &Attempt, job: &Job, model: &ModelId, template: u64) -> Request {
-    let request = attempt.request(model.clone()).lane(job.lane.clone());
+    let request = attempt.call.request(model.clone()).lane(job.lane.clone());
     request.tenant(job.tenant.clone()).template(template)
 }
 

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use tidegate_calls::route::Route;
 use tidegate_documents::{Reader, tokens};
 use tidegate_providers::embedding::Input;
 use tidegate_types::{ModelId, Spend, Usage};
@@ -13,7 +14,7 @@ use tidegate_workflows::contract::{FailureType, Job, Taken, Target, Task};
 
 use crate::{
     batch::job::{Document, Shard},
-    call::{attempt::Attempt, prompt::Content, route::Route, template::Text},
+    call::{attempt::Attempt, prompt::Content, template::Text},
     document::{result::DocumentResult, version::Version},
     failure::Failure,
     sandbox,
@@ -137,9 +138,8 @@ pub(super) async fn one(
     }
     let vector = embedded.vectors.into_iter().next();
     let vector = vector.ok_or_else(|| Failure::transient("the provider sent no embedding"))?;
-    let calls = Spend::from(attempt.counts()).calls();
     Ok(DocumentResult::embedded(document, model, vector)
         .answering(shard.asks, version)
         .with_usage_unknown(embedded.usage.is_none())
-        .with_spend(calls + attempt.state().discarded.spend + own, cost_usd.is_some()))
+        .with_spend(attempt.spent() + own, cost_usd.is_some()))
 }

@@ -120,7 +120,7 @@ pub async fn process(
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let folder = resolve(&services.storage, "job", &task.job)?;
     let kept = folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
-    let unwritten = &services.guard.unwritten;
+    let unwritten = &services.unwritten;
     unwritten.recover(attempt, &kept).await?;
     if let Some(results) = read(&kept).await? {
         // An earlier attempt has paid for these; those that follow are as they were then.
@@ -135,7 +135,7 @@ pub async fn process(
         if attempt.counts().provider_calls > 0 {
             outcome.asked = members.iter().map(|member| member.index).collect();
         }
-        outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
+        outcome.spent += attempt.spent();
         return Ok(outcome);
     }
     let asked: Vec<u32> = members.iter().map(|member| member.index).collect();
@@ -168,7 +168,7 @@ pub async fn process(
         serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
     unwritten.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
     spread(&shard, &kept, results).await?;
-    outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
+    outcome.spent += attempt.spent();
     outcome.queue = super::process::queue(services, &shard);
     Ok(outcome)
 }

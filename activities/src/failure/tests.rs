@@ -62,7 +62,7 @@ fn a_store_that_stays_away_is_asked_ever_less_often_as_configured_until_the_dead
     let activity = activity();
     let met = |number| {
         let failure = failure().counting(&activity, STORE_DEADLINE);
-        assert_eq!(activity.state().store.faults, number);
+        assert_eq!(activity.state().document.store.faults, number);
         longest(&failure, backoff, 90)
     };
     let first = met(1);
@@ -81,8 +81,12 @@ fn a_store_that_stays_away_is_asked_ever_less_often_as_configured_until_the_dead
 
     let ended = failure().counting(&activity, Duration::ZERO);
     assert_eq!((ended.kind, ended.is_retried()), (FailureType::Transient, false), "{ended}");
-    activity.calling();
-    assert_eq!(activity.state().store, StoreFaults::default(), "it was read: the row is over");
+    activity.call.calling();
+    assert_eq!(
+        activity.state().document.store,
+        StoreFaults::default(),
+        "it was read: the row is over"
+    );
 }
 
 #[test]

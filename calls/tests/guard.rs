@@ -18,9 +18,8 @@ use std::{
     time::Duration,
 };
 
-use tidegate_activities::{
-    call::attempt::Attempt, call::attempt::AttemptState, call::budget::Budgets, call::guard::Guard,
-    failure::Backoff, failure::Failure, failure::Retry,
+use tidegate_calls::{
+    Attempt, Backoff, Failure, Guard, attempt::CallState, budget::Budgets, failure::Retry,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Parameters, Provider,
@@ -30,8 +29,7 @@ use tidegate_quota::{
     Change, Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request,
     store::LimitChanges,
 };
-use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{FailureType, WaitsFor};
+use tidegate_types::{FailureType, ModelId, Usage, WaitsFor};
 
 /// Answers from a list, and counts.
 #[derive(Debug, Default)]
@@ -107,7 +105,7 @@ impl Rig {
         Self {
             guard,
             provider,
-            attempt: Attempt::new("a".to_owned(), "batch".to_owned(), 0, AttemptState::default()),
+            attempt: Attempt::new("a".to_owned(), "batch".to_owned(), CallState::default()),
             model,
             calls: 0,
         }
@@ -129,7 +127,7 @@ impl Rig {
             cache_instructions: false,
             parameters: Parameters::default(),
         };
-        let budgets = Budgets::default();
+        let budgets = Arc::new(Budgets::default());
         let call_budget = budgets.call_budget(&self.attempt, &request, None)?;
         let came =
             self.guard.call(&self.attempt, &self.provider, &request, &call, &call_budget).await;
@@ -268,7 +266,7 @@ async fn settle_drops() {
 #[tokio::test]
 async fn a_call_that_is_dropped_before_it_leaves_is_given_back_and_after_it_stays_charged() {
     let rig = Rig::new(1_000, Vec::new());
-    let budgets = Budgets::default();
+    let budgets = Arc::new(Budgets::default());
     let request = |name: &str| Request::new(rig.model.clone(), name).tokens(500, 100);
     let (first, second) = (request("x"), request("y"));
 

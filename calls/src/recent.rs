@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_providers::{Error, Kind};
 use tidegate_types::ModelId;
 
-use tidegate_calls::failure::provider_failure;
+use crate::failure::provider_failure;
 
 /// Calls are counted for so many minutes, and a fault is forgotten after them.
 pub const MINUTES: u64 = 10;
