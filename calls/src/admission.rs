@@ -57,6 +57,11 @@ impl Admitted {
         call.holds.sent();
         Sent { call, circuit: passed.leaves(), timer }
     }
+
+    /// It never leaves: everything is given back, and the limiter has heard of it.
+    pub async fn release(self) {
+        self.call.permit.release().await;
+    }
 }
 
 /// A call under way. Dropped before it is settled or refused, everything stays charged.
@@ -93,6 +98,29 @@ impl Sent {
             settle::answered(permit, usage.as_ref(), &observed).await;
             holds.await;
         })
+    }
+
+    /// What it used cannot be known: all that was reserved stays charged, and the limiter has heard
+    /// of it.
+    pub async fn keeps_charged(self) {
+        let Call { permit, holds, .. } = *self.call;
+        permit.keep_charged().await;
+        holds.settle(None).await;
+    }
+
+    /// The provider did no work for it, and the limiter has heard of it.
+    pub async fn unused(self) {
+        let Call { permit, holds, .. } = *self.call;
+        permit.settle_unused().await;
+        holds.settle(Some(&Usage::default())).await;
+    }
+
+    /// It has not left after all: everything is given back, and the limiter has heard of it.
+    pub async fn never_left(self) {
+        let Call { attempt, permit, holds, .. } = *self.call;
+        attempt.not_reached();
+        permit.release().await;
+        holds.settle(Some(&Usage::default())).await;
     }
 
     /// The provider refused or failed. What that has cost, and what it means for the fleet, is

@@ -90,9 +90,15 @@ impl Attempt {
         }
     }
 
-    /// The only one at a call that is part of no batch: what it meets condemns no other.
+    /// The only one at a call that is part of no batch, under a name that no other has.
     #[must_use]
-    pub fn once(reservation: String) -> Self {
+    pub fn once() -> Self {
+        Self::alone(format!("once:{:032x}", rand::random::<u128>()))
+    }
+
+    /// At a call of this name that is part of no batch: what it asks for amiss condemns no other.
+    #[must_use]
+    pub fn alone(reservation: String) -> Self {
         Self {
             run: reservation.clone(),
             ..Self::new(reservation, String::new(), CallState::default())

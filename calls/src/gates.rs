@@ -128,8 +128,9 @@ impl Held {
         Self { gate: "quota", failure, refused: Some(Box::new(refused)) }
     }
 
-    /// By a budget that has too little left.
-    pub(crate) fn by_budget(failure: Failure) -> Self {
+    /// By a budget that has too little left, or cannot be kept.
+    #[must_use]
+    pub fn by_budget(failure: Failure) -> Self {
         Self { gate: BUDGET, failure, refused: None }
     }
 
@@ -386,3 +387,6 @@ impl Gate for Arc<Health> {
         Health::enter(self, model, now).map(Taken::Circuit)
     }
 }
+
+#[cfg(test)]
+mod tests;
