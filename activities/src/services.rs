@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use tidegate_calls::{
     Backoff,
     budget::Budgets,
+    caller::Caller,
     guard::Guard,
     route::{Queues, Routes},
     warm_cache::Warmth,
@@ -17,7 +18,6 @@ use tidegate_types::Lane;
 use crate::{
     batch::job::Shards,
     call::{
-        ask::Caller,
         cuts::Cuts,
         spool::Spool,
         unwritten::{Results, Unwritten},

@@ -18,6 +18,7 @@
 //!
 //! # Layout
 //!
+//! * [`caller`]: a question's way to its answer, over whichever models a route has
 //! * [`guard`]: admit → one call → settle; [`gates`]: what can hold a call, in one list;
 //!   [`admission`]: a call from its leave to its settlement
 //! * [`attempt`]: who asks, and what it tells the next attempt; [`stage`]: where it stands
@@ -45,6 +46,7 @@ pub mod attempt;
 pub mod backoff;
 pub mod body;
 pub mod budget;
+pub mod caller;
 pub mod card;
 mod counted;
 pub mod differences;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use tidegate_calls::{
     budget::Payers,
+    caller::Terms,
     retries::RetryBudget,
     route::{Route, Routes},
 };
@@ -233,6 +234,12 @@ pub struct Shard {
 }
 
 impl Shard {
+    /// In which class its documents are asked about, and who pays.
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        let Job { lane, tenant, budget_usd, .. } = &self.job;
+        Terms { lane, tenant, batch_usd: *budget_usd, retries: self.retries.as_ref() }
+    }
+
     /// What is asked about one of its documents.
     ///
     /// # Errors

@@ -1,15 +1,13 @@
 //! What a document's call asks, and what becomes of its answer. The guard around the call is
 //! [`tidegate_calls`].
 //!
-//! * `ask`: a question's way to its answer; `prompt`: what a call asks; `wording`: in which words,
-//!   `template`: those with names in them
+//! * `prompt`: what a call asks; `wording`: in which words, `template`: those with names in them
 //! * [`attempt`]: what one attempt tells the next: of its calls, and of its document
 //! * [`checkpoints`]: what was spent of budgets, beside Redis
 //! * `output_cap`: how long an answer may be where the author does not say; [`cuts`]: how often one
 //!   was cut
 //! * [`unwritten`]: answers that cannot be written now; [`spool`]: the folder for them
 
-pub(crate) mod ask;
 pub mod attempt;
 pub mod checkpoints;
 pub mod cuts;

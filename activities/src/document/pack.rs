@@ -222,10 +222,8 @@ async fn answers<'a>(
         .await?
         .with_note(TOGETHER)
         .answered_as(members::form(shard.job.schema.as_ref()), output);
-    let (model, completion) = services
-        .caller()
-        .ask(attempt, &shard.job, shard.retries.as_ref(), &shard.route, &question)
-        .await?;
+    let (model, completion) =
+        services.caller().ask(&attempt.call, shard.terms(), &shard.route, &question).await?;
     let mut answers =
         members::matched(&completion.answer, salt, members.len(), shard.judge.is_some());
     if let Some(judge) = &shard.judge {
@@ -261,7 +259,7 @@ async fn vectors<'a>(
 ) -> Result<Got<'a>, Failure> {
     let texts: Vec<&str> = members.iter().map(|member| member.text.as_str()).collect();
     let tokens = members.iter().map(|member| member.tokens).sum();
-    let (model, embedded) = services.caller().embed(attempt, shard, &texts, tokens).await?;
+    let (model, embedded) = embed::ask(services, attempt, shard, &texts, tokens).await?;
     let given = members.iter().zip(embedded.vectors.into_iter().map(Given::Vector));
     let stop_reason = StopReason::EndTurn;
     let usage_unknown = embedded.usage.is_none();

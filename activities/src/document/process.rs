@@ -188,8 +188,7 @@ pub(crate) async fn answer(
     if let Some(wrong) = &before.wrong {
         question = question.corrected(wrong);
     }
-    let asked =
-        services.caller().ask(attempt, job, shard.retries.as_ref(), &shard.route, &question).await;
+    let asked = services.caller().ask(&attempt.call, shard.terms(), &shard.route, &question).await;
     let (model, completion) = asked.map_err(|failure| {
         let failure = failure.with_way_out(&way_out(job));
         if cut_before {
