@@ -15,11 +15,14 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tidegate_calls::{
-    Attempt, Backoff, Failure, Guard, attempt::CallState, budget::Budgets, failure::Retry,
+    Attempt, Backoff, Failure, Guard,
+    attempt::{CallState, Patience},
+    budget::Budgets,
+    failure::Retry,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Parameters, Provider,
@@ -205,6 +208,36 @@ async fn an_attempt_that_waits_in_place_ends_when_the_worker_stops_and_keeps_its
     assert_eq!(failure.kind, FailureType::QuotaWait);
     assert!(rig.attempt.state().ticket.is_some(), "its turn is kept");
     assert_eq!(rig.provider_calls(), 1);
+}
+
+#[tokio::test]
+async fn no_turn_is_waited_for_beyond_an_attempts_deadline() {
+    for patience in [Patience::Near, Patience::Whole] {
+        let options = Options { max_slot_wait: Duration::from_secs(300), ..Options::default() };
+        let mut rig = Rig::with_options(1_000, vec![answered(800, 100)], options);
+        rig.call(800, 100).await.unwrap();
+        let deadline = Instant::now() + Duration::from_millis(50);
+        let attempt = Attempt::alone("b".to_owned());
+        rig.attempt = attempt.patience(patience).deadline(Some(deadline));
+        let told = tokio::time::timeout(Duration::from_secs(5), rig.call(800, 100)).await;
+        let failure = told.expect("it is told its turn").unwrap_err();
+        assert_eq!(failure.kind, FailureType::QuotaWait, "{patience:?}");
+        assert!(rig.attempt.state().ticket.is_some(), "{patience:?}: its turn is kept");
+        assert_eq!((rig.attempt.counts().deferrals, rig.provider_calls()), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn who_waits_however_long_it_takes_is_admitted_when_its_turn_comes() {
+    let options = Options { jitter: Duration::ZERO, ..Options::default() };
+    let options = Options { max_slot_wait: Duration::from_millis(10), ..options };
+    let mut rig = Rig::with_options(10_000, vec![answered(700, 50)], options);
+    rig.guard.quota.pause(&rig.model, Duration::from_millis(300), "why").await.unwrap();
+    let failure = rig.call(1, 1).await.unwrap_err();
+    assert_eq!(failure.waits_for, Some(WaitsFor::Gate), "who waits for near turns is told");
+    rig.attempt = Attempt::once().patience(Patience::Whole);
+    rig.call(1_000, 500).await.unwrap();
+    assert_eq!(rig.attempt.counts().deferrals, 0);
 }
 
 #[tokio::test]
