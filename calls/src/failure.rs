@@ -5,7 +5,7 @@
 //! | what happened | type | retried | delay of the next attempt |
 //! |---|---|---|---|
 //! | 429 for a limit that refills | `RateLimited` | yes | grows with the 429s, at least Retry-After |
-//! | no quota for longer than a slot may be held | `QuotaWait`, benign | yes | the turn, a little early, within [`Backoff::max_quota_wait`] |
+//! | no quota for longer than a slot may be held | `QuotaWait`, benign | yes | the turn, a little early, within [`Backoff::max_quota_wait`](crate::Backoff::max_quota_wait) |
 //! | the gate is closed | `QuotaWait`, benign | yes | until it opens |
 //! | 529, 503 | `Overloaded` | up to [`MAX_FAULTS`] calls | grows with the faults, at least Retry-After |
 //! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | the same |
@@ -30,8 +30,8 @@
 //! | refused, too large, unreadable, bad input | by name | no | |
 //! | any of these, and the route has another model | as above | yes | within [`REROUTED`] |
 //!
-//! A delay that grows has full jitter: anything up to [`Backoff::base`] × 2ⁿ. But for a
-//! turn's and a paused batch's, no delay is longer than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the document waits there.
+//! A delay that grows has full jitter: anything up to [`Backoff::base`](crate::Backoff::base) × 2ⁿ. But for a
+//! turn's and a paused batch's, no delay is longer than [`Backoff::max`](crate::Backoff::max): a longer Retry-After keeps the gate closed, and the document waits there.
 
 mod answer;
 mod bounds;
