@@ -171,6 +171,7 @@ impl Telemetry {
             .context("another metrics recorder is installed")?;
         tidegate_quota::metrics::describe();
         tidegate_activities::metrics::describe();
+        tidegate_calls::metrics::describe();
         crate::worker::build_info::describe();
         crate::worker::batches::describe();
         let exporter = PrometheusExporterOptions::builder()

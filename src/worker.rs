@@ -27,11 +27,10 @@ use temporalio_sdk_core::{
 };
 use tidegate_activities::{
     DocumentActivities, Services,
-    call::{
-        budget::Budgets, card::About, guard::Guard, spool::Spool, unwritten::Unwritten,
-        waiting::WaitingRoom,
-    },
+    call::{checkpoints::Checkpoints, spool::Spool},
+    services::guard,
 };
+use tidegate_calls::{budget::Budgets, card::About, waiting::WaitingRoom};
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::Lane;
@@ -134,8 +133,8 @@ pub(crate) async fn run_process(
     // What it works for, in the registry of workers.
     let (temporal, queue) = (worker.temporal.clone(), worker.temporal.queue());
     let place = (identity.as_str(), queue.as_str());
-    let keys = services.guard.keys.keep(
-        (&services.providers, &quota, &services.guard.health),
+    let keys = services.guard.gates.keys.keep(
+        (&services.providers, &quota, &services.guard.gates.health),
         place,
         about(config),
         ended.cancelled(),
@@ -158,7 +157,7 @@ pub(crate) async fn run_process(
         std::future::pending::<()>().await;
     };
     let spool = async {
-        services.guard.unwritten.drain(&services.storage).await;
+        services.unwritten.drain(&services.storage).await;
         // Without a spool there is nothing to do.
         std::future::pending::<()>().await;
     };
@@ -251,21 +250,26 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
     let (quota, prices) = (config.quota_for(&providers)?, config.prices()?);
     let budgets = Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone())
         .with_longest_call(config.longest_call());
+    let unwritten = Arc::default();
     Ok(Services {
         storage: config.storage(&quota)?,
         answers: config.answers()?,
         reader: reader(config)?,
         providers,
         budgets: Arc::new(match config.state()? {
-            Some(state) => budgets.with_checkpoints(state),
+            Some(state) => {
+                budgets.with_checkpoints(|ledger| Arc::new(Checkpoints::new(state, ledger)))
+            }
             None => budgets,
         }),
         prices,
         routes: config.routes()?,
         heartbeats: config.heartbeats(),
-        queues: tidegate_activities::call::route::Queues::default(),
+        queues: Default::default(),
         warmth: Arc::default(),
-        guard: Guard::new(quota, config.backoff()),
+        guard: guard(quota, config.backoff(), &unwritten),
+        unwritten,
+        cuts: Arc::default(),
         archives: Default::default(),
         memory: tidegate_activities::memory::Memory::new(memory::of_documents(config)),
         shards: tidegate_activities::batch::job::Shards::default(),
@@ -306,7 +310,7 @@ impl Process {
         if let Some(folder) = &config.worker.spool {
             let spool = Spool::open(folder)
                 .with_context(|| format!("worker.spool: {} cannot be used", folder.display()))?;
-            services.guard.unwritten = Arc::new(Unwritten::with_spool(spool));
+            services = services.with_spool(spool);
         }
         services.guard.waiting = Arc::new(WaitingRoom::new({
             let (pool, lanes) = (Arc::clone(&pool), lanes.clone());

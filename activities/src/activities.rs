@@ -31,7 +31,7 @@ use crate::{
     document::long,
     document::pack,
     document::process,
-    failure::{Failure, MAX_DEAD_STEPS, PLAN_DEADLINE, STORE_DEADLINE},
+    failure::{Failure, MAX_DEAD_STEPS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
     heartbeat, metrics, provider_batch,
     services::Services,
 };

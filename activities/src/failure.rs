@@ -1,16 +1,9 @@
-//! What each failure means to Temporal, and whether and when it is tried again: the only place
-//! that decides it.
+//! How Temporal is told of a failure, and what those mean that are not a call's.
+//!
+//! Whether and when a call is made again is decided in [`tidegate_calls::failure`]. Beside it:
 //!
 //! | what happened | type | retried | delay of the next attempt |
 //! |---|---|---|---|
-//! | 429 for a limit that refills | `RateLimited` | yes | grows with the 429s, at least Retry-After |
-//! | no quota for longer than a slot may be held | `QuotaWait`, benign | yes | the turn, a little early, within [`Backoff::max_quota_wait`] |
-//! | the gate is closed | `QuotaWait`, benign | yes | until it opens |
-//! | 529, 503 | `Overloaded` | up to [`MAX_FAULTS`] calls | grows with the faults, at least Retry-After |
-//! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | the same |
-//! | a model's circuit is open | `Overloaded` | yes | when it is tried again, and a little later |
-//! | the batch is paused | `QuotaWait`, benign | yes | half of the time that it has been paused, within [`PAUSED`] |
-//! | this worker stops before the call has left | `QuotaWait`, benign | yes | at once, or the turn |
 //! | workers die while they have a step of a batch | Temporal's own, then `InvalidInput` | until [`MAX_DEAD_STEPS`] have died | |
 //! | workers die while they read a document | Temporal's own, then `UnreadableDocument` | until [`MAX_DEAD_READERS`] have died | |
 //! | a document's reader cannot be started | `Transient` | yes | grows with the attempts |
@@ -19,132 +12,38 @@
 //! | results of the batch cannot be written now | `Transient` | yes; an answer is held meanwhile | [`UNWRITABLE`] |
 //! | its answer lies in the spool of a worker that is away | `Transient` | for [`SPOOL_PATIENCE`]; then it is bought again | [`SPOOLED`], and a little later |
 //! | either of these for the document itself | at the end `UnreadableDocument` | the same | the same |
-//! | Redis is away and a budget must be kept | `Transient` | yes | grows with the attempts |
-//! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
-//! | too little is left of a budget, and calls under way may give some back | `QuotaWait`, benign | yes | [`BUDGET_RETURNS`], up to three times that |
-//! | Redis has lost what was spent of a budget | `QuotaWait`, benign | yes | [`BUDGET_LOST`], up to twice that |
-//! | a tenant's or a batch's budget is spent | `BudgetExceeded` | no | |
-//! | a batch's retry budget is spent | what the last call came to | no | |
-//! | no connection to the provider can come about as it is configured | `Transient` | yes, and it counts as no call | grows with the attempts |
-//! | the answer is cut or empty, and more room can be had | `Truncated` | twice | at once |
-//! | the same, and no more room can be had or is wanted | `Truncated` | no | |
-//! | the answer does not satisfy the schema | `InvalidOutput` | once | at once |
-//! | a key is refused, and another worker may have a good one | `Unauthorized` | yes | [`KEY_ELSEWHERE`], up to twice that |
-//! | the same, and no call was made | `Unauthorized`, benign | yes | the same |
-//! | no live worker has a key that is accepted, for [`KEYS_GONE`] | `Unauthorized` | no | |
-//! | the same, and this run of the batch has not seen a call refused yet | `Unauthorized`, benign | yes, until one call has found out | the same |
-//! | the provider does not know the model | `InvalidRequest` | no | |
-//! | refused, too large, unreadable, bad input | by name | no | |
-//! | any of these, and the route has another model | as above | yes | within [`REROUTED`] |
 //! | a step of a provider's batch | by the provider's error | a few times, see below | grows with the attempts |
 //!
-//! A delay that grows has full jitter: anything up to [`Backoff::base`] × 2ⁿ. But for a
-//! turn's and a paused batch's, no delay is longer than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the document waits there.
+//! A delay that grows has full jitter, as there; none is longer than [`Backoff::max`].
 
-mod answer;
 mod bounds;
-mod limiter;
-mod provider;
-mod retry;
-mod size;
 mod store;
 
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
-use tidegate_workflows::contract::{FailureDetails, FailureType, WaitsFor};
+use tidegate_calls::failure::MAX_MESSAGE_CHARS;
+use tidegate_workflows::contract::FailureDetails;
 
-pub(crate) use self::provider::provider_failure;
-pub use self::{
-    answer::Shortfall,
-    bounds::*,
-    retry::{Backoff, Retry},
+pub use self::{bounds::*, store::OfStore};
+pub use tidegate_calls::{
+    Backoff,
+    failure::{Failure, RETRIES_PER_DOCUMENT, Retry, Shortfall, StoreFault},
 };
 
-/// Longest message in a history.
-const MAX_MESSAGE_CHARS: usize = 500;
-
-/// Why an attempt ended without a result.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{message}")]
-pub struct Failure {
-    /// What kind.
-    pub kind: FailureType,
-    /// A sentence for people.
-    pub message: String,
-    /// When it is tried again.
-    pub retry: Retry,
-    /// What a document without quota waits for.
-    pub waits_for: Option<WaitsFor>,
-    /// Whether it is no fault at all: nothing was asked, and the document comes back.
-    pub benign: bool,
-    /// What has to change, where that is not the document.
-    pub concerns: Concerns,
-}
-
-/// What has to change before a call can succeed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Concerns {
-    /// The document, the question about it, or nothing but the time.
-    #[default]
-    TheCall,
-    /// The model's name: the provider does not know it.
-    TheModel,
-    /// A limit that an operator has set.
-    AnOperatorsLimit,
-}
-
-impl Failure {
-    fn new(kind: FailureType, message: impl Into<String>, retry: Retry) -> Self {
-        let benign = kind == FailureType::QuotaWait;
-        let (message, concerns) = (message.into(), Concerns::default());
-        Self { kind, message, retry, waits_for: None, benign, concerns }
-    }
-
-    /// Final.
-    #[must_use]
-    pub fn never(kind: FailureType, message: impl Into<String>) -> Self {
-        Self::new(kind, message, Retry::Never)
-    }
-
-    /// Bad input, final: the sentence says what to change.
-    #[must_use]
-    pub fn invalid_input(message: impl Into<String>) -> Self {
-        Self::never(FailureType::InvalidInput, message)
-    }
-
-    /// The same, of a template: it says which document it was filled for.
-    #[must_use]
-    pub fn asked_of(self, uri: &str) -> Self {
-        Self { message: format!("{}; this is asked of {uri}", self.message), ..self }
-    }
-
-    /// A fault of this worker or of what it works with, and not of the document.
-    #[must_use]
-    pub fn transient(message: impl Into<String>) -> Self {
-        Self::new(FailureType::Transient, message, Retry::ByAttempts)
-    }
-
-    /// The same, tried again at once.
-    #[must_use]
-    pub fn at_once(self) -> Self {
-        Self { retry: Retry::After(AT_ONCE), ..self }
-    }
-
-    /// The same, where another model of the route is asked next.
-    #[must_use]
-    pub fn at_another_model(self) -> Self {
-        Self { retry: Retry::After(REROUTED.mul_f64(rand::random())), ..self }
-    }
-
-    /// Whether the same attempt may succeed later.
-    #[must_use]
-    pub fn is_retried(&self) -> bool {
-        self.retry != Retry::Never
-    }
-
+/// A failure as Temporal takes it.
+pub trait ToTemporal {
     /// As Temporal takes it: with type, delay, and what the document has taken so far. `attempt` is
     /// the activity's, counted from 1.
     #[must_use]
-    pub fn into_application_failure(
+    fn into_application_failure(
+        self,
+        details: impl Into<FailureDetails>,
+        backoff: Backoff,
+        attempt: u32,
+    ) -> ApplicationFailure;
+}
+
+impl ToTemporal for Failure {
+    fn into_application_failure(
         self,
         details: impl Into<FailureDetails>,
         backoff: Backoff,

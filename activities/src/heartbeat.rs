@@ -3,13 +3,14 @@
 use std::{pin::pin, time::Duration};
 
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
+use tidegate_calls::guard::Guard;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    call::{attempt::Attempt, guard::Guard},
-    failure::Failure,
+    call::attempt::Attempt,
+    failure::{Failure, ToTemporal as _},
     spans,
 };
 
@@ -140,7 +141,7 @@ mod tests {
     async fn only_what_has_been_sent_is_waited_for() {
         let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
         let (unsent, sent, stopping) = (attempt(), attempt(), CancellationToken::new());
-        sent.calling();
+        sent.call.calling();
         let early = tokio::time::timeout(LONG, given_up(&stopping, &unsent, PATIENCE)).await;
         assert!(early.is_err(), "a worker that goes on gives nothing up");
         stopping.cancel();

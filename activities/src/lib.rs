@@ -1,17 +1,17 @@
 //! The activities: plan a batch, process one document or a part of it behind the quota, seal a
 //! shard, finish.
 //!
-//! Only [`storage`] knows where documents lie; what a failure means to Temporal is decided in one
-//! table, [`failure`]; the heart is [`call::guard`]: admit, one call, settle.
+//! Only [`storage`] knows where documents lie; how Temporal is told of a failure is decided in
+//! [`failure`]; around each call stands the guard of [`tidegate_calls`]: admit, one call, settle.
 //!
 //! # Layout
 //!
 //! * [`activities`]: the activities as Temporal sees them; [`heartbeat`]: the frame around their work
 //! * [`batch`]: plan, forecast, source, job, seal, finish
 //! * [`document`]: a document in one call, part by part, or several in a call; its result
-//! * [`call`]: guard, admission, ask, prompt, route, attempt, budget, health, waiting
+//! * [`call`]: what a document's call asks, its attempts, and answers that cannot be written
 //! * [`provider_batch`]: documents that go through their provider's batch API
-//! * [`failure`]: error kind → Temporal failure
+//! * [`failure`]: a failure → Temporal; stores, readers and steps of a batch that fail
 //! * [`own`]: a program's own activities behind the same quota
 //! * [`fingerprint`]: names of what was asked, and of what it was asked about
 //! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from

@@ -25,6 +25,8 @@ use serde_json::Value;
 use temporalio_common::error::ApplicationFailure;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 pub use tidegate_calls::Ask;
+use tidegate_calls::spans;
+use tidegate_calls::{budget::Budgets, guard::Guard};
 use tidegate_providers::{Error, Heard, Prices, Vendor};
 use tidegate_types::{ModelId, Usage};
 use tokio::task::JoinHandle;
@@ -32,10 +34,9 @@ use tracing::Instrument;
 
 use crate::{
     Services,
-    call::{attempt::Attempt, budget::Budgets, guard::Guard},
+    call::attempt::Attempt,
     failure::{Backoff, Failure},
     heartbeat::{self, Over},
-    spans,
 };
 
 /// One model's quota, for activities. Clones are the same.
@@ -120,10 +121,12 @@ impl Quota {
         ask: Ask,
         work: impl AsyncFnOnce(Call) -> Result<T, Fault>,
     ) -> Result<T, Ended> {
-        let ticket = attempt.state().ticket;
-        let request = ask.request(self.model.clone(), attempt.reservation.clone()).ticket(ticket);
-        let budget = self.budgets.call_budget(attempt, &request, None)?;
-        let sent = self.guard.admit(attempt, &request, &budget).await?.sent();
+        let ticket = attempt.call.state().ticket;
+        let request =
+            ask.request(self.model.clone(), attempt.call.reservation.clone()).ticket(ticket);
+        let budget = self.budgets.call_budget(&attempt.call, &request, None)?;
+        let admitted = self.guard.admit(&attempt.call, &request, &budget).await;
+        let sent = admitted.map_err(Failure::from)?.sent();
         let call = Call { vendor: self.vendor, heard: Arc::default() };
         let span = spans::call("chat", &request);
         let result = work(call.clone()).instrument(span.clone()).await;

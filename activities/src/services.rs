@@ -2,18 +2,25 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use tidegate_calls::{
+    Backoff,
+    budget::Budgets,
+    caller::Caller,
+    guard::Guard,
+    route::{Queues, Routes},
+    warm_cache::Warmth,
+};
 use tidegate_documents::Reader;
 use tidegate_providers::{Prices, Providers};
+use tidegate_quota::Quota;
 use tidegate_types::Lane;
 
 use crate::{
     batch::job::Shards,
     call::{
-        ask::Caller,
-        budget::Budgets,
-        guard::Guard,
-        route::{Queues, Routes},
-        warm_cache::Warmth,
+        cuts::Cuts,
+        spool::Spool,
+        unwritten::{Results, Unwritten},
     },
     document::{answers::Answers, archived::Archives},
     memory::Memory,
@@ -45,6 +52,10 @@ pub struct Services {
     pub budgets: Arc<Budgets>,
     /// Stands before every call.
     pub guard: Guard,
+    /// Answers that cannot be written now.
+    pub unwritten: Arc<Unwritten>,
+    /// Questions whose answers are often cut.
+    pub cuts: Arc<Cuts>,
     /// Documents that are in memory.
     pub memory: Memory,
     /// Archives at hand.
@@ -53,7 +64,21 @@ pub struct Services {
     pub shards: Shards,
 }
 
+/// The guard of a worker's calls: nothing is bought that could not be kept.
+#[must_use]
+pub fn guard(quota: Quota, backoff: Backoff, unwritten: &Arc<Unwritten>) -> Guard {
+    Guard::new(quota, backoff).with_results(Arc::new(Results(Arc::clone(unwritten))))
+}
+
 impl Services {
+    /// The same, with a folder for answers that cannot be written.
+    #[must_use]
+    pub fn with_spool(self, spool: Spool) -> Self {
+        let unwritten = Arc::new(Unwritten::with_spool(spool));
+        let results = Arc::new(Results(Arc::clone(&unwritten)));
+        Self { guard: self.guard.with_results(results), unwritten, ..self }
+    }
+
     /// From bytes to text, for documents of a lane: places for the processes are shared out by that.
     pub(crate) fn reader_for(&self, lane: &Lane) -> Reader {
         self.reader.for_party(lane.as_str())

@@ -1,17 +1,12 @@
-//! What a trace tells of a document: a span for each attempt at an activity, and in it one for the wait
-//! for quota, one for the provider's call and one for the writing of its answer. The log's lines carry
-//! the attempt's. Names, counts and times alone: never a word of a document, a prompt or an answer.
-//!
-//! The call's fields are those of OpenTelemetry's conventions for generative AI:
-//! opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans, read 2026-11-22.
+//! What a trace tells of a document: a span for each attempt at an activity, with those of its calls
+//! in it, and one for the writing of its answer. The log's lines carry the attempt's. Names, counts and
+//! times alone: never a word of a document, a prompt or an answer.
 
 use temporalio_sdk::activities::ActivityContext;
-use tidegate_providers::Error;
-use tidegate_quota::Request;
-use tidegate_types::{DocumentId, ModelId, Usage};
+use tidegate_types::DocumentId;
 use tracing::{Span, debug_span, field::Empty, info_span};
 
-use crate::{call::attempt::Attempt, failure::Failure};
+use crate::call::attempt::Attempt;
 
 /// Around all that an attempt does; begun where the trace's context is that of the activity.
 pub(crate) fn attempt(ctx: &ActivityContext, attempt: &Attempt) -> Span {
@@ -19,7 +14,7 @@ pub(crate) fn attempt(ctx: &ActivityContext, attempt: &Attempt) -> Span {
     let span = info_span!(
         "attempt",
         activity = info.activity_type,
-        batch = attempt.batch,
+        batch = attempt.call.batch,
         attempt = info.attempt,
         document = Empty,
         trace = Empty,
@@ -35,107 +30,10 @@ pub(crate) fn names(document: &DocumentId) {
     Span::current().record("document", document.as_str());
 }
 
-/// Around the wait for leave.
-pub(crate) fn admission(request: &Request) -> Span {
-    debug_span!(
-        "admission",
-        tidegate.model = %request.model,
-        tidegate.lane = %request.lane,
-        tidegate.tenant = %request.tenant,
-        tidegate.input_tokens = request.input_tokens,
-        tidegate.max_output_tokens = request.max_output_tokens,
-        tidegate.outcome = Empty,
-    )
-}
-
-/// What the wait came to: a refusal is no error, but the document's next attempt.
-pub(crate) fn admitted<T>(span: &Span, admitted: &Result<T, Failure>) {
-    let outcome = admitted.as_ref().map_or_else(|failure| failure.kind.as_str(), |_| "admitted");
-    span.record("tidegate.outcome", outcome);
-}
-
-/// Around one call of a provider, to `chat` or for `embeddings`.
-pub(crate) fn call(operation: &'static str, request: &Request) -> Span {
-    let provider = provider(&request.model);
-    debug_span!(
-        "call",
-        otel.name = format!("{operation} {}", request.model.model()),
-        otel.kind = "client",
-        otel.status_code = Empty,
-        gen_ai.operation.name = operation,
-        gen_ai.provider.name = provider,
-        // Its name before version 1.37 of the conventions, which many tools still look for.
-        gen_ai.system = provider,
-        gen_ai.request.model = request.model.model(),
-        gen_ai.request.max_tokens = request.max_output_tokens,
-        gen_ai.usage.input_tokens = Empty,
-        gen_ai.usage.output_tokens = Empty,
-        gen_ai.usage.cache_read.input_tokens = Empty,
-        error.type = Empty,
-        http.response.status_code = Empty,
-    )
-}
-
-/// What the call came to: what it used, and why an answer ended, where one was written.
-pub(crate) fn answered(span: &Span, usage: Option<&Usage>, stopped: Option<&str>) {
-    used(span, usage);
-    if let Some(reason) = stopped {
-        finished(span, reason);
-    }
-}
-
-/// What the call used, where the provider said so.
-pub(crate) fn used(span: &Span, usage: Option<&Usage>) {
-    let Some(usage) = usage else { return };
-    span.record("gen_ai.usage.input_tokens", usage.input());
-    span.record("gen_ai.usage.output_tokens", usage.output);
-    span.record("gen_ai.usage.cache_read.input_tokens", usage.cache_read);
-}
-
-/// That the provider refused or failed, without its words: they may quote what it was sent.
-pub(crate) fn failed(span: &Span, error: &Error) {
-    span.record("error.type", error.kind.label());
-    span.record("otel.status_code", "ERROR");
-    if let Some(status) = error.status {
-        span.record("http.response.status_code", status);
-    }
-}
-
 /// Around the writing of an answer.
 pub(crate) fn result() -> Span {
     debug_span!("result")
 }
-
-/// A section of the configuration in the conventions' words, as far as they have one for it.
-fn provider(model: &ModelId) -> &str {
-    match model.provider() {
-        "gemini" => "gcp.gemini",
-        "vertex" => "gcp.vertex_ai",
-        "bedrock" => "aws.bedrock",
-        "azure" => "azure.ai.openai",
-        "mistral" => "mistral_ai",
-        "xai" => "x_ai",
-        other => other,
-    }
-}
-
-/// A list, which `tracing` has no fields for.
-#[cfg(feature = "traces")]
-fn finished(span: &Span, reason: &str) {
-    use opentelemetry::{
-        Array, Context, KeyValue, StringValue, Value, trace::TraceContextExt as _,
-    };
-
-    let reasons = Value::Array(Array::String(vec![StringValue::from(reason.to_owned())]));
-    span.in_scope(|| {
-        Context::current()
-            .span()
-            .set_attribute(KeyValue::new("gen_ai.response.finish_reasons", reasons));
-    });
-}
-
-#[cfg(not(feature = "traces"))]
-fn finished(_: &Span, _: &str) {}
 
 /// Of the trace that this is part of, if there is one.
 #[cfg(feature = "traces")]

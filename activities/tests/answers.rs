@@ -38,16 +38,15 @@ use tidegate_activities::{
     batch::{
         finish, job::Shards, lease::Holder, plan, question::StatedQuestion, seal, source::Room,
     },
-    call::{
-        attempt::{Attempt, AttemptState},
-        budget::Budgets,
-        guard::Guard,
-        route::{Queues, Routes},
-    },
+    call::attempt::{Attempt, AttemptState},
     document::{answers::Answers, long, pack, process},
     failure::{Backoff, Failure},
-    services::Services,
+    services::{self, Services},
     storage::Storage,
+};
+use tidegate_calls::{
+    budget::Budgets,
+    route::{Queues, Routes},
 };
 use tidegate_documents::{Limits as DocumentLimits, Reader};
 use tidegate_providers::{
@@ -154,6 +153,7 @@ impl Rig {
         });
         let quota = Quota::in_memory(models, Options::default());
         let (provider, prices) = (Echo::default(), Prices::default());
+        let unwritten = Arc::default();
         let services = Services {
             storage: Storage::new([root.as_str()]).unwrap(),
             answers: None,
@@ -165,7 +165,9 @@ impl Rig {
             heartbeats: Default::default(),
             queues: Queues::default(),
             warmth: Arc::default(),
-            guard: Guard::new(quota, Backoff::default()),
+            guard: services::guard(quota, Backoff::default(), &unwritten),
+            unwritten,
+            cuts: Arc::default(),
             archives: Default::default(),
             memory: Default::default(),
             shards: Shards::default(),

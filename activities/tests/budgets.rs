@@ -20,12 +20,9 @@ use std::{
 };
 
 use serde_json::json;
-use tidegate_activities::{
-    call::attempt::{Attempt, AttemptState},
-    call::budget::Budgets,
-    call::guard::Guard,
-    failure::{Backoff, Failure, Retry},
-    storage::Storage,
+use tidegate_activities::{batch::job::payers, call::checkpoints::Checkpoints, storage::Storage};
+use tidegate_calls::{
+    Attempt, Backoff, Failure, Guard, attempt::CallState, budget::Budgets, failure::Retry,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Parameters, Prices, Provider,
@@ -92,7 +89,7 @@ type Answer = fn() -> Result<Completion, Error>;
 
 struct Rig {
     guard: Guard,
-    budgets: Budgets,
+    budgets: Arc<Budgets>,
     ledger: tidegate_quota::Budgets,
     provider: Same,
     model: ModelId,
@@ -122,7 +119,7 @@ impl Rig {
         let budgets = Budgets::new(ledger.clone(), daily_usd, Prices::parse(PRICES).unwrap());
         Self {
             guard,
-            budgets,
+            budgets: Arc::new(budgets),
             ledger,
             provider: Same { answer, calls: AtomicU32::new(0) },
             model,
@@ -131,8 +128,7 @@ impl Rig {
     }
 
     async fn call(&self, number: u32) -> Result<Completion, Failure> {
-        let attempt =
-            Attempt::new(format!("r{number}"), "night".to_owned(), 0, AttemptState::default());
+        let attempt = Attempt::new(format!("r{number}"), "night".to_owned(), CallState::default());
         let request =
             Request::new(self.model.clone(), attempt.reservation.clone()).tokens(1_000, 1_000);
         let call = Call {
@@ -279,8 +275,10 @@ async fn what_was_spent_survives_a_redis_that_comes_back_empty() {
     for round in 0..3 {
         // A new worker each time: it knows nothing but what lies in Redis and in the store.
         let rig = Rig::new(&redis, None, as_bounded);
-        let budgets = rig.budgets.with_checkpoints(state.clone());
-        let rig = Rig { budgets, batch_usd: Some(budget), ..rig };
+        let budgets = Arc::try_unwrap(rig.budgets).unwrap();
+        let checkpoints = |ledger| Checkpoints::new(state.clone(), ledger);
+        let budgets = budgets.with_checkpoints(|ledger| Arc::new(checkpoints(ledger)));
+        let rig = Rig { budgets: Arc::new(budgets), batch_usd: Some(budget), ..rig };
         let first = round * 100;
         for number in first..first + 12 {
             rig.ended(number).await.unwrap_or_else(|failure| panic!("{number}: {failure}"));
@@ -432,12 +430,15 @@ async fn a_budget_wants_a_price() {
     });
     let mut job: Job = serde_json::from_value(job).unwrap();
     let (other, priced) = ("test:other".parse().unwrap(), "test:model".parse().unwrap());
-    rig.budgets.check(&job, [&other], "night").unwrap();
+    let check = |job: &Job, models: &[&ModelId]| {
+        rig.budgets.check(&payers(job, "night"), models.iter().copied())
+    };
+    check(&job, &[&other]).unwrap();
     job.budget_usd = Some(1.0);
-    let failure = rig.budgets.check(&job, [&priced, &other], "night").unwrap_err();
+    let failure = check(&job, &[&priced, &other]).unwrap_err();
     assert_eq!((failure.kind, failure.retry), (FailureType::InvalidInput, Retry::Never));
     assert!(
         failure.message.starts_with("no price is known for test:other, so the budget of batch \"night\" cannot be kept; add price")
     );
-    rig.budgets.check(&job, [&priced], "night").unwrap();
+    check(&job, &[&priced]).unwrap();
 }

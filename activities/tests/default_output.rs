@@ -14,10 +14,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use rig::{MODEL, Rig, whole};
 use serde_json::{Value, json};
-use tidegate_activities::call::{
-    attempt::{Attempt, AttemptState},
-    budget::Budgets,
-};
+use tidegate_calls::{Attempt, attempt::CallState, budget::Budgets};
 use tidegate_providers::Prices;
 use tidegate_quota::{
     Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request, budget::Payer,
@@ -103,8 +100,9 @@ async fn a_budget_holds_what_is_likely() {
     ledger.open(&Payer::Batch("night".to_owned()), 0.0, false).await.unwrap();
     let price = format!("[[price]]\nmodels = [\"{MODEL}\"]\ninput = 0.0\noutput = 8.0");
     let budgets = Budgets::new(ledger, HashMap::new(), Prices::parse(&price).unwrap());
+    let budgets = Arc::new(budgets);
     let attempt =
-        |number| Attempt::new(format!("r{number}"), "night".to_owned(), 0, AttemptState::default());
+        |number| Attempt::new(format!("r{number}"), "night".to_owned(), CallState::default());
     for (request, affordable) in [
         (Request::new(MODEL.parse().unwrap(), "").tokens(0, 16_384).likely_output(1_024), 100),
         (Request::new(MODEL.parse().unwrap(), "").tokens(0, 16_384), 7),
@@ -119,11 +117,11 @@ async fn a_budget_holds_what_is_likely() {
         for (number, request) in requests.iter().enumerate() {
             let attempt = attempt(number);
             let budget = budgets.call_budget(&attempt, request, Some(1.0)).unwrap();
-            calls.push((attempt, budget));
+            calls.push((attempt, request, budget));
         }
         let mut holds = Vec::new();
-        for (attempt, budget) in &calls {
-            if let Ok(hold) = budget.hold(attempt).await {
+        for (attempt, request, budget) in &calls {
+            if let Ok(hold) = budget.hold(attempt, &request.reservation).await {
                 holds.push(hold);
             }
         }

@@ -20,17 +20,21 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
 use tidegate_activities::{
     Services,
-    batch::job::{Document, Shards, Stored},
-    batch::names::Names,
-    batch::source::{self, Cursor, Room},
+    batch::{
+        job::{Document, Shards, Stored, route_of},
+        names::Names,
+        source::{self, Cursor, Room},
+    },
     call::attempt::{Attempt, AttemptState},
-    call::budget::Budgets,
-    call::guard::Guard,
-    call::route::{Queues, Route, Routes},
     document::process,
-    failure::{Backoff, Failure, MAX_STORE_REFUSALS, PLAN_DEADLINE, STORE_DEADLINE},
+    failure::{Backoff, Failure, MAX_STORE_REFUSALS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
     host_rates::HostRates,
+    services,
     storage::{Assembly, Entry, Error, Location, Storage},
+};
+use tidegate_calls::{
+    budget::Budgets,
+    route::{Queues, Routes},
 };
 use tidegate_documents::{Limits, Reader};
 use tidegate_providers::{Prices, Providers};
@@ -234,7 +238,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
     let job = serde_json::json!({"source": {"prefix": root}, "output": format!("{root}/out"),
         "instructions": "x", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 1});
     let job: Job = serde_json::from_value(job).unwrap();
-    let route = Route::of(&job.target, &Routes::default()).unwrap();
+    let route = route_of(&job.target, &Routes::default()).unwrap();
     let lines = format!(
         "{{\"id\":\"gone\",\"uri\":\"{root}/gone.md\"}}\n{{\"id\":\"secret\",\"uri\":\"s3://bucket/data/secret.md\"}}\n"
     );
@@ -249,6 +253,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
     .unwrap();
     std::fs::write(folder.path().join("job/job.json"), stored).unwrap();
     std::fs::write(folder.path().join("job/shard-00000.jsonl"), lines).unwrap();
+    let unwritten = Arc::default();
     let services = Services {
         answers: None,
         storage: forbidding,
@@ -260,7 +265,13 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         queues: Queues::default(),
         warmth: Arc::default(),
         budgets: Budgets::default().into(),
-        guard: Guard::new(Quota::in_memory([], Options::default()), Backoff::default()),
+        guard: services::guard(
+            Quota::in_memory([], Options::default()),
+            Backoff::default(),
+            &unwritten,
+        ),
+        unwritten,
+        cuts: Arc::default(),
         archives: Default::default(),
         memory: Default::default(),
         shards: Shards::default(),

@@ -10,10 +10,9 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
 use tidegate_providers::{Error, Heard, Vendor, overheard::Stream};
-use tidegate_quota::Permit;
 use tokio::task::JoinHandle;
 
-use crate::settle;
+use crate::admission::Sent;
 
 /// More of an answer is not kept to read its use from: what was reserved then stays charged.
 const MAX_ANSWER: usize = 32 << 20;
@@ -77,7 +76,7 @@ impl Listener {
     }
 }
 
-/// The body of an answer, with the permit of its call. Dropped before its end or its last event, what
+/// The body of an answer, with its call. Dropped before its end or its last event, what
 /// was reserved stays charged.
 pub(crate) struct Heeded<B> {
     body: Pin<Box<B>>,
@@ -85,7 +84,7 @@ pub(crate) struct Heeded<B> {
 }
 
 enum State {
-    Listening(Box<(Permit, Listener)>),
+    Listening(Box<(Sent, Listener)>),
     Settling(JoinHandle<()>),
     Done,
 }
@@ -97,8 +96,8 @@ impl<B> fmt::Debug for Heeded<B> {
 }
 
 impl<B> Heeded<B> {
-    pub(crate) fn new(body: B, permit: Permit, listener: Listener) -> Self {
-        Self { body: Box::pin(body), state: State::Listening(Box::new((permit, listener))) }
+    pub(crate) fn new(body: B, sent: Sent, listener: Listener) -> Self {
+        Self { body: Box::pin(body), state: State::Listening(Box::new((sent, listener))) }
     }
 
     /// Nothing is left to be settled.
@@ -132,12 +131,12 @@ impl<B: Body<Data = Bytes>> Body for Heeded<B> {
                     }
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                // Its permit is dropped with it: what it used is not known.
+                // Its call is dropped with it: what it used is not known.
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => match mem::replace(&mut this.state, State::Done) {
                     State::Listening(call) => {
-                        let (permit, listener) = *call;
-                        this.state = State::Settling(tokio::spawn(end(permit, listener)));
+                        let (sent, listener) = *call;
+                        this.state = State::Settling(tokio::spawn(end(sent, listener)));
                     }
                     State::Settling(_) | State::Done => return Poll::Ready(None),
                 },
@@ -152,15 +151,21 @@ impl<B> Drop for Heeded<B> {
             && call.1.is_over()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let (permit, listener) = *call;
-            runtime.spawn(end(permit, listener));
+            let (sent, listener) = *call;
+            runtime.spawn(end(sent, listener));
         }
     }
 }
 
-async fn end(permit: Permit, listener: Listener) {
+async fn end(sent: Sent, listener: Listener) {
     match listener.ended() {
-        Ok(heard) => settle::answered(permit, heard.usage.as_ref(), &heard.observed).await,
-        Err(error) => settle::failed(permit, &error, settle::LEAST_PAUSE).await,
+        Ok(heard) => {
+            // It is never cancelled.
+            let _ = sent.settled(heard.usage.as_ref(), &heard.observed).await;
+        }
+        Err(error) => {
+            // Whoever asked reads what it says.
+            let _ = sent.refused(&error).await;
+        }
     }
 }

@@ -8,7 +8,10 @@
 //! never asks again by itself; what asks again above it waits for a turn again. Switch such retries
 //! off where something else, such as Temporal, has its own.
 
-use std::task::{Context, Poll};
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -16,15 +19,21 @@ use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use tidegate_providers::{Asked, Error, Vendor};
-use tidegate_quota::{Permit, Quota, Refused};
+use tidegate_quota::{Quota, Refused};
 use tidegate_types::{InvalidName, Lane, ModelId, Tenant};
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
+    admission::Sent,
     ask::Ask,
+    attempt::{Attempt, Patience},
+    backoff::Backoff,
     body::{Heeded, Listener},
-    settle,
+    budget::Budgets,
+    failure::Failure,
+    gates::Held,
+    guard::Guard,
 };
 
 /// What can fail in a service with this layer: the inner service's own error, or a [`Stopped`].
@@ -35,16 +44,30 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub enum Stopped {
     /// Waiting is of no use; or the model has no limits, and so must not be asked.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(Refused),
+    /// The provider has failed or refused lately, so that one call finds out when it is back; or a
+    /// budget is spent. It says when to come back.
+    #[error(transparent)]
+    Held(#[from] Failure),
     /// The request names a model that no quota can have.
     #[error(transparent)]
     Model(#[from] InvalidName),
 }
 
+impl From<Held> for Stopped {
+    fn from(held: Held) -> Self {
+        match held.refused {
+            Some(refused) => Self::Refused(*refused),
+            None => Self::Held(held.failure),
+        }
+    }
+}
+
 /// Puts the calls of one provider behind a quota.
 #[derive(Debug, Clone)]
 pub struct Limit {
-    quota: Quota,
+    guard: Guard,
+    budgets: Arc<Budgets>,
     provider: String,
     vendor: Vendor,
     lane: Lane,
@@ -57,9 +80,16 @@ impl Limit {
     /// with OpenAI.
     #[must_use]
     pub fn new(quota: Quota, provider: &str) -> Self {
+        Self::of(Guard::new(quota, Backoff::default()), Arc::default(), provider)
+    }
+
+    /// The same behind a guard that others share, such as that of a worker in this process: what
+    /// their calls have met holds these, too, and the budgets of tenants pay for them.
+    #[must_use]
+    pub fn of(guard: Guard, budgets: Arc<Budgets>, provider: &str) -> Self {
         let vendor = provider.parse().unwrap_or(Vendor::OPENAI);
         let (lane, tenant) = (Lane::default(), Tenant::default());
-        Self { quota, provider: provider.to_owned(), vendor, lane, tenant }
+        Self { guard, budgets, provider: provider.to_owned(), vendor, lane, tenant }
     }
 
     /// Whose API it speaks, where the name does not say.
@@ -81,27 +111,27 @@ impl Limit {
     }
 
     /// Leave for a request, when its turn comes; `None` where it needs none.
-    async fn admit(&self, path: &str, body: &[u8]) -> Result<Option<Permit>, Stopped> {
+    async fn admit(&self, path: &str, body: &[u8]) -> Result<Option<Sent>, Stopped> {
         let Some(asked) = Asked::read(path, body) else { return Ok(None) };
         let model: ModelId = format!("{}:{}", self.provider, asked.model).parse()?;
         let ask = Ask::of(&asked).lane(self.lane.clone()).tenant(self.tenant.clone());
-        let name = tidegate_quota::Request::once(model.clone()).reservation;
-        let mut permit = self.quota.admit_patiently(&ask.request(model, name)).await?;
-        permit.sent();
-        Ok(Some(permit))
+        let attempt = Attempt::once().patience(Patience::Whole);
+        let request = ask.request(model, attempt.reservation.clone());
+        let budget = self.budgets.call_budget(&attempt, &request, None)?;
+        Ok(Some(self.guard.admit(&attempt, &request, &budget).await?.sent()))
     }
 
     fn heeded<B>(
         &self,
-        permit: Option<Permit>,
+        sent: Option<Sent>,
         status: u16,
         headers: &HeaderMap,
         body: B,
     ) -> Heeded<B> {
-        match permit {
+        match sent {
             None => Heeded::unlimited(body),
-            Some(permit) => {
-                Heeded::new(body, permit, Listener::new(self.vendor, status, headers.clone()))
+            Some(sent) => {
+                Heeded::new(body, sent, Listener::new(self.vendor, status, headers.clone()))
             }
         }
     }
@@ -149,11 +179,11 @@ where
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map_err(Into::into)?.to_bytes();
-            let permit = limit.admit(parts.uri.path(), &body).await?;
+            let sent = limit.admit(parts.uri.path(), &body).await?;
             let answer = inner.call(Request::from_parts(parts, body.into())).await;
-            // What broke on the way stays charged: the permit is dropped.
+            // What broke on the way stays charged: it is dropped.
             let (parts, body) = answer.map_err(Into::into)?.into_parts();
-            let body = limit.heeded(permit, parts.status.as_u16(), &parts.headers, body);
+            let body = limit.heeded(sent, parts.status.as_u16(), &parts.headers, body);
             Ok(Response::from_parts(parts, body.boxed()))
         })
     }
@@ -180,18 +210,18 @@ where
         Box::pin(async move {
             // A stream of bytes is an upload, and asks no model.
             let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
-            let permit = limit.admit(request.url().path(), body).await?;
+            let sent = limit.admit(request.url().path(), body).await?;
             let answer = match inner.call(request).await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    if let Some(permit) = permit {
-                        settle::failed(permit, &Error::from(&error), settle::LEAST_PAUSE).await;
+                    if let Some(sent) = sent {
+                        let _ = sent.refused(&Error::from(&error)).await;
                     }
                     return Err(error.into());
                 }
             };
             let (parts, body) = Response::<reqwest::Body>::from(answer).into_parts();
-            let body = limit.heeded(permit, parts.status.as_u16(), &parts.headers, body);
+            let body = limit.heeded(sent, parts.status.as_u16(), &parts.headers, body);
             Ok(Response::from_parts(parts, reqwest::Body::wrap(body)).into())
         })
     }

@@ -10,9 +10,6 @@ use tidegate_types::Usage;
 /// this long, unless an operator opens the gate sooner.
 pub const UNKNOWN_RESET: Duration = Duration::from_secs(900);
 
-/// A 429 without a Retry-After closes the gate for so long, unless configured otherwise.
-pub const LEAST_PAUSE: Duration = Duration::from_secs(10);
-
 /// The provider answered. Unknown use stays charged with what was reserved.
 pub async fn answered(mut permit: Permit, usage: Option<&Usage>, observed: &Observed) {
     permit.observed(meter(observed));

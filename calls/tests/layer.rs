@@ -1,17 +1,23 @@
 //! The layer around a real HTTP client, against the provider's stand-in, which counts for itself.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may stop at the first fault")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests may stop at the first fault"
+)]
 
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tidegate_calls::{Limit, Limited, layer::Stopped};
+use tidegate_calls::{Backoff, Guard, Limit, Limited, budget::Budgets, layer::Stopped};
+use tidegate_providers::Prices;
 use tidegate_quota::{
     Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Refused, Request,
 };
 use tidegate_simulator::{Config, Simulator};
-use tidegate_types::ModelId;
+use tidegate_types::{FailureType, ModelId, Tenant};
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
@@ -101,6 +107,48 @@ async fn what_has_no_limits_is_not_asked_and_what_asks_no_model_passes() {
     let list = list.bearer_auth("sk-simulated").build().unwrap();
     assert_eq!(stage.http.clone().call(list).await.unwrap().status(), 200);
     assert_eq!(stage.used().await, [0, 0]);
+}
+
+/// There is one way to admit: what holds an activity's call holds these, too.
+#[tokio::test]
+async fn a_provider_that_fails_is_left_alone_until_one_call_finds_out() {
+    let stage = stage("[[faults]]\nkind = \"server-error\"", 6_000).await;
+    for number in 0..5 {
+        let answer = stage.http.clone().call(stage.question(number, "m")).await.unwrap();
+        assert!(answer.status().is_server_error(), "the caller sees what the provider says");
+        answer.bytes().await.unwrap();
+    }
+    let held = stage.http.clone().call(stage.question(5, "m")).await.unwrap_err();
+    let Some(Stopped::Held(failure)) = held.downcast_ref::<Stopped>() else { panic!("{held}") };
+    assert!(failure.is_retried() && failure.kind == FailureType::Overloaded, "{failure:?}");
+    assert_eq!(stage.simulator.account().model("m").requests, 5, "no call was made");
+    assert_eq!(stage.used().await[0], 5, "nothing was taken for it");
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_is_asked_with_by_one_call_at_a_time() {
+    let stage = stage("[[refused-keys]]\nkey = \"sk-simulated\"", 6_000).await;
+    let answer = stage.http.clone().call(stage.question(0, "m")).await.unwrap();
+    assert_eq!(answer.status(), 401);
+    answer.bytes().await.unwrap();
+    let held = stage.http.clone().call(stage.question(1, "m")).await.unwrap_err();
+    let Some(Stopped::Held(failure)) = held.downcast_ref::<Stopped>() else { panic!("{held}") };
+    assert!(failure.is_retried() && failure.kind == FailureType::Unauthorized, "{failure:?}");
+}
+
+#[tokio::test]
+async fn a_budget_that_cannot_be_kept_holds_calls_through_the_layer() {
+    let stage = stage("mean-output-tokens = 20\noutput-spread = 0.0", 6_000).await;
+    let prices = "[[price]]\nmodels = [\"openai:m\"]\ninput = 1.0\noutput = 1.0";
+    let ledger = stage.quota.budgets();
+    let spends = [(Tenant::default(), 0.000_000_1)].into();
+    let budgets = Budgets::new(ledger, spends, Prices::parse(prices).unwrap());
+    let guard = Guard::new(stage.quota.clone(), Backoff::default());
+    let mut http = Limit::of(guard, Arc::new(budgets), "openai").layer(plain());
+    let held = http.call(stage.question(0, "m")).await.unwrap_err();
+    let Some(Stopped::Held(failure)) = held.downcast_ref::<Stopped>() else { panic!("{held}") };
+    assert!(failure.message.starts_with("no budget can be kept"), "{failure:?}");
+    assert_eq!(stage.simulator.account().models.len(), 0, "no call was made");
 }
 
 /// The layer around any service of the `http` crate: here one that streams.

@@ -6,7 +6,7 @@ mod waits;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use tidegate_activities::call::card::{Card, cards};
+use tidegate_calls::card::{Card, cards};
 use tidegate_quota::{ModelQuota, Quota, Snapshot, holds::Held};
 use tidegate_types::{Lane, ModelId, Tenant};
 use tidegate_workflows::contract::{FailureType, Progress, WaitsFor};

@@ -8,10 +8,8 @@ mod redis;
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_activities::{
-    Storage,
-    call::{card::cards, differences::differences},
-};
+use tidegate_activities::Storage;
+use tidegate_calls::{card::cards, differences::differences};
 
 use crate::{
     config::{Config, ConfigError, mask},

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use tidegate_activities::call::card::{Card, RefusedKey};
+use tidegate_calls::card::{Card, RefusedKey};
 use tidegate_providers::Vendor;
 use tidegate_types::ModelId;
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tidegate_activities::call::{
+use tidegate_calls::{
     card::Card,
     recent::{MINUTES, RecentCalls},
 };

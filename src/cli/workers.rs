@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use tidegate_activities::call::card::cards;
+use tidegate_calls::card::cards;
 
 use crate::config::Config;
 
@@ -63,7 +63,7 @@ fn text(workers: &[WorkerSeen]) -> String {
 mod tests {
     use std::{collections::BTreeMap, time::SystemTime};
 
-    use tidegate_activities::call::{
+    use tidegate_calls::{
         card::{About, Card},
         recent::RecentCalls,
     };

@@ -9,12 +9,12 @@ use std::{
 
 use anyhow::Context;
 use tidegate_activities::{
-    call::route::{Route, Routes},
     document::answers::Answers,
     failure::Backoff,
     host_rates::HostRates,
     storage::{Location, Storage},
 };
+use tidegate_calls::route::{Route, Routes};
 use tidegate_providers::{Defaults, Dialect, Prices, Providers, Settings, Vendor};
 use tidegate_quota::{ModelQuota, Options, Quota};
 use tidegate_types::{Charge, ModelId, Tenant};

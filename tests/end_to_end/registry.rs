@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::Value;
 use tidegate::config::Config;
-use tidegate_activities::call::{card::About, health::Health, keys::Keys};
+use tidegate_calls::{card::About, health::Health, keys::Keys};
 use tidegate_providers::Providers;
 use tidegate_quota::Quota;
 use tokio::{process::Command, task::JoinSet};

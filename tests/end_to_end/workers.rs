@@ -8,7 +8,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use tidegate_activities::call::{card, card::About, health::Health, keys::Keys};
+use tidegate_calls::{
+    card::{self, About},
+    health::Health,
+    keys::Keys,
+};
 use tidegate_providers::Providers;
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
 use tidegate_testkit::{PATIENCE, Redis};

@@ -12,6 +12,7 @@
     reason = "tests may stop at the first fault"
 )]
 
+mod admits;
 mod circles;
 
 use std::{
@@ -20,6 +21,7 @@ use std::{
     process::Command,
 };
 
+use admits::{admissions, in_text};
 use circles::{circles, circles_of_modules};
 
 /// The crates that `package` links, without build-time tools.
@@ -257,6 +259,7 @@ fn no_circle_of_files_is_larger_than_two() {
         "activities/src",
         "quota/src",
         "providers/src",
+        "calls/src",
         "simulator/src",
     ];
     let found: Vec<BTreeSet<PathBuf>> = folders
@@ -273,6 +276,29 @@ fn modules_of_the_providers_import_one_way() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let found = circles_of_modules(&root.join("providers/src/lib.rs"));
     assert!(found.is_empty(), "modules that import each other in a circle: {found:#?}");
+}
+
+/// Whoever asks a provider comes through the guard: budgets, keys and health hold every call.
+#[test]
+fn there_is_one_way_to_admit() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = ["src", "activities/src", "calls/src", "clients/python/src"];
+    let found = folders.iter().flat_map(|folder| admissions(&root.join(folder)));
+    let (inside, outside): (Vec<_>, Vec<_>) =
+        found.partition(|(file, _)| *file == root.join("calls/src/guard.rs"));
+    assert!(outside.is_empty(), "asks the limiter beside the guard: {outside:#?}");
+    assert!(!inside.is_empty(), "the check can see what is there");
+
+    let sees = |text: &str| in_text(&format!("async fn f() {{ {text}; }}")).len();
+    assert_eq!(sees("quota.admit(&request).await?.sent()"), 1);
+    assert_eq!(sees("self.guard.quota.admit_patiently(&request).await"), 1);
+    assert_eq!(sees("loop { let permit = it.admit_until(&request, stop).await; }"), 1);
+    assert_eq!(sees("self.quota.run(&request, work).await"), 1);
+    assert_eq!(
+        sees("guard.admit(&attempt, &request, &budget).await; quota.run(ctx, ask, work)"),
+        0
+    );
+    assert_eq!(in_text("#[cfg(test)] mod tests { fn f() { quota.admit(&request); } }").len(), 0);
 }
 
 #[test]

@@ -8,14 +8,16 @@
 //! * [`effort`]: how much a reasoning model thinks
 //! * [`document_id`]: a stable name for a document, safe as an object name
 //! * [`charge`]: what a provider counts towards its limits, and when
+//! * [`failure`]: why there is no result, and what is waited for
 //! * [`usage`]: tokens that one provider call used, in one meaning for all providers
-//! * [`spend`]: what calls took, added up
+//! * [`spend`]: what calls took, counted and added up
 
 #![deny(missing_docs)]
 
 pub mod charge;
 pub mod document_id;
 pub mod effort;
+pub mod failure;
 pub mod model_id;
 pub mod name;
 pub mod spend;
@@ -24,7 +26,8 @@ pub mod usage;
 pub use charge::{Charge, OutputHold};
 pub use document_id::DocumentId;
 pub use effort::Effort;
+pub use failure::{FailureType, WaitsFor};
 pub use model_id::ModelId;
 pub use name::{InvalidName, Lane, Tenant};
-pub use spend::Spend;
+pub use spend::{CallCounts, Spend};
 pub use usage::Usage;

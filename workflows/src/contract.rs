@@ -20,10 +20,9 @@ pub use batch::{
     ShardProgress, ShardReport,
 };
 pub use document::{
-    CallCounts, CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask,
-    Reused, Taken,
+    CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask, Reused, Taken,
 };
-pub use failure::{FailureDetails, FailureType, WaitsFor};
+pub use failure::FailureDetails;
 pub use failure_counts::FailureCounts;
 pub use job::{
     AskedWith, Deadline, Example, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack,
@@ -36,6 +35,8 @@ pub use provider_batch::{
     BatchState, CollectedBatch, OpenBatches, ProviderBatch, ProviderBatching, SubmitBatch,
     SubmittedBatch, SubmittedBatches,
 };
+
+pub use tidegate_types::{CallCounts, FailureType, WaitsFor};
 
 /// Workflow type that users start.
 pub const PROCESS_DOCUMENTS: &str = "ProcessDocuments";

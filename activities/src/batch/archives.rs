@@ -10,7 +10,7 @@ use crate::{
         source::Room,
     },
     document::version::Version,
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     storage::{Error, Location, Stamp, Storage},
 };
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use tidegate_calls::route::Route;
 use tidegate_providers::{Providers, parameters::ALLOW_UNKNOWN};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{AskedWith, Job, Task};
 
-use crate::{call::route::Route, failure::Failure, services::Services};
+use crate::{failure::Failure, services::Services};
 
 /// The job, with what each model of its route is asked with. It is decided once, so that every
 /// worker asks alike, whatever its own configuration says.

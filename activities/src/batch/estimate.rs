@@ -8,6 +8,7 @@
 //! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
 
 use futures::{StreamExt, stream};
+use tidegate_calls::route::Route;
 use tidegate_documents::tokens;
 use tidegate_providers::schema::Form;
 use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, unused};
@@ -23,13 +24,12 @@ use crate::{
     call::{
         attempt::Attempt,
         prompt::{self, Content},
-        route::Route,
     },
     document::{
         content::{self, Care},
         embed, pack,
     },
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     sandbox,
     services::Services,
 };

@@ -12,7 +12,7 @@ use crate::{
         template::Text,
         wording::{self, OF_ALL, Wording},
     },
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     services::Services,
 };
 

@@ -1,13 +1,14 @@
 //! How many documents a batch keeps in flight where its author does not say: as many as the limits
 //! can use.
 
+use tidegate_calls::route::Route;
 use tidegate_quota::{
     ModelQuota,
     call_stats::{self, HEADROOM, Typical},
 };
 use tidegate_workflows::contract::{Job, SHARD_WINDOW};
 
-use crate::{batch::forecast::Forecast, call::route::Route, services::Services};
+use crate::{batch::forecast::Forecast, services::Services};
 
 /// Output tokens a second, and seconds before the first of them, of a model that this worker has
 /// not called yet: slow ones.

@@ -10,20 +10,24 @@ use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
+use tidegate_calls::{
+    budget::Payers,
+    caller::Terms,
+    retries::RetryBudget,
+    route::{Route, Routes},
+};
 use tidegate_documents::Reader;
 use tidegate_types::DocumentId;
-use tidegate_workflows::contract::{DocumentTask, Job};
+use tidegate_workflows::contract::{DocumentTask, Job, Target};
 
 use crate::{
     batch::{forecast::Forecast, places::manifest, question::StatedQuestion},
     call::{
         prompt::{Content, Question},
-        retries::RetryBudget,
-        route::Route,
         wording::About,
     },
     document::{schema::Judge, version::Version},
-    failure::{Failure, RETRIES_PER_DOCUMENT},
+    failure::{Failure, OfStore as _, RETRIES_PER_DOCUMENT},
     fingerprint::Fingerprint,
     hash::hash,
     sandbox,
@@ -36,6 +40,23 @@ const REMEMBERED_SHARDS: usize = 64;
 /// The place that a field names.
 pub(crate) fn resolve(storage: &Storage, field: &str, uri: &str) -> Result<Location, Failure> {
     storage.resolve(uri).map_err(|error| Failure::invalid_input(format!("{field} {error}")))
+}
+
+/// The route that a job asks for.
+///
+/// # Errors
+/// `InvalidInput`, which names the configured routes.
+pub fn route_of(target: &Target, routes: &Routes) -> Result<Route, Failure> {
+    match target {
+        Target::Model(model) => Ok(Route::of_model(model, routes)),
+        Target::Route(name) => Route::named(name, routes),
+    }
+}
+
+/// Who pays for what a job asks, in the batch of this workflow.
+#[must_use]
+pub fn payers<'a>(job: &'a Job, workflow: &'a str) -> Payers<'a> {
+    Payers { tenant: &job.tenant, batch: workflow, batch_usd: job.budget_usd }
 }
 
 /// `job.json`: what the batch's author wrote, and what the plan made of it.
@@ -178,6 +199,12 @@ pub struct Shard {
 }
 
 impl Shard {
+    /// In which class its documents are asked about, and who pays.
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        let Job { lane, tenant, budget_usd, .. } = &self.job;
+        Terms { lane, tenant, batch_usd: *budget_usd, retries: self.retries.as_ref() }
+    }
+
     /// What is asked about one of its documents.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     batch::places::FOLDER,
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     storage::{Error, Location},
 };
 

@@ -8,7 +8,7 @@ use tidegate_workflows::contract::Job;
 use crate::{
     batch::{places::FOLDER, question::StatedQuestion},
     document::result::DocumentResult,
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     storage::{Error, Location},
 };
 

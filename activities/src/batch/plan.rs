@@ -3,6 +3,7 @@
 
 use std::time::{Instant, SystemTime};
 
+use tidegate_calls::route::Route;
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{Job, Plan, ProviderBatching};
 
@@ -13,7 +14,7 @@ use crate::{
         examples,
         forecast::Forecast,
         in_flight,
-        job::{Document, Stored, resolve},
+        job::{Document, Stored, payers, resolve, route_of},
         lease::{self, Holder},
         names::Names,
         output,
@@ -25,7 +26,7 @@ use crate::{
         source::{self, Cursor, Page, Room},
         tables,
     },
-    call::{attempt::Attempt, output_cap, route::Route},
+    call::{attempt::Attempt, output_cap},
     document::{embed, pack, schema::Judge},
     failure::Failure,
     provider_batch,
@@ -113,7 +114,7 @@ where
     sample.is_of(pages.documents());
     let (forecast, provider_batching) = expected(services, attempt, job, &route, sample).await?;
     forecast.check(job.budget_usd)?;
-    services.budgets.open(job, &batch.workflow).await?;
+    services.budgets.open(&payers(job, &batch.workflow)).await?;
     recorded.write(&output).await?;
     for model in &route.models {
         services.guard.quota.expects(&job.lane, model);
@@ -259,7 +260,7 @@ async fn expected(
 
 /// Who answers and where the results go: everything that can be known without asking a store.
 fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Location), Failure> {
-    let route = Route::of(&job.target, &services.routes)?;
+    let route = route_of(&job.target, &services.routes)?;
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(Judge::of).transpose()?;
     pack::check(job)?;
@@ -271,7 +272,7 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
         ));
     }
     examples::check(job, [])?;
-    services.budgets.check(job, &route.models, batch)?;
+    services.budgets.check(&payers(job, batch), &route.models)?;
     let output = resolve(&services.storage, "output", &job.output)?;
     Ok((route, output))
 }

@@ -21,7 +21,7 @@ use crate::{
         question::StatedQuestion,
     },
     document::{result::DocumentResult, version::Version},
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     fingerprint::Fingerprint,
     storage::{Entry, Error, Location, Stamp},
 };

@@ -29,7 +29,7 @@ use crate::{
         rows::Known,
     },
     document::version::Version,
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     storage::{Entry, Location, OddEntry, Storage},
 };
 

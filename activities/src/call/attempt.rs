@@ -1,43 +1,38 @@
-//! What one attempt at a document tells the next, through Temporal's heartbeat details.
+//! One attempt at a document: what the guard knows of it, and what it tells the next one of the
+//! document, through Temporal's heartbeat details.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use temporalio_sdk::activities::ActivityContext;
-use tidegate_quota::{Request, Ticket};
-use tidegate_types::ModelId;
-use tidegate_workflows::contract::{CallCounts, FailureDetails, FailureType, PartTask, Taken};
+use tidegate_calls::{
+    attempt::{self, CallState},
+    failure::StoreFault,
+};
+use tidegate_types::{CallCounts, Spend};
+use tidegate_workflows::contract::{CutAnswers, FailureDetails, PartTask, Taken};
 use tokio::sync::Notify;
 
 /// Carried from attempt to attempt: a heartbeat's details outlive the worker that sent them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AttemptState {
-    /// Calls and waits of the document so far.
+    /// Of its calls.
     #[serde(flatten)]
-    pub counts: CallCounts,
-    /// Its turn in the queue for quota.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ticket: Option<Ticket>,
-    /// Calls that the batch's retry budget has paid for.
-    pub paid_retries: u32,
-    /// What the last of its calls came to, where that was no result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed_as: Option<FailureType>,
-    /// The step of its route that the document is on.
-    pub step: u32,
-    /// Refusals in a row on that step.
-    pub refusals: u32,
-    /// The model that was asked last, by its place in the route: the turn belongs to it.
-    #[serde(rename = "asked")]
-    pub model: u32,
+    pub call: CallState,
+    /// Of the document.
+    #[serde(flatten)]
+    pub document: DocumentState,
+}
+
+/// What an attempt tells the next of its document.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DocumentState {
     /// Answers that did not satisfy the schema.
     #[serde(rename = "amiss")]
     pub invalid_outputs: u32,
@@ -52,10 +47,9 @@ pub struct AttemptState {
     /// It could not be had with more room before any answer had come.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_room: bool,
-    /// Answers that were no result, refusals and broken answers among them: their tokens, without
-    /// the calls.
-    pub discarded: Taken,
-    /// URI of the last of them.
+    /// Its answers that were not whole.
+    pub cuts: CutAnswers,
+    /// URI of the last answer that was no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
     /// Since when its answer lies in a worker's spool, in milliseconds since 1970.
@@ -74,18 +68,6 @@ pub struct AttemptState {
     /// What stores have refused or failed at.
     #[serde(skip_serializing_if = "StoreFaults::is_none")]
     pub store: StoreFaults,
-    /// Which attempt told this, counted from 1; 0 in what earlier versions told.
-    pub by: u32,
-    /// That attempt has ended, and its process goes on.
-    pub has_ended: bool,
-    /// A call of that attempt has left.
-    pub has_sent: bool,
-    /// Attempts whose process died before it told of a call, which it may have made.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub lost: u32,
-    /// Attempts in a row, up to this one, whose process died.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub deaths: u32,
     /// Its text lies beside its shard.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_text: bool,
@@ -95,47 +77,15 @@ impl AttemptState {
     /// As the next attempt begins with it.
     #[must_use]
     pub fn resumed(self) -> Self {
-        Self { dead_readers: self.dead_readers + u32::from(self.reading > 0), reading: 0, ..self }
-    }
-
-    /// The same, where the next attempt's number is known: the one before it may have died without a
-    /// word.
-    fn resumed_by(self, number: u32) -> Self {
-        let lost = self.has_died(number) && !(self.is_of_the_last(number) && self.has_sent);
-        let (lost, deaths) = (self.lost + u32::from(lost), self.deaths_before(number));
-        Self { by: number, has_ended: false, has_sent: false, lost, deaths, ..self.resumed() }
-    }
-
-    /// An attempt that fails tells so; those since the last that told died before they could.
-    fn deaths_before(&self, number: u32) -> u32 {
-        let silent = number.saturating_sub(1).saturating_sub(self.by);
-        match (self.by, self.has_ended) {
-            (0, _) | (_, true) => silent,
-            _ => self.deaths + 1 + silent,
-        }
-    }
-
-    fn is_of_the_last(&self, number: u32) -> bool {
-        self.by + 1 == number
-    }
-
-    fn has_died(&self, number: u32) -> bool {
-        number > 1 && !(self.is_of_the_last(number) && self.has_ended)
+        let DocumentState { dead_readers, reading, .. } = self.document;
+        let dead_readers = dead_readers + u32::from(reading > 0);
+        Self { document: DocumentState { dead_readers, reading: 0, ..self.document }, ..self }
     }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
-}
-
-/// What a store has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreFault {
-    /// It failed, and may work later.
-    Busy,
-    /// It forbids it, is not set up for it, or has lost what was there.
-    Refused,
 }
 
 /// Faults of stores that an activity has met, over all its attempts.
@@ -148,11 +98,22 @@ pub struct StoreFaults {
     pub refusals: u32,
     /// When the first of the row was met, in milliseconds since 1970.
     pub since_millis: Option<i64>,
+    /// Calls that the document had made then.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub calls: u32,
 }
 
 impl StoreFaults {
     fn is_none(&self) -> bool {
-        *self == Self::default()
+        self.faults == 0 && self.refusals == 0
+    }
+
+    /// Whoever has called since has read the document: the row is over.
+    fn at(self, calls: u32) -> Self {
+        match self.calls == calls {
+            true => self,
+            false => Self { refusals: self.refusals, ..Self::default() },
+        }
     }
 
     /// How long the row has lasted.
@@ -181,22 +142,12 @@ fn reservation(run: &str, work: &str, attempt: u32, started_millis: i64) -> Stri
 /// One attempt at one document. Clones share the state: one works, the other beats.
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// Names this attempt and no other, for the limiter.
-    pub reservation: String,
-    /// Names the batch, for its retry budget.
-    pub batch: String,
-    /// Names this run of the batch, and no other of the same workflow id.
-    pub run: String,
+    /// What the guard knows of it.
+    pub call: attempt::Attempt,
     /// When the document's activity was scheduled, in milliseconds since 1970: results are ours
     /// from then on.
     pub scheduled_millis: i64,
-    /// The document was asked already, with others: its first call is one beyond the first.
-    asked: bool,
-    /// The document of a step, and how many calls it takes if each succeeds at once.
-    pub(crate) of_document: Option<(String, u64)>,
-    state: Arc<Mutex<AttemptState>>,
-    /// Whether this attempt's call has left.
-    sent: Arc<AtomicBool>,
+    state: Arc<Mutex<DocumentState>>,
     /// The attempt before died without a word, perhaps while it read.
     is_suspect: bool,
     /// The state is to be told now.
@@ -213,14 +164,9 @@ impl Attempt {
         state: AttemptState,
     ) -> Self {
         Self {
-            reservation,
-            run: batch.clone(),
-            batch,
+            call: attempt::Attempt::new(reservation, batch, state.call),
             scheduled_millis,
-            asked: false,
-            of_document: None,
-            state: Arc::new(Mutex::new(state)),
-            sent: Arc::default(),
+            state: Arc::new(Mutex::new(state.document)),
             is_suspect: false,
             news: Arc::default(),
         }
@@ -233,156 +179,84 @@ impl Attempt {
         let info = ctx.info();
         let run = info.workflow_run_id.as_deref().unwrap_or_default();
         let state = ctx.heartbeat_details().deserialize::<AttemptState>().ok().flatten();
-        let (state, number) = (state.unwrap_or_default(), info.attempt);
-        let is_suspect = state.has_died(number) && !state.is_of_the_last(number);
+        let mut state = state.unwrap_or_default().resumed();
+        let is_suspect = state.call.course.died_silently(info.attempt);
+        state.call.course = state.call.course.resumed_by(info.attempt);
         let attempt = Self::new(
-            reservation(run, work, number, millis(info.started_time)),
-            info.workflow_id.clone().unwrap_or_default(),
+            reservation(run, work, info.attempt, millis(info.started_time)),
+            run.to_owned(),
             millis(info.scheduled_time),
-            state.resumed_by(number),
+            state,
         );
-        Self { is_suspect, run: run.to_owned(), ..attempt }
+        let workflow = info.workflow_id.as_deref().unwrap_or_default();
+        Self { is_suspect, ..attempt.of_batch(workflow, run) }
     }
 
     /// Of a batch, by its workflow's id, and of this run of it, by the folder of its job.
     #[must_use]
     pub fn of_batch(self, workflow: &str, job: &str) -> Self {
-        Self { batch: workflow.to_owned(), run: job.to_owned(), ..self }
+        Self { call: self.call.of_batch(workflow, job), ..self }
     }
 
     /// At a document that comes back from a provider's batch or a pack, in which it was asked.
     #[must_use]
     pub fn asked_before(self, asked: bool) -> Self {
-        Self { asked, ..self }
+        Self { call: self.call.asked_before(asked), ..self }
     }
 
     /// At a step of a document that is read in parts.
     #[must_use]
     pub fn in_parts(self, task: &PartTask) -> Self {
         let document = format!("{}.{}", task.document.shard, task.document.index);
-        Self { of_document: Some((document, task.parts.calls())), ..self }
-    }
-
-    /// A call of this attempt, in the turn that the attempt before was given.
-    #[must_use]
-    pub fn request(&self, model: ModelId) -> Request {
-        Request::new(model, self.reservation.clone()).ticket(self.state().ticket)
-    }
-
-    /// Names the document's step, whatever the attempt.
-    #[must_use]
-    pub fn document(&self) -> &str {
-        self.reservation.rsplit_once('.').map_or(&self.reservation, |(document, _)| document)
+        Self { call: self.call.in_parts(document, task.parts.calls()), ..self }
     }
 
     /// A copy of the state.
     #[must_use]
     pub fn state(&self) -> AttemptState {
-        self.state.lock().clone()
+        let call = self.call.state();
+        let document = self.state.lock().clone();
+        let store = document.store.at(call.counts.provider_calls);
+        AttemptState { document: DocumentState { store, ..document }, call }
     }
 
     /// What a failure tells of the document.
     #[must_use]
     pub fn details(&self) -> FailureDetails {
-        let AttemptState { counts, discarded, kept, .. } = self.state();
-        FailureDetails { counts, waits_for: None, discarded, kept }
+        let AttemptState { call, document } = self.state();
+        let discarded = Taken { spend: call.discarded, cuts: document.cuts };
+        FailureDetails { counts: call.counts, waits_for: None, discarded, kept: document.kept }
     }
 
     /// Calls and waits of the document so far.
     #[must_use]
     pub fn counts(&self) -> CallCounts {
-        self.state.lock().counts
+        self.call.counts()
     }
 
-    /// Its calls so far that failed for another reason than a limit that refills.
+    /// What the document has taken so far, without what its result took: calls, waits, and answers
+    /// that were no result.
     #[must_use]
-    pub fn faults(&self) -> u32 {
-        let counts = self.counts();
-        counts.provider_calls.saturating_sub(counts.rate_limited)
-    }
-
-    /// A call is about to leave. Counted before, so that a crash cannot hide it.
-    pub fn calling(&self) {
-        self.sent.store(true, Ordering::SeqCst);
-        let mut state = self.state.lock();
-        state.counts.provider_calls += 1;
-        state.has_sent = true;
-        state.ticket = None;
-        // The document was read: the row of faults is over.
-        state.store = StoreFaults { refusals: state.store.refusals, ..StoreFaults::default() };
-    }
-
-    /// Whether an attempt at the document has called before, or may have.
-    #[must_use]
-    pub fn has_called(&self) -> bool {
-        let state = self.state.lock();
-        state.counts.provider_calls + state.lost > 0
+    pub fn spent(&self) -> Spend {
+        let CallState { counts, discarded, .. } = self.call.state();
+        Spend::from(counts) + discarded
     }
 
     /// Whether a call of this attempt has left: what it answers is paid for.
     #[must_use]
     pub fn has_sent(&self) -> bool {
-        self.sent.load(Ordering::SeqCst)
+        self.call.has_sent()
     }
 
     /// A store failed or refused; what stores have done to this activity so far.
     pub fn store_failed(&self, fault: StoreFault) -> StoreFaults {
+        let calls = self.call.counts().provider_calls;
         let store = &mut self.state.lock().store;
+        *store = StoreFaults { calls, ..store.at(calls) };
         store.faults += 1;
         store.refusals += u32::from(fault == StoreFault::Refused);
         store.since_millis.get_or_insert_with(|| millis(Some(SystemTime::now())));
         *store
-    }
-
-    /// The call was answered 429.
-    pub fn rate_limited(&self) {
-        self.state.lock().counts.rate_limited += 1;
-    }
-
-    /// No connection came about: the call has not left after all.
-    pub fn not_reached(&self) {
-        self.sent.store(false, Ordering::SeqCst);
-        let mut state = self.state.lock();
-        state.counts.provider_calls = state.counts.provider_calls.saturating_sub(1);
-        state.has_sent = false;
-    }
-
-    /// The call came to no result.
-    pub fn failed_as(&self, kind: FailureType) {
-        self.state.lock().failed_as = Some(kind);
-    }
-
-    /// The document goes back to Temporal to wait, and keeps its turn.
-    pub fn deferred(&self, ticket: Option<Ticket>) {
-        let mut state = self.state.lock();
-        state.counts.deferrals += 1;
-        state.ticket = ticket;
-    }
-
-    /// The model at this place of the route is asked; a turn at another is given up.
-    pub fn asks(&self, place: u32) {
-        let mut state = self.state.lock();
-        if state.model != place {
-            state.model = place;
-            state.ticket = None;
-        }
-    }
-
-    /// The document was refused once more; the step of its route that it is on, and how often in a
-    /// row.
-    #[must_use]
-    pub fn refused(&self) -> (u32, u32) {
-        let mut state = self.state.lock();
-        state.refusals += 1;
-        (state.step, state.refusals)
-    }
-
-    /// The document goes on to the next step of its route.
-    pub fn next_step(&self) {
-        let mut state = self.state.lock();
-        state.step += 1;
-        state.refusals = 0;
-        state.ticket = None;
     }
 
     /// An answer did not satisfy the schema, for this reason; how many did not.
@@ -424,7 +298,7 @@ impl Attempt {
     /// How many workers in a row have died while they had this activity.
     #[must_use]
     pub fn deaths(&self) -> u32 {
-        self.state.lock().deaths
+        self.call.state().course.deaths
     }
 
     /// How many workers in a row have died while they read.
@@ -451,9 +325,8 @@ impl Attempt {
 
     /// The attempt ends, and its process goes on.
     pub(crate) fn ends(&self) {
-        let mut state = self.state.lock();
-        state.reading = 0;
-        state.has_ended = true;
+        self.state.lock().reading = 0;
+        self.call.ends();
     }
 
     /// Resolves when the state is to be told before the next beat is due.
@@ -472,11 +345,12 @@ impl Attempt {
 
     /// Many answers to the question are cut: this one begins with more room.
     pub fn begin_with_room(&self) {
+        let calls = self.call.counts().provider_calls;
         let mut state = self.state.lock();
-        if state.raises == 0 && state.counts.provider_calls == 0 && !state.no_room {
+        if state.raises == 0 && calls == 0 && !state.no_room {
             state.raises = 1;
             state.began_raised = true;
-            state.discarded.cuts.began_raised = 1;
+            state.cuts.began_raised = 1;
         }
     }
 
@@ -486,7 +360,7 @@ impl Attempt {
         state.raises = 0;
         state.began_raised = false;
         state.no_room = true;
-        state.discarded.cuts.began_raised = 0;
+        state.cuts.began_raised = 0;
     }
 
     /// The document's answer out of a provider's batch was cut, and lies there.
@@ -500,7 +374,8 @@ impl Attempt {
 
     /// An answer was no result, and took this.
     pub fn discard(&self, taken: Taken) {
-        self.state.lock().discarded += taken;
+        self.call.discard(taken.spend);
+        self.state.lock().cuts += taken.cuts;
     }
 
     /// Its answer lies in this worker's spool, or does not any more.
@@ -536,19 +411,6 @@ impl Attempt {
     pub fn keep(&self, uri: String) {
         self.state.lock().kept = Some(uri);
     }
-
-    /// Whether the next call is one beyond the first that the retry budget has not paid for yet.
-    #[must_use]
-    pub fn must_pay_for_retry(&self) -> bool {
-        let state = self.state.lock();
-        state.counts.provider_calls + state.lost + u32::from(self.asked) > state.paid_retries
-    }
-
-    /// The retry budget has paid for the next call.
-    pub fn paid_for_retry(&self) {
-        let mut state = self.state.lock();
-        state.paid_retries = state.counts.provider_calls + state.lost + u32::from(self.asked);
-    }
 }
 
 fn millis(time: Option<SystemTime>) -> i64 {
@@ -561,51 +423,6 @@ fn millis(time: Option<SystemTime>) -> i64 {
 mod tests {
     use super::*;
 
-    /// As attempt `by` told it last.
-    fn told(by: u32, change: impl FnOnce(&mut AttemptState)) -> AttemptState {
-        let mut state = AttemptState { by, ..AttemptState::default() };
-        change(&mut state);
-        state
-    }
-
-    #[test]
-    fn a_call_that_a_dead_worker_may_have_made_counts_against_the_bounds_once() {
-        let lost = |state: AttemptState, number| state.resumed_by(number).lost;
-        assert_eq!(lost(AttemptState::default(), 1), 0, "nothing was before it");
-        assert_eq!(lost(told(1, |state| state.has_ended = true), 2), 0, "it went back in order");
-        assert_eq!(lost(AttemptState::default(), 2), 1, "it died before it told anything");
-        assert_eq!(lost(told(1, |state| state.has_ended = true), 3), 1, "the second one did");
-        assert_eq!(lost(told(1, |_| {}), 2), 1, "the call may have left after its last beat");
-        assert_eq!(lost(told(1, |state| state.has_sent = true), 2), 0, "the call is counted");
-        let died = told(1, |state| state.lost = 2).resumed_by(2);
-        assert_eq!((died.lost, died.by, died.has_ended, died.has_sent), (3, 2, false, false));
-    }
-
-    #[test]
-    fn lost_calls_are_paid_for_by_the_retry_budget() {
-        let attempt = |lost| {
-            let state = AttemptState { lost, ..AttemptState::default() };
-            Attempt::new("r".to_owned(), "b".to_owned(), 0, state)
-        };
-        assert!(!attempt(0).must_pay_for_retry());
-        let second = attempt(1);
-        assert!(second.must_pay_for_retry());
-        second.paid_for_retry();
-        assert!(!second.must_pay_for_retry());
-        assert_eq!(second.counts().provider_calls, 0, "what is reported is what is known");
-    }
-
-    #[test]
-    fn deaths_are_counted_in_a_row() {
-        let deaths = |state: AttemptState, number| state.resumed_by(number).deaths;
-        assert_eq!(deaths(AttemptState::default(), 1), 0);
-        assert_eq!(deaths(AttemptState::default(), 3), 2, "nobody told anything");
-        assert_eq!(deaths(told(3, |state| state.deaths = 2), 4), 3, "it told, and died");
-        let ended = told(3, |state| (state.deaths, state.has_ended) = (2, true));
-        assert_eq!(deaths(ended.clone(), 4), 0, "it failed, and its process goes on");
-        assert_eq!(deaths(ended, 6), 2);
-    }
-
     /// The server hears of a reading only once a worker may have died of it.
     #[tokio::test]
     async fn a_reading_is_told_only_of_a_document_that_is_suspected() {
@@ -615,14 +432,18 @@ mod tests {
         };
         let first = attempt(false);
         assert!(!first.reads_alone().await);
-        assert_eq!((first.state().reading, first.dead_readers()), (1, 0));
+        assert_eq!((first.state().document.reading, first.dead_readers()), (1, 0));
         let silent = tokio::time::timeout(Duration::from_millis(20), first.news()).await;
         assert!(silent.is_err(), "nothing is told");
         let second = attempt(true);
         assert!(second.reads_alone().await);
-        assert_eq!((second.state().reading, second.dead_readers()), (1, 1));
+        assert_eq!((second.state().document.reading, second.dead_readers()), (1, 1));
         second.news().await;
-        assert_eq!(second.state().resumed().dead_readers, 2, "the third one does not read it");
+        assert_eq!(
+            second.state().resumed().document.dead_readers,
+            2,
+            "the third one does not read it"
+        );
     }
 
     #[test]
@@ -631,6 +452,6 @@ mod tests {
             .map(|(attempt, started)| reservation("run", "0.7", attempt, started));
         assert!(first != retried && first != reset && retried != reset);
         let attempt = |name| Attempt::new(name, "b".to_owned(), 0, AttemptState::default());
-        assert_eq!(attempt(first).document(), attempt(reset).document());
+        assert_eq!(attempt(first).call.document(), attempt(reset).call.document());
     }
 }

@@ -7,12 +7,13 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tidegate_calls::budget::{self, Reserve};
 use tidegate_quota::{
     Budget, Budgets,
     budget::{Checkpoint, Hold, Payer, Unheld},
@@ -53,7 +54,7 @@ struct Stored {
 
 /// The checkpoints of one fleet.
 #[derive(Debug)]
-pub(super) struct Checkpoints {
+pub struct Checkpoints {
     folder: Location,
     ledger: Budgets,
     /// One at a time is written here.
@@ -65,45 +66,11 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    pub(super) fn new(folder: Location, ledger: Budgets) -> Self {
+    /// In this folder, of what `ledger` keeps.
+    #[must_use]
+    pub fn new(folder: Location, ledger: Budgets) -> Self {
         let (turn, used, written) = Default::default();
         Self { folder: folder.child("budgets"), ledger, turn, used, written }
-    }
-
-    /// What was `held`, or what `reserve` holds after the budget was found again or a checkpoint was
-    /// written.
-    pub(super) async fn renewing<R>(
-        &self,
-        budget: &Budget,
-        usd: f64,
-        mut held: Result<Hold, Unheld>,
-        reserve: impl Fn() -> R,
-    ) -> Result<Result<Hold, Unheld>, Failure>
-    where
-        R: Future<Output = Result<Hold, Unheld>>,
-    {
-        self.used.lock().insert(budget.payer.clone(), (budget.clone(), usd));
-        for asked in 0..MAX_ASKED {
-            let unsaved = match &held {
-                Err(Unheld::Unsaved(_)) => true,
-                Err(Unheld::Lost { .. }) => false,
-                _ => break,
-            };
-            let _turn = self.turn.lock().await;
-            // Others may have written one meanwhile.
-            if unsaved && asked == 0 {
-                held = reserve().await;
-                if !matches!(held, Err(Unheld::Unsaved(_))) {
-                    continue;
-                }
-            }
-            match held {
-                Err(Unheld::Lost { day, .. }) => self.find(budget, day).await?,
-                _ => self.write(budget, usd).await.map_err(|error| unwritten(&error))?,
-            }
-            held = reserve().await;
-        }
-        Ok(held)
     }
 
     /// Opens a budget that is not in Redis with what its newest checkpoint says.
@@ -166,20 +133,6 @@ impl Checkpoints {
         self.folder.child(&folder).child(&day.to_string())
     }
 
-    /// Writes one of each budget in use every few seconds, until `stop` resolves.
-    pub(super) async fn keep(self: &Arc<Self>, stop: impl Future<Output = ()>) {
-        let mut stop = std::pin::pin!(stop);
-        let mut beat = tokio::time::interval(EVERY);
-        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = &mut stop => break,
-                _ = beat.tick() => self.write_all().await,
-            }
-        }
-        self.write_all().await;
-    }
-
     async fn write_all(&self) {
         let used = std::mem::take(&mut *self.used.lock());
         for (budget, usd) in used.into_values() {
@@ -189,6 +142,55 @@ impl Checkpoints {
                 self.used.lock().entry(budget.payer.clone()).or_insert((budget, usd));
             }
         }
+    }
+}
+
+impl budget::Checkpoints for Checkpoints {
+    fn renewing<'a>(
+        &'a self,
+        budget: &'a Budget,
+        usd: f64,
+        mut held: Result<Hold, Unheld>,
+        reserve: &'a Reserve<'a>,
+    ) -> BoxFuture<'a, Result<Result<Hold, Unheld>, Failure>> {
+        Box::pin(async move {
+            self.used.lock().insert(budget.payer.clone(), (budget.clone(), usd));
+            for asked in 0..MAX_ASKED {
+                let unsaved = match &held {
+                    Err(Unheld::Unsaved(_)) => true,
+                    Err(Unheld::Lost { .. }) => false,
+                    _ => break,
+                };
+                let _turn = self.turn.lock().await;
+                // Others may have written one meanwhile.
+                if unsaved && asked == 0 {
+                    held = reserve().await;
+                    if !matches!(held, Err(Unheld::Unsaved(_))) {
+                        continue;
+                    }
+                }
+                match held {
+                    Err(Unheld::Lost { day, .. }) => self.find(budget, day).await?,
+                    _ => self.write(budget, usd).await.map_err(|error| unwritten(&error))?,
+                }
+                held = reserve().await;
+            }
+            Ok(held)
+        })
+    }
+
+    fn keep<'a>(&'a self, mut stop: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut beat = tokio::time::interval(EVERY);
+            beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    () = &mut stop => break,
+                    _ = beat.tick() => self.write_all().await,
+                }
+            }
+            self.write_all().await;
+        })
     }
 }
 

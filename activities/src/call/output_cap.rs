@@ -9,11 +9,10 @@
 //! | a tenth of the limit of output tokens a minute | one answer must not hold up the others |
 //! | [`HELD`] and what is thought, where the vendor holds what is merely allowed | each call would take that much of the limit |
 
+use tidegate_calls::{guard::Guard, route::Route};
 use tidegate_providers::{Bounds, Providers};
 use tidegate_quota::{Dimension, ModelQuota};
 use tidegate_types::{ModelId, OutputHold};
-
-use crate::call::{guard::Guard, route::Route};
 
 /// Ten minutes, the usual time of a call, at 27 tokens a second: slower than any hosted model of
 /// today.

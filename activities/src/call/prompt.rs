@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use bytes::Bytes;
 use serde_json::Value;
+use tidegate_calls::caller;
 use tidegate_documents::tokens;
 use tidegate_providers::{
     Document as Body, Parameters, Picture, Request as Call, picture, prompt::ATTACHED,
@@ -101,7 +102,7 @@ pub(crate) struct Question<'a> {
     asked_with: &'a BTreeMap<ModelId, AskedWith>,
     /// Hash of what prompts like this one share.
     pub(crate) template: u64,
-    pub(super) cache: bool,
+    cache: bool,
     /// How often `max_output_tokens` was raised.
     raises: u32,
     /// The document's own answer was cut.
@@ -166,11 +167,6 @@ impl<'a> Question<'a> {
         cap.map_or(self.max_output_tokens, |cap| self.max_output_tokens.min(cap.max(self.stated)))
     }
 
-    /// Output tokens that the answer hardly exceeds, where such answers were so long on average.
-    pub(super) fn likely(&self, learned: Option<u64>) -> Option<u64> {
-        self.likely.map(|likely| u64::from(likely).max(learned.unwrap_or_default()))
-    }
-
     /// The same, after an answer that did not satisfy the schema. Documents so asked are few, and
     /// are not told apart from the others of their template.
     pub(crate) fn corrected(mut self, wrong: &str) -> Self {
@@ -178,13 +174,6 @@ impl<'a> Question<'a> {
             "Your last answer was refused, because it does not satisfy the JSON Schema: {wrong}. Answer again, with JSON that satisfies it."
         ));
         self.uncached()
-    }
-
-    /// Names the calls whose use is learned together. Those whose answer was cut are the ones with
-    /// long answers: what the others use says too little about them.
-    pub(super) fn alike(&self) -> u64 {
-        let raises = self.raises.to_le_bytes();
-        if self.was_cut { self.template ^ hash([&b"raised"[..], &raises]) } else { self.template }
     }
 
     /// The same, with another form of answer, which has this much room if the model has.
@@ -209,16 +198,11 @@ impl<'a> Question<'a> {
         Usage { uncached_input, output, ..Usage::default() }
     }
 
-    /// The prompt that many calls begin with.
-    pub(super) fn system(&self) -> &str {
-        self.wording.system()
-    }
-
     /// As a provider takes it.
     pub(crate) fn call(&'a self, model: &'a ModelId, room: u32) -> Call<'a> {
         Call {
             model: model.model(),
-            instructions: self.system(),
+            instructions: self.wording.system(),
             turns: &self.wording.turns,
             said: self.wording.said(),
             document: match self.content {
@@ -233,6 +217,35 @@ impl<'a> Question<'a> {
                 Parameters { effort: with.effort, fields: Some(&with.parameters) }
             }),
         }
+    }
+}
+
+impl caller::Question for Question<'_> {
+    /// Those whose answer was cut are the ones with long answers: what the others use says too little
+    /// about them.
+    fn alike(&self) -> u64 {
+        let raises = self.raises.to_le_bytes();
+        if self.was_cut { self.template ^ hash([&b"raised"[..], &raises]) } else { self.template }
+    }
+
+    fn input_tokens(&self, model: &ModelId) -> u64 {
+        self.input_tokens_of(model)
+    }
+
+    fn room(&self, cap: Option<u32>) -> u32 {
+        self.room(cap)
+    }
+
+    fn likely(&self, learned: Option<u64>) -> Option<u64> {
+        self.likely.map(|likely| u64::from(likely).max(learned.unwrap_or_default()))
+    }
+
+    fn cached(&self) -> Option<(u64, &str)> {
+        self.cache.then(|| (self.template, self.wording.system()))
+    }
+
+    fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> Call<'c> {
+        self.call(model, room)
     }
 }
 

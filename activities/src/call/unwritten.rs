@@ -24,6 +24,10 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tidegate_calls::{
+    gates::{About, Asking, Gate, Taken},
+    probe::Probe,
+};
 use tracing::{Instrument, info, warn};
 
 use crate::{
@@ -31,7 +35,9 @@ use crate::{
         attempt::Attempt,
         spool::{Entry, Found, Header, Over, Spool},
     },
-    failure::{DRAIN_SPOOL, Failure, PROBE_UNWRITTEN, Retry, SPOOL_PATIENCE, WRITE_AGAIN},
+    failure::{
+        DRAIN_SPOOL, Failure, OfStore as _, PROBE_UNWRITTEN, Retry, SPOOL_PATIENCE, WRITE_AGAIN,
+    },
     fingerprint::Fingerprint,
     metrics, spans,
     storage::{Error, Location, Storage},
@@ -140,20 +146,28 @@ impl Unwritten {
     ///
     /// # Errors
     /// A failure that comes back soon, while the batch's results cannot be written.
-    pub fn check(&self, attempt: &Attempt, now: Instant) -> Result<(), Failure> {
-        self.batches.lock().get(&attempt.batch).map_or(Ok(()), |batch| batch.check(now))
+    pub fn check(&self, batch: &str, now: Instant) -> Result<(), Failure> {
+        self.batches.lock().get(batch).map_or(Ok(()), |batch| batch.check(now))
     }
 
     /// The same for a call that leaves now: where it is to find out, the next waits for its turn.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn enter(&self, attempt: &Attempt, now: Instant) -> Result<(), Failure> {
+    pub fn enter(self: &Arc<Self>, batch: &str, now: Instant) -> Result<Probe, Failure> {
         let mut batches = self.batches.lock();
-        let Some(batch) = batches.get_mut(&attempt.batch) else { return Ok(()) };
-        batch.check(now)?;
-        batch.probe_at = now + PROBE_UNWRITTEN;
-        Ok(())
+        let Some(state) = batches.get_mut(batch) else { return Ok(Probe::default()) };
+        state.check(now)?;
+        let mine = now + PROBE_UNWRITTEN;
+        let before = std::mem::replace(&mut state.probe_at, mine);
+        let (all, batch) = (Arc::clone(self), batch.to_owned());
+        Ok(Probe::new(move || {
+            if let Some(state) = all.batches.lock().get_mut(&batch)
+                && state.probe_at == mine
+            {
+                state.probe_at = before;
+            }
+        }))
     }
 
     /// Writes what an attempt has bought, and tries again for as long as its store fails.
@@ -199,7 +213,7 @@ impl Unwritten {
             Some(lasting) if lasting < SPOOL_PATIENCE => Err(Failure::spooled()),
             Some(lasting) => {
                 warn!(
-                    document = attempt.document(),
+                    document = attempt.call.document(),
                     ?lasting,
                     "an answer lies in the spool of a worker that did not come back; it is bought again"
                 );
@@ -298,18 +312,18 @@ impl Unwritten {
                         held.left = Left::Written;
                     }
                     attempt.spooled(false);
-                    self.works(&attempt.batch);
+                    self.works(&attempt.call.batch);
                     return Ok(());
                 }
                 Err(failure) if matches!(failure.retry, Retry::ByStore { .. }) => failure,
                 Err(failure) => return Err(failure),
             };
-            let held = held.get_or_insert_with(|| Held::new(self, &attempt.batch));
+            let held = held.get_or_insert_with(|| Held::new(self, &attempt.call.batch));
             if entry.is_none() && before == 0 {
                 entry = spool();
             }
             held.left = if entry.is_some() { Left::InSpool } else { Left::Nowhere };
-            self.fails(&attempt.batch, &failure);
+            self.fails(&attempt.call.batch, &failure);
             let again = Retry::ByFaults { before, at_least: WRITE_AGAIN.base / 2 };
             tokio::time::sleep(again.delay(WRITE_AGAIN, 1).unwrap_or(WRITE_AGAIN.max)).await;
         }
@@ -388,6 +402,32 @@ impl Drop for Held {
     }
 }
 
+/// Nothing is bought that could not be kept: one of the guard's gates.
+#[derive(Debug)]
+pub struct Results(pub Arc<Unwritten>);
+
+impl Gate for Results {
+    fn name(&self) -> &'static str {
+        "results"
+    }
+
+    fn about(&self) -> About {
+        About::Batch
+    }
+
+    fn check(&self, asking: Asking<'_>) -> Result<(), Failure> {
+        self.0.check(&asking.attempt.batch, asking.now)
+    }
+
+    fn enter(&self, asking: Asking<'_>) -> Result<Taken, Failure> {
+        self.0.enter(&asking.attempt.batch, asking.now).map(Taken::Probe)
+    }
+
+    fn defers(&self) -> bool {
+        false
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
@@ -411,7 +451,7 @@ mod tests {
     async fn an_answer_is_kept_until_it_is_written_and_nothing_is_bought_meanwhile() {
         let (all, full_disk, tries) =
             (Arc::new(Unwritten::default()), AtomicBool::new(true), AtomicU32::new(0));
-        let (mine, other) = (attempt("mine"), attempt("other"));
+        let mine = attempt("mine");
         let write = || async {
             tries.fetch_add(1, Ordering::SeqCst);
             if full_disk.load(Ordering::SeqCst) { Err(full()) } else { Ok(()) }
@@ -420,9 +460,9 @@ mod tests {
             (all.hold(&mine, None, || None, write), all.hold(&mine, None, || None, write));
         let disturbance = async {
             tokio::time::sleep(Duration::from_millis(700)).await;
-            let refused = all.check(&mine, Instant::now()).unwrap_err();
+            let refused = all.check("mine", Instant::now()).unwrap_err();
             assert!(refused.is_retried() && refused.message.contains("no space left"), "{refused}");
-            all.check(&other, Instant::now()).unwrap();
+            all.check("other", Instant::now()).unwrap();
             full_disk.store(false, Ordering::SeqCst);
         };
         let (one, two, ()) = tokio::join!(one, two, disturbance);
@@ -430,7 +470,7 @@ mod tests {
         two.unwrap();
         let tries = tries.load(Ordering::SeqCst);
         assert!((4..=6).contains(&tries), "{tries} tries of two answers, ever later");
-        all.check(&mine, Instant::now()).unwrap();
+        all.check("mine", Instant::now()).unwrap();
         assert!(all.batches.lock().is_empty());
     }
 
@@ -441,14 +481,14 @@ mod tests {
         // As when the batch is cancelled.
         assert!(tokio::time::timeout(Duration::from_millis(50), kept).await.is_err());
         let now = Instant::now();
-        all.check(&mine, now).unwrap_err();
+        all.check("mine", now).unwrap_err();
         let later = now + PROBE_UNWRITTEN;
-        all.check(&mine, later).unwrap();
-        all.enter(&mine, later).unwrap();
-        all.check(&mine, later).unwrap_err();
-        all.enter(&mine, later).unwrap_err();
+        all.check("mine", later).unwrap();
+        all.enter("mine", later).unwrap().leaves();
+        all.check("mine", later).unwrap_err();
+        all.enter("mine", later).unwrap_err();
         all.hold(&mine, None, || None, || async { Ok(()) }).await.unwrap();
-        all.check(&mine, later).unwrap();
+        all.check("mine", later).unwrap();
     }
 
     #[tokio::test]
@@ -457,7 +497,7 @@ mod tests {
         let failure =
             all.hold(&mine, None, || None, || async { Err(Failure::invalid_input("no")) }).await;
         assert!(!failure.unwrap_err().is_retried());
-        all.check(&mine, Instant::now()).unwrap();
+        all.check("mine", Instant::now()).unwrap();
     }
 
     /// A worker's storage, and its spool.

@@ -1,6 +1,7 @@
 //! What of a document goes to the provider: its text, or its pages.
 
 use bytes::Bytes;
+use tidegate_calls::route::Route;
 use tidegate_documents::{Format, LeftOut, Limits, Unreadable};
 use tidegate_providers::{Picture, picture};
 use tidegate_types::Lane;
@@ -8,12 +9,12 @@ use tidegate_workflows::contract::{FailureType, Job};
 
 use crate::{
     batch::job::Document,
-    call::{attempt::Attempt, prompt::Content, route::Route},
+    call::{attempt::Attempt, prompt::Content},
     document::{
         archived::{self, Fault},
         version::Version,
     },
-    failure::{Failure, MAX_DEAD_READERS},
+    failure::{Failure, MAX_DEAD_READERS, OfStore as _},
     fingerprint::Fingerprint,
     memory::Held,
     services::Services,
@@ -79,7 +80,7 @@ impl<'a> Care<'a> {
 
     /// Whether an attempt before this one has found that the document must be asked anew.
     pub(crate) fn knows_an_update(self) -> bool {
-        self.attempt.is_some_and(|attempt| attempt.state().updated)
+        self.attempt.is_some_and(|attempt| attempt.state().document.updated)
     }
 
     /// Whether the server was told.

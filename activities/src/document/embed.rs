@@ -6,14 +6,15 @@
 
 use std::borrow::Cow;
 
+use tidegate_calls::route::Route;
 use tidegate_documents::{Reader, tokens};
-use tidegate_providers::embedding::Input;
+use tidegate_providers::{Embedded, EmbeddingRequest, embedding::Input};
 use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{FailureType, Job, Taken, Target, Task};
 
 use crate::{
     batch::job::{Document, Shard},
-    call::{attempt::Attempt, prompt::Content, route::Route, template::Text},
+    call::{attempt::Attempt, prompt::Content, template::Text},
     document::{result::DocumentResult, version::Version},
     failure::Failure,
     sandbox,
@@ -101,6 +102,28 @@ fn input<'a>(services: &Services, route: &'a Route) -> Option<(&'a ModelId, Inpu
     Some((model, services.providers.dialect(model)?.embeds(model.model())?))
 }
 
+/// Asks once for the vectors of some texts, which have so many tokens together, estimated.
+///
+/// # Errors
+/// A [`Failure`] that says whether and when to try again.
+pub(super) async fn ask<'s>(
+    services: &Services,
+    attempt: &Attempt,
+    shard: &'s Shard,
+    texts: &[&str],
+    tokens: u64,
+) -> Result<(&'s ModelId, Embedded), Failure> {
+    let Job { dimensions, asked_with, .. } = &shard.job;
+    let call = |model: &'s ModelId| EmbeddingRequest {
+        model: model.model(),
+        texts,
+        dimensions: *dimensions,
+        fields: asked_with.get(model).map(|with| &with.parameters),
+    };
+    let (terms, like) = (shard.terms(), (tokens, shard.template));
+    services.caller().embed(&attempt.call, terms, &shard.route, like, call).await
+}
+
 /// The vector of one document, with what it took.
 ///
 /// # Errors
@@ -125,7 +148,7 @@ pub(super) async fn one(
             return Err(Failure::exceeds_context(model, tokens, most).with_way_out(WAY_OUT));
         }
     }
-    let embedded = services.caller().embed(attempt, shard, &[&text], tokens).await;
+    let embedded = ask(services, attempt, shard, &[&text], tokens).await;
     let (model, embedded) = embedded.map_err(|failure| failure.with_way_out(WAY_OUT))?;
     let estimate = Usage { uncached_input: tokens, ..Usage::default() };
     let usage = embedded.usage.unwrap_or(estimate);
@@ -137,9 +160,8 @@ pub(super) async fn one(
     }
     let vector = embedded.vectors.into_iter().next();
     let vector = vector.ok_or_else(|| Failure::transient("the provider sent no embedding"))?;
-    let calls = Spend::from(attempt.counts()).calls();
     Ok(DocumentResult::embedded(document, model, vector)
         .answering(shard.asks, version)
         .with_usage_unknown(embedded.usage.is_none())
-        .with_spend(calls + attempt.state().discarded.spend + own, cost_usd.is_some()))
+        .with_spend(attempt.spent() + own, cost_usd.is_some()))
 }

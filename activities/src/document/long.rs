@@ -117,7 +117,7 @@ pub async fn process(
         Step::Part(_) => false,
     };
     let object = if ends { result } else { folder.child(&object(task.step)) };
-    let unwritten = &services.guard.unwritten;
+    let unwritten = &services.unwritten;
     unwritten.recover(attempt, &object).await?;
     let begun = if ends { Begun::read(&folder).await? } else { Begun::default() };
     let there = DocumentResult::read_named(&object).await?;
@@ -193,7 +193,7 @@ fn done_before(
     ends: bool,
 ) -> DocumentOutcome {
     let mut spend = Spend::from(attempt.counts());
-    let mut cuts = attempt.state().discarded.cuts;
+    let mut cuts = attempt.state().document.cuts;
     if done.is_of(attempt) {
         cuts.cut = u64::from(ends && done.is_cut());
         // A result holds the sums of all steps, of which those before this one are counted.

@@ -120,7 +120,7 @@ pub async fn process(
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let folder = resolve(&services.storage, "job", &task.job)?;
     let kept = folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
-    let unwritten = &services.guard.unwritten;
+    let unwritten = &services.unwritten;
     unwritten.recover(attempt, &kept).await?;
     if let Some(results) = read(&kept).await? {
         // An earlier attempt has paid for these; those that follow are as they were then.
@@ -134,7 +134,7 @@ pub async fn process(
         if attempt.counts().provider_calls > 0 {
             outcome.asked = members.iter().map(|member| member.index).collect();
         }
-        outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
+        outcome.spent += attempt.spent();
         return Ok(outcome);
     }
     let asked: Vec<u32> = members.iter().map(|member| member.index).collect();
@@ -167,7 +167,7 @@ pub async fn process(
         serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
     unwritten.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
     spread(&shard, &kept, results).await?;
-    outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
+    outcome.spent += attempt.spent();
     Ok(outcome)
 }
 
@@ -220,10 +220,8 @@ async fn answers<'a>(
         .await?
         .with_note(TOGETHER)
         .answered_as(members::form(shard.job.schema.as_ref()), output);
-    let (model, completion) = services
-        .caller()
-        .ask(attempt, &shard.job, shard.retries.as_ref(), &shard.route, &question)
-        .await?;
+    let (model, completion) =
+        services.caller().ask(&attempt.call, shard.terms(), &shard.route, &question).await?;
     let mut answers =
         members::matched(&completion.answer, salt, members.len(), shard.judge.is_some());
     if let Some(judge) = &shard.judge {
@@ -259,7 +257,7 @@ async fn vectors<'a>(
 ) -> Result<Got<'a>, Failure> {
     let texts: Vec<&str> = members.iter().map(|member| member.text.as_str()).collect();
     let tokens = members.iter().map(|member| member.tokens).sum();
-    let (model, embedded) = services.caller().embed(attempt, shard, &texts, tokens).await?;
+    let (model, embedded) = embed::ask(services, attempt, shard, &texts, tokens).await?;
     let given = members.iter().zip(embedded.vectors.into_iter().map(Given::Vector));
     let stop_reason = StopReason::EndTurn;
     let usage_unknown = embedded.usage.is_none();

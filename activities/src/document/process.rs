@@ -37,7 +37,7 @@ pub async fn process(
     let (shard, document) = services.shards.find(&services.storage, task).await?;
     spans::names(&document.id);
     let location = DocumentResult::location(&shard.output, &document.id);
-    let unwritten = &services.guard.unwritten;
+    let unwritten = &services.unwritten;
     unwritten.recover(attempt, &location).await?;
     let care = Care::alone(attempt);
     let before = done::before(services, &shard, &document, care).await?;
@@ -52,7 +52,7 @@ pub async fn process(
     if updated {
         attempt.updates();
     }
-    let again = match attempt.state().has_text && raw.is_none() {
+    let again = match attempt.state().document.has_text && raw.is_none() {
         true => readings::find(services, &shard, task, &document).await,
         false => None,
     };
@@ -157,26 +157,25 @@ pub(crate) async fn answer(
     Asked { content, version, beside }: Asked<'_>,
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
-    let (job, cuts) = (&shard.job, &services.guard.cuts);
+    let (job, cuts) = (&shard.job, &services.cuts);
     let reader = services.reader_for(&job.lane);
     let mut question = shard.question(&reader, &document, content).await?;
     if let Some(beside) = beside {
         question = question.with_note(beside).uncached();
     }
     let template = question.template;
-    let likely = shard.route.models.get(attempt.state().model as usize);
+    let likely = shard.route.models.get(attempt.call.state().model as usize);
     let cuts_of = |model| Asks { model, template, room: job.max_output_tokens };
     if job.on_cut == OnCut::Raise && likely.is_some_and(|model| cuts.are_many(cuts_of(model))) {
         attempt.begin_with_room();
     }
-    let before = attempt.state();
+    let before = attempt.state().document;
     let cut_before = before.raises > u32::from(before.began_raised);
     question = question.with_room(before.raises, cut_before);
     if let Some(wrong) = &before.wrong {
         question = question.corrected(wrong);
     }
-    let asked =
-        services.caller().ask(attempt, job, shard.retries.as_ref(), &shard.route, &question).await;
+    let asked = services.caller().ask(&attempt.call, shard.terms(), &shard.route, &question).await;
     let (model, completion) = asked.map_err(|failure| {
         let failure = failure.with_way_out(&way_out(job));
         if cut_before {
@@ -191,11 +190,10 @@ pub(crate) async fn answer(
     let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
     let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
     let own = Spend::of_tokens(&usage, cost_usd);
-    let calls = Spend::from(attempt.counts()).calls();
     let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
         .answering(shard.asks, version)
         .with_usage_unknown(completion.usage.is_none())
-        .with_spend(calls + before.discarded.spend + own, cost_usd.is_some());
+        .with_spend(attempt.spent() + own, cost_usd.is_some());
     let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
     let learned = services.guard.learned_caps.of(model);
     let room = question.room(cap).min(learned.unwrap_or(u32::MAX));
@@ -204,11 +202,11 @@ pub(crate) async fn answer(
     }
     let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
     if let Err(failure) = judge(services, attempt, shard, &result, room, has_more).await {
-        let raised = u64::from(attempt.state().raises > before.raises);
+        let raised = u64::from(attempt.state().document.raises > before.raises);
         let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
         let cuts = CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
         attempt.discard(Taken { spend: own, cuts });
-        attempt.failed_as(failure.kind);
+        attempt.call.failed_as(failure.kind);
         if result.keep(kept).await {
             attempt.keep(kept.to_string());
         }
@@ -260,7 +258,7 @@ async fn judge(
 
 /// Removes what was kept of the answers before the result. What stays behind does no harm.
 pub(crate) async fn forget(attempt: &Attempt, kept: &Location) {
-    if attempt.state().kept.is_some()
+    if attempt.state().document.kept.is_some()
         && let Err(error) = kept.delete().await
     {
         tracing::debug!(%error, "an answer that was no result stays behind");

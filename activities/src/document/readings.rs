@@ -60,7 +60,7 @@ pub(super) async fn keep(
 
 /// Removes it. What stays behind does no harm.
 pub(super) async fn forget(attempt: &Attempt, shard: &Shard, task: &DocumentTask) {
-    if attempt.state().has_text
+    if attempt.state().document.has_text
         && let Err(error) = place(shard, task).delete().await
     {
         tracing::debug!(%error, "a document's text stays behind");

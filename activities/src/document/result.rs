@@ -269,8 +269,8 @@ impl DocumentResult {
             calls.provider_calls = calls.provider_calls.max(self.provider_calls);
         }
         let spend = calls + self.spend().tokens();
-        let cuts = CutAnswers { cut: self.is_cut().into(), ..attempt.state().discarded.cuts };
-        let (reused, updated) = (self.reused(), attempt.state().updated);
+        let cuts = CutAnswers { cut: self.is_cut().into(), ..attempt.state().document.cuts };
+        let (reused, updated) = (self.reused(), attempt.state().document.updated);
         DocumentOutcome { spend, cuts, reused, updated, ..DocumentOutcome::default() }
     }
 }

@@ -2,18 +2,54 @@
 
 use std::time::{Duration, SystemTime};
 
+use tidegate_calls::failure::{Failure, Retry, StoreFault};
 use tidegate_workflows::contract::{FailureType, WaitsFor};
 
-use super::{Failure, MAX_STORE_REFUSALS, Retry, SPOOLED, UNWRITABLE};
+use super::{MAX_STORE_REFUSALS, SPOOLED, UNWRITABLE};
 use crate::{
-    call::attempt::{Attempt, StoreFault, StoreFaults},
+    call::attempt::{Attempt, StoreFaults},
     storage,
 };
 
-impl Failure {
+/// Failures of stores, and of what dies beside them.
+pub trait OfStore: Sized {
     /// What is wrong with the place that a field names: the field, or the store.
     #[must_use]
-    pub fn of_field(field: &str, error: storage::Error) -> Self {
+    fn of_field(field: &str, error: storage::Error) -> Self;
+
+    /// A document that the store does not give.
+    #[must_use]
+    fn of_document(error: storage::Error) -> Self;
+
+    /// Whether a store refused, so that time alone mends nothing.
+    #[must_use]
+    fn is_store_refusal(&self) -> bool;
+
+    /// A fault of a store is counted with the activity's earlier ones: the delay grows with them,
+    /// and after [`MAX_STORE_REFUSALS`] or `deadline` it is final. Other failures stay as they are.
+    #[must_use]
+    fn counting(self, attempt: &Attempt, deadline: Duration) -> Self;
+
+    /// So many workers have died while they read the document.
+    #[must_use]
+    fn kills_its_reader(dead: u32) -> Self;
+
+    /// So many workers have died while they had this step of a batch.
+    #[must_use]
+    fn kills_its_worker(dead: u32) -> Self;
+
+    /// Results of the batch cannot be written for now, and an answer could not be kept: no call was
+    /// made.
+    #[must_use]
+    fn unwritable(fault: &str) -> Self;
+
+    /// The answer was bought, and lies in the spool of a worker that is away, or busy with it.
+    #[must_use]
+    fn spooled() -> Self;
+}
+
+impl OfStore for Failure {
+    fn of_field(field: &str, error: storage::Error) -> Self {
         match error {
             storage::Error::Missing(_) | storage::Error::Invalid(_) => {
                 Self::invalid_input(format!("{field}: {error}"))
@@ -25,9 +61,7 @@ impl Failure {
         }
     }
 
-    /// A document that the store does not give.
-    #[must_use]
-    pub fn of_document(error: storage::Error) -> Self {
+    fn of_document(error: storage::Error) -> Self {
         let failure = Self::from(error);
         let last = FailureType::UnreadableDocument;
         match failure.retry {
@@ -38,75 +72,64 @@ impl Failure {
         }
     }
 
-    /// Whether a store refused, so that time alone mends nothing.
-    #[must_use]
-    pub fn is_store_refusal(&self) -> bool {
+    fn is_store_refusal(&self) -> bool {
         matches!(self.retry, Retry::ByStore { fault: StoreFault::Refused, .. })
     }
 
-    /// A fault of a store is counted with the activity's earlier ones: the delay grows with them,
-    /// and after [`MAX_STORE_REFUSALS`] or `deadline` it is final. Other failures stay as they are.
-    #[must_use]
-    pub fn counting(self, attempt: &Attempt, deadline: Duration) -> Self {
+    fn counting(self, attempt: &Attempt, deadline: Duration) -> Self {
         let Retry::ByStore { fault, last } = self.retry else { return self };
-        self.after_store_faults(last, attempt.store_failed(fault), deadline, SystemTime::now())
+        after_store_faults(self, last, attempt.store_failed(fault), deadline, SystemTime::now())
     }
 
-    pub(super) fn after_store_faults(
-        self,
-        last: FailureType,
-        so_far: StoreFaults,
-        deadline: Duration,
-        now: SystemTime,
-    ) -> Self {
-        let lasting = so_far.lasting(now);
-        if so_far.refusals >= MAX_STORE_REFUSALS {
-            let message = format!("given up after {} tries: {}", so_far.refusals, self.message);
-            return Self::never(last, message);
-        }
-        if lasting >= deadline {
-            let hours = lasting.as_secs() / 3_600;
-            return Self::never(last, format!("given up after {hours} h: {}", self.message));
-        }
-        let before = so_far.faults.saturating_sub(1);
-        Self { retry: Retry::ByFaults { before, at_least: Duration::ZERO }, ..self }
-    }
-
-    /// So many workers have died while they read the document.
-    #[must_use]
-    pub fn kills_its_reader(dead: u32) -> Self {
+    fn kills_its_reader(dead: u32) -> Self {
         let message = format!(
             "{dead} workers in a row died while they read it, which is not tried again; give the workers more memory, or fewer documents at once (worker.max-concurrent-documents), or leave it out"
         );
         Self::never(FailureType::UnreadableDocument, message)
     }
 
-    /// So many workers have died while they had this step of a batch.
-    #[must_use]
-    pub fn kills_its_worker(dead: u32) -> Self {
+    fn kills_its_worker(dead: u32) -> Self {
         Self::invalid_input(format!(
             "{dead} workers in a row died while they had this step of the batch, which is not tried again; their logs, or those of their machines, say of what; give the workers more memory, or leave out what is too large"
         ))
     }
 
-    /// Results of the batch cannot be written for now, and an answer could not be kept: no call was
-    /// made.
-    #[must_use]
-    pub fn unwritable(fault: &str) -> Self {
+    fn unwritable(fault: &str) -> Self {
         let message = format!("nothing is asked while results cannot be written: {fault}");
-        Self::unwritten(message, UNWRITABLE)
+        unwritten(message, UNWRITABLE)
     }
 
-    /// The answer was bought, and lies in the spool of a worker that is away, or busy with it.
-    #[must_use]
-    pub fn spooled() -> Self {
+    fn spooled() -> Self {
         let message = "the answer was bought and could not be written; it lies in the spool of a worker that is not this one, and is waited for";
-        Self::unwritten(message.to_owned(), SPOOLED)
+        unwritten(message.to_owned(), SPOOLED)
     }
+}
 
-    fn unwritten(message: String, delay: Duration) -> Self {
-        let waits_for = Some(WaitsFor::Unwritten);
-        Self { waits_for, ..Self::new(FailureType::Transient, message, Retry::AfterSpread(delay)) }
+pub(super) fn after_store_faults(
+    failure: Failure,
+    last: FailureType,
+    so_far: StoreFaults,
+    deadline: Duration,
+    now: SystemTime,
+) -> Failure {
+    let lasting = so_far.lasting(now);
+    if so_far.refusals >= MAX_STORE_REFUSALS {
+        let message = format!("given up after {} tries: {}", so_far.refusals, failure.message);
+        return Failure::never(last, message);
+    }
+    if lasting >= deadline {
+        let hours = lasting.as_secs() / 3_600;
+        return Failure::never(last, format!("given up after {hours} h: {}", failure.message));
+    }
+    let before = so_far.faults.saturating_sub(1);
+    Failure { retry: Retry::ByFaults { before, at_least: Duration::ZERO }, ..failure }
+}
+
+fn unwritten(message: String, delay: Duration) -> Failure {
+    let waits_for = Some(WaitsFor::Unwritten);
+    Failure {
+        waits_for,
+        ..Failure::new(FailureType::Transient, message, Retry::AfterSpread(delay))
     }
 }
 

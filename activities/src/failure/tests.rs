@@ -1,13 +1,14 @@
 use std::time::{Duration, SystemTime};
 
+use tidegate_calls::failure::provider_failure;
 use tidegate_providers::{self as providers, Kind};
 use tidegate_quota::{Dimension, Hold, Refused, Ticket};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::CallCounts;
+use tidegate_workflows::contract::{CallCounts, FailureType, WaitsFor};
 
 use super::*;
 use crate::{
-    call::attempt::{Attempt, AttemptState, StoreFault, StoreFaults},
+    call::attempt::{Attempt, AttemptState, StoreFaults},
     storage,
 };
 
@@ -61,7 +62,7 @@ fn a_store_that_stays_away_is_asked_ever_less_often_as_configured_until_the_dead
     let activity = activity();
     let met = |number| {
         let failure = failure().counting(&activity, STORE_DEADLINE);
-        assert_eq!(activity.state().store.faults, number);
+        assert_eq!(activity.state().document.store.faults, number);
         longest(&failure, backoff, 90)
     };
     let first = met(1);
@@ -80,8 +81,12 @@ fn a_store_that_stays_away_is_asked_ever_less_often_as_configured_until_the_dead
 
     let ended = failure().counting(&activity, Duration::ZERO);
     assert_eq!((ended.kind, ended.is_retried()), (FailureType::Transient, false), "{ended}");
-    activity.calling();
-    assert_eq!(activity.state().store, StoreFaults::default(), "it was read: the row is over");
+    activity.call.calling();
+    assert_eq!(
+        activity.state().document.store,
+        StoreFaults::default(),
+        "it was read: the row is over"
+    );
 }
 
 #[test]
@@ -92,7 +97,7 @@ fn a_deadline_counts_from_the_first_fault_of_a_row() {
     let at = |after: Duration| {
         let failure = Failure::of_document(storage::Error::Failed("SlowDown".to_owned()));
         let last = FailureType::UnreadableDocument;
-        failure.after_store_faults(last, so_far, STORE_DEADLINE, first + after)
+        store::after_store_faults(failure, last, so_far, STORE_DEADLINE, first + after)
     };
     assert!(at(STORE_DEADLINE - Duration::from_secs(60)).is_retried());
     let ended = at(STORE_DEADLINE + Duration::from_secs(60));

@@ -76,7 +76,7 @@ async fn a_far_turn_is_kept_for_the_next_attempt() {
     for name in ["a", "b"] {
         let attempt = attempt(name);
         let made = quota.make(&attempt, Ask::tokens(1, 1), async |_| Ok(())).await;
-        waits = made.err().map(|ended| (ended, attempt.state().ticket));
+        waits = made.err().map(|ended| (ended, attempt.state().call.ticket));
     }
     let Some((Ended::Call(failure), ticket)) = waits else { unreachable!("one a minute") };
     assert!(matches!(failure.retry, Retry::Turn(_)), "{failure:?}");

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use tidegate_calls::{caller::no_provider, route::Route};
 use tidegate_providers::BatchApi;
 use tidegate_types::ModelId;
 use tidegate_workflows::{
@@ -11,7 +12,6 @@ use tidegate_workflows::{
 
 use crate::{
     batch::{forecast::Forecast, job::Shard},
-    call::{ask::no_provider, route::Route},
     failure::Failure,
     services::Services,
 };

@@ -14,7 +14,7 @@ use super::{
     submission::{self, Sent, Submission},
 };
 use crate::{
-    batch::job::{Shard, resolve},
+    batch::job::{Shard, payers, resolve},
     document::{
         process::{offer, way_out},
         result::DocumentResult,
@@ -137,7 +137,10 @@ pub async fn collect(
     // What could not be read is paid for too, and stays charged with the most that it should cost.
     if !given_up {
         let hold = submission::hold(&key, batch.requests);
-        services.budgets.settle_batch(&shard.job, workflow, &hold, collected.spent.cost_usd).await;
+        services
+            .budgets
+            .settle_batch(&payers(&shard.job, workflow), &hold, collected.spent.cost_usd)
+            .await;
     }
     // Only now: an attempt that fails on the way is made again.
     for (usage, failed, cost_usd) in counted {
@@ -191,7 +194,7 @@ async fn disposition(
     else {
         return Ok(Disposition::Open);
     };
-    metrics::stopped(model, &completion.stop_reason);
+    tidegate_calls::metrics::stopped(model, &completion.stop_reason);
     let dialect = services.providers.dialect(model);
     let answer = match (&shard.job.schema, dialect) {
         (Some(schema), Some(dialect)) => dialect.restored(model.model(), schema, completion.answer),

@@ -1,12 +1,13 @@
 //! Why documents that could wait pay the full price all the same: nobody should learn it from the
 //! bill.
 
+use tidegate_calls::route::Route;
 use tidegate_providers::Error;
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::Job;
 
 use super::choose::model;
-use crate::{call::route::Route, services::Services, storage::Location};
+use crate::{services::Services, storage::Location};
 
 /// What a shard leaves in the job's folder whose documents the provider's batch API did not take.
 const OBJECT: &str = "full-price.txt";

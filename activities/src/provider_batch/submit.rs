@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use chrono::Utc;
 use futures::{StreamExt, stream};
+use tidegate_calls::keys::KeyNow;
 use tidegate_documents::tokens;
 use tidegate_providers::{BatchApi, Charged, Error, Key, Kind, batch};
 use tidegate_types::{ModelId, Usage};
@@ -16,8 +17,8 @@ use super::{
     submission::{self, Sent, Submission},
 };
 use crate::{
-    batch::job::{Document, Shard, resolve},
-    call::{attempt::Attempt, keys::KeyNow, prompt::Content},
+    batch::job::{Document, Shard, payers, resolve},
+    call::{attempt::Attempt, prompt::Content},
     document::{
         content::{self, Care, Read},
         done::{self, Before, Open},
@@ -118,7 +119,8 @@ async fn try_to(
     {
         // The attempt that submitted it may have given the money back, not knowing.
         let hold = submission::hold(&key, submission.requests);
-        let held = services.budgets.hold_batch(&shard.job, workflow, &hold, submission.usd).await;
+        let held =
+            services.budgets.hold_batch(&payers(&shard.job, workflow), &hold, submission.usd).await;
         if let Err(failure) = held {
             tracing::warn!(%failure, "a batch that was submitted is not held in its budget");
         }
@@ -161,7 +163,7 @@ async fn try_to(
         next = lines.split_off(fitting).first().map_or(next, |line| line.index);
         let usd = lines.iter().map(|line| line.usd).sum();
         let hold = submission::hold(&key, count(&lines));
-        match services.budgets.hold_batch(&shard.job, workflow, &hold, usd).await {
+        match services.budgets.hold_batch(&payers(&shard.job, workflow), &hold, usd).await {
             Ok(()) => break usd,
             // Where not even one fits, each says so on the direct path.
             Err(failure) if failure.kind == FailureType::BudgetExceeded && lines.len() == 1 => {
@@ -177,10 +179,13 @@ async fn try_to(
             }
         }
     };
-    if let Err(failure) = services.guard.keys.enter(model, &task.job, Instant::now()) {
-        took_nothing(services, (&shard, model), workflow, &key, count(&lines)).await;
-        // For good: each says so on the direct path.
-        return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
+    match services.guard.gates.keys.enter(model, &task.job, Instant::now()) {
+        Ok(probe) => probe.leaves(),
+        Err(failure) => {
+            took_nothing(services, (&shard, model), workflow, &key, count(&lines)).await;
+            // For good: each says so on the direct path.
+            return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
+        }
     }
     let version = services.providers.key(model.provider()).map(Key::version);
     let requests = count(&lines);
@@ -204,7 +209,7 @@ async fn try_to(
                 took_nothing(services, (&shard, model), workflow, &key, requests).await;
             }
             if error.kind == Kind::Unauthorized {
-                let (keys, provider) = (&services.guard.keys, model.provider());
+                let (keys, provider) = (&services.guard.gates.keys, model.provider());
                 let key = services.providers.key(provider).zip(version);
                 let renewed = key.is_some_and(|(key, of)| keys.read_again(provider, key, of));
                 let now = if renewed {
@@ -234,7 +239,7 @@ pub(super) async fn took_nothing(
     requests: u32,
 ) -> bool {
     let hold = submission::hold(key, requests);
-    services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
+    services.budgets.settle_batch(&payers(&shard.job, workflow), &hold, 0.0).await;
     queue::dequeue(services, model, key).await
 }
 

@@ -12,16 +12,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_activities::{
     batch::{job::Shards, plan},
-    call::{
-        attempt::{Attempt, AttemptState},
-        budget::Budgets,
-        guard::Guard,
-        route::{Queues, Routes},
-    },
+    call::attempt::{Attempt, AttemptState},
     document::process,
     failure::{Backoff, Failure},
-    services::Services,
+    services::{self, Services},
     storage::Storage,
+};
+use tidegate_calls::{
+    budget::Budgets,
+    route::{Queues, Routes},
 };
 use tidegate_documents::{Limits as DocumentLimits, Reader};
 use tidegate_providers::{
@@ -174,6 +173,7 @@ impl Rig {
         let provider =
             Scripted { answers: Arc::new(Mutex::new(answers.into())), ..Scripted::default() };
         let prices = Prices::default();
+        let unwritten = Arc::default();
         let services = Services {
             storage: Storage::new([uri("").as_str()]).unwrap(),
             answers: None,
@@ -185,7 +185,9 @@ impl Rig {
             heartbeats: Default::default(),
             queues: Queues::default(),
             warmth: Arc::default(),
-            guard: Guard::new(quota, Backoff::default()),
+            guard: services::guard(quota, Backoff::default(), &unwritten),
+            unwritten,
+            cuts: Arc::default(),
             archives: Default::default(),
             memory: Default::default(),
             shards: Shards::default(),

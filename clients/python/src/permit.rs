@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pyo3::{IntoPyObjectExt as _, exceptions::PyValueError, prelude::*};
-use tidegate_calls::{Backoff, settle};
-use tidegate_providers::{Charged, Error};
+use tidegate_calls::{
+    Backoff,
+    admission::{Admitted, Sent},
+};
+use tidegate_providers::{Charged, Error, Observed};
 use tidegate_types::Usage;
 
 use crate::{
@@ -18,22 +21,36 @@ use crate::{
 /// reserved stays charged.
 #[pyclass(frozen, module = "tidegate._tidegate")]
 pub(crate) struct Permit {
-    permit: Mutex<Option<tidegate_quota::Permit>>,
+    call: Mutex<Option<Call>>,
     backoff: Backoff,
 }
 
+enum Call {
+    Admitted(Admitted),
+    Sent(Sent),
+}
+
+impl Call {
+    fn sent(self) -> Sent {
+        match self {
+            Self::Admitted(admitted) => admitted.sent(),
+            Self::Sent(sent) => sent,
+        }
+    }
+}
+
 impl Permit {
-    pub(crate) fn new(permit: tidegate_quota::Permit, backoff: Backoff) -> Self {
-        Self { permit: Mutex::new(Some(permit)), backoff }
+    pub(crate) fn new(admitted: Admitted, backoff: Backoff) -> Self {
+        Self { call: Mutex::new(Some(Call::Admitted(admitted))), backoff }
     }
 
     fn end<F: Future<Output = Option<Failure>> + Send + 'static>(
         &self,
-        end: impl FnOnce(tidegate_quota::Permit) -> F,
+        end: impl FnOnce(Call) -> F,
     ) -> PyResult<Pending> {
-        let permit = self.permit.lock().take();
-        let permit = permit.ok_or_else(|| PyValueError::new_err("the call was settled before"))?;
-        let ended = end(permit);
+        let call = self.call.lock().take();
+        let call = call.ok_or_else(|| PyValueError::new_err("the call was settled before"))?;
+        let ended = end(call);
         Pending::start(async move {
             let failure = ended.await;
             Box::new(move |py: Python<'_>| failure.into_py_any(py)) as Made
@@ -44,20 +61,25 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         // It is settled by a task of the runtime, which this thread is not in.
-        if let (Some(permit), Ok(runtime)) = (self.permit.get_mut().take(), runtime()) {
+        if let (Some(call), Ok(runtime)) = (self.call.get_mut().take(), runtime()) {
             let _inside = runtime.enter();
-            drop(permit);
+            drop(call);
         }
     }
+}
+
+/// The limiter has heard what an answered call used.
+async fn settled(sent: Sent, usage: Option<&Usage>, observed: &Observed) {
+    // It is never cancelled.
+    let _ = sent.settled(usage, observed).await;
 }
 
 #[pymethods]
 impl Permit {
     /// The request is about to leave.
     fn sent(&self) {
-        if let Some(permit) = &mut *self.permit.lock() {
-            permit.sent();
-        }
+        let mut call = self.call.lock();
+        *call = call.take().map(|call| Call::Sent(call.sent()));
     }
 
     /// The call is over and used this much.
@@ -69,32 +91,35 @@ impl Permit {
         output: u64,
     ) -> PyResult<Pending> {
         let usage = Usage { uncached_input, cache_read, cache_write, output };
-        self.end(async move |permit| {
-            permit.settle(&usage).await;
+        self.end(async move |call| {
+            settled(call.sent(), Some(&usage), &Observed::default()).await;
             None
         })
     }
 
     /// It was never sent.
     fn release(&self) -> PyResult<Pending> {
-        self.end(async |permit| {
-            permit.release().await;
+        self.end(async |call| {
+            match call {
+                Call::Admitted(admitted) => admitted.release().await,
+                Call::Sent(sent) => sent.never_left().await,
+            }
             None
         })
     }
 
     /// What it used cannot be known.
     fn keep_charged(&self) -> PyResult<Pending> {
-        self.end(async |permit| {
-            permit.keep_charged().await;
+        self.end(async |call| {
+            call.sent().keeps_charged().await;
             None
         })
     }
 
     /// The provider did no work for it.
     fn unused(&self) -> PyResult<Pending> {
-        self.end(async |permit| {
-            permit.settle_unused().await;
+        self.end(async |call| {
+            call.sent().unused().await;
             None
         })
     }
@@ -102,19 +127,20 @@ impl Permit {
     /// Settles it by an answer that was listened to; what it failed with, if it did.
     fn listened(&self, listener: &Listener, before: u32) -> PyResult<Pending> {
         let (listener, backoff) = (listener.take(), self.backoff);
-        self.end(async move |permit| {
+        self.end(async move |call| {
+            let sent = call.sent();
             let Some(listener) = listener else {
-                permit.keep_charged().await;
+                sent.keeps_charged().await;
                 return None;
             };
             match listener.ended() {
                 Ok(heard) => {
-                    settle::answered(permit, heard.usage.as_ref(), &heard.observed).await;
+                    settled(sent, heard.usage.as_ref(), &heard.observed).await;
                     None
                 }
                 Err(error) => {
                     let failure = Failure::of(&error, backoff, before);
-                    settle::failed(permit, &error, backoff.base).await;
+                    let _ = sent.refused(&error).await;
                     Some(failure)
                 }
             }

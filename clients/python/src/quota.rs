@@ -1,9 +1,11 @@
 //! The limiter.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use pyo3::{IntoPyObjectExt as _, exceptions::PyValueError, prelude::*, types::PyDict};
-use tidegate_calls::{Backoff, backoff};
+use tidegate_calls::{
+    Attempt, Backoff, Guard, attempt::Patience, backoff, budget::Budgets, gates::Held,
+};
 use tidegate_quota::{Options, Refused, Request, Ticket};
 use tidegate_types::{Lane, ModelId, Tenant};
 
@@ -17,8 +19,8 @@ use crate::{
 /// A limiter over some models.
 #[pyclass(frozen, module = "tidegate._tidegate")]
 pub(crate) struct Quota {
-    quota: tidegate_quota::Quota,
-    backoff: Backoff,
+    guard: Guard,
+    budgets: Arc<Budgets>,
 }
 
 fn bad(error: impl std::fmt::Display) -> PyErr {
@@ -67,7 +69,7 @@ impl Quota {
             max: seconds(max_backoff)?,
             max_quota_wait: seconds(max_quota_wait)?,
         };
-        Ok(Self { quota, backoff })
+        Ok(Self { guard: Guard::new(quota, backoff), budgets: Arc::default() })
     }
 
     /// Leave for one call: a `Permit`, or a `Refusal`. With `max_wait`, a longer wait is refused;
@@ -87,29 +89,31 @@ impl Quota {
         max_wait: Option<f64>,
     ) -> PyResult<Pending> {
         let model: ModelId = model.parse().map_err(bad)?;
-        let request = match name {
-            Some(name) => Request::new(model, name),
-            None => Request::once(model),
-        };
-        let request = request.tokens(tokens, max_output).template(template);
-        let request = request
+        let attempt = name.map_or_else(Attempt::once, Attempt::alone);
+        let request = Request::new(model, attempt.reservation.clone())
+            .tokens(tokens, max_output)
+            .template(template)
             .lane(lane.map(Lane::new).transpose().map_err(bad)?.unwrap_or_default())
             .tenant(tenant.map(Tenant::new).transpose().map_err(bad)?.unwrap_or_default())
             .ticket(ticket.map(|(epoch, position)| Ticket { epoch, position }));
-        let most = max_wait.map(seconds).transpose()?;
-        let (quota, backoff) = (self.quota.clone(), self.backoff);
+        let (attempt, request) = match max_wait.map(seconds).transpose()? {
+            Some(most) => (attempt, request.max_wait(most)),
+            None => (attempt.patience(Patience::Whole), request),
+        };
+        let (guard, budgets) = (self.guard.clone(), Arc::clone(&self.budgets));
+        let backoff = guard.backoff;
         Pending::start(async move {
-            let admitted = match most {
-                Some(most) => quota.admit(&request.max_wait(most)).await,
-                None => quota.admit_patiently(&request).await,
+            let admitted = match budgets.call_budget(&attempt, &request, None) {
+                Ok(budget) => guard.admit(&attempt, &request, &budget).await,
+                Err(failure) => Err(Held::by_budget(failure)),
             };
             match admitted {
-                Ok(permit) => {
-                    let permit = Permit::new(permit, backoff);
+                Ok(admitted) => {
+                    let permit = Permit::new(admitted, backoff);
                     Box::new(move |py: Python<'_>| permit.into_py_any(py)) as Made
                 }
-                Err(refused) => {
-                    let refusal = Refusal::of(&refused, backoff);
+                Err(held) => {
+                    let refusal = Refusal::of(&held, backoff);
                     Box::new(move |py: Python<'_>| refusal.into_py_any(py)) as Made
                 }
             }
@@ -118,7 +122,7 @@ impl Quota {
 
     /// What a model's quota looks like.
     fn inspect(&self, model: &str) -> PyResult<Pending> {
-        let (quota, model) = (self.quota.clone(), model.parse::<ModelId>().map_err(bad)?);
+        let (quota, model) = (self.guard.quota.clone(), model.parse::<ModelId>().map_err(bad)?);
         Pending::start(async move {
             let seen = quota.inspect(&model).await;
             Box::new(move |py: Python<'_>| {
@@ -136,7 +140,7 @@ impl Quota {
 
     /// Shows the fleet that this process shares its limits, until it is cancelled.
     fn keep_alive(&self, worker: String) -> PyResult<Pending> {
-        let quota = self.quota.clone();
+        let quota = self.guard.quota.clone();
         Pending::start(async move {
             let ended = quota.keep_alive(&worker, std::future::pending()).await;
             Box::new(move |py: Python<'_>| ended.map_err(bad)?.into_py_any(py)) as Made
@@ -147,7 +151,8 @@ impl Quota {
 /// Why a call was not admitted.
 #[pyclass(frozen, get_all, module = "tidegate._tidegate")]
 pub(crate) struct Refusal {
-    /// As in tidegate's workflows: `QuotaWait`, `QuotaExhausted`, `TooLarge`, `InvalidInput`.
+    /// As in tidegate's workflows: `QuotaWait`, `QuotaExhausted`, `TooLarge`, `InvalidInput`; and
+    /// what calls have met lately, such as `Overloaded` and `Unauthorized`.
     kind: &'static str,
     message: String,
     /// Whether it is worth asking again.
@@ -161,7 +166,25 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    fn of(refused: &Refused, backoff: Backoff) -> Self {
+    fn of(held: &Held, backoff: Backoff) -> Self {
+        match &held.refused {
+            Some(refused) => Self::by_quota(refused, backoff),
+            None => {
+                let failure = &held.failure;
+                let delay = failure.retry.delay(backoff, 1);
+                Self {
+                    kind: failure.kind.as_str(),
+                    message: failure.message.clone(),
+                    may_pass: delay.is_some(),
+                    wait: delay.unwrap_or_default().as_secs_f64(),
+                    delay: delay.unwrap_or_default().as_secs_f64(),
+                    ticket: None,
+                }
+            }
+        }
+    }
+
+    fn by_quota(refused: &Refused, backoff: Backoff) -> Self {
         let (kind, wait, delay, ticket) = match refused {
             Refused::Wait { wait, ticket, .. } => {
                 let delay = backoff::until_turn(*wait).min(backoff.max_quota_wait);

@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use maud::{DOCTYPE, Markup, html};
-use tidegate_activities::call::card::RefusedKey;
+use tidegate_calls::card::RefusedKey;
 
 use super::chart::CHARTS;
 use crate::cli::{

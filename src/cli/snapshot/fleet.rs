@@ -8,7 +8,7 @@ use std::{
 
 use futures::{StreamExt, stream};
 use serde::Serialize;
-use tidegate_activities::call::card::cards;
+use tidegate_calls::card::cards;
 use tidegate_quota::Quota;
 use tokio::sync::Mutex;
 
@@ -201,7 +201,7 @@ fn key(batch: &Batch) -> (String, Option<SystemTime>) {
 
 #[cfg(test)]
 pub(in crate::cli) mod tests {
-    use tidegate_activities::call::card::Card;
+    use tidegate_calls::card::Card;
     use tidegate_quota::{
         Charge, Dimension, Lanes, Limits, ModelQuota, Snapshot as Quota, holds::Held,
         snapshot::LaneSnapshot,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use tidegate_activities::call::card::Card;
+use tidegate_calls::card::Card;
 use tidegate_quota::{
     DayLimit, Limited, ModelQuota, Snapshot, call_stats,
     history::History,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde::Serialize;
-use tidegate_activities::call::{
+use tidegate_calls::{
     card::{Card, RefusedKey},
     recent::RecentCalls,
 };

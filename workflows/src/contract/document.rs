@@ -128,31 +128,6 @@ pub struct DocumentOutcome {
     pub updated: bool,
 }
 
-/// Calls and waits of one document: carried from attempt to attempt, and as the details of a final
-/// failure.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CallCounts {
-    /// Provider calls made.
-    pub provider_calls: u32,
-    /// Of these, answered 429.
-    pub rate_limited: u32,
-    /// Attempts that went back to Temporal to wait for quota; no call was made.
-    pub deferrals: u32,
-}
-
-impl From<CallCounts> for Spend {
-    fn from(counts: CallCounts) -> Self {
-        let CallCounts { provider_calls, rate_limited, deferrals } = counts;
-        Self {
-            provider_calls: provider_calls.into(),
-            rate_limited: rate_limited.into(),
-            deferrals: deferrals.into(),
-            ..Self::default()
-        }
-    }
-}
-
 /// A document that was given up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedDocument {

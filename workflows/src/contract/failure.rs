@@ -1,97 +1,9 @@
-//! What a failed activity says: its type, and the details beside its sentence.
-
-use std::fmt;
+//! What a failed activity says beside its sentence.
 
 use serde::{Deserialize, Serialize};
+use tidegate_types::{CallCounts, WaitsFor};
 
-use super::{CallCounts, Taken};
-
-/// Temporal's `ApplicationFailure.type`, as `CONTRACT` section 6 names them. What is retried and
-/// when is decided where activities are implemented.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum FailureType {
-    /// The provider answered 429 for a limit that refills.
-    RateLimited,
-    /// No quota now, and the wait is too long to hold a slot. No provider call was made.
-    QuotaWait,
-    /// 529 or 503.
-    Overloaded,
-    /// 500, 502, 504, connection faults, time-outs.
-    Transient,
-    /// Credit, spend or per-day limits.
-    QuotaExhausted,
-    /// The tenant's or the batch's budget is spent.
-    BudgetExceeded,
-    /// The provider refused the request as malformed.
-    InvalidRequest,
-    /// The document can never fit into the limits or the model's context.
-    TooLarge,
-    /// The provider refused the credentials.
-    Unauthorized,
-    /// The provider refused the content.
-    ContentRefused,
-    /// The answer was cut or empty.
-    Truncated,
-    /// The answer does not satisfy the schema.
-    InvalidOutput,
-    /// The batch's input makes no sense.
-    InvalidInput,
-    /// The document cannot be read as text.
-    UnreadableDocument,
-}
-
-impl FailureType {
-    /// All of them.
-    pub const ALL: [Self; 14] = [
-        Self::RateLimited,
-        Self::QuotaWait,
-        Self::Overloaded,
-        Self::Transient,
-        Self::QuotaExhausted,
-        Self::BudgetExceeded,
-        Self::InvalidRequest,
-        Self::TooLarge,
-        Self::Unauthorized,
-        Self::ContentRefused,
-        Self::Truncated,
-        Self::InvalidOutput,
-        Self::InvalidInput,
-        Self::UnreadableDocument,
-    ];
-
-    /// The name in histories, results and metrics.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::RateLimited => "RateLimited",
-            Self::QuotaWait => "QuotaWait",
-            Self::Overloaded => "Overloaded",
-            Self::Transient => "Transient",
-            Self::QuotaExhausted => "QuotaExhausted",
-            Self::BudgetExceeded => "BudgetExceeded",
-            Self::InvalidRequest => "InvalidRequest",
-            Self::TooLarge => "TooLarge",
-            Self::Unauthorized => "Unauthorized",
-            Self::ContentRefused => "ContentRefused",
-            Self::Truncated => "Truncated",
-            Self::InvalidOutput => "InvalidOutput",
-            Self::InvalidInput => "InvalidInput",
-            Self::UnreadableDocument => "UnreadableDocument",
-        }
-    }
-
-    /// By its name; `None` for Temporal's own types, and other programs'.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-}
-
-impl fmt::Display for FailureType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+use super::Taken;
 
 /// The details of a failure: what the document has taken so far, and what it waits for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -100,8 +12,7 @@ pub struct FailureDetails {
     /// Calls and waits over all attempts.
     #[serde(flatten)]
     pub counts: CallCounts,
-    /// Of [`FailureType::QuotaWait`], and of a [`FailureType::Transient`] while answers cannot be
-    /// written.
+    /// Of a `QuotaWait`, and of a `Transient` while answers cannot be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitsFor>,
     /// Answers that came and are no result: their tokens, without the calls.
@@ -122,80 +33,11 @@ fn is_nothing(taken: &Taken) -> bool {
     *taken == Taken::default()
 }
 
-/// What a document without quota waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitsFor {
-    /// The limit of calls.
-    Requests,
-    /// The limit of input tokens.
-    Input,
-    /// The limit of output tokens.
-    Output,
-    /// The limit of input and output tokens together.
-    Tokens,
-    /// Another call's end: as many are in flight as may be.
-    InFlight,
-    /// Its turn in the lane: others come first.
-    Turn,
-    /// The one call that goes first after a refusal.
-    Probe,
-    /// Room that is other lanes'.
-    Lane,
-    /// The gate to open.
-    Gate,
-    /// What was bought to be written: nothing more is bought before.
-    Unwritten,
-    /// Its batch to be resumed.
-    Paused,
-    /// What other calls hold of its budget, or for somebody to say what was spent of it.
-    Budget,
-    /// Something that a later version knows of.
-    #[serde(other)]
-    Other,
-}
-
-impl WaitsFor {
-    /// For people and in output.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Requests => "requests",
-            Self::Input => "input",
-            Self::Output => "output",
-            Self::Tokens => "tokens",
-            Self::InFlight => "in_flight",
-            Self::Turn => "turn",
-            Self::Probe => "probe",
-            Self::Lane => "lane",
-            Self::Gate => "the gate",
-            Self::Unwritten => "unwritten answers",
-            Self::Budget => "its budget",
-            Self::Paused => "its batch to be resumed",
-            Self::Other => "quota",
-        }
-    }
-}
-
-impl fmt::Display for WaitsFor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn every_type_is_found_by_its_name() {
-        for kind in FailureType::ALL {
-            assert_eq!(FailureType::parse(kind.as_str()), Some(kind));
-        }
-        assert_eq!(FailureType::parse("Timeout"), None);
-    }
 
     #[test]
     fn details_of_later_versions_are_read() {

@@ -15,7 +15,7 @@ use crate::{
         job::{Document, resolve},
         rows::Known,
     },
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     storage::{Location, Stamp, Storage},
 };
 

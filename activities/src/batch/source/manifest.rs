@@ -5,7 +5,7 @@ use tidegate_types::DocumentId;
 
 use crate::{
     batch::job::{Document, resolve},
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     storage::{Location, Storage},
 };
 

@@ -21,7 +21,7 @@ use crate::{
         rows::{IsNumbered, Known},
     },
     document::version::Version,
-    failure::Failure,
+    failure::{Failure, OfStore as _},
     storage::{Error, Location, Stamp, Storage},
 };
 

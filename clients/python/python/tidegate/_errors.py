@@ -13,7 +13,8 @@ class Refused(Exception):
     def __init__(self, refusal: Refusal, model: str) -> None:
         super().__init__(refusal.message)
         self.model = model
-        #: ``QuotaWait``, ``QuotaExhausted``, ``TooLarge`` or ``InvalidInput``.
+        #: ``QuotaWait``, ``QuotaExhausted``, ``TooLarge`` or ``InvalidInput``; while one call finds out about a provider that
+        #: has failed or refused: ``Overloaded``, ``Unauthorized``, ``QuotaExhausted`` or ``InvalidRequest``.
         self.kind = refusal.kind
         #: Whether it is worth asking again.
         self.may_pass = refusal.may_pass

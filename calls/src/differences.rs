@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::card::Card;
+use crate::card::Card;
 
 /// One key of one model that differs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

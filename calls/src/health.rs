@@ -18,9 +18,9 @@ use tidegate_types::ModelId;
 use tracing::{info, warn};
 
 use crate::{
-    call::recent::{RecentByModel, RecentCalls, is_no_answer},
     failure::{CIRCUIT_FAULTS, CIRCUIT_OPEN, Failure, MAX_CIRCUIT_OPEN},
     metrics,
+    recent::{RecentByModel, RecentCalls, is_no_answer},
 };
 
 /// Refusals are forgotten all at once beyond this many. Each costs one question more then.
@@ -77,31 +77,45 @@ struct Circuit {
     probing: bool,
 }
 
+impl Circuit {
+    /// For how long no call is made; `None` where one may be.
+    fn open_for(&self, now: Instant) -> Option<Duration> {
+        let until = self.open_until?;
+        let is_open = now < until || self.probing;
+        is_open.then(|| if now < until { until - now } else { CIRCUIT_OPEN })
+    }
+}
+
 impl Health {
-    /// A way through the model's circuit.
+    /// Whether there is a way through the model's circuit.
     ///
     /// # Errors
     /// `Overloaded` while it is open.
+    pub fn check(&self, model: &ModelId, now: Instant) -> Result<(), Failure> {
+        let open = self.circuits.lock().get(model).and_then(|circuit| circuit.open_for(now));
+        open.map_or(Ok(()), |open| Err(self.open(model, open)))
+    }
+
+    /// A way through it, for a call that is about to leave: of those that would find out, one does.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
     pub fn enter(self: &Arc<Self>, model: &ModelId, now: Instant) -> Result<BreakerGuard, Failure> {
         let mut guard =
             BreakerGuard { health: Arc::clone(self), model: model.clone(), probe: false };
-        if let Some(circuit) = self.circuits.lock().get_mut(model)
-            && let Some(until) = circuit.open_until
-        {
-            if now < until {
-                return Err(self.open(model, until - now));
+        if let Some(circuit) = self.circuits.lock().get_mut(model) {
+            if let Some(open) = circuit.open_for(now) {
+                return Err(self.open(model, open));
             }
-            if circuit.probing {
-                return Err(self.open(model, CIRCUIT_OPEN));
-            }
-            circuit.probing = true;
-            guard.probe = true;
+            guard.probe = circuit.open_until.is_some();
+            circuit.probing = guard.probe;
         }
         Ok(guard)
     }
 
     /// What the last fault of a model said, while it is not forgotten.
-    pub(crate) fn words(&self, model: &ModelId) -> Option<String> {
+    #[must_use]
+    pub fn words(&self, model: &ModelId) -> Option<String> {
         self.recent.words(model)
     }
 
@@ -122,15 +136,6 @@ impl Health {
             metrics::circuit_open(model, false);
             info!(%model, "calls to this model are answered again");
         }
-    }
-
-    /// Whether the model's circuit is closed: else another model should be asked, if there is one.
-    #[must_use]
-    pub fn can_be_asked(&self, model: &ModelId, now: Instant) -> bool {
-        let open = |circuit: &Circuit| {
-            circuit.open_until.is_some_and(|until| now < until || circuit.probing)
-        };
-        !self.circuits.lock().get(model).is_some_and(open)
     }
 }
 
@@ -224,10 +229,10 @@ mod tests {
         assert_eq!(open_for(2), after(3));
         let behind = health.enter(&model, at(2)).unwrap_err().message;
         assert!(behind.ends_with(": the tide is out"), "{behind}");
-        assert!(!health.can_be_asked(&model, at(2)) && health.can_be_asked(&model, at(5)));
+        assert!(health.check(&model, at(2)).is_err() && health.check(&model, at(5)).is_ok());
         // One probe, and no call beside it.
         let probe = health.enter(&model, at(5)).unwrap();
-        assert!(health.enter(&model, at(5)).is_err() && !health.can_be_asked(&model, at(5)));
+        assert!(health.enter(&model, at(5)).is_err() && health.check(&model, at(5)).is_err());
         probe.failed(&error(Kind::Timeout), "1", at(6));
         assert_eq!(open_for(6), after(10), "twice as long");
         // A probe that found no quota tells nothing, and the next may try.
@@ -251,7 +256,7 @@ mod tests {
             health.enter(&model, now).unwrap().failed(&error(Kind::Transient), poison, now);
         }
         assert!(
-            health.can_be_asked(&model, now),
+            health.check(&model, now).is_ok(),
             "two documents that the provider fails at stop no other"
         );
         assert!(health.enter(&"c:d".parse().unwrap(), now).is_ok(), "another model has its own");

@@ -2,25 +2,22 @@
 //!
 //! Only a call that a budget applies to asks anything of Redis.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use chrono::Utc;
-use futures::future::{join_all, try_join_all};
+use futures::future::{BoxFuture, join_all, try_join_all};
 use tidegate_providers::{Charged, Prices};
 use tidegate_quota::{
     Budget, Request,
     budget::{BudgetRefused, Hold, Payer, Unheld},
 };
 use tidegate_types::{ModelId, Tenant, Usage};
-use tidegate_workflows::contract::Job;
 
 use crate::{
-    call::attempt::Attempt,
-    call::checkpoints::Checkpoints,
-    call::health::Cooldown,
+    attempt::Attempt,
     failure::{BUDGET_REFUSED, BUDGET_RETURNS, Failure},
+    health::Cooldown,
     metrics,
-    storage::Location,
 };
 
 /// A call is settled within this, or never: the longest of a provider by default, and a minute.
@@ -39,7 +36,7 @@ pub struct Budgets {
     /// Budgets that this worker has spent of, and until when they must be there for it.
     seen: Cooldown<Payer, ()>,
     lease: Option<Duration>,
-    checkpoints: Option<Arc<Checkpoints>>,
+    checkpoints: Option<Arc<dyn Checkpoints>>,
 }
 
 impl Budgets {
@@ -59,17 +56,20 @@ impl Budgets {
         Self { lease: Some(longest.saturating_add(Duration::from_mins(1))), ..self }
     }
 
-    /// The same, with what was spent kept in this folder, so that it survives a loss of Redis.
+    /// The same, with what was spent kept beside Redis, so that it survives a loss of it.
     #[must_use]
-    pub fn with_checkpoints(self, folder: Location) -> Self {
-        let checkpoints = Arc::new(Checkpoints::new(folder, self.ledger.clone()));
+    pub fn with_checkpoints(
+        self,
+        of: impl FnOnce(tidegate_quota::Budgets) -> Arc<dyn Checkpoints>,
+    ) -> Self {
+        let checkpoints = of(self.ledger.clone());
         Self { checkpoints: Some(checkpoints), ..self }
     }
 
     /// Writes a checkpoint of each budget in use every few seconds, until `stop` resolves.
-    pub async fn keep(&self, stop: impl Future<Output = ()>) {
+    pub async fn keep(&self, stop: impl Future<Output = ()> + Send) {
         match &self.checkpoints {
-            Some(checkpoints) => checkpoints.keep(stop).await,
+            Some(checkpoints) => checkpoints.keep(Box::pin(stop)).await,
             None => stop.await,
         }
     }
@@ -79,12 +79,12 @@ impl Budgets {
     ///
     /// # Errors
     /// `Transient` when Redis cannot be asked.
-    pub async fn open(&self, job: &Job, batch: &str) -> Result<(), Failure> {
+    pub async fn open(&self, payers: &Payers<'_>) -> Result<(), Failure> {
         // With checkpoints, each budget is opened when it is first needed.
-        if job.budget_usd.is_none() || self.checkpoints.is_some() {
+        if payers.batch_usd.is_none() || self.checkpoints.is_some() {
             return Ok(());
         }
-        let payer = Payer::Batch(batch.to_owned());
+        let payer = Payer::Batch(payers.batch.to_owned());
         self.ledger.open(&payer, 0.0, false).await.map_err(Unheld::from)?;
         Ok(())
     }
@@ -101,10 +101,11 @@ impl Budgets {
         let seen = self.seen.get(&budget.payer).is_some();
         let opened = matches!(budget.payer, Payer::Batch(_)) || seen;
         let budget = Budget { opened: opened || self.checkpoints.is_some(), ..budget.clone() };
-        let reserve = || self.ledger.reserve_for(&budget, id, usd, lease);
+        let reserve =
+            || -> BoxFuture<'_, _> { Box::pin(self.ledger.reserve_for(&budget, id, usd, lease)) };
         let mut held = reserve().await;
         if let Some(checkpoints) = &self.checkpoints {
-            held = checkpoints.renewing(&budget, usd, held, reserve).await?;
+            held = checkpoints.renewing(&budget, usd, held, &reserve).await?;
         }
         match &held {
             Ok(hold) => {
@@ -128,35 +129,35 @@ impl Budgets {
     /// `InvalidInput` when there are some and one of the models has no price.
     pub fn check<'a>(
         &self,
-        job: &Job,
+        payers: &Payers<'_>,
         models: impl IntoIterator<Item = &'a ModelId>,
-        batch: &str,
     ) -> Result<(), Failure> {
-        let budgets = self.applying(&job.tenant, batch, job.budget_usd);
+        let budgets = self.applying(payers);
         models
             .into_iter()
             .try_for_each(|model| self.bound(&budgets, model, &Usage::default()).map(drop))
     }
 
-    /// What pays for one call of a document. `batch_usd` is what its batch may spend in all, in US
-    /// dollars.
+    /// What pays for one call. `batch_usd` is what its batch may spend in all, in US dollars.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn call_budget<'a>(
-        &'a self,
+    pub fn call_budget(
+        self: &Arc<Self>,
         attempt: &Attempt,
-        request: &'a Request,
+        request: &Request,
         batch_usd: Option<f64>,
-    ) -> Result<CallBudget<'a>, Failure> {
-        let budgets = self.applying(&request.tenant, &attempt.batch, batch_usd);
+    ) -> Result<CallBudget, Failure> {
+        let batch = attempt.batch.as_str();
+        let budgets = self.applying(&Payers { tenant: &request.tenant, batch, batch_usd });
         let usage = Usage {
             uncached_input: request.input_tokens,
             output: request.likely(),
             ..Usage::default()
         };
         let bound_usd = self.bound(&budgets, &request.model, &usage)?;
-        Ok(CallBudget { source: self, request, budgets, bound_usd })
+        let (source, model) = (Arc::clone(self), request.model.clone());
+        Ok(CallBudget { source, model, budgets, bound_usd })
     }
 
     /// Holds what a batch of the provider's may cost, in every budget that applies or in none. It
@@ -164,14 +165,8 @@ impl Budgets {
     ///
     /// # Errors
     /// `BudgetExceeded` when one has too little left; `Transient` when Redis cannot be asked.
-    pub async fn hold_batch(
-        &self,
-        job: &Job,
-        batch: &str,
-        id: &str,
-        usd: f64,
-    ) -> Result<(), Failure> {
-        let budgets = self.applying(&job.tenant, batch, job.budget_usd);
+    pub async fn hold_batch(&self, payers: &Payers<'_>, id: &str, usd: f64) -> Result<(), Failure> {
+        let budgets = self.applying(payers);
         let reserve = |budget| self.reserve(budget, id, usd, BATCH_LEASE);
         let mut holds = try_join_all(budgets.iter().map(reserve)).await?;
         holds.iter_mut().for_each(Hold::sent);
@@ -179,15 +174,16 @@ impl Budgets {
     }
 
     /// What a batch of the provider's has cost.
-    pub async fn settle_batch(&self, job: &Job, batch: &str, id: &str, cost_usd: f64) {
-        let budgets = self.applying(&job.tenant, batch, job.budget_usd);
+    pub async fn settle_batch(&self, payers: &Payers<'_>, id: &str, cost_usd: f64) {
+        let budgets = self.applying(payers);
         let holds = budgets.iter().filter_map(|budget| self.ledger.held(budget, id));
         join_all(holds.map(|hold| hold.settle(cost_usd))).await;
     }
 
-    fn applying(&self, tenant: &Tenant, batch: &str, batch_usd: Option<f64>) -> Vec<Budget> {
-        let daily = self.daily_usd.get(tenant).map(|usd| Budget::daily(tenant.clone(), *usd));
-        daily.into_iter().chain(batch_usd.map(|usd| Budget::of_batch(batch, usd))).collect()
+    fn applying(&self, Payers { tenant, batch, batch_usd }: &Payers<'_>) -> Vec<Budget> {
+        let daily = self.daily_usd.get(*tenant);
+        let daily = daily.map(|usd| Budget::daily((*tenant).clone(), *usd));
+        daily.into_iter().chain(batch_usd.map(|usd| Budget::of_batch(*batch, usd))).collect()
     }
 
     /// The most that a call should cost, in US dollars.
@@ -219,46 +215,72 @@ impl Budgets {
     }
 }
 
+/// Who pays for a call or a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Payers<'a> {
+    /// The tenant, who may have a budget for the day.
+    pub tenant: &'a Tenant,
+    /// The batch, by its workflow's id.
+    pub batch: &'a str,
+    /// What the batch may spend in all, in US dollars.
+    pub batch_usd: Option<f64>,
+}
+
+/// Where what was spent is kept beside Redis.
+pub trait Checkpoints: fmt::Debug + Send + Sync {
+    /// What was `held`, or what `reserve` holds after the budget was found again or a checkpoint was
+    /// written.
+    fn renewing<'a>(
+        &'a self,
+        budget: &'a Budget,
+        usd: f64,
+        held: Result<Hold, Unheld>,
+        reserve: &'a Reserve<'a>,
+    ) -> BoxFuture<'a, Result<Result<Hold, Unheld>, Failure>>;
+
+    /// Writes one of each budget in use every few seconds, until `stop` resolves.
+    fn keep<'a>(&'a self, stop: BoxFuture<'a, ()>) -> BoxFuture<'a, ()>;
+}
+
+/// Asks for so much of a budget.
+pub type Reserve<'a> = dyn Fn() -> BoxFuture<'a, Result<Hold, Unheld>> + Send + Sync + 'a;
+
 /// What pays for one call. Most calls have no budget.
-#[derive(Debug)]
-pub struct CallBudget<'a> {
-    source: &'a Budgets,
-    request: &'a Request,
+#[derive(Debug, Clone)]
+pub struct CallBudget {
+    source: Arc<Budgets>,
+    model: ModelId,
     budgets: Vec<Budget>,
     bound_usd: f64,
 }
 
-impl CallBudget<'_> {
+impl CallBudget {
     /// Fails what a budget refused a moment ago, before it takes quota.
     ///
     /// # Errors
     /// `BudgetExceeded`, or `QuotaWait` while calls under way may give something back.
-    pub fn check(&self, attempt: &Attempt) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), Failure> {
         let refused =
             self.budgets.iter().find_map(|budget| self.source.remembered(budget, self.bound_usd));
-        let Some(refused) = refused else { return Ok(()) };
-        if refused.may_come_back() {
-            attempt.deferred(attempt.state().ticket);
-        }
-        Err(Failure::over_budget(&refused))
+        refused.map_or(Ok(()), |refused| Err(Failure::over_budget(&refused)))
     }
 
-    /// Holds in every budget what the call may cost: in all of them or in none.
+    /// Holds in every budget what the call may cost, under the name of its attempt: in all of them
+    /// or in none.
     ///
     /// # Errors
     /// `BudgetExceeded` when one is spent; `QuotaWait` while calls under way may give something
     /// back, or what was spent is lost; `Transient` when Redis cannot be asked.
-    pub async fn hold(&self, attempt: &Attempt) -> Result<BudgetHolds<'_>, Failure> {
+    pub async fn hold(&self, attempt: &Attempt, reservation: &str) -> Result<BudgetHolds, Failure> {
         let lease = self.source.lease.unwrap_or(LEASE);
-        let (id, usd) = (&self.request.reservation, self.bound_usd);
-        let reserve = |budget| self.source.reserve(budget, id, usd, lease);
+        let reserve = |budget| self.source.reserve(budget, reservation, self.bound_usd, lease);
         let held = try_join_all(self.budgets.iter().map(reserve)).await;
         let holds = held.inspect_err(|failure| {
             if failure.is_retried() {
                 attempt.deferred(None);
             }
         })?;
-        Ok(BudgetHolds { call_budget: self, holds })
+        Ok(BudgetHolds { call_budget: self.clone(), holds })
     }
 }
 
@@ -266,12 +288,12 @@ impl CallBudget<'_> {
 /// everything stays charged.
 #[derive(Debug)]
 #[must_use = "holds that are dropped are given back"]
-pub struct BudgetHolds<'a> {
-    call_budget: &'a CallBudget<'a>,
+pub struct BudgetHolds {
+    call_budget: CallBudget,
     holds: Vec<Hold>,
 }
 
-impl BudgetHolds<'_> {
+impl BudgetHolds {
     /// The request is about to leave: from here on it may have to be paid.
     pub fn sent(&mut self) {
         self.holds.iter_mut().for_each(Hold::sent);
@@ -279,7 +301,7 @@ impl BudgetHolds<'_> {
 
     /// What this much costs, in US dollars, where that is known.
     pub(crate) fn cost_usd(&self, usage: &Usage) -> Option<f64> {
-        self.call_budget.source.cost_usd(&self.call_budget.request.model, usage)
+        self.call_budget.source.cost_usd(&self.call_budget.model, usage)
     }
 
     /// The call is over and used this much; unknown use is charged with what was held, and nobody

@@ -15,47 +15,34 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
 use crate::{
-    call::admission::Admitted,
-    call::attempt::Attempt,
-    call::budget::CallBudget,
-    call::counted::can_be,
-    call::cuts::Cuts,
-    call::doubts::Doubts,
-    call::health::Health,
-    call::keys::{KeyNow, Keys},
-    call::learned_caps::LearnedCaps,
-    call::unknown_models::UnknownModels,
-    call::unwritten::Unwritten,
-    call::waiting::{WaitSlot, WaitingRoom},
-    failure::{Backoff, Failure},
+    admission::{self, Admitted},
+    attempt::{Attempt, Patience},
+    backoff::Backoff,
+    budget::CallBudget,
+    counted::can_be,
+    failure::Failure,
+    gates::{About, Asking, Gate, Gates, Held},
+    keys::KeyNow,
+    learned_caps::LearnedCaps,
     metrics, spans,
+    waiting::{WaitSlot, WaitingRoom},
 };
 
-/// Stands between the documents and the providers.
+/// Stands between whoever asks and the providers. Clones are the same.
 #[derive(Debug, Clone)]
 pub struct Guard {
     /// Decides which call may leave.
     pub quota: Quota,
     /// How delays grow.
     pub backoff: Backoff,
-    /// Models that should not be asked for a while.
-    pub health: Arc<Health>,
-    /// Keys that are refused.
-    pub keys: Arc<Keys>,
-    /// Accounts that are said to be spent.
-    pub accounts: Arc<Doubts>,
-    /// Models that their provider does not know.
-    pub unknown_models: Arc<UnknownModels>,
+    /// What else can hold a call.
+    pub gates: Gates,
     /// Bounds on the answer that models have refused as too large.
     pub learned_caps: Arc<LearnedCaps>,
     /// How many attempts may wait in a slot.
     pub waiting: Arc<WaitingRoom>,
     /// Learns how long calls take and what they use.
     pub call_stats: Arc<CallStats>,
-    /// Questions whose answers are often cut.
-    pub cuts: Arc<Cuts>,
-    /// Answers that cannot be written now.
-    pub unwritten: Arc<Unwritten>,
     /// Settlements of answered calls that Redis has not heard of yet.
     pub settling: TaskTracker,
     /// Cancelled when this worker stops: from then on no call leaves.
@@ -66,35 +53,36 @@ impl Guard {
     /// A guard with room for every attempt that waits.
     #[must_use]
     pub fn new(quota: Quota, backoff: Backoff) -> Self {
+        let stopping = CancellationToken::new();
         Self {
+            gates: Gates::new(quota.clone(), stopping.clone()),
             quota,
             backoff,
-            health: Arc::default(),
-            keys: Arc::default(),
-            accounts: Arc::new(Doubts::new(Failure::account_may_pass)),
-            unknown_models: Arc::default(),
             learned_caps: Arc::default(),
             waiting: Arc::default(),
             call_stats: Arc::default(),
-            cuts: Arc::default(),
-            unwritten: Arc::default(),
             settling: TaskTracker::new(),
-            stopping: CancellationToken::new(),
+            stopping,
         }
+    }
+
+    /// The same, where `results` knows whether what a batch buys can be written.
+    #[must_use]
+    pub fn with_results(self, results: Arc<dyn Gate>) -> Self {
+        Self { gates: self.gates.with_results(results), ..self }
     }
 
     /// Makes one call if the quota allows it now or soon, and the budgets can pay.
     ///
     /// # Errors
-    /// A [`Failure`] that says when to come back, if ever. [`Attempt`] then knows the document's
-    /// turn.
+    /// A [`Failure`] that says when to come back, if ever. [`Attempt`] then knows its turn.
     pub async fn call(
         &self,
         attempt: &Attempt,
         provider: &dyn Provider,
         request: &Request,
         call: &Call<'_>,
-        budget: &CallBudget<'_>,
+        budget: &CallBudget,
     ) -> Result<Completion, Failure> {
         let ask = || provider.complete(call);
         let completion = self.once(attempt, provider, request, ask, budget).await?;
@@ -106,13 +94,13 @@ impl Guard {
     ///
     /// # Errors
     /// As [`Self::call`].
-    pub(crate) async fn embed(
+    pub async fn embed(
         &self,
         attempt: &Attempt,
         provider: &dyn Provider,
         request: &Request,
         call: &EmbeddingRequest<'_>,
-        budget: &CallBudget<'_>,
+        budget: &CallBudget,
     ) -> Result<Embedded, Failure> {
         self.once(attempt, provider, request, || provider.embed(call), budget).await
     }
@@ -123,7 +111,7 @@ impl Guard {
         provider: &dyn Provider,
         request: &Request,
         ask: impl FnOnce() -> BoxFuture<'c, Result<T, Error>>,
-        budget: &CallBudget<'_>,
+        budget: &CallBudget,
     ) -> Result<T, Failure> {
         let sent = self.admit(attempt, request, budget).await?.sent();
         let version = provider.key().map(Key::version);
@@ -144,7 +132,7 @@ impl Guard {
                 drop(span);
                 let key = provider.key().filter(|_| error.kind == Kind::Unauthorized);
                 let renewed = key.zip(version).is_some_and(|(key, version)| {
-                    self.keys.read_again(request.model.provider(), key, version)
+                    self.gates.keys.read_again(request.model.provider(), key, version)
                 });
                 let now = if renewed { KeyNow::Replaced } else { KeyNow::TheSame(provider.key()) };
                 Err(sent.refused_after(&error, now).await)
@@ -152,73 +140,75 @@ impl Guard {
         }
     }
 
-    /// Leave for one call: the worker goes on and could keep the answer, the model is well, the quota has room now or soon,
-    /// and the budgets can pay.
+    /// Leave for one call: every gate lets it through, the quota has room for it, and the budgets can
+    /// pay. Everything that asks a provider comes through here.
+    ///
+    /// A near turn is waited for in place, or any, as the attempt's [`Patience`] says.
     ///
     /// # Errors
-    /// As [`Self::call`]; no call is made, and none is counted.
-    pub async fn admit<'a>(
-        &'a self,
-        attempt: &'a Attempt,
-        request: &'a Request,
-        budget: &'a CallBudget<'a>,
-    ) -> Result<Admitted<'a>, Failure> {
+    /// What holds it; no call is made, and none is counted. [`Attempt`] then knows its turn.
+    pub async fn admit(
+        &self,
+        attempt: &Attempt,
+        request: &Request,
+        budget: &CallBudget,
+    ) -> Result<Admitted, Held> {
         let span = spans::admission(request);
         let admitted = self.leave(attempt, request, budget).instrument(span.clone()).await;
-        spans::admitted(&span, &admitted);
+        spans::admitted(&span, admitted.as_ref().map_err(|held| held.failure.kind));
         admitted
     }
 
-    async fn leave<'a>(
-        &'a self,
-        attempt: &'a Attempt,
-        request: &'a Request,
-        budget: &'a CallBudget<'a>,
-    ) -> Result<Admitted<'a>, Failure> {
-        self.check(attempt)?;
-        let hand_back = |failure| self.handed_back(attempt, request, failure, Duration::MAX);
-        self.keys.check(&request.model, &attempt.run, Instant::now()).map_err(hand_back)?;
-        self.unknown_models.check(&request.model, &attempt.run, Instant::now())?;
-        budget.check(attempt)?;
-        let circuit = self.health.enter(&request.model, Instant::now());
-        let breaker = circuit.map_err(|open| {
-            let wait = open.retry.delay(self.backoff, 1).unwrap_or_default();
-            self.handed_back(attempt, request, open, wait)
-        })?;
-        let (patient, slot) = self.waiting.enter(request);
+    async fn leave(
+        &self,
+        attempt: &Attempt,
+        request: &Request,
+        budget: &CallBudget,
+    ) -> Result<Admitted, Held> {
+        let asking = || asking(attempt, &request.model, Instant::now());
+        let tell = |held| self.tell_if_elsewhere(request, held);
+        self.gates.check(asking(), budget).map_err(tell)?;
         let mut place = self.quota.stand(&request.lane, &request.model);
-        let admitted = self.permit(attempt, patient, slot.as_ref()).await;
-        let permit = admitted.map_err(|refused| defer(attempt, &refused))?;
+        let permit = self.permit(attempt, request).await;
+        let permit = permit.map_err(|refused| Held::by_quota(refused, attempt))?;
         place.calls();
-        drop(slot);
-        let holds = budget.hold(attempt).await?;
-        // That may have changed while the call waited; what is held is given back.
-        self.check(attempt)?;
-        self.keys.enter(&request.model, &attempt.run, Instant::now()).map_err(hand_back)?;
-        self.accounts.enter(&request.model, Instant::now()).map_err(hand_back)?;
-        let names = self.unknown_models.enter(&request.model, &attempt.run, Instant::now());
-        names.map_err(hand_back)?;
-        self.unwritten.enter(attempt, Instant::now())?;
-        Ok(Admitted { attempt, request, permit, holds, breaker, guard: self, _place: place })
+        let holds = budget.hold(attempt, &request.reservation).await.map_err(Held::by_budget)?;
+        let passed = self.gates.enter(asking(), budget).map_err(tell)?;
+        let (attempt, request, guard) = (attempt.clone(), request.clone(), self.clone());
+        let call =
+            Box::new(admission::Call { attempt, request, permit, holds, guard, _place: place });
+        Ok(Admitted { call, passed })
+    }
+
+    /// What only another worker can ask now, or nobody: this one takes no others of its kind so long.
+    fn tell_if_elsewhere(&self, request: &Request, held: Held) -> Held {
+        if held.about == Some(About::Model)
+            && let Some(wait) = held.failure.retry.delay(self.backoff, 1)
+        {
+            self.quota.is_elsewhere(&request.lane, &request.model, wait);
+        }
+        held
     }
 
     /// A permit now, or after a wait in place. Who is told of a longer one is sent away, but for one
     /// that keeps watch.
-    async fn permit(
-        &self,
-        attempt: &Attempt,
-        mut request: Request,
-        slot: Option<&WaitSlot>,
-    ) -> Result<Permit, Refused> {
+    async fn permit(&self, attempt: &Attempt, request: &Request) -> Result<Permit, Refused> {
+        if attempt.patience == Patience::Whole {
+            return self.permit_at_last(attempt, request).await;
+        }
+        let (mut patient, slot) = self.waiting.enter(request);
+        let left = attempt.deadline.map(|it| it.saturating_duration_since(Instant::now()));
+        let stated = [patient.max_wait, request.max_wait, left].into_iter().flatten();
+        patient.max_wait = stated.min();
         let mut watch = None;
         loop {
-            let refused = match self.quota.admit_until(&request, self.stopping.cancelled()).await {
+            let refused = match self.quota.admit_until(&patient, self.stopping.cancelled()).await {
                 Ok(permit) => return Ok(permit),
                 Err(refused) => refused,
             };
             let wait = match refused {
                 Refused::Wait { wait, ticket, .. } => {
-                    request.ticket = Some(ticket);
+                    patient.ticket = Some(ticket);
                     wait
                 }
                 Refused::Paused { wait, .. } => wait,
@@ -226,7 +216,8 @@ impl Guard {
             };
             if watch.is_none() {
                 let may_wait = !self.quota.longest_wait_in_place().is_zero();
-                watch = slot.filter(|_| may_wait).and_then(WaitSlot::watch);
+                watch =
+                    slot.as_ref().filter(|_| may_wait && left.is_none()).and_then(WaitSlot::watch);
             }
             let Some(watch) = &watch else { return Err(refused) };
             let goes_on = tokio::select! {
@@ -239,36 +230,42 @@ impl Guard {
         }
     }
 
-    /// The document goes to another worker, or comes back later, and keeps its turn. This worker
-    /// takes no others of its kind for so long.
-    fn handed_back(
+    /// A permit, however long its turn takes; who has no more time is told it.
+    async fn permit_at_last(
         &self,
         attempt: &Attempt,
         request: &Request,
-        failure: Failure,
-        wait: Duration,
-    ) -> Failure {
-        if failure.is_retried() {
-            attempt.deferred(attempt.state().ticket);
-            self.quota.is_elsewhere(&request.lane, &request.model, wait);
+    ) -> Result<Permit, Refused> {
+        let deadline = async {
+            match attempt.deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            permit = self.quota.admit_patiently(request) => return permit,
+            () = self.stopping.cancelled() => {}
+            () = deadline => {}
         }
-        failure
+        self.quota.admit(&request.clone().max_wait(Duration::ZERO)).await
     }
 
     /// Whether a call to the model could be made now, as far as its name, its account, its key and its circuit go:
-    /// else another model should be asked, if there is one. `run` is that of the batch.
+    /// else another model should be asked, if there is one.
     #[must_use]
-    pub fn can_be_asked(&self, model: &ModelId, run: &str, now: Instant) -> bool {
-        self.keys.check(model, run, now).is_ok()
-            && self.unknown_models.check(model, run, now).is_ok()
-            && !self.unknown_models.holds(model, now)
-            && !self.accounts.holds(model, now)
-            && self.health.can_be_asked(model, now)
+    pub fn can_be_asked(&self, attempt: &Attempt, model: &ModelId, now: Instant) -> bool {
+        self.gates.let_ask(asking(attempt, model, now))
     }
 
     /// Whether the model cannot be asked with this worker's key, but perhaps with another's.
-    pub(super) fn has_key_elsewhere(&self, model: &ModelId, run: &str, now: Instant) -> bool {
-        self.keys.check(model, run, now).is_err_and(|failure| failure.is_retried())
+    pub(crate) fn has_key_elsewhere(
+        &self,
+        attempt: &Attempt,
+        model: &ModelId,
+        now: Instant,
+    ) -> bool {
+        let checked = self.gates.keys.check(asking(attempt, model, now));
+        checked.is_err_and(|failure| failure.is_retried())
     }
 
     /// Whether this worker may buy an answer: it goes on, the batch is not paused, and it could keep
@@ -276,16 +273,13 @@ impl Guard {
     ///
     /// # Errors
     /// A failure that comes back, to another worker or later.
-    pub fn check(&self, attempt: &Attempt) -> Result<(), Failure> {
-        if self.stopping.is_cancelled() {
-            return Err(Failure::worker_stops());
-        }
-        if let Some(since) = self.quota.batch_held_for(&attempt.run) {
-            attempt.deferred(attempt.state().ticket);
-            return Err(Failure::batch_paused(since));
-        }
-        self.unwritten.check(attempt, Instant::now())
+    pub fn check(&self, attempt: &Attempt, model: &ModelId) -> Result<(), Failure> {
+        Ok(self.gates.of_batch(asking(attempt, model, Instant::now()))?)
     }
+}
+
+fn asking<'a>(attempt: &'a Attempt, model: &'a ModelId, now: Instant) -> Asking<'a> {
+    Asking { attempt, model, now }
 }
 
 /// What any call brings.
@@ -334,18 +328,4 @@ impl Answered for Embedded {
     fn stopped(&self) -> Option<&str> {
         None
     }
-}
-
-/// The document goes back to Temporal, and keeps the turn that it was given.
-fn defer(attempt: &Attempt, refused: &Refused) -> Failure {
-    match refused {
-        Refused::Wait { ticket, .. } => attempt.deferred(Some(*ticket)),
-        Refused::Paused { ticket, .. } => attempt.deferred(*ticket),
-        Refused::Exhausted { .. }
-        | Refused::NeverFits { .. }
-        | Refused::Outdated(_)
-        | Refused::UnknownModel(_)
-        | Refused::UnknownLane(_) => {}
-    }
-    Failure::refused(refused)
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use tidegate_quota::Quota;
 use tidegate_types::ModelId;
 
-use super::recent::RecentCalls;
-use crate::fingerprint::Fingerprint;
+use crate::recent::RecentCalls;
 
 /// Where workers are configured differently: so many of each kind are named, of so many kinds.
 const NAMED: usize = 3;
@@ -23,11 +23,10 @@ pub fn configuration(quota: &Quota) -> Configuration {
 }
 
 /// What this process was configured with, as it is kept for the fleet: its name, and all of it.
-pub(super) fn kept(quota: &Quota) -> (String, String) {
+pub(crate) fn kept(quota: &Quota) -> (String, String) {
     let text = serde_json::to_string(&configuration(quota)).unwrap_or_default();
-    let mut name = Fingerprint::of_bytes(text.as_bytes()).to_string();
-    name.truncate(16);
-    (name, text)
+    let digest = Sha256::digest(text.as_bytes());
+    (digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect(), text)
 }
 
 /// What a worker says of itself to the others: no key, and nothing of one.
@@ -111,7 +110,7 @@ pub async fn cards(quota: &Quota) -> Result<Vec<(String, Card)>, tidegate_quota:
 }
 
 /// Learns how workers are configured that are not configured alike.
-pub(super) async fn tell_apart(
+pub(crate) async fn tell_apart(
     quota: &Quota,
     cards: &mut [(String, Card)],
 ) -> Result<(), tidegate_quota::Error> {
@@ -137,7 +136,7 @@ pub(super) async fn tell_apart(
 }
 
 /// What another version says, and cannot be read here, is left out.
-pub(super) fn read(said: Vec<(String, String)>) -> Vec<(String, Card)> {
+pub(crate) fn read(said: Vec<(String, String)>) -> Vec<(String, Card)> {
     let card = |(worker, words): (String, String)| {
         Some((worker, serde_json::from_str::<Card>(&words).ok()?))
     };
@@ -153,7 +152,7 @@ mod tests {
     use tidegate_testkit::{PATIENCE, Redis, unique};
 
     use super::*;
-    use crate::call::differences::differences;
+    use crate::differences::differences;
 
     /// Of one fleet, with so many tokens a minute for each of fifty models.
     fn quota(redis: &Redis, key_prefix: &str, tokens: u64) -> Quota {

@@ -1,7 +1,6 @@
 //! What is too large for a call, and what can be done about it.
 
-use tidegate_types::ModelId;
-use tidegate_workflows::contract::FailureType;
+use tidegate_types::{FailureType, ModelId};
 
 use super::{Concerns, Failure, MAX_MESSAGE_CHARS};
 

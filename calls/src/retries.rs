@@ -1,10 +1,10 @@
 //! A batch's retry budget: provider calls beyond the first of each document.
 
 use tidegate_quota::{Quota, Retries};
-use tidegate_workflows::contract::FailureType;
+use tidegate_types::FailureType;
 
 use crate::{
-    call::attempt::Attempt,
+    attempt::Attempt,
     failure::{Failure, RETRIES_PER_DOCUMENT},
 };
 
@@ -25,7 +25,7 @@ impl RetryBudget {
     ///
     /// # Errors
     /// What the document's last call came to, when it is spent; `said` tells why calls failed.
-    pub(crate) async fn pay(
+    pub async fn pay(
         &self,
         quota: &Quota,
         attempt: &Attempt,

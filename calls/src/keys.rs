@@ -11,26 +11,25 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
 use parking_lot::Mutex;
 use tidegate_providers::{Error, Key, Providers};
 use tidegate_quota::Quota;
-use tidegate_types::ModelId;
-use tidegate_workflows::contract::FailureType;
+use tidegate_types::{FailureType, ModelId};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use crate::{
-    call::{
-        card::{About, Card, RefusedKey, kept, read, tell_apart},
-        differences::{Difference, differences},
-        evidence::Evidence,
-        health::Health,
-    },
+    card::{About, Card, RefusedKey, kept, read, tell_apart},
+    differences::{Difference, differences},
+    evidence::Evidence,
     failure::{Failure, KEY_ELSEWHERE, KEY_REFUSED, KEYS_GONE},
+    health::Health,
     metrics,
+    probe::Probe,
 };
 
 /// Every how many times a worker hears how the others are configured: all that all say is much, in
@@ -114,7 +113,7 @@ fn remember(runs: &mut HashSet<String>, run: &str) {
 
 /// What has become of a key since the call that was refused.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum KeyNow<'a> {
+pub enum KeyNow<'a> {
     /// Another one was read: nothing is known of it.
     Replaced,
     /// It is the same, if there is one and it is known here.
@@ -166,7 +165,7 @@ impl State {
 impl Keys {
     /// A provider refused the key of a call to `model`, made for this run of a batch. What that means
     /// for the document.
-    pub(crate) fn refused(
+    pub fn refused(
         &self,
         model: &ModelId,
         run: &str,
@@ -257,19 +256,31 @@ impl Keys {
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn enter(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
+    pub fn enter(
+        self: &Arc<Self>,
+        model: &ModelId,
+        run: &str,
+        now: Instant,
+    ) -> Result<Probe, Failure> {
         let mut state = self.state.lock();
         state.look(model, run, now)?;
-        if let Some(refusal) = state.refusal(model) {
-            refusal.probe_at = now + KEY_REFUSED;
-            // Those behind it wait for what it finds out.
-            state.gone.remove(model);
-        }
-        Ok(())
+        let Some(refusal) = state.refusal(model) else { return Ok(Probe::default()) };
+        let (before, mine) = (refusal.probe_at, now + KEY_REFUSED);
+        refusal.probe_at = mine;
+        // Those behind it wait for what it finds out.
+        state.gone.remove(model);
+        let (keys, model) = (Arc::clone(self), model.clone());
+        Ok(Probe::new(move || {
+            if let Some(refusal) = keys.state.lock().refusal(&model)
+                && refusal.probe_at == mine
+            {
+                refusal.probe_at = before;
+            }
+        }))
     }
 
     /// Reads a key again after it was refused. Whether it is another than that of `version`.
-    pub(crate) fn read_again(&self, provider: &str, key: &Key, version: u64) -> bool {
+    pub fn read_again(&self, provider: &str, key: &Key, version: u64) -> bool {
         let before = key.version();
         let now = key.read_again().unwrap_or_else(|fault| {
             warn!(provider, %fault, "the key cannot be read again; the old one stays in use");
@@ -466,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_401_condemns_the_key_and_a_403_the_key_for_that_model() {
-        let (keys, now) = (Keys::default(), Instant::now());
+        let (keys, now) = (Arc::<Keys>::default(), Instant::now());
         let _ = keys.refused(&model("a:b"), RUN, &error(403), SAME, now);
         assert!(
             keys.check(&model("a:b"), RUN, now).is_err()
@@ -486,7 +497,7 @@ mod tests {
 
     #[test]
     fn documents_are_handed_back_while_another_worker_could_and_then_fail() {
-        let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
+        let (keys, model, start) = (Arc::<Keys>::default(), model("a:b"), Instant::now());
         keys.heard("me", "q", read(vec![said("other", "q", &[]), said("me", "q", &["a"])]));
         let first = condemned(&keys, &model, RUN, &error(401), start);
         assert!(first.is_retried() && !first.benign, "{first:?}");
@@ -512,7 +523,7 @@ mod tests {
 
     #[test]
     fn an_old_refusal_is_no_part_of_a_new_one() {
-        let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
+        let (keys, model, start) = (Arc::<Keys>::default(), model("a:b"), Instant::now());
         keys.heard("me", "q", Vec::new());
         read_later(&keys, start, 4 * KEYS_GONE);
         let final_at = |now| keys.check(&model, RUN, now).unwrap_err().retry == Retry::Never;
@@ -524,14 +535,14 @@ mod tests {
         assert!(final_at(start + 3 * KEYS_GONE));
         // And those behind one that finds out wait for it.
         let later = start + 2 * KEY_REFUSED;
-        keys.enter(&model, RUN, later).unwrap();
+        keys.enter(&model, RUN, later).unwrap().leaves();
         assert!(!final_at(later));
     }
 
     /// A spell is over, or not: who begins after it is told by a call of its own time, in its words.
     #[test]
     fn a_new_batch_waits_for_one_call_before_it_fails() {
-        let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
+        let (keys, model, start) = (Arc::<Keys>::default(), model("a:b"), Instant::now());
         keys.heard("me", "q", Vec::new());
         read_later(&keys, start, 4 * KEYS_GONE);
         let _ = condemned(&keys, &model, RUN, &error(401), start);
@@ -543,7 +554,7 @@ mod tests {
         assert!(new.is_retried() && new.benign, "{new:?}");
         assert!(new.message.contains("one call finds out"), "{new}");
         // That call is refused in other words, which are those that count.
-        keys.enter(&model, "new", start + KEY_REFUSED + KEY_REFUSED).unwrap();
+        keys.enter(&model, "new", start + KEY_REFUSED + KEY_REFUSED).unwrap().leaves();
         let newer = Error { message: "it has expired".to_owned(), ..error(401) };
         let _ = condemned(&keys, &model, "new", &newer, start);
         assert!(seen("new", start).is_retried(), "another worker may be about to start");
@@ -563,7 +574,7 @@ mod tests {
         let key_source = KeySource::Env { variable: "MY_KEY".to_owned() };
         let settings = Settings { key_source, ..Settings::new(Vendor::ANTHROPIC, url) };
         let providers = Providers::new([("a".to_owned(), settings)]).unwrap();
-        let (keys, model) = (Keys::default(), model("a:b"));
+        let (keys, model) = (Arc::<Keys>::default(), model("a:b"));
         let key = KeyNow::TheSame(providers.key("a"));
         let now = Instant::now();
         for seconds in [0, 2] {
@@ -592,7 +603,7 @@ mod tests {
 
     #[test]
     fn alone_a_worker_decides_after_three_calls() {
-        let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
+        let (keys, model, start) = (Arc::<Keys>::default(), model("a:b"), Instant::now());
         let first = keys.refused(&model, RUN, &error(401), SAME, start);
         assert!(first.is_retried(), "it may be a passing fault: {first:?}");
         assert!(keys.check(&model, RUN, start).unwrap_err().is_retried());
@@ -605,20 +616,20 @@ mod tests {
 
     #[test]
     fn of_those_that_come_after_half_a_minute_one_finds_out() {
-        let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
+        let (keys, model, start) = (Arc::<Keys>::default(), model("a:b"), Instant::now());
         let _ = condemned(&keys, &model, RUN, &error(401), start);
         let later = start + 2 * KEY_REFUSED;
         keys.check(&model, RUN, later).unwrap();
-        keys.enter(&model, RUN, later).unwrap();
+        keys.enter(&model, RUN, later).unwrap().leaves();
         keys.check(&model, RUN, later).unwrap_err();
         keys.enter(&model, RUN, later).unwrap_err();
         keys.accepted(&model);
-        keys.enter(&model, RUN, later).unwrap();
+        keys.enter(&model, RUN, later).unwrap().leaves();
     }
 
     #[test]
     fn a_key_that_was_replaced_is_not_condemned_for_the_old_one() {
-        let (keys, model) = (Keys::default(), model("a:b"));
+        let (keys, model) = (Arc::<Keys>::default(), model("a:b"));
         assert!(
             keys.refused(&model, RUN, &error(401), KeyNow::Replaced, Instant::now()).is_retried()
         );
@@ -627,7 +638,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_key_holds_no_words_about_it() {
-        let keys = Keys::default();
+        let keys = Arc::<Keys>::default();
         let _ = keys.refused(&model("a:b"), RUN, &error(403), SAME, Instant::now());
         let text = serde_json::to_string(&keys.card("q", &Providers::default())).unwrap();
         assert!(text.contains("\"a:b\"") && text.contains("403"), "{text}");

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use tidegate_calls::backoff;
 use tidegate_quota::{
     Dimension, Hold, Refused,
     budget::{BudgetRefused, Payer, Unheld},
 };
-use tidegate_types::ModelId;
-use tidegate_workflows::contract::{FailureType, WaitsFor};
+use tidegate_types::{FailureType, ModelId, WaitsFor};
 
 use super::{AT_ONCE, BUDGET_LOST, BUDGET_RETURNS, Concerns, Failure, PAUSED, Retry};
+use crate::backoff;
 
 /// A worker that is too old for the quota stops; by then another one can take its documents.
 const OUTDATED: Duration = Duration::from_secs(10);

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use tidegate_providers::{self as providers, Kind};
-use tidegate_types::ModelId;
-use tidegate_workflows::contract::{CallCounts, FailureType, WaitsFor};
+use tidegate_types::{CallCounts, FailureType, ModelId, WaitsFor};
 
 use super::{AT_ONCE, Concerns, Failure, KEY_ELSEWHERE, KEY_REFUSED, MAX_FAULTS, Retry};
 
@@ -138,8 +137,9 @@ impl Failure {
     }
 }
 
-/// What a provider's error is to Temporal.
-pub(crate) fn provider_failure(kind: Kind) -> FailureType {
+/// What kind of failure a provider's error is.
+#[must_use]
+pub fn provider_failure(kind: Kind) -> FailureType {
     match kind {
         Kind::RateLimited => FailureType::RateLimited,
         Kind::Overloaded => FailureType::Overloaded,

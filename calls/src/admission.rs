@@ -11,69 +11,83 @@
 
 use std::{borrow::Cow, time::Instant};
 
-use tidegate_calls::settle;
 use tidegate_providers::{Charged, Error, Kind, Observed};
 use tidegate_quota::{Permit, Request, intake::Place};
 use tidegate_types::{Spend, Usage};
-use tidegate_workflows::contract::Taken;
 use tokio::task::JoinHandle;
 
 use crate::{
-    call::attempt::Attempt,
-    call::budget::BudgetHolds,
-    call::guard::Guard,
-    call::health::BreakerGuard,
-    call::keys::KeyNow,
+    attempt::Attempt,
+    budget::BudgetHolds,
     failure::{Failure, MAX_FAULTS, MAX_INVALID_OUTPUTS},
-    metrics,
+    gates::Passed,
+    guard::Guard,
+    health::BreakerGuard,
+    keys::KeyNow,
+    metrics, settle,
 };
 
 /// Leave for one call. Dropped before [`Self::sent`], everything is given back.
 #[derive(Debug)]
 #[must_use = "an admission that is dropped is given back"]
-pub struct Admitted<'a> {
-    pub(super) attempt: &'a Attempt,
-    pub(super) request: &'a Request,
-    pub(super) permit: Permit,
-    pub(super) holds: BudgetHolds<'a>,
-    pub(super) breaker: BreakerGuard,
-    /// Who remembers what comes of the call.
-    pub(super) guard: &'a Guard,
-    /// Its slot is in use until the call is settled.
-    pub(super) _place: Place,
+pub struct Admitted {
+    pub(crate) call: Box<Call>,
+    pub(crate) passed: Passed,
 }
 
-impl<'a> Admitted<'a> {
+/// A call, and what is held for it.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) attempt: Attempt,
+    pub(crate) request: Request,
+    pub(crate) permit: Permit,
+    pub(crate) holds: BudgetHolds,
+    /// Who remembers what comes of it.
+    pub(crate) guard: Guard,
+    /// Its slot is in use until it is settled.
+    pub(crate) _place: Place,
+}
+
+impl Admitted {
     /// The request is about to leave. Counted before, so that a crash cannot hide it.
-    pub fn sent(mut self) -> Sent<'a> {
-        let timer = metrics::Call::start(&self.request.model);
-        self.guard.call_stats.begun(&self.request.model, timer.started());
-        self.attempt.calling();
-        self.permit.sent();
-        self.holds.sent();
-        Sent { admitted: self, timer }
+    pub fn sent(self) -> Sent {
+        let Self { mut call, passed } = self;
+        let timer = metrics::Call::start(&call.request.model);
+        call.guard.call_stats.begun(&call.request.model, timer.started());
+        call.attempt.calling();
+        call.permit.sent();
+        call.holds.sent();
+        Sent { call, circuit: passed.leaves(), timer }
+    }
+
+    /// It never leaves: everything is given back, and the limiter has heard of it.
+    pub async fn release(self) {
+        self.call.permit.release().await;
     }
 }
 
 /// A call under way. Dropped before it is settled or refused, everything stays charged.
 #[derive(Debug)]
 #[must_use = "a call that is dropped stays charged with all that was reserved"]
-pub struct Sent<'a> {
-    admitted: Admitted<'a>,
+pub struct Sent {
+    call: Box<Call>,
+    circuit: Option<BreakerGuard>,
     timer: metrics::Call,
 }
 
-impl Sent<'_> {
+impl Sent {
     /// The provider answered. Unknown use stays charged with what was reserved. Redis is told beside
     /// the caller, who has an answer to write: until that is done a crash would buy it twice. The task
     /// ends when Redis knows.
     pub fn settled(self, usage: Option<&Usage>, observed: &Observed) -> JoinHandle<()> {
-        let Self { admitted, timer } = self;
-        let Admitted { request, permit, holds, breaker, guard, .. } = admitted;
-        breaker.succeeded();
-        guard.keys.accepted(&request.model);
-        guard.accounts.answered(&request.model, Instant::now());
-        guard.unknown_models.answered(&request.model, Instant::now());
+        let Self { call, circuit, timer } = self;
+        let Call { request, permit, holds, guard, .. } = *call;
+        if let Some(circuit) = circuit {
+            circuit.succeeded();
+        }
+        guard.gates.keys.accepted(&request.model);
+        guard.gates.accounts.answered(&request.model, Instant::now());
+        guard.gates.names.answered(&request.model, Instant::now());
         let took = timer.started().elapsed();
         timer.succeeded(usage);
         let (model, bound) = (&request.model, request.max_output_tokens);
@@ -88,6 +102,29 @@ impl Sent<'_> {
         })
     }
 
+    /// What it used cannot be known: all that was reserved stays charged, and the limiter has heard
+    /// of it.
+    pub async fn keeps_charged(self) {
+        let Call { permit, holds, .. } = *self.call;
+        permit.keep_charged().await;
+        holds.settle(None).await;
+    }
+
+    /// The provider did no work for it, and the limiter has heard of it.
+    pub async fn unused(self) {
+        let Call { permit, holds, .. } = *self.call;
+        permit.settle_unused().await;
+        holds.settle(Some(&Usage::default())).await;
+    }
+
+    /// It has not left after all: everything is given back, and the limiter has heard of it.
+    pub async fn never_left(self) {
+        let Call { attempt, permit, holds, .. } = *self.call;
+        attempt.not_reached();
+        permit.release().await;
+        holds.settle(Some(&Usage::default())).await;
+    }
+
     /// The provider refused or failed. What that has cost, and what it means for the fleet, is
     /// settled in the same step: a 429 closes the gate, an overload lowers the number of calls in
     /// flight, and a spent account or day closes the gate until its reset.
@@ -96,10 +133,12 @@ impl Sent<'_> {
     }
 
     /// The same, where the call's key is known.
-    pub(super) async fn refused_after(self, error: &Error, key: KeyNow<'_>) -> Failure {
-        let Self { admitted, timer } = self;
-        let Admitted { attempt, request, permit, holds, breaker, guard, .. } = admitted;
-        breaker.failed(error, attempt.document(), Instant::now());
+    pub async fn refused_after(self, error: &Error, key: KeyNow<'_>) -> Failure {
+        let Self { call, circuit, timer } = self;
+        let Call { attempt, request, permit, holds, guard, _place } = *call;
+        if let Some(circuit) = circuit {
+            circuit.failed(error, attempt.document(), Instant::now());
+        }
         timer.failed(error.kind);
         if error.kind == Kind::RateLimited {
             attempt.rate_limited();
@@ -108,18 +147,17 @@ impl Sent<'_> {
             attempt.not_reached();
         }
         if let Charged::Usage(usage) = &error.charged {
-            let spend = Spend::of_tokens(usage, holds.cost_usd(usage));
-            attempt.discard(Taken { spend, ..Taken::default() });
+            attempt.discard(Spend::of_tokens(usage, holds.cost_usd(usage)));
         }
         let mut settled_as = Cow::Borrowed(error);
         let faults = attempt.faults();
         let no_such_request = || {
             let (model, run, now) = (&request.model, &attempt.run, Instant::now());
-            guard.unknown_models.refused(model, run, error, faults, now)
+            guard.gates.names.refused(model, run, error, faults, now)
         };
         let failure = match error.kind {
             Kind::Unauthorized => {
-                guard.keys.refused(&request.model, &attempt.run, error, key, Instant::now())
+                guard.gates.keys.refused(&request.model, &attempt.run, error, key, Instant::now())
             }
             Kind::UnknownModel | Kind::Unsupported | Kind::InvalidRequest => no_such_request(),
             Kind::OutputCapTooLarge => {
@@ -130,7 +168,7 @@ impl Sent<'_> {
                 }
             }
             Kind::QuotaExhausted => {
-                match guard.accounts.refused(&request.model, &error.message, Instant::now()) {
+                match guard.gates.accounts.refused(&request.model, &error.message, Instant::now()) {
                     Some(failure) if faults < MAX_FAULTS => {
                         // No verdict yet: the call is settled as any that failed.
                         settled_as.to_mut().kind = Kind::Transient;
@@ -152,7 +190,7 @@ impl Sent<'_> {
         };
         attempt.failed_as(failure.kind);
         if lets_in(error) {
-            guard.keys.accepted(&request.model);
+            guard.gates.keys.accepted(&request.model);
         }
         // A 429 without a Retry-After closes the gate for that long.
         settle::failed(permit, &settled_as, guard.backoff.base).await;

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use tidegate_types::ModelId;
-use tidegate_workflows::contract::FailureType;
+use tidegate_types::{FailureType, ModelId};
 
 use super::{AT_ONCE, Concerns, Failure, MAX_INVALID_OUTPUTS, Retry};
 

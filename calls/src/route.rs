@@ -12,12 +12,12 @@ use std::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tidegate_quota::{Quota, Snapshot};
-use tidegate_types::{Lane, ModelId};
-use tidegate_workflows::contract::{FailureType, Target};
+use tidegate_types::{FailureType, Lane, ModelId};
 
 use crate::{
-    call::{attempt::Attempt, guard::Guard},
+    attempt::Attempt,
     failure::{Concerns, Failure, RETRIES_PER_DOCUMENT},
+    guard::Guard,
 };
 
 /// What is known of a model's queue is used for this long: one question a second, whatever the
@@ -77,29 +77,32 @@ impl Route {
         }
     }
 
-    /// The route that a job asks for, with the model or name that is not known.
-    ///
-    /// # Errors
-    /// `InvalidInput`, which names the configured routes.
-    pub fn of(target: &Target, routes: &Routes) -> Result<Self, Failure> {
-        match target {
-            // A pool's model is a route under its own name.
-            Target::Model(model) => Ok(match routes.get(model.as_str()) {
-                Some(pool) => pool.clone(),
-                None => Self::single(model.clone()),
-            }),
-            Target::Route(name) => routes.get(name).cloned().ok_or_else(|| {
-                let known: Vec<&str> = routes.keys().map(String::as_str).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                Failure::invalid_input(format!(
-                    "route \"{name}\" is not configured; configured: {known}; choose one of them, or add a [routes.{name}] section to the workers' configuration"
-                ))
-            }),
+    /// Of a model: a pool's is a route under its own name.
+    #[must_use]
+    pub fn of_model(model: &ModelId, routes: &Routes) -> Self {
+        match routes.get(model.as_str()) {
+            Some(pool) => pool.clone(),
+            None => Self::single(model.clone()),
         }
     }
 
+    /// The configured route of this name.
+    ///
+    /// # Errors
+    /// `InvalidInput`, which names the configured routes.
+    pub fn named(name: &str, routes: &Routes) -> Result<Self, Failure> {
+        routes.get(name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = routes.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Failure::invalid_input(format!(
+                "route \"{name}\" is not configured; configured: {known}; choose one of them, or add a [routes.{name}] section to the workers' configuration"
+            ))
+        })
+    }
+
     /// The models of a step, in order; none where the route has ended.
-    pub(crate) fn step(&self, step: u32) -> Vec<&ModelId> {
+    #[must_use]
+    pub fn step(&self, step: u32) -> Vec<&ModelId> {
         let Some(first) = self.models.first() else { return Vec::new() };
         let is_first = |model: &&ModelId| *model == first || self.equivalent.contains(model);
         if step == 0 {
@@ -126,7 +129,7 @@ impl Route {
         let state = attempt.state();
         let kept = state.ticket.and_then(|_| self.models.get(state.model as usize));
         let (mut step, now) = (state.step, Instant::now());
-        let can_be_asked = |model: &ModelId| guard.can_be_asked(model, &attempt.run, now);
+        let can_be_asked = |model: &ModelId| guard.can_be_asked(attempt, model, now);
         if let Some(kept) = kept.filter(|model| can_be_asked(model)) {
             let alone = self.step(state.step).len() < 2;
             if alone || !queues.is_closed(&guard.quota, kept, lane).await {
@@ -144,7 +147,7 @@ impl Route {
             match open.as_slice() {
                 [] => match models
                     .into_iter()
-                    .find(|model| guard.has_key_elsewhere(model, &attempt.run, now))
+                    .find(|model| guard.has_key_elsewhere(attempt, model, now))
                 {
                     // Another worker asks it: no reason to go on to a lesser one.
                     Some(model) => break Some(model),
@@ -309,12 +312,12 @@ mod tests {
     use std::sync::Arc;
 
     use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Refused, Ticket};
-    use tidegate_workflows::contract::FailureType;
 
     use super::*;
     use crate::{
-        call::attempt::AttemptState,
-        failure::{Backoff, REROUTED, Retry},
+        attempt::CallState,
+        backoff::Backoff,
+        failure::{REROUTED, Retry},
     };
 
     fn route(models: &[&str], equivalent: &[&str], downgrade: bool) -> Route {
@@ -352,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_document_goes_on_after_so_many_refusals_or_when_a_model_is_gone() {
-        let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
+        let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), CallState::default());
         let paused = Refused::Paused {
             model: "a:1".parse().unwrap(),
             wait: Duration::from_secs(50),
@@ -406,8 +409,8 @@ mod tests {
         let guard = Guard::new(quota.clone(), Backoff::default());
         let pool = Route::pool(members.to_vec());
         let ticket = Some(Ticket { epoch: 1, position: 7 });
-        let state = AttemptState { ticket, model: 1, ..AttemptState::default() };
-        let attempt = Attempt::new("r".to_owned(), "b".to_owned(), 0, state);
+        let state = CallState { ticket, model: 1, ..CallState::default() };
+        let attempt = Attempt::new("r".to_owned(), "b".to_owned(), state);
         let queues = Queues::default();
         let asked = pool.choose(&guard, &queues, &attempt, &Lane::default()).await;
         assert_eq!((asked, attempt.state().ticket), (Some(&members[1]), ticket));

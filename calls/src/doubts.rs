@@ -7,19 +7,20 @@
 
 use std::{
     collections::HashMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
 use tidegate_types::ModelId;
 
-use crate::{call::evidence::Evidence, failure::Failure};
+use crate::{evidence::Evidence, failure::Failure, probe::Probe};
 
 /// A call that finds out has this long until another one does.
 const PROBE: Duration = Duration::from_secs(10);
 
 /// A model that has answered within this time is known.
-pub(super) const KNOWN: Duration = Duration::from_secs(600);
+pub(crate) const KNOWN: Duration = Duration::from_secs(600);
 
 /// Models that are remembered; all are forgotten at once beyond.
 const MAX_REMEMBERED: usize = 1_000;
@@ -75,22 +76,38 @@ impl Doubts {
     }
 
     /// Whether calls to `model` wait for one that finds out.
-    pub(crate) fn holds(&self, model: &ModelId, now: Instant) -> bool {
-        self.state.lock().held.get(model).is_some_and(|(until, _)| now < *until)
-    }
-
-    /// Whether a call to `model` may leave: of those that wait for news, one does.
     ///
     /// # Errors
     /// A failure that comes back when the news is due.
-    pub(crate) fn enter(&self, model: &ModelId, now: Instant) -> Result<(), Failure> {
-        let mut state = self.state.lock();
-        let Some((until, words)) = state.held.get_mut(model) else { return Ok(()) };
-        if let Some(left) = until.checked_duration_since(now).filter(|left| !left.is_zero()) {
-            return Err(Failure { benign: true, ..(self.comes_back)(words, left) });
+    pub(crate) fn check(&self, model: &ModelId, now: Instant) -> Result<(), Failure> {
+        self.state.lock().held.get(model).map_or(Ok(()), |held| self.look(held, now))
+    }
+
+    fn look(&self, (until, words): &(Instant, String), now: Instant) -> Result<(), Failure> {
+        match until.checked_duration_since(now).filter(|left| !left.is_zero()) {
+            Some(left) => Err(Failure { benign: true, ..(self.comes_back)(words, left) }),
+            None => Ok(()),
         }
-        *until = now + PROBE;
-        Ok(())
+    }
+
+    /// The same of a call that is about to leave: of those that wait for news, one does.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub(crate) fn enter(self: &Arc<Self>, model: &ModelId, now: Instant) -> Result<Probe, Failure> {
+        let mut state = self.state.lock();
+        let Some(held) = state.held.get_mut(model) else { return Ok(Probe::default()) };
+        self.look(held, now)?;
+        let mine = now + PROBE;
+        let before = std::mem::replace(&mut held.0, mine);
+        let (doubts, model) = (Arc::clone(self), model.clone());
+        Ok(Probe::new(move || {
+            if let Some((until, _)) = doubts.state.lock().held.get_mut(&model)
+                && *until == mine
+            {
+                *until = before;
+            }
+        }))
     }
 }
 
@@ -98,30 +115,31 @@ impl Doubts {
 mod tests {
     use super::*;
 
-    fn doubts() -> (Doubts, ModelId, impl Fn(u64) -> Instant) {
+    fn doubts() -> (Arc<Doubts>, ModelId, impl Fn(u64) -> Instant) {
         let start = Instant::now();
         let at = move |seconds| start + Duration::from_secs(seconds);
-        (Doubts::new(Failure::account_may_pass), "a:b".parse().unwrap(), at)
+        (Arc::new(Doubts::new(Failure::account_may_pass)), "a:b".parse().unwrap(), at)
     }
 
     #[test]
     fn one_call_finds_out_and_the_third_refusal_is_a_verdict() {
         let (doubts, model, at) = doubts();
-        doubts.enter(&model, at(0)).unwrap();
+        doubts.enter(&model, at(0)).unwrap().leaves();
         assert!(doubts.refused(&model, "pay", at(0)).unwrap().is_retried());
         let behind = doubts.enter(&model, at(1)).unwrap_err();
         assert!(behind.is_retried() && behind.benign && behind.message.contains("pay"));
-        assert!(doubts.holds(&model, at(1)) && !doubts.holds(&model, at(2)));
-        doubts.enter(&model, at(2)).unwrap();
+        assert!(doubts.check(&model, at(1)).is_err() && doubts.check(&model, at(2)).is_ok());
+        drop(doubts.enter(&model, at(2)).unwrap());
+        doubts.enter(&model, at(2)).unwrap().leaves();
         doubts.enter(&model, at(2)).unwrap_err();
         assert!(doubts.refused(&model, "pay", at(3)).is_some());
-        doubts.enter(&model, at(13)).unwrap();
+        doubts.enter(&model, at(13)).unwrap().leaves();
         assert!(doubts.refused(&model, "pay", at(13)).is_none());
-        doubts.enter(&model, at(13)).unwrap();
+        doubts.enter(&model, at(13)).unwrap().leaves();
         doubts.answered(&model, at(13));
         assert!(doubts.refused(&model, "pay", at(14)).is_some());
         doubts.answered(&model, at(14));
-        doubts.enter(&model, at(14)).unwrap();
+        doubts.enter(&model, at(14)).unwrap().leaves();
     }
 
     #[test]
@@ -130,7 +148,7 @@ mod tests {
         for second in 0..9 {
             doubts.answered(&model, at(second));
             assert!(doubts.refused(&model, "pay", at(second)).unwrap().is_retried());
-            doubts.enter(&model, at(second)).unwrap();
+            doubts.enter(&model, at(second)).unwrap().leaves();
         }
         // A second one without an answer between them holds the others, and so does one long after.
         assert!(doubts.refused(&model, "pay", at(9)).is_some());

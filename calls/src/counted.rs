@@ -12,7 +12,7 @@ const AROUND: u64 = 500;
 
 /// Whether a call can have used so much: something was sent, and no more than that; something was
 /// written where an answer came, and no more than a few times the bound, which not all servers keep.
-pub(super) fn can_be(usage: &Usage, request: &Request, has_answer: bool) -> bool {
+pub(crate) fn can_be(usage: &Usage, request: &Request, has_answer: bool) -> bool {
     let bound = |tokens: u64| tokens.saturating_add(AROUND).saturating_mul(FAR_OFF);
     let input = usage.input();
     input > 0

@@ -1,13 +1,21 @@
-//! When an activity is tried again, and how delays grow.
+//! When an attempt is made again, and how delays grow.
 
 use std::time::Duration;
 
-pub use tidegate_calls::Backoff;
-use tidegate_workflows::contract::FailureType;
+use tidegate_types::FailureType;
 
-use crate::call::attempt::StoreFault;
+use crate::backoff::Backoff;
 
-/// When an activity is tried again.
+/// What a store has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreFault {
+    /// It failed, and may work later.
+    Busy,
+    /// It forbids it, is not set up for it, or has lost what was there.
+    Refused,
+}
+
+/// When an attempt is made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// Never: the failure is final.
@@ -30,7 +38,7 @@ pub enum Retry {
     },
     /// The more attempts there were before, the later.
     ByAttempts,
-    /// As [`Failure::counting`] says.
+    /// By what stores have done to the attempts before it: whoever works with stores counts that.
     ByStore {
         /// What the store has done.
         fault: StoreFault,

@@ -8,17 +8,17 @@
 //! It is remembered for each run of a batch alone: who has corrected something and runs it again is
 //! not answered with what an earlier run met.
 
-use std::{collections::HashMap, time::Instant};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use parking_lot::Mutex;
 use tidegate_providers::{Error, Kind};
-use tidegate_types::ModelId;
-use tidegate_workflows::contract::FailureType;
+use tidegate_types::{FailureType, ModelId};
 use tracing::warn;
 
 use crate::{
-    call::doubts::{Doubts, KNOWN},
+    doubts::{Doubts, KNOWN},
     failure::{Failure, MAX_FAULTS, SAME_REFUSALS, UNKNOWN_MODEL},
+    probe::Probe,
 };
 
 /// All is forgotten at once beyond so many. Each costs a few calls more then.
@@ -27,13 +27,13 @@ const MAX_REMEMBERED: usize = 1_000;
 /// What this worker's calls have been told of models.
 #[derive(Debug)]
 pub struct UnknownModels {
-    names: Doubts,
+    names: Arc<Doubts>,
     state: Mutex<State>,
 }
 
 impl Default for UnknownModels {
     fn default() -> Self {
-        Self { names: Doubts::new(Failure::model_may_come), state: Mutex::default() }
+        Self { names: Arc::new(Doubts::new(Failure::model_may_come)), state: Mutex::default() }
     }
 }
 
@@ -69,8 +69,22 @@ impl UnknownModels {
     ///
     /// # Errors
     /// `InvalidRequest`, for good: the provider has said that it does not know the model, or does not
-    /// take what the batch asks.
+    /// take what the batch asks. `InvalidRequest` that comes back while another call finds out.
     pub(crate) fn check(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
+        self.check_run(model, run, now)?;
+        self.names.check(model, now)
+    }
+
+    /// The same of a call that is about to leave: while a model's name is in doubt, one does.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub(crate) fn enter(&self, model: &ModelId, run: &str, now: Instant) -> Result<Probe, Failure> {
+        self.check_run(model, run, now)?;
+        self.names.enter(model, now)
+    }
+
+    fn check_run(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
         let state = self.state.lock();
         match state.refused.get(&(model.clone(), run.to_owned())) {
             Some(Refused { until: Some(until), words, kind, .. }) if now < *until => {
@@ -78,20 +92,6 @@ impl UnknownModels {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The same, at the last moment: while a model's name is in doubt, one call leaves.
-    ///
-    /// # Errors
-    /// As [`Self::check`]; `InvalidRequest` that comes back, where another call finds out.
-    pub(crate) fn enter(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
-        self.check(model, run, now)?;
-        self.names.enter(model, now)
-    }
-
-    /// Whether calls to `model` wait for one that finds out whether it is there.
-    pub(crate) fn holds(&self, model: &ModelId, now: Instant) -> bool {
-        self.names.holds(model, now)
     }
 
     /// A call was refused for the model's name, or for what it asks of the model. What that means for
@@ -189,12 +189,12 @@ mod tests {
         let (models, model, at) = models();
         let unknown = error(Kind::UnknownModel, "not_found_error: model: b");
         for second in [0, 2] {
-            models.enter(&model, "run", at(second)).unwrap();
+            models.enter(&model, "run", at(second)).unwrap().leaves();
             let failure = models.refused(&model, "run", &unknown, 1, at(second));
             assert!(failure.is_retried() && !failure.model_is_gone(), "{failure:?}");
             assert!(models.enter(&model, "run", at(second + 1)).unwrap_err().is_retried());
         }
-        models.enter(&model, "run", at(12)).unwrap();
+        models.enter(&model, "run", at(12)).unwrap().leaves();
         assert!(models.refused(&model, "run", &unknown, 1, at(12)).model_is_gone());
         let behind = models.check(&model, "run", at(12)).unwrap_err();
         assert_eq!((behind.kind, behind.model_is_gone()), (FailureType::InvalidRequest, true));
@@ -234,7 +234,7 @@ mod tests {
             models.answered(&model, at(second));
             let failure = models.refused(&model, "run", &unknown, faults, at(second));
             assert_eq!(failure.is_retried(), faults < MAX_FAULTS, "{failure:?}");
-            models.enter(&model, "run", at(second)).unwrap();
+            models.enter(&model, "run", at(second)).unwrap().leaves();
         }
     }
 }

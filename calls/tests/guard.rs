@@ -15,12 +15,14 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use tidegate_activities::{
-    call::attempt::Attempt, call::attempt::AttemptState, call::budget::Budgets, call::guard::Guard,
-    failure::Backoff, failure::Failure, failure::Retry,
+use tidegate_calls::{
+    Attempt, Backoff, Failure, Guard,
+    attempt::{CallState, Patience},
+    budget::Budgets,
+    failure::Retry,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Parameters, Provider,
@@ -30,8 +32,7 @@ use tidegate_quota::{
     Change, Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request,
     store::LimitChanges,
 };
-use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{FailureType, WaitsFor};
+use tidegate_types::{FailureType, ModelId, Usage, WaitsFor};
 
 /// Answers from a list, and counts.
 #[derive(Debug, Default)]
@@ -107,7 +108,7 @@ impl Rig {
         Self {
             guard,
             provider,
-            attempt: Attempt::new("a".to_owned(), "batch".to_owned(), 0, AttemptState::default()),
+            attempt: Attempt::new("a".to_owned(), "batch".to_owned(), CallState::default()),
             model,
             calls: 0,
         }
@@ -129,7 +130,7 @@ impl Rig {
             cache_instructions: false,
             parameters: Parameters::default(),
         };
-        let budgets = Budgets::default();
+        let budgets = Arc::new(Budgets::default());
         let call_budget = budgets.call_budget(&self.attempt, &request, None)?;
         let came =
             self.guard.call(&self.attempt, &self.provider, &request, &call, &call_budget).await;
@@ -210,6 +211,36 @@ async fn an_attempt_that_waits_in_place_ends_when_the_worker_stops_and_keeps_its
 }
 
 #[tokio::test]
+async fn no_turn_is_waited_for_beyond_an_attempts_deadline() {
+    for patience in [Patience::Near, Patience::Whole] {
+        let options = Options { max_slot_wait: Duration::from_secs(300), ..Options::default() };
+        let mut rig = Rig::with_options(1_000, vec![answered(800, 100)], options);
+        rig.call(800, 100).await.unwrap();
+        let deadline = Instant::now() + Duration::from_millis(50);
+        let attempt = Attempt::alone("b".to_owned());
+        rig.attempt = attempt.patience(patience).deadline(Some(deadline));
+        let told = tokio::time::timeout(Duration::from_secs(5), rig.call(800, 100)).await;
+        let failure = told.expect("it is told its turn").unwrap_err();
+        assert_eq!(failure.kind, FailureType::QuotaWait, "{patience:?}");
+        assert!(rig.attempt.state().ticket.is_some(), "{patience:?}: its turn is kept");
+        assert_eq!((rig.attempt.counts().deferrals, rig.provider_calls()), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn who_waits_however_long_it_takes_is_admitted_when_its_turn_comes() {
+    let options = Options { jitter: Duration::ZERO, ..Options::default() };
+    let options = Options { max_slot_wait: Duration::from_millis(10), ..options };
+    let mut rig = Rig::with_options(10_000, vec![answered(700, 50)], options);
+    rig.guard.quota.pause(&rig.model, Duration::from_millis(300), "why").await.unwrap();
+    let failure = rig.call(1, 1).await.unwrap_err();
+    assert_eq!(failure.waits_for, Some(WaitsFor::Gate), "who waits for near turns is told");
+    rig.attempt = Attempt::once().patience(Patience::Whole);
+    rig.call(1_000, 500).await.unwrap();
+    assert_eq!(rig.attempt.counts().deferrals, 0);
+}
+
+#[tokio::test]
 async fn a_document_without_quota_keeps_its_turn_and_makes_no_call() {
     let mut rig = Rig::new(1_000, vec![answered(800, 100)]);
     rig.call(800, 100).await.unwrap();
@@ -268,7 +299,7 @@ async fn settle_drops() {
 #[tokio::test]
 async fn a_call_that_is_dropped_before_it_leaves_is_given_back_and_after_it_stays_charged() {
     let rig = Rig::new(1_000, Vec::new());
-    let budgets = Budgets::default();
+    let budgets = Arc::new(Budgets::default());
     let request = |name: &str| Request::new(rig.model.clone(), name).tokens(500, 100);
     let (first, second) = (request("x"), request("y"));
 

@@ -1,0 +1,198 @@
+//! A question's way to its answer: choose the model, pay for a retry, warm the cache, admit, call.
+
+use std::sync::Arc;
+
+use tidegate_providers::{
+    Completion, Embedded, EmbeddingRequest, Provider, Providers, Request as Call,
+};
+use tidegate_quota::Request;
+use tidegate_types::{Lane, ModelId, Tenant};
+
+use crate::{
+    attempt::Attempt,
+    budget::Budgets,
+    failure::Failure,
+    guard::Guard,
+    retries::RetryBudget,
+    route::{Queues, Route},
+    warm_cache::Warmth,
+};
+
+/// What a process asks with.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// The APIs that answer.
+    pub providers: &'a Providers,
+    /// How long the queues of models are.
+    pub queues: &'a Queues,
+    /// Prompt caches that are warm.
+    pub warmth: &'a Arc<Warmth>,
+    /// What tenants and batches may spend.
+    pub budgets: &'a Arc<Budgets>,
+    /// Stands before every call.
+    pub guard: &'a Guard,
+}
+
+/// In which class a call is made, and who pays for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// The class of traffic.
+    pub lane: &'a Lane,
+    /// Whose call it is.
+    pub tenant: &'a Tenant,
+    /// What its batch may spend in all, in US dollars.
+    pub batch_usd: Option<f64>,
+    /// What pays for calls beyond the first.
+    pub retries: Option<&'a RetryBudget>,
+}
+
+/// What is asked, of whichever model answers.
+pub trait Question: Sync {
+    /// Names the calls that are like this one: what they use is learned together.
+    fn alike(&self) -> u64;
+
+    /// Estimated input tokens, as this model counts them.
+    fn input_tokens(&self, model: &ModelId) -> u64;
+
+    /// How long the answer may be, in tokens, by a model that writes at most `cap`.
+    fn room(&self, cap: Option<u32>) -> u32;
+
+    /// How long the answer probably is, in tokens, where most answers like it have had `learned`;
+    /// `None` where only its bound is known.
+    fn likely(&self, learned: Option<u64>) -> Option<u64>;
+
+    /// The instructions that its provider may keep for the calls that are like it, by their name.
+    fn cached(&self) -> Option<(u64, &str)>;
+
+    /// The call, of this model, with so much room.
+    fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> Call<'c>;
+}
+
+impl Caller<'_> {
+    /// Asks once; the model that answered, and its answer.
+    ///
+    /// # Errors
+    /// A [`Failure`] that says whether and when to try again.
+    pub async fn ask<'r>(
+        &self,
+        attempt: &Attempt,
+        terms: Terms<'_>,
+        route: &'r Route,
+        question: &impl Question,
+    ) -> Result<(&'r ModelId, Completion), Failure> {
+        let (model, provider) = self.choose(attempt, terms.lane, route).await?;
+        let bounds = provider.bounds(model.model());
+        let (room, input) = (question.room(bounds.output_tokens), question.input_tokens(model));
+        let room = self.guard.learned_caps.of(model).map_or(room, |cap| room.min(cap));
+        if let Some(context) = bounds.context_tokens.filter(|most| input > overestimated(*most)) {
+            let too_large = Failure::exceeds_context(model, input, context);
+            return Err(self.fall_back(attempt, route, model, too_large));
+        }
+        if let Some(retries) = terms.retries {
+            retries
+                .pay(&self.guard.quota, attempt, || self.guard.gates.health.words(model))
+                .await?;
+        }
+        let request = request(attempt, terms, model, question.alike()).tokens(input, room.into());
+        let learned = self.guard.quota.learned_output(model, question.alike());
+        let request = match question.likely(learned) {
+            Some(likely) => request.likely_output(likely),
+            None => request,
+        };
+        let call = question.call(model, room);
+        let budget = self.budgets.call_budget(attempt, &request, terms.batch_usd)?;
+        let first = match question.cached() {
+            Some((name, instructions)) => self.warmth.enter(model, name, instructions).await,
+            None => None,
+        };
+        let answered = self.guard.call(attempt, provider, &request, &call, &budget).await;
+        let completion =
+            answered.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
+        if let Some(first) = first {
+            first.succeeded();
+        }
+        Ok((model, completion))
+    }
+
+    /// Asks once for the vectors of some texts; the model that gave them, and the vectors. `tokens`
+    /// is what all of them have, estimated; `template` names the calls that are like this one.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn embed<'r, 'c>(
+        &self,
+        attempt: &Attempt,
+        terms: Terms<'_>,
+        route: &'r Route,
+        (tokens, template): (u64, u64),
+        call: impl FnOnce(&'r ModelId) -> EmbeddingRequest<'c>,
+    ) -> Result<(&'r ModelId, Embedded), Failure> {
+        let (model, provider) = self.choose(attempt, terms.lane, route).await?;
+        // A server that takes one text a call refuses several together: the first call of each alone is
+        // no retry.
+        if let Some(retries) = terms.retries.filter(|_| attempt.has_called()) {
+            retries
+                .pay(&self.guard.quota, attempt, || self.guard.gates.health.words(model))
+                .await?;
+        }
+        let request = request(attempt, terms, model, template).tokens(tokens, 0);
+        let budget = self.budgets.call_budget(attempt, &request, terms.batch_usd)?;
+        let embedded = self.guard.embed(attempt, provider, &request, &call(model), &budget).await;
+        let embedded =
+            embedded.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
+        Ok((model, embedded))
+    }
+
+    /// What the failure of a call to `model` means for the next. A model whose context nobody knows may
+    /// have more room.
+    fn fall_back(
+        &self,
+        attempt: &Attempt,
+        route: &Route,
+        model: &ModelId,
+        failure: Failure,
+    ) -> Failure {
+        let context = |model: &ModelId| {
+            self.providers.get(model).and_then(|it| it.bounds(model.model()).context_tokens)
+        };
+        let has_more_room = |next: &ModelId| {
+            context(next).zip(context(model)).is_none_or(|(next, this)| next > this)
+        };
+        route.fall_back(attempt, failure, has_more_room)
+    }
+
+    /// The model that is asked now, and who serves it.
+    async fn choose<'r>(
+        &self,
+        attempt: &Attempt,
+        lane: &Lane,
+        route: &'r Route,
+    ) -> Result<(&'r ModelId, &dyn Provider), Failure> {
+        let none = || Failure::invalid_input("the route names no model");
+        self.guard.check(attempt, route.models.first().ok_or_else(none)?)?;
+        let model = route.choose(self.guard, self.queues, attempt, lane).await;
+        let model = model.ok_or_else(none)?;
+        let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;
+        Ok((model, provider))
+    }
+}
+
+fn request(attempt: &Attempt, terms: Terms<'_>, model: &ModelId, template: u64) -> Request {
+    let request = attempt.request(model.clone()).lane(terms.lane.clone());
+    request.tenant(terms.tenant.clone()).template(template)
+}
+
+/// So many estimated tokens may be so few in truth: texts in languages with long words have up to 6
+/// bytes a token, where 4 are taken for one.
+fn overestimated(tokens: u64) -> u64 {
+    tokens + tokens / 2
+}
+
+/// This process cannot ask the model.
+#[must_use]
+pub fn no_provider(model: &ModelId) -> Failure {
+    Failure::invalid_input(format!(
+        "this worker has no provider \"{}\"; give all workers the same configuration",
+        model.provider()
+    ))
+}

@@ -1,0 +1,289 @@
+//! Every metric of this crate: nothing else in it spells a metric name.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
+
+use metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+use parking_lot::{Mutex, MutexGuard};
+use tidegate_providers::{Finish, Kind, StopReason};
+use tidegate_quota::budget::Payer;
+use tidegate_types::{ModelId, Usage};
+
+const CALLS: &str = "tidegate_provider_calls_total";
+const CALL_SECONDS: &str = "tidegate_provider_call_seconds";
+const LITTLE_L: &str = "tidegate_little_l";
+const TOKENS: &str = "tidegate_tokens_total";
+const CACHE_HIT_RATIO: &str = "tidegate_cache_hit_ratio";
+const TOKENS_PER_MINUTE: &str = "tidegate_tokens_per_minute";
+const BUDGET: &str = "tidegate_budget_usd";
+const BUDGET_LEFT: &str = "tidegate_budget_left_usd";
+const CIRCUIT_OPEN: &str = "tidegate_circuit_open";
+const KEY_REFUSED: &str = "tidegate_key_refused";
+const CONFIGURATIONS_DIFFER: &str = "tidegate_configuration_differences";
+const UNKNOWN_STOPS: &str = "tidegate_unknown_stop_reasons_total";
+
+/// Words of providers that may become labels. What they say is not ours to bound.
+const MAX_UNKNOWN_STOPS: usize = 50;
+
+/// Little's law is reckoned over the calls that ended within this time.
+const RECENT: Duration = Duration::from_secs(60);
+
+/// Gives each metric its help text.
+pub fn describe() {
+    describe_counter!(CALLS, "Provider calls, by how they ended");
+    describe_histogram!(CALL_SECONDS, Unit::Seconds, "Time of one provider call");
+    describe_gauge!(
+        LITTLE_L,
+        "Arrival rate x mean time in system over the last minute: calls that this worker keeps in flight"
+    );
+    describe_counter!(TOKENS, "Tokens used, by kind: input, cached_input, cache_write, output");
+    describe_gauge!(
+        CACHE_HIT_RATIO,
+        "Input tokens read from the provider's prompt cache, as a part of all input"
+    );
+    describe_gauge!(
+        TOKENS_PER_MINUTE,
+        "Tokens of this worker's calls that ended in the last minute, cached input included: the effective rate"
+    );
+    describe_gauge!(BUDGET, "US dollars that a tenant may spend in a day, as this worker has it");
+    describe_gauge!(
+        BUDGET_LEFT,
+        "US dollars that a tenant may still spend today, as this worker last saw it"
+    );
+    describe_counter!(
+        UNKNOWN_STOPS,
+        "Answers that ended for a reason that is not known here, by the provider's own word"
+    );
+    describe_gauge!(
+        KEY_REFUSED,
+        "1 while a provider refuses this worker's key, or the key for one of its models; else 0"
+    );
+    describe_gauge!(
+        CIRCUIT_OPEN,
+        "1 while calls of this worker to a model fail one after the other and wait for the one that finds out; else 0"
+    );
+    describe_gauge!(
+        CONFIGURATIONS_DIFFER,
+        "Keys in which the workers that share a quota are configured differently; 0 is right"
+    );
+}
+
+/// Sums that ratios are made of.
+#[derive(Debug, Default)]
+struct Sums {
+    calls: f64,
+    models: HashMap<ModelId, ModelSums>,
+    unknown_stops: HashSet<String>,
+}
+
+#[derive(Debug, Default)]
+struct ModelSums {
+    input: f64,
+    cached: f64,
+    /// Calls that ended lately: when, after how long, and their tokens.
+    recent: VecDeque<(Instant, Duration, f64)>,
+}
+
+static SUMS: LazyLock<Mutex<Sums>> = LazyLock::new(Mutex::default);
+
+fn sums() -> MutexGuard<'static, Sums> {
+    SUMS.lock()
+}
+
+/// One provider call under way.
+#[derive(Debug)]
+pub(crate) struct Call {
+    model: ModelId,
+    started: Instant,
+}
+
+impl Call {
+    pub(crate) fn start(model: &ModelId) -> Self {
+        Self { model: model.clone(), started: Instant::now() }
+    }
+
+    pub(crate) fn started(&self) -> Instant {
+        self.started
+    }
+
+    pub(crate) fn succeeded(self, usage: Option<&Usage>) {
+        self.ended("ok", usage.map_or(0, |usage| usage.input() + usage.output));
+        if let Some(usage) = usage {
+            used(&self.model, usage);
+        }
+    }
+
+    pub(crate) fn failed(self, kind: Kind) {
+        self.ended(kind.label(), 0);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 2^53")]
+    fn ended(&self, outcome: &'static str, tokens: u64) {
+        let (now, took) = (Instant::now(), self.started.elapsed());
+        counter!(CALLS, "model" => self.model.to_string(), "outcome" => outcome).increment(1);
+        histogram!(CALL_SECONDS, "model" => self.model.to_string()).record(took.as_secs_f64());
+        let mut sums = sums();
+        sums.calls += 1.0;
+        let recent = &mut sums.models.entry(self.model.clone()).or_default().recent;
+        recent.push_back((now, took, tokens as f64));
+        while recent.front().is_some_and(|(ended, ..)| now - *ended > RECENT) {
+            recent.pop_front();
+        }
+        // λ × W: (calls / minute) × (their time / calls) is their time / minute.
+        let time: Duration = recent.iter().map(|(_, took, _)| took).sum();
+        gauge!(LITTLE_L, "model" => self.model.to_string())
+            .set(time.as_secs_f64() / RECENT.as_secs_f64());
+        let tokens: f64 = recent.iter().map(|(.., tokens)| tokens).sum();
+        gauge!(TOKENS_PER_MINUTE, "model" => self.model.to_string())
+            .set(tokens * 60.0 / RECENT.as_secs_f64());
+    }
+}
+
+/// An answer came, and its provider says why it ended.
+pub fn stopped(model: &ModelId, stop_reason: &StopReason) {
+    if stop_reason.finish() != Finish::Unknown {
+        return;
+    }
+    let reason = {
+        let mut sums = sums();
+        let known = sums.unknown_stops.contains(stop_reason.as_str());
+        if !known && sums.unknown_stops.len() < MAX_UNKNOWN_STOPS {
+            tracing::warn!(%model, %stop_reason, "an answer ended for a reason that is not known here; it is kept, and whether it is whole is not known");
+            sums.unknown_stops.insert(stop_reason.as_str().to_owned());
+        }
+        let shown = sums.unknown_stops.contains(stop_reason.as_str());
+        if shown { stop_reason.as_str() } else { "others" }.to_owned()
+    };
+    counter!(UNKNOWN_STOPS, "model" => model.to_string(), "reason" => reason).increment(1);
+}
+
+/// Tokens that were used.
+fn used(model: &ModelId, usage: &Usage) {
+    let kinds = [
+        ("input", usage.uncached_input),
+        ("cached_input", usage.cache_read),
+        ("cache_write", usage.cache_write),
+        ("output", usage.output),
+    ];
+    for (kind, tokens) in kinds {
+        counter!(TOKENS, "model" => model.to_string(), "kind" => kind).increment(tokens);
+    }
+    let mut sums = sums();
+    let of_model = sums.models.entry(model.clone()).or_default();
+    #[expect(clippy::cast_precision_loss, reason = "a ratio needs no more than 2^53")]
+    {
+        of_model.input += usage.input() as f64;
+        of_model.cached += usage.cache_read as f64;
+    }
+    if of_model.input > 0.0 {
+        gauge!(CACHE_HIT_RATIO, "model" => model.to_string()).set(of_model.cached / of_model.input);
+    }
+}
+
+/// A call came out of a provider's batch, and ended so.
+pub fn batch_call(model: &ModelId, usage: Option<&Usage>, failed: Option<Kind>) {
+    let outcome = failed.map_or("ok", Kind::label);
+    counter!(CALLS, "model" => model.to_string(), "outcome" => outcome).increment(1);
+    if let Some(usage) = usage {
+        used(model, usage);
+    }
+    sums().calls += 1.0;
+}
+
+/// Calls of this process so far.
+#[must_use]
+pub fn calls() -> f64 {
+    sums().calls
+}
+
+/// Whether a provider refuses this worker's key.
+pub(crate) fn key_refused(provider: &str, refused: bool) {
+    gauge!(KEY_REFUSED, "provider" => provider.to_owned()).set(f64::from(u8::from(refused)));
+}
+
+/// Whether calls to a model wait for the one that finds out.
+pub(crate) fn circuit_open(model: &ModelId, open: bool) {
+    gauge!(CIRCUIT_OPEN, "model" => model.to_string()).set(f64::from(u8::from(open)));
+}
+
+/// In how many keys the workers are configured differently.
+pub(crate) fn configurations_differ(keys: usize) {
+    gauge!(CONFIGURATIONS_DIFFER).set(u32::try_from(keys).unwrap_or(u32::MAX));
+}
+
+/// Batches come and go, so they have no gauge.
+pub(crate) fn budget_left(payer: &Payer, of_usd: f64, usd: f64) {
+    if let Payer::Tenant(tenant) = payer {
+        gauge!(BUDGET, "tenant" => tenant.to_string()).set(of_usd);
+        gauge!(BUDGET_LEFT, "tenant" => tenant.to_string()).set(usd);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use metrics::{
+        Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
+    };
+
+    use super::*;
+
+    /// Counters by name and labels.
+    #[derive(Default)]
+    struct Counts(Arc<Mutex<HashMap<String, u64>>>);
+
+    struct Count(String, Arc<Mutex<HashMap<String, u64>>>);
+
+    impl CounterFn for Count {
+        fn increment(&self, value: u64) {
+            *self.1.lock().entry(self.0.clone()).or_default() += value;
+        }
+
+        fn absolute(&self, _: u64) {}
+    }
+
+    impl Recorder for Counts {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            let labels: Vec<&str> = key.labels().map(|label| label.value()).collect();
+            let name = format!("{} {}", key.name(), labels.join(" "));
+            Counter::from_arc(Arc::new(Count(name, Arc::clone(&self.0))))
+        }
+
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::noop()
+        }
+
+        fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+            Histogram::noop()
+        }
+    }
+
+    #[test]
+    fn unknown_ends_are_counted_by_name_and_not_without_bound() {
+        let counts = Counts::default();
+        metrics::with_local_recorder(&counts, || {
+            let model: ModelId = "a:b".parse().unwrap();
+            for known in [StopReason::EndTurn, StopReason::MaxTokens, StopReason::StopSequence] {
+                stopped(&model, &known);
+            }
+            for number in 0..MAX_UNKNOWN_STOPS + 9 {
+                stopped(&model, &StopReason::Other(format!("tide-{number}")));
+                stopped(&model, &StopReason::Other("tide-0".to_owned()));
+            }
+        });
+        let counts = counts.0.lock();
+        assert_eq!(counts.len(), MAX_UNKNOWN_STOPS + 1, "{counts:?}");
+        let of = |reason: &str| counts[&format!("{UNKNOWN_STOPS} a:b {reason}")];
+        assert_eq!((of("tide-0"), of("tide-1"), of("others")), (60, 1, 9));
+    }
+}

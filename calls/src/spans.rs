@@ -1,0 +1,108 @@
+//! What a trace tells of a call: a span for the wait for leave, and one for the call. Names, counts and
+//! times alone: never a word of a document, a prompt or an answer.
+//!
+//! The call's fields are those of OpenTelemetry's conventions for generative AI:
+//! opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans, read 2026-11-22.
+
+use tidegate_providers::Error;
+use tidegate_quota::Request;
+use tidegate_types::{FailureType, ModelId, Usage};
+use tracing::{Span, debug_span, field::Empty};
+
+/// Around the wait for leave.
+pub(crate) fn admission(request: &Request) -> Span {
+    debug_span!(
+        "admission",
+        tidegate.model = %request.model,
+        tidegate.lane = %request.lane,
+        tidegate.tenant = %request.tenant,
+        tidegate.input_tokens = request.input_tokens,
+        tidegate.max_output_tokens = request.max_output_tokens,
+        tidegate.outcome = Empty,
+    )
+}
+
+/// What the wait came to: a refusal is no error, but the document's next attempt.
+pub(crate) fn admitted<T>(span: &Span, admitted: Result<T, FailureType>) {
+    let outcome = admitted.map_or_else(FailureType::as_str, |_| "admitted");
+    span.record("tidegate.outcome", outcome);
+}
+
+/// Around one call of a provider, to `chat` or for `embeddings`.
+#[must_use]
+pub fn call(operation: &'static str, request: &Request) -> Span {
+    let provider = provider(&request.model);
+    debug_span!(
+        "call",
+        otel.name = format!("{operation} {}", request.model.model()),
+        otel.kind = "client",
+        otel.status_code = Empty,
+        gen_ai.operation.name = operation,
+        gen_ai.provider.name = provider,
+        // Its name before version 1.37 of the conventions, which many tools still look for.
+        gen_ai.system = provider,
+        gen_ai.request.model = request.model.model(),
+        gen_ai.request.max_tokens = request.max_output_tokens,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
+        error.type = Empty,
+        http.response.status_code = Empty,
+    )
+}
+
+/// What the call came to: what it used, and why an answer ended, where one was written.
+pub(crate) fn answered(span: &Span, usage: Option<&Usage>, stopped: Option<&str>) {
+    used(span, usage);
+    if let Some(reason) = stopped {
+        finished(span, reason);
+    }
+}
+
+/// What the call used, where the provider said so.
+pub fn used(span: &Span, usage: Option<&Usage>) {
+    let Some(usage) = usage else { return };
+    span.record("gen_ai.usage.input_tokens", usage.input());
+    span.record("gen_ai.usage.output_tokens", usage.output);
+    span.record("gen_ai.usage.cache_read.input_tokens", usage.cache_read);
+}
+
+/// That the provider refused or failed, without its words: they may quote what it was sent.
+pub fn failed(span: &Span, error: &Error) {
+    span.record("error.type", error.kind.label());
+    span.record("otel.status_code", "ERROR");
+    if let Some(status) = error.status {
+        span.record("http.response.status_code", status);
+    }
+}
+
+/// A section of the configuration in the conventions' words, as far as they have one for it.
+fn provider(model: &ModelId) -> &str {
+    match model.provider() {
+        "gemini" => "gcp.gemini",
+        "vertex" => "gcp.vertex_ai",
+        "bedrock" => "aws.bedrock",
+        "azure" => "azure.ai.openai",
+        "mistral" => "mistral_ai",
+        "xai" => "x_ai",
+        other => other,
+    }
+}
+
+/// A list, which `tracing` has no fields for.
+#[cfg(feature = "traces")]
+fn finished(span: &Span, reason: &str) {
+    use opentelemetry::{
+        Array, Context, KeyValue, StringValue, Value, trace::TraceContextExt as _,
+    };
+
+    let reasons = Value::Array(Array::String(vec![StringValue::from(reason.to_owned())]));
+    span.in_scope(|| {
+        Context::current()
+            .span()
+            .set_attribute(KeyValue::new("gen_ai.response.finish_reasons", reasons));
+    });
+}
+
+#[cfg(not(feature = "traces"))]
+fn finished(_: &Span, _: &str) {}
