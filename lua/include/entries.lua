@@ -64,6 +64,7 @@ local function enter(keys, state, id, entry)
   redis.call('ZADD', keys.ledger, string.format('%.0f', entry.admitted), id)
   keep_entry(keys, id, entry)
   add_to_window(state, entry, 1)
+  state.first = nil
   if state[OLDEST] == 0 then
     state[OLDEST], state[KEPT] = entry.admitted, 0
   end
