@@ -48,24 +48,21 @@ local function told(state, quota, lane, wait, now)
   return near + (wait - near) / (last - near) * (horizon - near)
 end
 
--- The first that will leave the window, read once for all who are asked about together.
-local function first_in_window(keys, state)
+-- How long until so much has left the window. The first in it are read once for all calls that are
+-- asked about together.
+local function until_freed(keys, state, quota, dimension, over, rate, now)
   if not state.first then
     local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
     state.first = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
-    for index, packed in ipairs(state.first) do
-      state.first[index] = packed and unpack_entry(packed)
-    end
   end
-  return state.first
-end
-
--- How long until so much has left the window.
-local function until_freed(keys, state, quota, dimension, over, rate, now)
   local left, wait = over, 0
-  for _, entry in ipairs(first_in_window(keys, state)) do
+  for index, entry in ipairs(state.first) do
     if left <= 0 then
       break
+    end
+    if type(entry) == 'string' then
+      entry = unpack_entry(entry)
+      state.first[index] = entry
     end
     if entry then
       left = left - entry.amounts[dimension]
