@@ -162,7 +162,7 @@ local function answered(entry)
   state[ANSWERS] = state[ANSWERS] + 1
   if call[8] > 0 then
     local cached = call[CACHED] > 0 and call[CACHED] - 1 or nil
-    return learn(KEYS[6], call[8], call[9], call[10], cached, took)
+    return learn(KEYS[6], entry.amounts[OUTPUT], call[8], call[9], call[10], cached, took)
   end
 end
 

@@ -64,6 +64,7 @@ local function enter(keys, state, id, entry)
   redis.call('ZADD', keys.ledger, string.format('%.0f', entry.admitted), id)
   keep_entry(keys, id, entry)
   add_to_window(state, entry, 1)
+  state.first = nil
   if state[OLDEST] == 0 then
     state[OLDEST], state[KEPT] = entry.admitted, 0
   end
@@ -118,44 +119,36 @@ local function end_leases(keys, state, now)
   state.is_broken = state.is_broken or lost
 end
 
--- Takes a few of those out of the window that have left it; whether there are more. A call that
--- outlives the window gives its amounts back and stays in flight, until it settles or its lease
--- ends.
+-- Takes a few of those out of the window that have left it. A call that outlives the window gives
+-- its amounts back and stays in flight, until it settles or its lease ends.
 local function expire_some(keys, state, quota, horizon)
-  local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
+  local until_then = string.format('%.0f', horizon)
+  local ids = redis.call('ZRANGEBYSCORE', keys.ledger, '-inf', until_then, 'LIMIT', 0, WALK)
   local packed = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
-  local gone, settled = 0, {}
-  state[OLDEST] = 0
+  local settled = {}
   for index = 1, #ids do
-    if packed[index] then
-      local entry = unpack_entry(packed[index])
-      if entry.admitted > horizon then
-        state[OLDEST] = entry.admitted
-        break
-      end
+    local entry = packed[index] and unpack_entry(packed[index])
+    if entry then
       add_to_window(state, entry, -1)
-      if entry.condition == RESERVED then
-        entry.condition = OUTLIVED
-        keep_entry(keys, ids[index], entry)
-        local ends = entry.admitted + quota[CALL_LEASE]
-        redis.call('ZADD', keys.leases, string.format('%.0f', ends), ids[index])
-        state[KEPT] = 0
-        state[LEASE_ENDS] = state[LEASE_ENDS] > 0 and math.min(state[LEASE_ENDS], ends) or ends
-      else
-        settled[#settled + 1] = ids[index]
-      end
     end
-    gone = gone + 1
+    if entry and entry.condition == RESERVED then
+      entry.condition = OUTLIVED
+      keep_entry(keys, ids[index], entry)
+      local ends = entry.admitted + quota[CALL_LEASE]
+      redis.call('ZADD', keys.leases, string.format('%.0f', ends), ids[index])
+      state[KEPT] = 0
+      state[LEASE_ENDS] = state[LEASE_ENDS] > 0 and math.min(state[LEASE_ENDS], ends) or ends
+    elseif entry then
+      settled[#settled + 1] = ids[index]
+    end
   end
   if #settled > 0 then
     redis.call('HDEL', keys.entries, unpack(settled))
   end
-  if gone > 0 then
-    redis.call('ZREMRANGEBYRANK', keys.ledger, 0, gone - 1)
+  if #ids > 0 then
+    redis.call('ZREMRANGEBYRANK', keys.ledger, 0, #ids - 1)
   end
-  if gone == WALK then
-    refresh_oldest(keys, state)
-  end
+  refresh_oldest(keys, state)
 end
 
 -- Takes what has left the window out of it. Each call enters once and leaves once, so this costs

@@ -1,41 +1,44 @@
 -- What past calls of a template teach about the next: real over estimated input, and the mean
 -- output weighted by the call's latency. A plain mean under-reserves 1.7 times, because what is in
 -- flight is longer than what has completed. Packed: four sums, each fading by 1 % a call (real and
--- estimated input, output × weight, weight), the number of calls, and the input that a cache gives
--- and the provider does not count.
-local LEARNED_FORMAT = '<dddddd'
+-- estimated input, output × weight, weight), and the input that a cache gives and the provider
+-- does not count.
+local LEARNED_FORMAT = '<ddddd'
 
 local function load_learned(learned_key)
   local packed = redis.call('GET', learned_key)
   if packed and #packed == struct.size(LEARNED_FORMAT) then
     return { struct.unpack(LEARNED_FORMAT, packed) }
   end
-  return { 0, 0, 0, 0, 0, 0 }
+  return { 0, 0, 0, 0, 0 }
 end
 
 -- Three integers for a reply: the input ratio in millionths, the expected output in tokens, and the
--- input tokens that a cache gives; 0 while too little is known.
+-- input tokens that a cache gives; 0 while nothing is known.
 local function expectation(learned)
-  local input, estimated, output, weight, calls, cached = unpack(learned)
-  if calls < ENOUGH or estimated <= 0 or weight <= 0 then
+  local input, estimated, output, weight, cached = unpack(learned)
+  if estimated <= 0 then
     return 0, 0, 0
   end
   return math.ceil(input / estimated * MILLION), math.ceil(output / weight), math.floor(cached)
 end
 
--- What a cache gives is taken back at once when a call gets less, and comes back by halves.
--- `cached` is nil where it is not known.
-local function learn(learned_key, estimated_input, input, output, cached, latency)
+-- What was expected of the first call counts as one call more, where it used less, for the shortest
+-- answers come first. What a cache gives is taken back at once when a call gets less, and comes
+-- back by halves. `cached` is nil where it is not known.
+local function learn(learned_key, expected, estimated_input, input, output, cached, latency)
   local learned, weight = load_learned(learned_key), math.max(latency, 1)
+  if learned[4] == 0 then
+    learned[3], learned[4] = math.max(output, expected) * weight, weight
+  end
   for index, seen in ipairs({ input, estimated_input, output * weight, weight }) do
     learned[index] = learned[index] * FADE + seen
   end
-  learned[5] = learned[5] + 1
   if cached then
-    local known = learned[6]
-    learned[6] = math.min(cached, known + HALF * math.max(0, cached - known))
+    local known = learned[5]
+    learned[5] = math.min(cached, known + HALF * math.max(0, cached - known))
   end
-  local packed = struct.pack(LEARNED_FORMAT, unpack(learned, 1, 6))
+  local packed = struct.pack(LEARNED_FORMAT, unpack(learned, 1, 5))
   redis.call('SET', learned_key, packed, 'PX', DAY / MILLISECOND)
   return learned
 end

@@ -1,7 +1,7 @@
 -- The numbers that scripts need, of those that `quota/src/numbers.rs` has with their units and
 -- reasons; a test compares both. Times are microseconds. No script has others but 0, 1 and units.
 local QUIET, LEASE, PACE = 700000, 2000000, 250000
-local STANDBY, HALF, FADE, REGAIN, ENOUGH = 0.2, 0.5, 0.99, 0.05, 3
+local STANDBY, HALF, FADE, REGAIN = 0.2, 0.5, 0.99, 0.05
 local WALK, MOST_LOGGED = 48, 48
 -- Units: milliseconds and times to live in microseconds, a ticket's grain, millionths.
 local MILLISECOND, MINUTE, HOUR = 1000, 60000000, 3600000000

@@ -48,17 +48,23 @@ local function told(state, quota, lane, wait, now)
   return near + (wait - near) / (last - near) * (horizon - near)
 end
 
--- How long until so much has left the window.
+-- How long until so much has left the window. The first in it are read once for all calls that are
+-- asked about together.
 local function until_freed(keys, state, quota, dimension, over, rate, now)
+  if not state.first then
+    local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
+    state.first = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
+  end
   local left, wait = over, 0
-  local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
-  local packed = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
-  for index = 1, #ids do
+  for index, entry in ipairs(state.first) do
     if left <= 0 then
       break
     end
-    if packed[index] then
-      local entry = unpack_entry(packed[index])
+    if type(entry) == 'string' then
+      entry = unpack_entry(entry)
+      state.first[index] = entry
+    end
+    if entry then
       left = left - entry.amounts[dimension]
       wait = entry.admitted + quota[WINDOW] - now
     end
@@ -141,11 +147,7 @@ local function until_room(keys, state, quota, lane, place, need, work, now)
       obstruct(obstacle, lack / rate, in_turn and BY_TURN or hold, lack)
       local over = state[slot + TOTAL] + ahead + amount + saved * most - state[slot + STRICT]
       if over > 0 then
-        -- Nothing is free before the first leaves.
-        local wait = math.max(over / rate, state[OLDEST] + quota[WINDOW] - now)
-        if ahead <= 0 then
-          wait = until_freed(keys, state, quota, dimension, over, rate, now)
-        end
+        local wait = until_freed(keys, state, quota, dimension, over, rate, now)
         obstruct(obstacle, wait, in_turn and BY_TURN or BY_WINDOW + dimension, over)
       end
       if ceiling < 1 then

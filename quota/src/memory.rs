@@ -158,7 +158,7 @@ impl Store {
         self.with(model, |kept, terms| {
             let known = |ask: &Ask| {
                 let template = model.learns_as(ask.template);
-                kept.mechanism.expectation(template, terms.numbers).filter(|_| ask.curious)
+                kept.mechanism.expectation(template).filter(|_| ask.curious)
             };
             let known: Vec<_> = asks.iter().map(known).collect();
             kept.mechanism.reserve_all(terms, asks).into_iter().zip(known).collect()
@@ -268,7 +268,7 @@ impl crate::store::Store for Store {
             let settled = kept.mechanism.settle(model, terms, settlement, longest);
             kept.work(&self.tasks, Configured::of(model), terms.numbers);
             let template = model.learns_as(settlement.template);
-            let known = kept.mechanism.expectation(template, terms.numbers);
+            let known = kept.mechanism.expectation(template);
             (settled, known, duration(kept.mechanism.room()))
         }))
     }

@@ -17,7 +17,7 @@ mod tests;
 use crate::{
     dimension::{Dimension, PerDimension},
     mechanism::log::{Observation, Reading},
-    numbers::{DAY, MINUTE, Numbers},
+    numbers::{DAY, Numbers},
     plan::{Allowance, Plan, Reasoned, Units, Why},
 };
 
@@ -26,7 +26,7 @@ pub(crate) use known::Known;
 use known::One;
 
 /// Another number makes another fingerprint: two versions of the policy do not take turns.
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
 
 /// What a run of the policy comes to.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ pub(crate) fn run(
         // What may be drawn more is not there yet: a deeper bucket is not fuller.
         let deeper = one.capacity(proven, configured, numbers).value - before;
         change[it] = if is_new { 0.0 } else { deeper.max(0.0) };
-        one.lowered = (one.lowered - numbers.recover * passed / MINUTE).max(0.0);
+        one.lowered = (one.lowered - numbers.yields * passed / numbers.episode).max(0.0);
         // A provider that was shallow once is tried again a day later.
         one.too_deep = one.too_deep.filter(|_| reading.now - one.latest < DAY);
     }

@@ -1048,11 +1048,12 @@ async fn expectations_are_learned<S: Store>(rig: &Rig<S>) {
         let sample = UsageSample { estimated_input: 1_000, input: 1_250, output };
         let settlement = Settlement { sample: Some(sample), ..settled_as(&ask, 100) };
         last = rig.store.settle(&rig.model, &settlement).await.unwrap().1;
-        assert_eq!(last.is_some(), round >= 2, "three calls teach enough");
+        assert!(last.is_some(), "one call teaches");
     }
     let learned = last.unwrap();
     assert!((learned.input_ratio - 1.25).abs() < 1e-6, "{learned:?}");
-    assert!((369..=374).contains(&learned.output), "{learned:?}");
+    // The first, which is a short one, has counted twice.
+    assert!((367..=374).contains(&learned.output), "{learned:?}");
 }
 
 /// What a cache gives is learned from hits, and lapses with the first miss.
@@ -1183,13 +1184,13 @@ async fn a_provider_that_states_less_is_believed_for_a_while<S: Store>(rig: &Rig
 
 async fn a_refusal_lowers_the_rate_and_time_restores_it<S: Store>(rig: &Rig<S>) {
     is_refused(rig).await;
-    assert_eq!(limit(rig).await, 980);
+    assert_eq!(limit(rig).await, 975);
     let seen = rig.store.inspect(&rig.model).await.unwrap();
     assert_eq!(seen.get(Dimension::Combined).plan.unwrap().rate.why, Why::Refused);
-    assert!((seen.factor - 0.98).abs() < 1e-9, "{}", seen.factor);
-    rig.advance(Duration::from_secs(60));
+    assert!((seen.factor - 0.975).abs() < 1e-9, "{}", seen.factor);
+    rig.advance(Duration::from_secs(48));
     rig.store.settle(&rig.model, &Settlement::released("nothing")).await.unwrap();
-    assert_eq!(limit(rig).await, 990, "1 % a minute");
+    assert_eq!(limit(rig).await, 985, "all of it in two minutes");
     rig.advance(Duration::from_secs(120));
     rig.store.settle(&rig.model, &Settlement::released("nothing")).await.unwrap();
     assert_eq!(limit(rig).await, 1_000, "and never above the configured limit");

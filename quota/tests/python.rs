@@ -472,11 +472,9 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
             "{language} gets all its calls"
         );
     }
-    // What leaves a strict window together comes back together: the caller that is there then may have
-    // several in a row while the other sleeps.
     let turns = admissions.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
     assert!(
-        turns > CALLS / 6,
+        turns > CALLS / 3,
         "they are admitted by turns, not one after the other: {turns} changes"
     );
     for (_, last) in &admissions {

@@ -110,14 +110,13 @@ pub(super) struct Day {
     pub(super) tokens: f64,
 }
 
-/// Sums over the calls of a template, of which older ones count less, and the number of calls.
+/// Sums over the calls of a template, of which older ones count less.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Learned {
     pub(super) input: f64,
     pub(super) estimated: f64,
     pub(super) output: f64,
     pub(super) weight: f64,
-    pub(super) calls: f64,
     /// Input that a cache gives and the provider does not count.
     pub(super) cached: f64,
 }

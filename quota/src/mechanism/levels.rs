@@ -109,14 +109,7 @@ impl Mechanism {
             obstacle.at_least(lack / rate, turn(hold), lack);
             let over = self.total[it] + ahead + need + saved * limit.most - limit.window.value;
             if over > 0.0 {
-                let wait = if ahead > 0.0 {
-                    // Nothing is free before the first leaves.
-                    let first =
-                        self.ledger.front().map_or(0.0, |(at, _)| at + terms.window - self.at);
-                    first.max(over / rate)
-                } else {
-                    self.until_freed(terms, it, over, rate)
-                };
+                let wait = self.until_freed(terms, it, over, rate);
                 obstacle.at_least(wait, turn(Hold::Window(it)), over);
             }
             if ceiling < 1.0 {

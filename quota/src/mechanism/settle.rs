@@ -111,7 +111,8 @@ impl Mechanism {
         let mean = self.latency;
         self.latency = if mean > 0.0 { mean + faded * (took - mean) } else { took };
         self.flight.went_well(numbers);
-        self.learn(model.learns_as(settlement.template), settlement, took, numbers);
+        let (template, expected) = (model.learns_as(settlement.template), entry.amounts.output);
+        self.learn(template, settlement, expected, took, numbers);
         if entry.probe {
             self.taken();
         }

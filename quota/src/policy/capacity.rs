@@ -19,7 +19,7 @@ impl One {
         let full = Reasoned::new(most * deepest, Why::Full);
         let mut capacity = if let Some(burst) = configured.burst {
             Reasoned::new(burst * most / configured.window, Why::Configured)
-        } else if is_bucket || self.told >= numbers.even {
+        } else if is_bucket || self.tells {
             full
         } else {
             let first = numbers.first * most / configured.window;

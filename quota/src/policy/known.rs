@@ -50,14 +50,14 @@ pub(crate) struct One {
     pub(super) refused: Option<[(f64, f64); 2]>,
     /// Readings of a meter that came back evenly; below zero once one did not.
     pub(super) even: f64,
-    /// Readings of a meter, whatever it shows; no more are counted than show a kind.
-    pub(super) told: f64,
+    /// Whether a meter has told anything.
+    pub(super) tells: bool,
     /// The latest readings below what we know of.
     pub(super) below: Below,
     /// Use by others, as the meter told it last.
     pub(super) others: f64,
-    /// When a lowered rate was restored because the meter showed room.
-    pub(super) believed: f64,
+    /// When a lowered rate was restored because the meter showed room, and by how much it was lowered.
+    pub(super) restored: Option<(f64, f64)>,
     /// Reasons of the plan's rate, capacity and window.
     pub(super) why: [Why; 3],
 }
@@ -126,7 +126,7 @@ impl Known {
             looked: (moved(one.looked.0), one.looked.1),
             latest: moved(one.latest),
             refused: one.refused.map(|both| both.map(|(at, spent)| (at + by, spent))),
-            believed: moved(one.believed),
+            restored: one.restored.map(|(at, lowered)| (at + by, lowered)),
             ..one
         });
     }

@@ -19,7 +19,7 @@ impl One {
     /// Whether the meter comes back as a bucket's does: it is full again after as long as what is used
     /// takes to refill.
     pub(super) fn comes_back(&mut self, told: &Told, numbers: &Numbers) {
-        self.told = (self.told + 1.0).min(numbers.even);
+        self.tells = true;
         let limit = if told.limit > 0.0 { told.limit } else { self.configured };
         let part = told.used / limit;
         if told.reset < 0.0 || part <= 0.0 || part >= numbers.telling {
@@ -56,7 +56,7 @@ impl One {
             return 0.0;
         }
         if self.lowered > 0.0 {
-            (self.lowered, self.believed) = (0.0, now);
+            (self.lowered, self.restored) = (0.0, Some((now, self.lowered)));
         }
         if below.settled > close { below.settled } else { 0.0 }
     }

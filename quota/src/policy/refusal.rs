@@ -36,10 +36,12 @@ impl Known {
         let (need, spent) = (seen.need, seen.spent);
         let refusal = Refusal { at, admitted, retry, probe, need, drawn: seen.drawn, spent };
         let one = &mut self.each[it];
+        let was_even = one.is_even(numbers);
         one.refused(&refusal, configured, numbers);
         let capacity = one.capacity(self.proven, configured, numbers).value;
         // When the gate opens there is room for this call, and no more than the part of a unit.
-        change[it] = change[it].max((capacity - need - drawn[it]).floor());
+        let room = (capacity - need - drawn[it]).floor();
+        change[it] = if was_even && !one.is_even(numbers) { room } else { change[it].max(room) };
     }
 }
 
@@ -51,8 +53,10 @@ impl One {
         }
         self.latest = refusal.at;
         // A meter that showed room which is not there tells of something else.
-        if self.believed > 0.0 && refusal.at - self.believed < numbers.episode {
-            self.even = f64::MIN;
+        if let Some((at, lowered)) = self.restored.take()
+            && refusal.at - at < numbers.episode
+        {
+            (self.even, self.lowered) = (f64::MIN, lowered);
         }
         self.looked = (refusal.at, 0.0);
         // One that goes first says whether the gate may open, and nothing more.
@@ -74,9 +78,9 @@ impl One {
         // but one that wants a wait of many calls has no rate now.
         let mut lowered = rate - numbers.yields * self.configured / configured.window;
         let time = refusal.at - first.0;
-        if time >= numbers.measured * numbers.quiet
-            && refusal.retry * rate <= numbers.measured * refusal.need
-        {
+        let refills = time >= numbers.measured * numbers.quiet
+            && refusal.retry * rate <= numbers.measured * refusal.need;
+        if refills || time >= configured.window + refusal.retry {
             let measured = (refusal.spent - first.1 + refusal.need) / time;
             lowered = lowered.min(measured);
         }
