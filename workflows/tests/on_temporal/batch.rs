@@ -59,9 +59,9 @@ async fn documents_wait_in_the_queue_by_the_priority_of_their_lane_and_the_share
     with_worker(server(), Fake::willing(3, 3), async |rig| {
         for (lane, tenant, key, beat) in [
             ("interactive", "acme", 1, 10),
-            ("batch", "acme", 5, 40),
-            ("backfill", "acme", 3, 40),
-            ("batch", "default", 5, 40),
+            ("batch", "acme", 5, 55),
+            ("backfill", "acme", 3, 55),
+            ("batch", "default", 5, 55),
         ] {
             let batch = rig.start(&input(&json!({"lane": lane, "tenant": tenant}))).await;
             batch.result().await.unwrap();
