@@ -93,7 +93,8 @@ impl Caller<'_> {
                 .pay(&self.guard.quota, attempt, || self.guard.gates.health.words(model))
                 .await?;
         }
-        let request = request(attempt, terms, model, question.alike()).tokens(input, room.into());
+        let request =
+            self.request(attempt, terms, route, model, question.alike()).tokens(input, room.into());
         let learned = self.guard.quota.learned_output(model, question.alike());
         let request = match question.likely(learned) {
             Some(likely) => request.likely_output(likely),
@@ -135,7 +136,7 @@ impl Caller<'_> {
                 .pay(&self.guard.quota, attempt, || self.guard.gates.health.words(model))
                 .await?;
         }
-        let request = request(attempt, terms, model, template).tokens(tokens, 0);
+        let request = self.request(attempt, terms, route, model, template).tokens(tokens, 0);
         let budget = self.budgets.call_budget(attempt, &request, terms.batch_usd)?;
         let embedded = self.guard.embed(attempt, provider, &request, &call(model), &budget).await;
         let embedded =
@@ -175,11 +176,24 @@ impl Caller<'_> {
         let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;
         Ok((model, provider))
     }
-}
 
-fn request(attempt: &Attempt, terms: Terms<'_>, model: &ModelId, template: u64) -> Request {
-    let request = attempt.request(model.clone()).lane(terms.lane.clone());
-    request.tenant(terms.tenant.clone()).template(template)
+    /// What is asked of the limiter. Where another model may take the document sooner, it waits no
+    /// longer than that may take to show.
+    fn request(
+        &self,
+        attempt: &Attempt,
+        terms: Terms<'_>,
+        route: &Route,
+        model: &ModelId,
+        template: u64,
+    ) -> Request {
+        let request = attempt.request(model.clone()).lane(terms.lane.clone());
+        let request = request.tenant(terms.tenant.clone()).template(template);
+        match route.models.len() {
+            ..=1 => request,
+            _ => request.max_wait(self.guard.quota.longest_wait_in_place()),
+        }
+    }
 }
 
 /// So many estimated tokens may be so few in truth: texts in languages with long words have up to 6

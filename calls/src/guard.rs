@@ -215,9 +215,11 @@ impl Guard {
                 _ => return Err(refused),
             };
             if watch.is_none() {
-                let may_wait = !self.quota.longest_wait_in_place().is_zero();
-                watch =
-                    slot.as_ref().filter(|_| may_wait && left.is_none()).and_then(WaitSlot::watch);
+                // Who states for how long it waits keeps no watch.
+                let may_wait = !self.quota.longest_wait_in_place().is_zero()
+                    && left.is_none()
+                    && request.max_wait.is_none();
+                watch = slot.as_ref().filter(|_| may_wait).and_then(WaitSlot::watch);
             }
             let Some(watch) = &watch else { return Err(refused) };
             let goes_on = tokio::select! {

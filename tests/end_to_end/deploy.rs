@@ -113,6 +113,7 @@ fn every_metric_that_is_watched_is_one_of_ours() {
     with_local_recorder(&described, || {
         tidegate_quota::metrics::describe();
         tidegate_activities::metrics::describe();
+        tidegate_calls::metrics::describe();
         tidegate::worker::build_info::describe();
         tidegate::worker::batches::describe();
     });
