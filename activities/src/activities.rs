@@ -12,7 +12,7 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tidegate_workflows::contract::{
     self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Finished, Job,
-    MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan, Progress, ProviderBatch,
+    MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan, Progress, ProviderBatch, Queue,
     SealShard, SubmitBatch, SubmittedBatch,
 };
 
@@ -152,7 +152,8 @@ impl DocumentActivities {
     ) -> Result<DocumentOutcome, ActivityError> {
         let attempt = attempt(&ctx, &task, "").asked_before(task.asked);
         let work = process::process(&self.services, &attempt, &task);
-        self.document(&ctx, &attempt, work, whole).await
+        let outcome = self.document(&ctx, &attempt, work, whole).await?;
+        Ok(DocumentOutcome { queue: queue(&ctx), ..outcome })
     }
 
     #[activity(definition = contract::markers::ProcessPart)]
@@ -185,7 +186,8 @@ impl DocumentActivities {
         let attempt = attempt(&ctx, &first, "pack");
         let work = pack::process(&self.services, &attempt, &task);
         // It counts its documents itself.
-        self.document(&ctx, &attempt, work, |_| None).await
+        let outcome = self.document(&ctx, &attempt, work, |_| None).await?;
+        Ok(PackOutcome { queue: queue(&ctx), ..outcome })
     }
 
     #[activity(definition = contract::markers::SubmitBatch)]
@@ -326,4 +328,12 @@ fn attempt(ctx: &ActivityContext, task: &DocumentTask, step: &str) -> Attempt {
     let step: String = step.chars().filter(char::is_ascii_alphanumeric).collect();
     let work = format!("{}.{}{step}", task.shard, task.index);
     Attempt::of(ctx, &work).of_batch(&task.workflow, &task.job)
+}
+
+/// How long the attempt has lain in its task queue, by the server's clock.
+fn queue(ctx: &ActivityContext) -> Queue {
+    let info = ctx.info();
+    let waited = info.started_time.zip(info.current_attempt_scheduled_time);
+    let waited = waited.and_then(|(started, scheduled)| started.duration_since(scheduled).ok());
+    Queue::after(waited.unwrap_or_default())
 }

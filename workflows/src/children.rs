@@ -149,6 +149,14 @@ impl Children {
         self.complete = complete;
     }
 
+    /// So many documents are in flight at first, divided among the shards that start at once; a call
+    /// is thought to take so many seconds.
+    pub(crate) fn opens_with(&mut self, documents: u32, call_seconds: u32) {
+        let shards = self.window.div_ceil(self.most_places()).min(self.planned).max(1);
+        self.shard.open = Some(documents.div_ceil(shards));
+        self.shard.call_seconds = call_seconds;
+    }
+
     /// Places of a shard that has as many as it can use.
     fn most_places(&self) -> u32 {
         SHARD_WINDOW.min(self.window).min(self.shard_size).max(1)
@@ -331,6 +339,8 @@ impl Children {
             if report.is_group { Child::Group(report.shard) } else { Child::Shard(report.shard) };
         if let Some(running) = self.running.get_mut(&child) {
             running.totals = report.totals;
+            self.shard.open = report.open;
+            self.shard.call_seconds = 0;
             if let Some(places) = report.places {
                 running.wants = 0;
                 // What it was given meanwhile comes back, too: it has nothing to use it for.

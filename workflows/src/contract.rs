@@ -20,7 +20,8 @@ pub use batch::{
     ShardProgress, ShardReport,
 };
 pub use document::{
-    CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask, Reused, Taken,
+    CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask, Queue,
+    Reused, Taken,
 };
 pub use failure::FailureDetails;
 pub use failure_counts::FailureCounts;

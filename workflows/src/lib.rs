@@ -12,6 +12,7 @@
 //! * [`process_group`]: some shards of a large batch
 //! * [`process_shard`]: one shard; `shard`: a sliding window over its documents, in that workflow or
 //!   in the batch's own; `report`: what it tells the batch
+//! * `pace`: how many of that window it uses, by how long its documents lie in their task queue
 //! * [`process_parts`]: a document that is read in parts
 //! * [`provider_batch`]: documents that wait in their provider's batches
 //! * `holds`: parts of a workflow's state that several workflows have
@@ -25,6 +26,8 @@ mod failure;
 mod holds;
 pub mod input;
 pub mod labels;
+mod opening;
+mod pace;
 mod pause_flag;
 mod payload;
 pub mod policy;

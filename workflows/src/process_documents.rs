@@ -88,6 +88,9 @@ pub struct State {
     paused: bool,
     #[serde(default)]
     started_at: Option<SystemTime>,
+    /// How much of its window a shard began with in the end; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    open: Option<u32>,
 }
 
 impl State {
@@ -103,6 +106,7 @@ impl State {
             totals: Totals::default(),
             paused: false,
             started_at: None,
+            open: None,
         }
     }
 
@@ -258,7 +262,10 @@ impl ProcessDocuments {
                 plan
             }
         };
-        ctx.state_mut(|batch| batch.has_planned(plan));
+        ctx.state_mut(|batch| {
+            batch.has_planned(plan);
+            batch.opens();
+        });
         Ok(())
     }
 
@@ -302,6 +309,22 @@ impl ProcessDocuments {
         if let Ok(state) = &mut self.input {
             state.plan = Some(plan);
             self.children.window = state.window();
+        }
+    }
+
+    /// How much of their windows the first shards begin with, or in a next run what the last ones had
+    /// come to. A window that its author states is meant to be used at once.
+    fn opens(&mut self) {
+        let Ok(state) = &self.input else { return };
+        if state.totals.ended() > 0 {
+            self.children.shard.open = state.open;
+            return;
+        }
+        let plan = state.plan.as_ref().filter(|plan| plan.provider_batching.is_none());
+        if let Some((plan, open)) = plan.and_then(|plan| Some((plan, plan.open?)))
+            && state.max_in_flight.is_none()
+        {
+            self.children.opens_with(open, plan.call_seconds);
         }
     }
 
@@ -354,6 +377,7 @@ impl ProcessDocuments {
             shard: own.then(|| Box::new(self.shard.input.clone())),
             totals: children.totals,
             paused: children.paused,
+            open: children.shard.open,
             ..state.clone()
         })
     }

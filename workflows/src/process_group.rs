@@ -178,8 +178,13 @@ impl ProcessGroup {
         let (parent, report) = ctx.state_mut(|it| {
             it.told = Told { totals: it.children.totals(), at: now, places: it.needed() };
             let places = it.gives_back().then_some(it.told.places);
-            let report =
-                ShardReport { shard: it.group, totals: it.told.totals, places, is_group: true };
+            let report = ShardReport {
+                shard: it.group,
+                totals: it.told.totals,
+                places,
+                open: it.children.shard.open,
+                is_group: true,
+            };
             (it.children.batch.clone(), report)
         });
         report::send(ctx, parent, &report).await;

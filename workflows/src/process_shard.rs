@@ -177,8 +177,13 @@ impl ProcessShard {
             it.told = Told { totals: it.shard.input.totals, at: now, places: it.needed() };
             let input = &it.shard.input;
             let places = it.shard.has_handed_out().then_some(it.told.places);
-            let report =
-                ShardReport { shard: input.shard, totals: input.totals, places, is_group: false };
+            let report = ShardReport {
+                shard: input.shard,
+                totals: input.totals,
+                places,
+                open: input.open,
+                is_group: false,
+            };
             (input.parent.clone(), report)
         });
         report::send(ctx, parent, &report).await;

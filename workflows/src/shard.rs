@@ -11,10 +11,12 @@ use temporalio_workflow::{
 use crate::{
     contract::{
         Activities, DocumentOutcome, DocumentTask, FailedDocument, LongDocument, LongOutcome,
-        PackOutcome, PackTask, Parts, SealShard, ShardInput, Taken,
+        PackOutcome, PackTask, Parts, Queue, SealShard, ShardInput, Taken,
     },
     failure,
     holds::{Holds, Inside},
+    opening,
+    pace::{Pace, Places},
     policy,
     process_parts::ProcessParts,
     provider_batch,
@@ -34,6 +36,7 @@ pub(crate) struct Shard {
     pub(crate) draining: bool,
     /// Every place of the window has ended.
     pub(crate) over: bool,
+    pub(crate) pace: Pace,
     /// When something last happened to a document: a condition has no clock of its own.
     pub(crate) latest: Option<SystemTime>,
 }
@@ -50,7 +53,7 @@ pub(crate) async fn work<W: Holds<Shard> + 'static>(
         if let Some(batching) = ctx.look(|shard| shard.input.provider_batching) {
             provider_batch::run(ctx, batching).await?;
         }
-        hand_out(ctx).await;
+        workflows::join!(hand_out(ctx), opening::widen::<W, Shard>(ctx));
         Ok(())
     };
     let worked = worked.await;
@@ -159,7 +162,10 @@ async fn pack<W: Holds<Shard> + 'static>(
         to: taken.end,
     });
     let ended = ctx.execute_activity(Activities::process_pack, task, options(ctx)).await;
-    ctx.change(|shard| shard.record_pack(taken, ended))
+    let queue = ended.as_ref().ok().map(|packed| packed.queue);
+    let left = ctx.change(|shard| shard.record_pack(taken, ended));
+    follow(ctx, queue);
+    left
 }
 
 /// One document, alone. Whether to go on.
@@ -180,7 +186,11 @@ async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u3
             let cancelled = ctx.cancellation_token().is_cancelled();
             ctx.change(|shard| shard.record_parts(index, ended, updated, cancelled))
         }
-        ended => ctx.change(|shard| shard.record(index, &ended, Taken::default())),
+        ended => {
+            let goes_on = ctx.change(|shard| shard.record(index, &ended, Taken::default()));
+            follow(ctx, ended.ok().filter(|it| !it.skipped).map(|it| it.queue));
+            goes_on
+        }
     }
 }
 
@@ -215,6 +225,26 @@ async fn in_parts<W: Holds<Shard> + 'static>(
         .map_err(|error| error.reason().map_or_else(|| error.to_string(), failure::root_message))
 }
 
+/// A call has ended, and tells of the queue behind it, if it knows. Where it was never long there is
+/// nothing to decide.
+fn follow<W: Holds<Shard>>(ctx: &WorkflowContext<W>, queue: Option<Queue>) {
+    let Some(queue) = queue else { return };
+    ctx.change(|shard| shard.input.call_seconds = 0);
+    let is_whole = ctx.look(|shard| shard.input.open.is_none());
+    if is_whole && queue != Queue::Long {
+        return;
+    }
+    ctx.change(|shard| {
+        let places = Places {
+            window: shard.input.window,
+            open: shard.input.open,
+            in_flight: shard.would_be_in_flight(),
+            call: shard.in_one_call(),
+        };
+        shard.input.open = shard.pace.after(queue, places);
+    });
+}
+
 /// How a document's activities are run.
 pub(crate) fn options<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
     ctx.look(|shard| {
@@ -236,9 +266,25 @@ impl AsMut<ShardInput> for Shard {
 }
 
 impl Shard {
-    /// It is not paused, or has nothing more to hand out.
+    /// It is neither paused nor has as many in flight as the quota admits, or has nothing more to
+    /// hand out.
     fn may_go_on(&self) -> bool {
-        !self.input.paused || self.exhausted()
+        (!self.input.paused && self.has_room()) || self.exhausted()
+    }
+
+    fn has_room(&self) -> bool {
+        self.input.open.is_none_or(|open| self.input.totals.in_flight < open.into())
+    }
+
+    /// In flight after a call has ended, were there always a next document: what is missing at the
+    /// shard's end or in a pause is not missing because of the quota.
+    fn would_be_in_flight(&self) -> u64 {
+        let ShardInput { window, open, paused, totals, .. } = &self.input;
+        if !paused && !self.exhausted() {
+            return totals.in_flight;
+        }
+        let others = open.unwrap_or(*window).saturating_sub(self.in_one_call());
+        totals.in_flight.max(others.into())
     }
 
     fn exhausted(&self) -> bool {

@@ -4,19 +4,22 @@
 use tidegate_calls::route::Route;
 use tidegate_quota::{
     ModelQuota,
-    call_stats::{self, HEADROOM, Typical},
+    call_stats::{self, Typical},
 };
 use tidegate_workflows::contract::{Job, SHARD_WINDOW};
 
 use crate::{batch::forecast::Forecast, services::Services};
 
 /// Output tokens a second, and seconds before the first of them, of a model that this worker has
-/// not called yet: slow ones.
+/// not called yet: slow ones. Too many in flight wait in Temporal's queue, where they cost little;
+/// too few leave a part of the limits unused.
 const SLOW: f64 = 40.0;
 const FIRST_TOKEN: f64 = 4.0;
 
-/// Seconds whose admissions a window holds at least.
-const SPAN: f64 = 60.0;
+/// Seconds that such a call may well take: one that thinks long before a short answer. The window has
+/// room for twice as many of these as any, and its shards open it while none has ended, and then as
+/// far as the queue for quota stays empty.
+const UNSEEN: f64 = 30.0;
 
 /// However tight the limits: the guess of what a call takes may be wrong.
 const LEAST: f64 = 100.0;
@@ -25,27 +28,47 @@ const LEAST: f64 = 100.0;
 /// gives today, and its author can say so.
 const MOST: f64 = 20_000.0;
 
-/// Documents that the limits of the route's models admit together within a minute, or within two calls
-/// where these are longer, and as many more as a burst may take at once. What waits in Temporal costs
-/// nothing; a window that is too small leaves quota unused. What this worker has learned of the models'
-/// calls comes before what the forecast expects.
-pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forecast) -> u32 {
-    let models = route.models.iter().map(|id| {
-        let model = services.guard.quota.models().find(|model| model.id == *id)?;
-        let speed = services.guard.call_stats.output_speed(id);
-        let typical = services.guard.call_stats.typical(id);
-        let typical = typical.unwrap_or_else(|| expected(model, job, forecast, speed));
-        let limits = &model.limits;
-        let span = SPAN.max(HEADROOM * typical.seconds)
-            + limits.burst_max.unwrap_or_default().as_secs_f64();
-        let rate = call_stats::admission_rate(limits, &typical.used);
-        let at_once = limits.concurrent.map(|calls| HEADROOM * calls as f64);
-        let admitted = rate.map(|rate| call_stats::in_flight(rate, span));
-        [admitted, at_once].into_iter().flatten().min_by(f64::total_cmp)
-    });
-    let calls: Option<f64> = models.sum();
-    let documents = calls.map(|calls| calls * f64::from(forecast.pack.max(1)));
-    documents.map_or(SHARD_WINDOW, |documents| whole(documents.clamp(LEAST, MOST)))
+/// A batch's window, in documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct InFlight {
+    /// At most.
+    pub(super) most: u32,
+    /// At first, where it is not known yet how long calls take.
+    pub(super) first: Option<u32>,
+    /// How long a call is then thought to take, in seconds; 0 where that is known.
+    pub(super) call_seconds: u32,
+}
+
+/// Documents in flight that the limits of the route's models can use together: by Little's law with
+/// its headroom, and at most as many more as a burst may take at once. What this worker has learned of
+/// their calls comes before what the forecast expects.
+pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forecast) -> InFlight {
+    let documents = |at_most: bool| {
+        let models = route.models.iter().map(|id| {
+            let model = services.guard.quota.models().find(|model| model.id == *id)?;
+            let typical = services.guard.call_stats.typical(id).unwrap_or_else(|| {
+                let speed = services.guard.call_stats.output_speed(id);
+                let expected = expected(model, job, forecast, speed);
+                let at_least = if at_most { UNSEEN } else { 0.0 };
+                Typical { seconds: expected.seconds.max(at_least), ..expected }
+            });
+            let steady = call_stats::max_in_flight(&model.limits, &typical)?;
+            let burst = model.limits.burst_max.filter(|_| at_most).unwrap_or_default();
+            let rate = call_stats::admission_rate(&model.limits, &typical.used).unwrap_or_default();
+            let at_once = call_stats::in_flight(rate, burst.as_secs_f64());
+            let calls = model.limits.concurrent.map_or(f64::INFINITY, |calls| calls as f64);
+            Some(steady + at_once.min(calls))
+        });
+        let calls: Option<f64> = models.sum();
+        let documents = calls.map(|calls| calls * f64::from(forecast.pack.max(1)));
+        documents.map_or(SHARD_WINDOW, |documents| whole(documents.clamp(LEAST, MOST)))
+    };
+    let (first, most) = (documents(false), documents(true));
+    if first == most {
+        return InFlight { most, first: None, call_seconds: 0 };
+    }
+    let call = seconds_of_a_call(services, job, route, forecast);
+    InFlight { most, first: Some(first), call_seconds: whole(call.ceil()) }
 }
 
 /// Seconds that a call of the route's first model takes, as far as that is known.

@@ -119,10 +119,13 @@ where
     for model in &route.models {
         services.guard.quota.expects(&job.lane, model);
     }
+    let in_flight = in_flight::of(services, job, &route, &forecast);
     let plan = Plan {
         provider_batching,
         pack: forecast.pack,
-        in_flight: in_flight::of(services, job, &route, &forecast),
+        in_flight: in_flight.most,
+        open: in_flight.first,
+        call_seconds: in_flight.call_seconds,
         heartbeat_seconds: services.heartbeats.get(&job.lane).copied().unwrap_or_default(),
         ..pages.plan().clone()
     };

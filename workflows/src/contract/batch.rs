@@ -40,9 +40,15 @@ pub struct Plan {
     /// are full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
-    /// Documents in flight that the limits can use.
+    /// Documents in flight that the limits can use, by Little's law.
     #[serde(default)]
     pub in_flight: u32,
+    /// So many of them at first, where nobody has seen yet how long calls take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<u32>,
+    /// How long a call is then thought to take, in seconds; 0 where that is known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub call_seconds: u32,
     /// After so many seconds without a beat a worker is given up that holds documents; 0 where the
     /// lane says nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -98,6 +104,12 @@ pub struct ShardInput {
     pub documents: u32,
     /// Documents in flight at once.
     pub window: u32,
+    /// So many of them, while the task queue was long; `None` where all may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<u32>,
+    /// [`Plan::call_seconds`], until a call has told of the queue behind it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub call_seconds: u32,
     /// The class of traffic.
     pub lane: Lane,
     /// Whose budget pays.
@@ -175,6 +187,11 @@ pub struct ShardReport {
     /// The places of its window that it still needs, once it has handed out its last document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<u32>,
+    /// [`ShardInput::open`], as it was last: the next shard begins with it. What the one before has yet
+    /// in flight goes beyond it for as long as a call takes; with less, a part of the quota would be
+    /// idle for as long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<u32>,
     /// It is a group of shards, and `shard` is its number among groups.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_group: bool,

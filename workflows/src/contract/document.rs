@@ -1,6 +1,6 @@
 //! One document: the task, its packs, and what became of it.
 
-use std::ops::AddAssign;
+use std::{ops::AddAssign, time::Duration};
 
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use tidegate_types::Spend;
@@ -91,6 +91,38 @@ impl AddAssign for Taken {
     }
 }
 
+/// How long a document lay in its task queue before a worker took it. A shard hands out its next
+/// documents by it: workers take no more than their quota admits soon, so what lies there longer keeps
+/// others that come later from being taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Queue {
+    /// Hardly at all.
+    #[default]
+    Free,
+    /// For more than a second.
+    Short,
+    /// For more than five.
+    Long,
+}
+
+impl Queue {
+    /// Of a document that lay there for so long.
+    #[must_use]
+    pub fn after(waited: Duration) -> Self {
+        match waited.as_secs() {
+            0 => Self::Free,
+            1..5 => Self::Short,
+            _ => Self::Long,
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_free(&self) -> bool {
+        *self == Self::Free
+    }
+}
+
 /// Fields that are read as 0 where they are absent, and mostly are 0. Each document's outcome is
 /// written into a history, where its bytes cost the server time.
 fn without_zeros<T: Serialize, S: Serializer>(
@@ -126,6 +158,9 @@ pub struct DocumentOutcome {
     /// It had an answer to this question, and was asked again because its content has changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub updated: bool,
+    /// The queue behind it.
+    #[serde(skip_serializing_if = "Queue::is_free")]
+    pub queue: Queue,
 }
 
 /// A document that was given up.
@@ -181,6 +216,9 @@ pub struct PackOutcome {
     /// Of those that succeeded, the ones that were asked again because their content has changed.
     #[serde(default)]
     pub updated: u32,
+    /// The queue behind them.
+    #[serde(default, skip_serializing_if = "Queue::is_free")]
+    pub queue: Queue,
 }
 
 #[cfg(test)]
@@ -207,6 +245,7 @@ mod tests {
             cuts: CutAnswers { cut: 1, raised_cost_usd: 0.5, ..CutAnswers::default() },
             reused: Reused { reused: 1, saved_usd: 0.125 },
             updated: true,
+            queue: Queue::Long,
         };
         let written = serde_json::to_string(&outcome).unwrap();
         assert_eq!(serde_json::from_str::<DocumentOutcome>(&written).unwrap(), outcome);

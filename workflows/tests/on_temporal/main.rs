@@ -18,6 +18,7 @@ mod economy;
 mod invalid_input;
 mod long;
 mod million;
+mod pace;
 mod paths;
 mod recorder;
 mod replay;

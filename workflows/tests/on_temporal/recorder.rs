@@ -31,6 +31,8 @@ const BATCH_GROUPS: &str = "batch-groups.json";
 const GROUP: &str = "group.json";
 /// A batch whose plan grows while its shards run.
 const BATCH_PAGES: &str = "batch-pages.json";
+/// A shard that opens its window while no call has ended.
+pub(crate) const SHARD_OPENED: &str = "shard-opened.json";
 /// A batch whose last shard started with few places and is given more, and that shard.
 const BATCH_TOPPED_UP: &str = "batch-topped-up.json";
 pub(crate) const SHARD_TOPPED_UP: &str = "shard-topped-up.json";
@@ -68,7 +70,7 @@ impl Recorder {
     pub(crate) async fn record(&self) {
         std::fs::create_dir(&self.folder).unwrap();
         self.failures_and_a_pause().await;
-        self.windows_that_grow().await;
+        self.windows_that_open().await;
         self.a_cancellation().await;
         self.a_change_of_runs().await;
         self.other_paths().await;
@@ -106,7 +108,17 @@ impl Recorder {
         );
     }
 
-    async fn windows_that_grow(&self) {
+    async fn windows_that_open(&self) {
+        let gate = Gate::default();
+        let fake = Fake::waiting(60, 30, &gate).opening(40, 10).expecting(1);
+        with_worker(server(), fake, async |rig| {
+            let batch = rig.start(&input(&json!({}))).await;
+            rig.fake.until("the whole window", |calls| calls.started.len() == 40).await;
+            gate.open();
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+            self.save(SHARD_OPENED, &batch.shard_history(0).await);
+        })
+        .await;
         let (first, second) = (Gate::default(), Gate::default());
         let gates = [first.clone(), second.clone()];
         let fake = Fake::new(32, 16, move |task| Act::Wait(gates[task.shard as usize].clone()));

@@ -138,6 +138,18 @@ pub fn outcome() -> DocumentOutcome {
 }
 
 impl Fake {
+    /// Its plan has a window of its own, of which so much is open at first.
+    pub fn opening(mut self, in_flight: u32, open: u32) -> Self {
+        self.plan = self.plan.map(|plan| Plan { in_flight, open: Some(open), ..plan });
+        self
+    }
+
+    /// Its plan thinks that a call takes so many seconds.
+    pub fn expecting(mut self, call_seconds: u32) -> Self {
+        self.plan = self.plan.map(|plan| Plan { call_seconds, ..plan });
+        self
+    }
+
     pub fn new(
         documents: u64,
         shard_size: u32,

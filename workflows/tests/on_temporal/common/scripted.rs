@@ -40,8 +40,13 @@ impl Scripted {
                 in_flight: left.into(),
                 ..answered(u64::from(input.documents.saturating_sub(left)))
             };
-            let report =
-                ShardReport { shard: input.shard, totals, places: Some(left), is_group: false };
+            let report = ShardReport {
+                shard: input.shard,
+                totals,
+                places: Some(left),
+                open: None,
+                is_group: false,
+            };
             let report = RawValue::new(vec![json_payload(&json!(report))]);
             let parent = ctx.external_workflow(input.parent.clone(), None);
             // Whoever is gone needs none.

@@ -1,0 +1,237 @@
+//! A shard hands out what the quota admits soon: each document that ends tells how long the queue
+//! is behind it.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::json;
+use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
+use tidegate_workflows::contract::{DocumentOutcome, Queue};
+
+use crate::{
+    common::{
+        Act, Calls, Fake, Gate, assert_each_once, input, outcome, server, until, with_worker,
+    },
+    replay::replay,
+};
+
+/// Documents that take a pass each, and tell what the queue is then.
+fn behind(documents: u64, shard_size: u32, gate: &Gate, queue: &Arc<Mutex<Queue>>) -> Fake {
+    let (gate, queue) = (gate.clone(), Arc::clone(queue));
+    Fake::new(documents, shard_size, move |_| {
+        let queue = *queue.lock().unwrap();
+        Act::WaitFor(gate.clone(), DocumentOutcome { queue, ..outcome() })
+    })
+}
+
+fn started(documents: usize) -> impl Fn(&Calls) -> bool {
+    move |calls| calls.started.len() == documents
+}
+
+/// How many timers a run has started.
+fn timers(history: &[HistoryEvent]) -> usize {
+    let timer = |event: &&HistoryEvent| {
+        matches!(event.attributes, Some(Attributes::TimerStartedEventAttributes(_)))
+    };
+    history.iter().filter(timer).count()
+}
+
+/// A timer has fired, and the workflow has done what it does then.
+fn has_fired(history: &[HistoryEvent]) -> bool {
+    let fired = |event: &HistoryEvent| {
+        matches!(event.attributes, Some(Attributes::TimerFiredEventAttributes(_)))
+    };
+    let done = |event: &HistoryEvent| {
+        matches!(event.attributes, Some(Attributes::WorkflowTaskCompletedEventAttributes(_)))
+    };
+    history.iter().skip_while(|event| !fired(event)).any(done)
+}
+
+async fn replays(history: Vec<HistoryEvent>) {
+    let history = serde_json::to_value(json!({"events": history})).unwrap();
+    replay(&history).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_queue_leaves_places_empty_and_a_free_one_fills_them_again() {
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Long)));
+    with_worker(server(), behind(80, 80, &gate, &queue), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        rig.fake.until("the window is full", started(20)).await;
+        *queue.lock().unwrap() = Queue::Short;
+        gate.pass(17);
+        // Four are in flight at least: the seventeenth has a successor, and no other.
+        rig.fake.until("one more", started(21)).await;
+        assert_eq!(rig.fake.calls().ended.len(), 17);
+        // Those that are left were begun while the queue was long.
+        gate.pass(3);
+        rig.fake.until("each of them has one", started(24)).await;
+        *queue.lock().unwrap() = Queue::Free;
+        gate.pass(4);
+        rig.fake.until("short: a round lets one more go", started(29)).await;
+        gate.pass(5);
+        rig.fake.until("free: each lets two go", started(39)).await;
+        gate.open();
+        let result = batch.result().await.unwrap();
+        assert_eq!((result.totals.succeeded, result.totals.in_flight), (80, 0), "{result:?}");
+        let calls = rig.fake.calls();
+        assert_each_once(&calls, 1, 80);
+        assert!(calls.most_at_once <= 20, "{} at once", calls.most_at_once);
+        replays(batch.history().await).await;
+    })
+    .await;
+}
+
+/// What a shard has come to, the next one begins with.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_shard_does_not_begin_with_the_whole_window() {
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Long)));
+    with_worker(server(), behind(60, 30, &gate, &queue), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        rig.fake.until("the window is full", started(20)).await;
+        *queue.lock().unwrap() = Queue::Short;
+        // All but four places are closed, and at the end all but these come back.
+        gate.pass(20 + 6);
+        rig.fake.until("the first shard hands out its last", started(30)).await;
+        rig.fake
+            .until("the second begins", |calls| calls.started.iter().any(|(shard, _)| *shard == 1))
+            .await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let second = rig.fake.calls().started.iter().filter(|(shard, _)| *shard == 1).count();
+        assert!((1..=6).contains(&second), "{second} of its documents at once");
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+        for shard in 0..2 {
+            replays(batch.shard_history(shard).await).await;
+        }
+    })
+    .await;
+}
+
+/// What a shard has in flight at its end is few because it has no more documents, not because the
+/// quota admits no more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_at_its_end_tells_the_next_one_what_the_quota_admits() {
+    let (gate, others) = (Gate::default(), Gate::default());
+    let fake = Fake::new(90, 30, {
+        let (first, others) = (gate.clone(), others.clone());
+        move |task| {
+            let is_first = task.shard == 0;
+            let queue = if is_first && task.index >= 20 { Queue::Long } else { Queue::Short };
+            let gate = if is_first { &first } else { &others };
+            Act::WaitFor(gate.clone(), DocumentOutcome { queue, ..outcome() })
+        }
+    });
+    with_worker(server(), fake, async |rig| {
+        let of_shard = |number| {
+            move |calls: &Calls| calls.started.iter().filter(|(shard, _)| *shard == number).count()
+        };
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        rig.fake.until("the window is full", started(20)).await;
+        gate.pass(10);
+        rig.fake.until("the first shard hands out its last", started(30)).await;
+        gate.pass(10);
+        let second = of_shard(1);
+        rig.fake.until("half of its places go on", move |calls| second(calls) == 10).await;
+        // Each closes a place, of which eleven are left.
+        gate.pass(9);
+        let third = of_shard(2);
+        rig.fake.until("and then all but one", move |calls| third(calls) == 9).await;
+        gate.open();
+        others.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 90);
+        for shard in 0..3 {
+            replays(batch.shard_history(shard).await).await;
+        }
+    })
+    .await;
+}
+
+/// Nobody knows yet how long calls take: the window has room for long ones, and opens round by round
+/// while nobody waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_for_calls_of_unknown_length_opens_while_the_queue_is_free() {
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Free)));
+    let fake = behind(60, 60, &gate, &queue).opening(40, 10);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        rig.fake.until("what is open at first", started(10)).await;
+        gate.pass(10);
+        rig.fake.until("each lets two go", started(30)).await;
+        gate.open();
+        let result = batch.result().await.unwrap();
+        assert_eq!((result.totals.succeeded, result.totals.in_flight), (60, 0), "{result:?}");
+        assert!(rig.fake.calls().most_at_once <= 40);
+        replays(batch.history().await).await;
+    })
+    .await;
+    let gate = Gate::default();
+    let fake = behind(60, 60, &gate, &queue).opening(40, 10);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        rig.fake.until("a window that is stated is used at once", started(20)).await;
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+    })
+    .await;
+}
+
+/// Calls take longer than was thought: what the quota has admitted meanwhile need not wait for the end
+/// of the first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_opens_while_no_call_has_ended() {
+    // Ten more each time of 40, or five of 30.
+    for (documents, shard, most) in [(60, 60, 3), (60, 30, 5)] {
+        let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Free)));
+        let fake = behind(documents, shard, &gate, &queue).opening(40, 10).expecting(1);
+        with_worker(server(), fake, async |rig| {
+            let batch = rig.start(&input(&json!({}))).await;
+            rig.fake.until("the whole window, and no call has ended", started(40)).await;
+            assert_eq!(rig.fake.calls().ended.len(), 0);
+            gate.open();
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, documents);
+            assert!(rig.fake.calls().most_at_once <= 40);
+            let alone = documents == u64::from(shard);
+            let worked = if alone { batch.history().await } else { batch.shard_history(0).await };
+            assert!((1..=most).contains(&timers(&worked)), "{} timers", timers(&worked));
+            replays(worked).await;
+        })
+        .await;
+    }
+}
+
+/// The next call that ends tells; and a pause may last for days.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_opens_no_further_once_a_call_has_ended_or_in_a_pause() {
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Long)));
+    let fake = behind(60, 60, &gate, &queue).opening(40, 10).expecting(2);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        rig.fake.until("what is open at first", started(10)).await;
+        gate.pass(1);
+        rig.fake.until("it has ended", |calls| calls.ended.len() == 1).await;
+        until("the timer's task", async || has_fired(&batch.history().await)).await;
+        assert_eq!((timers(&batch.history().await), rig.fake.calls().started.len()), (1, 10));
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+        replays(batch.history().await).await;
+    })
+    .await;
+    let gate = Gate::default();
+    let fake = behind(60, 60, &gate, &queue).opening(40, 10).expecting(3);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        rig.fake.until("what is open at first", started(10)).await;
+        batch.pause().await;
+        until("the timer's task", async || has_fired(&batch.history().await)).await;
+        assert_eq!((timers(&batch.history().await), rig.fake.calls().started.len()), (1, 10));
+        batch.resume().await;
+        rig.fake.until("the whole window", started(40)).await;
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+        replays(batch.history().await).await;
+    })
+    .await;
+}
