@@ -190,6 +190,11 @@ impl Intake {
         Duration::from_secs_f64(seconds.clamp(0.0, FAR.as_secs_f64()))
     }
 
+    /// A slot was given back.
+    pub(crate) fn has_slot(&self) {
+        self.news.notify_waiters();
+    }
+
     /// Resolves when [`Self::until_next`] may have another answer than it had before this was made.
     pub(crate) fn news(&self) -> Notified<'_> {
         self.news.notified()

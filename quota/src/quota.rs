@@ -521,6 +521,11 @@ impl Quota {
         self.shared.intake.is_elsewhere(lane, model, wait);
     }
 
+    /// A slot was given back: [`Self::wants`] looks again.
+    pub fn has_slot(&self) {
+        self.shared.intake.has_slot();
+    }
+
     /// Waits until this worker should take one more document of a lane, of which it holds so many
     /// slots. See [`crate::intake`].
     pub async fn wants(&self, lane: &Lane, held: impl Fn() -> usize) {

@@ -241,7 +241,10 @@ fn answer(
     {
         return Cause::slows(format!("the gate is open; its documents come back {}", again(next)));
     }
-    if waits.turn > 0 {
+    // Workers take no more than their quota admits soon: the rest lies in the task queue.
+    let lane = snapshot.lanes.iter().find(|seen| seen.lane == class.lane);
+    let waits_behind = waits.slot > 0 && lane.is_some_and(|lane| lane.waiting > 0);
+    if waits.turn > 0 || waits_behind {
         let bound = snapshot::binds(model, snapshot, held)
             .or_else(|| waits.binding.map(|binding| binding.to_string()));
         let bound = bound.map_or_else(String::new, |binding| format!(": {binding}"));

@@ -27,7 +27,8 @@ impl LaneSlots {
     }
 
     fn permit(&self) -> SlotSupplierPermit {
-        SlotSupplierPermit::with_user_data(Slot { pool: Arc::clone(&self.pool), lane: self.lane })
+        let (pool, quota) = (Arc::clone(&self.pool), self.quota.clone());
+        SlotSupplierPermit::with_user_data(Slot { pool, lane: self.lane, quota })
     }
 }
 
@@ -59,10 +60,12 @@ impl SlotSupplier for LaneSlots {
 struct Slot {
     pool: Arc<Pool>,
     lane: usize,
+    quota: Quota,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         self.pool.give_back(self.lane);
+        self.quota.has_slot();
     }
 }
