@@ -84,7 +84,7 @@ pub(super) async fn look(
     let cards = cards(limiter).await;
     let live =
         cards.as_ref().ok().map(|cards| cards.iter().map(|(name, _)| name.as_str()).collect());
-    let waits = Waits::of(&pending, live.as_ref());
+    let mut waits = Waits::of(&pending, live.as_ref());
     let (versions, pinned) = tokio::try_join!(temporal.versions(), temporal.pinned(&batch.id))?;
     let idle = versions.idle(temporal.task_queue(), &batch.id, pinned.as_ref());
     let progress = temporal.progress(&batch.id).await;
@@ -93,6 +93,9 @@ pub(super) async fn look(
     });
     let progress = progress.ok();
     let (quota, redis_away) = quota(limiter, &class).await;
+    if quota.as_ref().is_some_and(|(_, seen)| others_wait(seen, &class.lane)) {
+        waits.slots_wait_for_quota();
+    }
     let held = limiter.held().await.unwrap_or_default();
     let (cards, queue) = (cards.unwrap_or_default(), temporal.queue());
     let of_queue: Vec<_> = cards.iter().filter(|(_, card)| card.queue == queue).cloned().collect();
@@ -139,6 +142,13 @@ pub(super) async fn quota(
         }
     }
     (quota, redis_away)
+}
+
+/// Whether documents of the lane wait for quota. Then workers take no more of them than are admitted
+/// soon, and the others lie in the task queue.
+fn others_wait(seen: &Snapshot, lane: &Lane) -> bool {
+    let of_lane = seen.lanes.iter().find(|seen| seen.lane == *lane);
+    !seen.pause.is_zero() || of_lane.is_some_and(|lane| lane.waiting > 0)
 }
 
 /// What it means that Redis is away.
@@ -241,10 +251,7 @@ fn answer(
     {
         return Cause::slows(format!("the gate is open; its documents come back {}", again(next)));
     }
-    // Workers take no more than their quota admits soon: the rest lies in the task queue.
-    let lane = snapshot.lanes.iter().find(|seen| seen.lane == class.lane);
-    let waits_behind = waits.slot > 0 && lane.is_some_and(|lane| lane.waiting > 0);
-    if waits.turn > 0 || waits_behind {
+    if waits.turn > 0 {
         let bound = snapshot::binds(model, snapshot, held)
             .or_else(|| waits.binding.map(|binding| binding.to_string()));
         let bound = bound.map_or_else(String::new, |binding| format!(": {binding}"));

@@ -84,6 +84,11 @@ impl Waits {
         most.is_some_and(|(kind, _)| kind == FailureType::Unauthorized.as_str())
     }
 
+    /// Those that lie in the task queue wait for their turn: it is for quota that no worker takes them.
+    pub(in crate::cli) fn slots_wait_for_quota(&mut self) {
+        self.turn += std::mem::take(&mut self.slot);
+    }
+
     /// Whether most of its documents were with a worker that is gone.
     pub(in crate::cli) fn most_are_gone(&self) -> bool {
         let backing_off = self.backing_off.values().sum();
