@@ -19,9 +19,11 @@
 //! That is the work which the quota admits before a newcomer would wait for `target`, in calls,
 //! divided by those who take from it. Each answer of the quota replaces `wait`, so a share is used
 //! once; documents that wait in this process count at once, as so many times `cost × workers`. Of a
-//! lane's models the one with the largest share counts, for its documents may be next. Below 1,
-//! nothing is taken until its time has come; but one document of a lane waits in any case, and is
-//! there when room comes early. While nobody has had to wait, the share is what has been admitted.
+//! lane's models the one with the largest share counts, for its documents may be next; those that were
+//! taken, and turned out to be another model's and wait, have used of it as well, but for one of each
+//! model, which keeps watch. Below 1, nothing is taken until its time has come; but one document of a
+//! lane waits in any case, and is there when room comes early. While nobody has had to wait, the share
+//! is what has been admitted.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -165,11 +167,13 @@ impl Intake {
         });
     }
 
-    /// So much may go now, as the time that an even pace takes.
+    /// So much may go now, as the time that an even pace takes. What is too little for a call is none:
+    /// in a full window the rest comes when calls leave it, and not at an even pace.
     pub fn has_room(&self, model: &ModelId, room: Duration) {
         let (now, mut lanes) = ((self.clock)(), self.lanes.lock());
         let seen = lanes.values_mut().filter_map(|models| models.get_mut(model)?.told.as_mut());
-        for told in seen.filter(|told| !room.is_zero() || told.left(now) < 0.0) {
+        let fits = |told: &Told| !room.is_zero() && room.as_secs_f64() >= told.cost;
+        for told in seen.filter(|told| fits(told) || told.left(now) < 0.0) {
             *told = Told { at: now, wait: -room.as_secs_f64(), waits_here: true, ..*told };
         }
         drop(lanes);
@@ -235,7 +239,10 @@ fn until_next(models: &Models, held: usize, bounds: &Bounds, workers: u64, now: 
     if preparing + waiting == 0 && models.values().any(waits_here) {
         return 0.0;
     }
-    let until = |seen: &Seen| seen.until(preparing as u64 + 1, bounds, workers, now);
+    // Taken in the place of the others' documents.
+    let beyond = |seen: &Seen| seen.waiting.saturating_sub(1);
+    let taken = preparing + models.values().map(beyond).sum::<usize>();
+    let until = |seen: &Seen| seen.until((taken - beyond(seen)) as u64 + 1, bounds, workers, now);
     let nothing_known = until(&Seen::new(now));
     models.values().map(until).reduce(f64::min).unwrap_or(nothing_known)
 }
@@ -340,6 +347,15 @@ mod tests {
     }
 
     #[test]
+    fn a_share_is_used_by_documents_that_turn_out_to_be_another_model_s_and_wait() {
+        let now = Instant::now();
+        let slow = |waiting| Seen { waiting, ..told(9.0, 1.0, now) };
+        let left = |waiting| until([told(0.0, 2.0, now), slow(waiting)], 0, 1, now);
+        assert!(left(1) <= 0.0 && left(2) <= 0.0, "the first keeps watch");
+        assert!(left(3) > 0.0, "two of the slow model have been taken for the other");
+    }
+
+    #[test]
     fn one_waits_here_for_better_news_but_where_another_worker_has_to_take_it() {
         let intake = Arc::new(Intake::with_clock(4 * TARGET, &numbers(), Instant::now));
         let (lane, model) = (Lane::default(), "test:model".parse().unwrap());
@@ -357,6 +373,7 @@ mod tests {
         assert_eq!(next(7), Duration::ZERO);
         assert!(next(9) > Duration::ZERO);
         intake.told_at_least(&lane, &model, FAR / 2, cost);
+        intake.has_room(&model, cost / 2);
         assert!(next(1) > FAR / 4);
         intake.told(&lane, &model, Duration::ZERO, cost);
         assert_eq!(next(1), Duration::ZERO, "a newcomer went at once");
