@@ -4,11 +4,11 @@
 //! cargo run --release -p tidegate-quota --example mutate -- [name of a number …]
 //! ```
 //!
-//! First the tests run that take numbers from `TIDEGATE_NUMBERS`: those of the policy, and the promises
-//! as the mechanism in memory keeps them. Where none of them fails, the simulated rows run, as means of
-//! two seeds; a row notices when its use falls by a point, its refusals rise by 0.2 % of the calls, its
-//! questions for each admission double, or its longest stretch grows by half. Ends with exit code 1 if a
-//! change goes unnoticed.
+//! First the tests run that take numbers from `TIDEGATE_NUMBERS`: those of the policy and of the
+//! controller, and the promises as the mechanism in memory keeps them. Where none of them fails, the
+//! simulated rows run, as means of two seeds; a row notices when its use falls by a point, its refusals
+//! rise by 0.2 % of the calls, its questions for each admission double, or its longest stretch grows by
+//! half. Ends with exit code 1 if a change goes unnoticed.
 
 #![allow(
     clippy::expect_used,
@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     let only: Vec<String> = std::env::args().skip(1).collect();
     let tests = [
         built(&["test", "--lib"], "policy::"),
+        built(&["test", "--lib"], "intake::"),
         built(&["test", "--test", "conformance"], "memory::"),
     ];
     let mut base = None;

@@ -19,9 +19,11 @@
 //! That is the work which the quota admits before a newcomer would wait for `target`, in calls,
 //! divided by those who take from it. Each answer of the quota replaces `wait`, so a share is used
 //! once; documents that wait in this process count at once, as so many times `cost × workers`. Of a
-//! lane's models the one with the largest share counts, for its documents may be next. Below 1,
-//! nothing is taken until its time has come; but one document of a lane waits in any case, and is
-//! there when room comes early. While nobody has had to wait, the share is what has been admitted.
+//! lane's models the one with the largest share counts, for its documents may be next; those that were
+//! taken, and turned out to be another model's and wait, have used of it as well, but for one of each
+//! model, which keeps watch. Below 1, nothing is taken until its time has come; but one document of a
+//! lane waits in any case, and is there when room comes early. While nobody has had to wait, the share
+//! is what has been admitted.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -33,15 +35,29 @@ use parking_lot::Mutex;
 use tidegate_types::{Lane, ModelId};
 use tokio::sync::{Notify, futures::Notified};
 
-use crate::number::float;
+use crate::{
+    number::{duration, float, whole},
+    numbers::Numbers,
+};
 
-/// A longer wait counts as so long: limits are raised and gates opened, and whoever comes next may
-/// want another model. A model that nobody has asked for as long does not open its lane.
-const FAR: Duration = Duration::from_mins(1);
+/// What the numbers of the controller come to.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// How long documents are to wait in their slots, in seconds.
+    target: f64,
+    far: Duration,
+    first: u64,
+}
 
-/// Documents that are on their way at once before a call is admitted. While nobody has to wait, each
-/// admission lets one more be: the number doubles with each round.
-const FIRST: usize = 2;
+impl Bounds {
+    fn new(in_place: Duration, numbers: &Numbers) -> Self {
+        Self {
+            target: in_place.as_secs_f64() * numbers.target,
+            far: duration(numbers.far),
+            first: whole(numbers.first_documents),
+        }
+    }
+}
 
 /// What a newcomer was told last.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +86,7 @@ struct Seen {
     /// `None` while nobody has had to wait.
     told: Option<Told>,
     /// Calls that have been admitted.
-    admitted: usize,
+    admitted: u64,
     /// Attempts that wait for quota.
     waiting: usize,
     /// Calls under way.
@@ -83,23 +99,23 @@ impl Seen {
     }
 
     /// Nobody asks for the model any more, and nothing says that it has no room.
-    fn is_over(&self, now: Instant) -> bool {
+    fn is_over(&self, far: Duration, now: Instant) -> bool {
         self.waiting + self.calling == 0
-            && now.saturating_duration_since(self.at) > FAR
+            && now.saturating_duration_since(self.at) > far
             && self.told.is_none_or(|told| told.wait <= 0.0)
     }
 
     /// Seconds until so many documents may be on their way at once; 0 or less for now.
-    fn until(&self, documents: usize, target: Duration, workers: u64, now: Instant) -> f64 {
+    fn until(&self, documents: u64, bounds: &Bounds, workers: u64, now: Instant) -> f64 {
         let Some(told) = self.told else {
-            let may = documents <= FIRST + self.admitted;
-            return if may { 0.0 } else { FAR.as_secs_f64() };
+            let may = documents <= bounds.first + self.admitted;
+            return if may { 0.0 } else { bounds.far.as_secs_f64() };
         };
         let (each, waiting) = (told.cost * float(workers.max(1)), float(self.waiting as u64));
         // The documents that wait here are known better.
         let behind = if waiting > 0.0 { waiting * each } else { f64::NEG_INFINITY };
         let wait = told.left(now).max(behind);
-        float(documents as u64) * each + wait - target.as_secs_f64()
+        float(documents) * each + wait - bounds.target
     }
 }
 
@@ -107,8 +123,10 @@ type Models = BTreeMap<ModelId, Seen>;
 
 /// What callers of this process were told, by lane and model.
 #[derive(Debug)]
-pub(crate) struct Intake {
-    target: Duration,
+#[doc(hidden)]
+pub struct Intake {
+    bounds: Bounds,
+    clock: fn() -> Instant,
     lanes: Mutex<HashMap<Lane, Models>>,
     news: Notify,
 }
@@ -116,30 +134,31 @@ pub(crate) struct Intake {
 impl Intake {
     /// Attempts wait in their slots for `in_place` at most.
     pub(crate) fn new(in_place: Duration) -> Self {
-        Self { target: in_place / 4, lanes: Mutex::default(), news: Notify::new() }
+        Self::with_clock(in_place, &Numbers::DEFAULT, Instant::now)
+    }
+
+    /// The same with other numbers, on a clock that the caller sets: for simulations.
+    #[must_use]
+    pub fn with_clock(in_place: Duration, numbers: &Numbers, clock: fn() -> Instant) -> Self {
+        let bounds = Bounds::new(in_place, numbers);
+        Self { bounds, clock, lanes: Mutex::default(), news: Notify::new() }
     }
 
     /// A newcomer was told to wait so long, or to go at once.
-    pub(crate) fn told(&self, lane: &Lane, model: &ModelId, wait: Duration, cost: Duration) {
+    pub fn told(&self, lane: &Lane, model: &ModelId, wait: Duration, cost: Duration) {
         self.hears(lane, model, |seen, now| {
             let wait = match seen.told {
                 None if wait.is_zero() => return,
                 Some(told) if wait.is_zero() => (told.left(now) + told.cost).min(0.0),
-                _ => wait.min(FAR).as_secs_f64(),
+                _ => wait.min(self.bounds.far).as_secs_f64(),
             };
             seen.told = Some(Told { at: now, wait, cost: cost.as_secs_f64(), waits_here: true });
         });
     }
 
     /// One that keeps a turn was told to wait so long: newcomers stand behind it.
-    pub(crate) fn told_at_least(
-        &self,
-        lane: &Lane,
-        model: &ModelId,
-        wait: Duration,
-        cost: Duration,
-    ) {
-        let wait = wait.min(FAR).as_secs_f64();
+    pub fn told_at_least(&self, lane: &Lane, model: &ModelId, wait: Duration, cost: Duration) {
+        let wait = wait.min(self.bounds.far).as_secs_f64();
         self.hears(lane, model, |seen, now| {
             if seen.told.is_none_or(|told| told.left(now) < wait) {
                 let cost = cost.as_secs_f64();
@@ -148,11 +167,13 @@ impl Intake {
         });
     }
 
-    /// So much may go now, as the time that an even pace takes.
-    pub(crate) fn has_room(&self, model: &ModelId, room: Duration) {
-        let (now, mut lanes) = (Instant::now(), self.lanes.lock());
+    /// So much may go now, as the time that an even pace takes. What is too little for a call is none:
+    /// in a full window the rest comes when calls leave it, and not at an even pace.
+    pub fn has_room(&self, model: &ModelId, room: Duration) {
+        let (now, mut lanes) = ((self.clock)(), self.lanes.lock());
         let seen = lanes.values_mut().filter_map(|models| models.get_mut(model)?.told.as_mut());
-        for told in seen.filter(|told| !room.is_zero() || told.left(now) < 0.0) {
+        let fits = |told: &Told| !room.is_zero() && room.as_secs_f64() >= told.cost;
+        for told in seen.filter(|told| fits(told) || told.left(now) < 0.0) {
             *told = Told { at: now, wait: -room.as_secs_f64(), waits_here: true, ..*told };
         }
         drop(lanes);
@@ -161,7 +182,7 @@ impl Intake {
 
     /// For so long, only another worker can take the lane's documents for this model, or nobody.
     pub(crate) fn is_elsewhere(&self, lane: &Lane, model: &ModelId, wait: Duration) {
-        let wait = wait.min(FAR).as_secs_f64();
+        let wait = wait.min(self.bounds.far).as_secs_f64();
         self.hears(lane, model, |seen, now| {
             let cost = seen.told.map_or(0.0, |told| told.cost);
             seen.told = Some(Told { at: now, wait, cost, waits_here: false });
@@ -174,20 +195,21 @@ impl Intake {
     }
 
     /// An attempt stands in the queue for quota, until this is dropped.
-    pub(crate) fn stand(self: &Arc<Self>, lane: &Lane, model: &ModelId) -> Place {
+    pub fn stand(self: &Arc<Self>, lane: &Lane, model: &ModelId) -> Place {
         self.hears(lane, model, |seen, _| seen.waiting += 1);
         let (intake, lane, model) = (Arc::clone(self), lane.clone(), model.clone());
         Place { intake, lane, model, is_calling: false }
     }
 
     /// How long until a lane may take one more document, where it holds so many slots: zero for now.
-    pub(crate) fn until_next(&self, lane: &Lane, held: usize, workers: u64) -> Duration {
-        let now = Instant::now();
+    pub fn until_next(&self, lane: &Lane, held: usize, workers: u64) -> Duration {
+        let now = (self.clock)();
+        let far = self.bounds.far;
         let mut lanes = self.lanes.lock();
         let models = lanes.entry(lane.clone()).or_default();
-        models.retain(|_, seen| !seen.is_over(now));
-        let seconds = until_next(models, held, self.target, workers, now);
-        Duration::from_secs_f64(seconds.clamp(0.0, FAR.as_secs_f64()))
+        models.retain(|_, seen| !seen.is_over(far, now));
+        let seconds = until_next(models, held, &self.bounds, workers, now);
+        Duration::from_secs_f64(seconds.clamp(0.0, far.as_secs_f64()))
     }
 
     /// A slot was given back.
@@ -201,7 +223,7 @@ impl Intake {
     }
 
     fn hears(&self, lane: &Lane, model: &ModelId, change: impl FnOnce(&mut Seen, Instant)) {
-        let (now, mut lanes) = (Instant::now(), self.lanes.lock());
+        let (now, mut lanes) = ((self.clock)(), self.lanes.lock());
         let models = lanes.entry(lane.clone()).or_default();
         let seen = models.entry(model.clone()).or_insert_with(|| Seen::new(now));
         seen.at = now;
@@ -213,7 +235,7 @@ impl Intake {
 
 /// Seconds until a lane of these models may take one more document, where it holds so many slots; 0 or
 /// less for now.
-fn until_next(models: &Models, held: usize, target: Duration, workers: u64, now: Instant) -> f64 {
+fn until_next(models: &Models, held: usize, bounds: &Bounds, workers: u64, now: Instant) -> f64 {
     let waiting: usize = models.values().map(|seen| seen.waiting).sum();
     let calling: usize = models.values().map(|seen| seen.calling).sum();
     // On the way to the quota, or done with it.
@@ -222,8 +244,11 @@ fn until_next(models: &Models, held: usize, target: Duration, workers: u64, now:
     if preparing + waiting == 0 && models.values().any(waits_here) {
         return 0.0;
     }
-    let until = |seen: &Seen| seen.until(preparing + 1, target, workers, now);
-    let nothing_known = Seen::new(now).until(preparing + 1, target, workers, now);
+    // Taken in the place of the others' documents.
+    let beyond = |seen: &Seen| seen.waiting.saturating_sub(1);
+    let taken = preparing + models.values().map(beyond).sum::<usize>();
+    let until = |seen: &Seen| seen.until((taken - beyond(seen)) as u64 + 1, bounds, workers, now);
+    let nothing_known = until(&Seen::new(now));
     models.values().map(until).reduce(f64::min).unwrap_or(nothing_known)
 }
 
@@ -262,8 +287,11 @@ impl Drop for Place {
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
     use super::*;
+    use crate::numbers::numbers;
 
     const TARGET: Duration = Duration::from_secs(5);
+    const FAR: Duration = Duration::from_mins(1);
+    const FIRST: usize = 2;
 
     /// A model of which nobody waits here.
     fn told(wait: f64, cost: f64, now: Instant) -> Seen {
@@ -274,7 +302,13 @@ mod tests {
     fn until<const N: usize>(seen: [Seen; N], preparing: usize, workers: u64, now: Instant) -> f64 {
         let names = (0..).map(|at| format!("test:{at}").parse().unwrap());
         let held = preparing + seen.iter().map(|seen| seen.waiting + seen.calling).sum::<usize>();
-        until_next(&names.zip(seen).collect(), held, TARGET, workers, now)
+        until_next(
+            &names.zip(seen).collect(),
+            held,
+            &Bounds::new(4 * TARGET, &numbers()),
+            workers,
+            now,
+        )
     }
 
     /// How many may be on their way at once.
@@ -318,8 +352,17 @@ mod tests {
     }
 
     #[test]
+    fn a_share_is_used_by_documents_that_turn_out_to_be_another_model_s_and_wait() {
+        let now = Instant::now();
+        let slow = |waiting| Seen { waiting, ..told(9.0, 1.0, now) };
+        let left = |waiting| until([told(0.0, 2.0, now), slow(waiting)], 0, 1, now);
+        assert!(left(1) <= 0.0 && left(2) <= 0.0, "the first keeps watch");
+        assert!(left(3) > 0.0, "two of the slow model have been taken for the other");
+    }
+
+    #[test]
     fn one_waits_here_for_better_news_but_where_another_worker_has_to_take_it() {
-        let intake = Arc::new(Intake::new(4 * TARGET));
+        let intake = Arc::new(Intake::with_clock(4 * TARGET, &numbers(), Instant::now));
         let (lane, model) = (Lane::default(), "test:model".parse().unwrap());
         let next = |held| intake.until_next(&lane, held, 1);
         let cost = Duration::from_secs(1);
@@ -335,6 +378,7 @@ mod tests {
         assert_eq!(next(7), Duration::ZERO);
         assert!(next(9) > Duration::ZERO);
         intake.told_at_least(&lane, &model, FAR / 2, cost);
+        intake.has_room(&model, cost / 2);
         assert!(next(1) > FAR / 4);
         intake.told(&lane, &model, Duration::ZERO, cost);
         assert_eq!(next(1), Duration::ZERO, "a newcomer went at once");
@@ -342,7 +386,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_model_that_nobody_asks_for_is_forgotten_and_news_wake() {
-        let intake = Arc::new(Intake::new(4 * TARGET));
+        let intake = Arc::new(Intake::with_clock(4 * TARGET, &numbers(), Instant::now));
         let (lane, model) = (Lane::default(), "test:model".parse().unwrap());
         let mut place = intake.stand(&lane, &model);
         place.calls();
@@ -351,9 +395,11 @@ mod tests {
         intake.expects(&lane, &model);
         news.await;
         let seen = &intake.lanes.lock()[&lane][&model];
-        let (soon, later) = (Instant::now() + FAR / 2, Instant::now() + 2 * FAR);
-        assert!(!seen.is_over(later), "its call is under way");
+        let second = Duration::from_secs(1);
+        let (soon, later) = (Instant::now() + FAR - second, Instant::now() + FAR + second);
+        let far = intake.bounds.far;
+        assert!(!seen.is_over(far, later), "its call is under way");
         let idle = Seen { calling: 0, ..*seen };
-        assert!(idle.is_over(later) && !idle.is_over(soon));
+        assert!(idle.is_over(far, later) && !idle.is_over(far, soon));
     }
 }

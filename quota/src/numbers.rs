@@ -1,5 +1,5 @@
-//! Every number of the limiter: the mechanism (`lua/` and its twin in memory) and the policy hold no
-//! other but 0, 1, -1 and units. Those that the scripts need stand in `lua/include/numbers.lua` once
+//! Every number of the limiter: the mechanism (`lua/` and its twin in memory), the policy and the
+//! controller (`intake.rs`) hold no other but 0, 1, -1 and units. Those that the scripts need stand in `lua/include/numbers.lua` once
 //! more, which a test compares.
 
 /// A second in the limiter's unit of time.
@@ -68,6 +68,21 @@ numbers! {
     even = 3.0, "readings", "of a meter that comes back evenly show a bucket";
     telling = 0.8, "part of the limit", "a meter that says more than this is used shows no kind";
     close = 0.03, "part of the limit", "by which a meter may differ from what it is taken for";
+    target = 0.25, "part of the longest wait in place", "how long documents are to wait in their slots";
+    far = MINUTE, "µs", "a longer wait counts as so long: limits are raised and gates opened, and the next document may be another model's; a model that nobody has asked for as long does not open its lane";
+    first_documents = 2.0, "documents", "on their way at once before a call is admitted; while nobody has to wait each admission lets one more be";
+}
+
+/// The numbers, with those of `TIDEGATE_NUMBERS` in place of their own: `make mutate` sets it.
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+pub(crate) fn numbers() -> Numbers {
+    let mut numbers = Numbers::DEFAULT;
+    for set in std::env::var("TIDEGATE_NUMBERS").iter().flat_map(|all| all.split_whitespace()) {
+        let (name, value) = set.split_once('=').unwrap();
+        assert!(numbers.set(name, value.parse().unwrap()), "there is no number {name}");
+    }
+    numbers
 }
 
 impl Default for Numbers {

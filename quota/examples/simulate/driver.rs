@@ -53,6 +53,9 @@ pub(crate) trait Limiter {
     /// An operator closes the gate.
     fn pause(&mut self, now: Micros, length: Micros);
 
+    /// An operator opens it.
+    fn resume(&mut self, now: Micros);
+
     /// An operator sets the limit on tokens.
     fn set_limit(&mut self, now: Micros, combined: u64);
 

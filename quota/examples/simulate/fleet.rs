@@ -12,12 +12,12 @@ use crate::{
 
 /// `Options::default()` in `quota/src/quota.rs`: the longest wait in place, and the spread of
 /// wake-ups after a pause.
-const MAX_SLOT_WAIT: Micros = 10 * SECOND;
-const JITTER: Micros = 30 * SECOND;
+pub(crate) const MAX_SLOT_WAIT: Micros = 10 * SECOND;
+pub(crate) const JITTER: Micros = 30 * SECOND;
 
 /// `SOON` in `quota/src/waiters.rs` and `MAX_CALLS` in `quota/src/questions.rs`.
-const SOON: Micros = SECOND / 2;
-const MAX_CALLS: usize = 32;
+pub(crate) const SOON: Micros = SECOND / 2;
+pub(crate) const MAX_CALLS: usize = 32;
 
 /// From when on, and how often, it is looked whether anything stands still.
 const WATCHED_FROM: Micros = 10 * SECOND;
@@ -31,8 +31,8 @@ const EARLY: Micros = SECOND / 2;
 const EARLY_PART: f64 = 0.16;
 const MAX_EARLY: Micros = 10 * SECOND;
 const BACKOFF_BASE: Micros = 10 * SECOND;
-const BACKOFF_MAX: Micros = 60 * SECOND;
-const MAX_QUOTA_WAIT: Micros = 300 * SECOND;
+pub(crate) const BACKOFF_MAX: Micros = 60 * SECOND;
+pub(crate) const MAX_QUOTA_WAIT: Micros = 300 * SECOND;
 
 /// The first bound of the naive clients' back-off; it doubles up to [`BACKOFF_MAX`].
 const NAIVE_BASE: Micros = SECOND;
@@ -530,12 +530,12 @@ impl Fleet<'_> {
 }
 
 /// `early` in `quota/src/quota.rs`.
-fn early(wait: Micros) -> Micros {
+pub(crate) fn early(wait: Micros) -> Micros {
     if wait > 2 * SECOND { ((wait as f64 * 0.95) as Micros).min(MAX_SLEEP) } else { wait }
 }
 
 /// `Failure::refused` in `activities/src/failure.rs`.
-fn come_back(wait: Micros, longest: Micros) -> Micros {
+pub(crate) fn come_back(wait: Micros, longest: Micros) -> Micros {
     let early = EARLY + ((wait as f64 * EARLY_PART) as Micros).min(MAX_EARLY);
     wait.saturating_sub(early).clamp(SECOND, longest)
 }

@@ -12,13 +12,14 @@
 //! into `docs/simulation.md` and the plots into `docs/simulation.svg`.
 //!
 //! The second runs all rows that a change of the limiter may move; it is no part of the first, for ten
-//! seeds take an hour. In memory numbers can be set (`quota/src/numbers.rs`).
+//! seeds take an hour. In its place, `controller` runs those of how much a worker takes. In memory numbers can be set (`quota/src/numbers.rs`).
 //!
 //! * `driver`: what the simulation asks of a limiter; `stores`: the scripts and their twin behind it
 //! * `rows`: every row, as means of seeds
 //! * `provider`: nine ways in which providers count; they know nothing of the limiter
 //! * `documents`, `event`: what is worked on, and virtual time
 //! * `fleet`: the clients: who asks, waits, calls, comes back, or dies
+//! * `workers`: workers that take documents from a task queue; `controller`: what comes of it
 //! * `scenario`, `bursts`, `changes`, `tenants`: what is shown, and the bounds
 //! * `report`, `table`, `plot`: what is measured, and how it is told
 
@@ -32,6 +33,7 @@
 
 mod bursts;
 mod changes;
+mod controller;
 mod documents;
 mod driver;
 mod event;
@@ -45,6 +47,7 @@ mod scenario;
 mod stores;
 mod table;
 mod tenants;
+mod workers;
 
 use std::{fs, path::Path, process::ExitCode, time::Instant};
 
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         .chain([
             ("tenants", tenants::tenants as fn(&mut Bench<'_>) -> _),
             ("rows", rows::rows as fn(&mut Bench<'_>) -> _),
+            ("controller", controller::controller as fn(&mut Bench<'_>) -> _),
         ])
         .collect();
     if let Some(unknown) = names.iter().find(|name| !all.iter().any(|(known, _)| known == **name)) {
@@ -105,7 +109,7 @@ fn main() -> ExitCode {
     let mut tables = Vec::new();
     for (name, scenario) in all {
         let wanted = names.iter().any(|wanted| *wanted == name);
-        if !wanted && (!names.is_empty() || name == "rows") {
+        if !wanted && (!names.is_empty() || ["rows", "controller"].contains(&name)) {
             continue;
         }
         let started = Instant::now();

@@ -100,7 +100,7 @@ fn documents(batches: &'static [(Micros, usize)], headers: bool) -> Plan {
     }
 }
 
-fn learned(limit: u64) -> Limits {
+pub(crate) fn learned(limit: u64) -> Limits {
     Limits { burst_max: LEARNED, ..Limits::default() }.with(Dimension::Combined, limit)
 }
 

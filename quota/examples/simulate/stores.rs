@@ -309,6 +309,10 @@ impl<S: Virtual> Limiter for Kept<S> {
         self.ask(now, async |store, model| store.pause(model, &pause).await);
     }
 
+    fn resume(&mut self, now: Micros) {
+        self.ask(now, async |store, model| store.resume(model).await);
+    }
+
     fn set_limit(&mut self, now: Micros, combined: u64) {
         let window = PerDimension { combined: Change::Set(combined), ..PerDimension::default() };
         let changes = PerLimit { window, ..PerLimit::default() };

@@ -12,23 +12,13 @@ use crate::{
     limits::Limits,
     mechanism::log::{Refused, Told},
     model::ModelQuota,
-    numbers::{MINUTE, SECOND},
+    numbers::{MINUTE, SECOND, numbers},
     plan::Reasoned,
 };
 
 const START: f64 = 1.79e15;
 /// A thousand units a second.
 const LIMIT: f64 = 60_000.0;
-
-/// The limiter's numbers, with those of `TIDEGATE_NUMBERS` in place of their own: `make mutate` sets it.
-fn numbers() -> Numbers {
-    let mut numbers = Numbers::DEFAULT;
-    for set in std::env::var("TIDEGATE_NUMBERS").iter().flat_map(|all| all.split_whitespace()) {
-        let (name, value) = set.split_once('=').unwrap();
-        assert!(numbers.set(name, value.parse().unwrap()), "there is no number {name}");
-    }
-    numbers
-}
 
 /// A policy that has run at times, and what it knows.
 struct Case {
