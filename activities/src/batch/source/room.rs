@@ -65,6 +65,7 @@ impl Room {
     }
 
     /// Bytes of texts and fields that it has room for.
+    #[cfg(feature = "parquet")]
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
