@@ -18,7 +18,7 @@ const IN_PLACE: f64 = 10.0;
 /// Such a wait: the beat that carries the turn, and the next attempt.
 const DEFERRAL: f64 = 2.0;
 
-/// So often a document may come back where limits bind: 0.03 to 0.23 times were measured
+/// So often a document may come back where limits bind: 0.00 to 0.28 times were measured
 /// (`benches/deferrals.rs`).
 const DEFERRALS: f64 = 0.5;
 
