@@ -13,14 +13,15 @@
     reason = "a benchmark may stop at the first fault and talks to people"
 )]
 
+mod figures;
 #[path = "../tests/end_to_end/fleet.rs"]
 mod fleet;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use figures::{questions, steady};
 use fleet::{Fleet, MODEL, fleet, free_address};
 use serde_json::Value;
-use tidegate_simulator::ModelAccount;
 
 /// One case: what is unlike the others.
 #[derive(Clone, Copy)]
@@ -130,31 +131,4 @@ async fn batch(fleet: &Fleet, case: Case, number: usize) -> Value {
     let result = fleet.result(&id).await.unwrap();
     assert_eq!(result["succeeded"], case.documents, "{result}");
     result
-}
-
-/// Questions to the limiter for each admission, by all workers.
-async fn questions(pages: &[String]) -> f64 {
-    let (mut asked, mut admitted) = (0.0, 0.0);
-    for page in pages {
-        let text = reqwest::get(format!("http://{page}/metrics")).await.unwrap();
-        let text = text.text().await.unwrap();
-        let sum = |name: &str| -> f64 {
-            let lines = text.lines().filter(|line| line.starts_with(name));
-            lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
-        };
-        asked += sum("tidegate_quota_questions_total{");
-        admitted += sum("tidegate_quota_wait_seconds_count{");
-    }
-    asked / admitted
-}
-
-/// The part of the limit that was used; `None` where there was no steady part.
-fn steady(account: &ModelAccount, limit: u64) -> Option<f64> {
-    let (first, last) = (account.first_admission?, account.last_admission?);
-    let from = Duration::from_secs_f64(first.ceil() + 30.0);
-    let to = Duration::from_secs_f64((last.floor() - 15.0).max(0.0));
-    (to > from).then(|| {
-        let tokens = account.tokens_between(from, to).tokens as f64;
-        tokens / (to - from).as_secs_f64() / (limit as f64 / 60.0)
-    })
 }

@@ -16,6 +16,7 @@
     reason = "a benchmark may stop at the first fault and talks to people"
 )]
 
+mod figures;
 #[path = "../tests/end_to_end/fleet.rs"]
 mod fleet;
 
@@ -24,6 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use figures::{questions, steady};
 use fleet::{Fleet, fleet, free_address};
 use tidegate_simulator::ModelAccount;
 
@@ -145,7 +147,7 @@ async fn run(provider: &Provider, documents: usize) {
         first.deferrals,
         second.deferrals,
         questions(&pages).await,
-        steady(&account).map_or_else(String::new, |part| format!("{:.1} %", 100.0 * part)),
+        steady(&account, LIMIT).map_or_else(String::new, |part| format!("{:.1} %", 100.0 * part)),
     );
     fleet.stop().await;
 }
@@ -175,22 +177,6 @@ async fn batch(fleet: &Fleet, provider: &Provider, documents: usize, id: &str) -
     Batch { took, refused, deferrals, longest: 1.0 + 0.015 * longest }
 }
 
-/// Questions to the limiter for each admission, by all workers.
-async fn questions(pages: &[String]) -> f64 {
-    let (mut asked, mut admitted) = (0.0, 0.0);
-    for page in pages {
-        let text = reqwest::get(format!("http://{page}/metrics")).await.unwrap();
-        let text = text.text().await.unwrap();
-        let sum = |name: &str| -> f64 {
-            let lines = text.lines().filter(|line| line.starts_with(name));
-            lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
-        };
-        asked += sum("tidegate_quota_questions_total{");
-        admitted += sum("tidegate_quota_wait_seconds_count{");
-    }
-    asked / admitted
-}
-
 /// Calls admitted in each second.
 fn admissions(before: &ModelAccount, after: &ModelAccount) -> String {
     let from =
@@ -202,16 +188,4 @@ fn admissions(before: &ModelAccount, after: &ModelAccount) -> String {
         calls.requests.to_string()
     });
     format!("admitted in each second: {}", each.collect::<Vec<_>>().join(" "))
-}
-
-/// The part of the limit that was used; `None` where there was no steady part.
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
-fn steady(account: &ModelAccount) -> Option<f64> {
-    let (first, last) = (account.first_admission?, account.last_admission?);
-    let from = Duration::from_secs_f64(first.ceil() + 30.0);
-    let to = Duration::from_secs_f64((last.floor() - 15.0).max(0.0));
-    (to > from).then(|| {
-        let tokens = account.tokens_between(from, to).tokens as f64;
-        tokens / (to - from).as_secs_f64() / (LIMIT as f64 / 60.0)
-    })
 }

@@ -274,12 +274,24 @@ impl Place {
     }
 }
 
+/// Of a model and lane that were never admitted nor told to wait, such as those that nobody has
+/// configured, nothing is kept.
 impl Drop for Place {
     fn drop(&mut self) {
         self.intake.hears(&self.lane, &self.model, |seen, _| {
             let count = if self.is_calling { &mut seen.calling } else { &mut seen.waiting };
             *count = count.saturating_sub(1);
         });
+        let mut lanes = self.intake.lanes.lock();
+        if let Some(models) = lanes.get_mut(&self.lane) {
+            let is_used = |seen: &Seen| seen.waiting + seen.calling > 0 || seen.admitted > 0;
+            if models.get(&self.model).is_some_and(|it| it.told.is_none() && !is_used(it)) {
+                models.remove(&self.model);
+            }
+            if models.is_empty() {
+                lanes.remove(&self.lane);
+            }
+        }
     }
 }
 
@@ -382,6 +394,16 @@ mod tests {
         assert!(next(1) > FAR / 4);
         intake.told(&lane, &model, Duration::ZERO, cost);
         assert_eq!(next(1), Duration::ZERO, "a newcomer went at once");
+    }
+
+    #[test]
+    fn nothing_is_kept_of_whom_nobody_knows() {
+        let intake = Arc::new(Intake::new(4 * TARGET));
+        for number in 0..3 {
+            let lane = Lane::try_from(format!("lane-{number}")).unwrap();
+            drop(intake.stand(&lane, &"test:unknown".parse().unwrap()));
+        }
+        assert!(intake.lanes.lock().is_empty());
     }
 
     #[tokio::test]

@@ -1,0 +1,33 @@
+//! What two benchmarks of a fleet measure alike.
+
+use std::time::Duration;
+
+use tidegate_simulator::ModelAccount;
+
+/// Questions to the limiter for each admission, by all workers, from their pages of metrics.
+pub(crate) async fn questions(pages: &[String]) -> f64 {
+    let (mut asked, mut admitted) = (0.0, 0.0);
+    for page in pages {
+        let text = reqwest::get(format!("http://{page}/metrics")).await.unwrap();
+        let text = text.text().await.unwrap();
+        let sum = |name: &str| -> f64 {
+            let lines = text.lines().filter(|line| line.starts_with(name));
+            lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+        };
+        asked += sum("tidegate_quota_questions_total{");
+        admitted += sum("tidegate_quota_wait_seconds_count{");
+    }
+    asked / admitted
+}
+
+/// The part of a limit of so many tokens a minute that was used, from 30 s after the first admission
+/// to the last 15 s; `None` where there was no such part.
+pub(crate) fn steady(account: &ModelAccount, limit: u64) -> Option<f64> {
+    let (first, last) = (account.first_admission?, account.last_admission?);
+    let from = Duration::from_secs_f64(first.ceil() + 30.0);
+    let to = Duration::from_secs_f64((last.floor() - 15.0).max(0.0));
+    (to > from).then(|| {
+        let tokens = account.tokens_between(from, to).tokens as f64;
+        tokens / (to - from).as_secs_f64() / (limit as f64 / 60.0)
+    })
+}
