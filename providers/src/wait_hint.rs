@@ -18,7 +18,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use http::HeaderMap;
 
 use crate::envelope::Envelope;
@@ -47,6 +47,12 @@ pub(crate) fn read(
 /// are then exact.
 pub(crate) fn clock(headers: &HeaderMap) -> DateTime<Utc> {
     text(headers, "date").and_then(http_date).unwrap_or_else(Utc::now)
+}
+
+/// The same to half a second: the header tells the second in which it was written.
+pub(crate) fn middle_of_second(headers: &HeaderMap) -> DateTime<Utc> {
+    let date = text(headers, "date").and_then(http_date);
+    date.map_or_else(Utc::now, |date| date + TimeDelta::milliseconds(500))
 }
 
 /// Time from `now` to `then`; `None` unless it lies ahead.

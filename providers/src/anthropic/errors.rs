@@ -75,7 +75,7 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
 /// Rate-limit headers: `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,
 /// remaining,reset}`, on successes and on 429s.
 pub(crate) fn observed(headers: &HeaderMap) -> Observed {
-    let now = wait_hint::clock(headers);
+    let now = wait_hint::middle_of_second(headers);
     let window = |what| {
         let header = |end| wait_hint::text(headers, &format!("anthropic-ratelimit-{what}-{end}"));
         let reset = header("reset").and_then(|text| DateTime::parse_from_rfc3339(text).ok());
@@ -110,7 +110,7 @@ mod tests {
             ("request-id", "req_1"),
         ]);
         let observed = observed(&headers);
-        let reset = Some(Duration::from_secs(2));
+        let reset = Some(Duration::from_millis(1_500));
         let requests = Window { limit: Some(1000), remaining: Some(999), reset };
         assert_eq!(observed.requests, Some(requests));
         assert_eq!(
