@@ -103,11 +103,25 @@ local function keep_in_flight(state, quota, lane, obstacle)
   end
 end
 
--- What is kept for other lanes from a call of so much work: what an idle lane finds when it comes;
+-- Whether calls of a lane are in the window.
+local function has_calls(state, lane)
+  local slot = lane_slot(lane) + USED
+  for dimension = 1, DIMENSIONS do
+    if state[slot + dimension] > 0 then
+      return true
+    end
+  end
+  return false
+end
+
+-- What is kept for other lanes from a call of so much work: what a lane finds when it comes, which is
+-- room for a mean call where it has had none lately;
 -- what lanes have saved in the window for a larger call, which otherwise would never find room
 -- beside smaller ones; and of that, what is enough: levels are left to that call.
 local function kept_for_others(state, quota, lane, work, now)
   local idle, saved, ready, _, capacity = 0, 0, 0, rate_of_work(state)
+  local calls = state[dimension_slot(REQUESTS) + TOTAL]
+  local mean = calls > 0 and state[PROGRESS] / GRAIN / calls or math.huge
   for other = 1, state[LANES] do
     local slot = lane_slot(other)
     local stands, needs = state[slot + STAND], saves_for(state, other, now)
@@ -116,7 +130,8 @@ local function kept_for_others(state, quota, lane, work, now)
       ready = ready + (stands >= needs and stands or 0)
     elseif other ~= lane then
       local share = quota[LANE_SHARES + 2 * other - 1] or 0
-      idle = idle + math.min(stands, STANDBY * share * capacity)
+      local standby = STANDBY * share * capacity
+      idle = idle + math.min(stands, has_calls(state, other) and standby or math.min(standby, mean))
     end
   end
   return idle, saved, ready

@@ -144,6 +144,11 @@ impl Lane {
         if now < until { need } else { 0.0 }
     }
 
+    /// Whether calls of it are in the window.
+    fn has_calls(&self) -> bool {
+        Dimension::ALL.into_iter().any(|it| self.used[it] > 0.0)
+    }
+
     /// Work of all who wait.
     fn waits(&self) -> f64 {
         (self.waiting - self.passed).max(0.0)

@@ -60,7 +60,8 @@ both_stores! {
     a_tenant_alone_is_served_as_it_comes(model(paced(60_000)));
     // Lanes.
     a_lane_has_its_share_while_another_takes_all_it_can(three_lanes(limits(1_000)));
-    an_idle_lane_finds_its_standby_and_no_more(three_lanes(limits(1_000)));
+    a_lane_in_use_finds_its_standby_and_no_more(three_lanes(limits(1_000)));
+    the_first_call_of_an_idle_lane_goes_at_once(three_lanes(limits(1_000)));
     a_lane_borrows_what_no_other_wants(three_lanes(limits(1_000)));
     a_lane_keeps_to_its_ceiling(model_with_lanes(limits(1_000), lanes(&[("batch", 0.5, 0.6)])));
     a_lane_without_a_share_is_not_starved(greedy());
@@ -640,20 +641,33 @@ async fn a_lane_has_its_share_while_another_takes_all_it_can<S: Store>(rig: &Rig
 }
 
 /// A fifth of its share of the capacity: 120 of 1,000.
-async fn an_idle_lane_finds_its_standby_and_no_more<S: Store>(rig: &Rig<S>) {
-    let mut batch = 0;
-    while rig.reserve(&rig.ask(10)).await == Decision::Granted {
-        batch += 10;
-    }
-    assert_eq!(batch, 820, "all but the standby of the other two");
+async fn a_lane_in_use_finds_its_standby_and_no_more<S: Store>(rig: &Rig<S>) {
+    let interactive = |tokens| Ask { lane: 1, ..rig.ask(tokens) };
+    assert_eq!(rig.reserve(&interactive(10)).await, Decision::Granted);
+    rig.advance(Duration::from_secs(30));
+    let batch = fills(rig, &|| rig.ask(10)).await;
+    assert_eq!(batch, 870, "all but its standby, and one call of the other lane");
     assert_eq!(rig.refused(&rig.ask(10)).await.1, Hold::Turn);
-    let mut interactive = 0;
-    while rig.reserve(&Ask { lane: 1, ..rig.ask(10) }).await == Decision::Granted {
-        interactive += 10;
-    }
-    assert!((120..=130).contains(&interactive), "{interactive}");
-    let (_, hold, _) = rig.refused(&Ask { lane: 1, ..rig.ask(1) }).await;
+    let found = fills(rig, &|| interactive(10)).await;
+    assert!((120..=130).contains(&found), "{found}");
+    let (_, hold, _) = rig.refused(&interactive(1)).await;
     assert!(matches!(hold, Hold::Turn | Hold::Lane), "{hold:?}");
+}
+
+async fn the_first_call_of_an_idle_lane_goes_at_once<S: Store>(rig: &Rig<S>) {
+    let batch = fills(rig, &|| rig.ask(10)).await;
+    assert_eq!(batch, 980, "all but one call of each of the other two");
+    let found = fills(rig, &|| Ask { lane: 1, ..rig.ask(10) }).await;
+    assert_eq!(found, 10);
+}
+
+/// Asks until it has to wait: the tokens that were granted, in calls of ten.
+async fn fills<S: Store>(rig: &Rig<S>, ask: &impl Fn() -> Ask) -> u64 {
+    let mut granted = 0;
+    while rig.reserve(&ask()).await == Decision::Granted {
+        granted += 10;
+    }
+    granted
 }
 
 async fn a_lane_borrows_what_no_other_wants<S: Store>(rig: &Rig<S>) {

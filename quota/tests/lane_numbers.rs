@@ -94,18 +94,18 @@ async fn a_lane_of_others_keeps_its_standby() {
     for worker in [&other, &one] {
         worker.0.set_test_clock(common::START);
     }
-    other.takes("a", "alpha", 0).await;
-    let answered = Settlement::used("a", Amounts::default());
+    other.takes("a", "alpha", 10).await;
+    let answered = Settlement::used("a", Amounts::call(10, 0));
     other.0.settle(&other.1, &answered).await.unwrap();
     for worker in [&other, &one] {
-        worker.0.set_test_clock(common::START + 60 * common::SECOND);
+        worker.0.set_test_clock(common::START + 30 * common::SECOND);
     }
     // A fifth of alpha's half.
     one.takes("b", "batch", 90_000).await;
     let more = ask("c", Amounts::call(1, 0));
     let (decision, _) = one.0.reserve(&one.1, &more).await.unwrap();
     assert!(matches!(decision, Decision::Wait { hold: Hold::Lane, .. }), "{decision:?}");
-    other.takes("d", "alpha", 10_000).await;
+    other.takes("d", "alpha", 9_990).await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::{
 /// What is kept for other lanes, in work.
 #[derive(Debug, Clone, Copy, Default)]
 struct Standby {
-    /// What an idle lane finds when it comes.
+    /// What other lanes find when they come.
     idle: f64,
     /// What lanes have saved in the window for a call larger than the one at hand, which otherwise
     /// would never find room beside smaller ones.
@@ -160,6 +160,8 @@ impl Mechanism {
     /// What is kept for other lanes from a call of so much work.
     fn standby_of_others(&self, terms: &Terms<'_>, lane: usize, work: f64) -> Standby {
         let (_, capacity) = self.plan.work();
+        let calls = self.total[Dimension::Requests];
+        let mean = if calls > 0.0 { self.progress / GRAIN / calls } else { f64::INFINITY };
         let mut kept = Standby::default();
         for (other, it) in self.lanes.iter().enumerate().filter(|(it, _)| *it != lane) {
             let need = it.saves_for(self.at);
@@ -167,8 +169,10 @@ impl Mechanism {
                 kept.saved += it.standby;
                 kept.ready += if it.standby >= need { it.standby } else { 0.0 };
             } else {
-                let idle = terms.numbers.standby * terms.share(other) * capacity;
-                kept.idle += it.standby.min(idle);
+                let standby = terms.numbers.standby * terms.share(other) * capacity;
+                // One that has had no call lately finds room for its first.
+                let most = if it.has_calls() { standby } else { standby.min(mean) };
+                kept.idle += it.standby.min(most);
             }
         }
         kept
