@@ -29,6 +29,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     }
     // Before UTF-8, which English in UTF-16 is as well.
     if bytes.contains(&0) {
+        if let Some(fields) = fields(bytes) {
+            return Ok(Cow::Owned(fields));
+        }
         return utf16(bytes).map_or(Err(Unreadable::Binary), |encoding| text(encoding, bytes));
     }
     if is_iso_2022_jp(bytes) {
@@ -165,6 +168,14 @@ fn is_iso_2022_jp(bytes: &[u8]) -> bool {
     bytes.contains(&0x1b) && bytes.is_ascii() && (has(b"\x1b$B") || has(b"\x1b$@")) && has(b"\x1b(")
 }
 
+/// Text whose fields zeros end, as lists of files and environments are kept: a line for each.
+fn fields(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let zeros = text.matches('\0').count();
+    let lines = text.replace('\0', "\n");
+    (zeros * 3 < text.len() && !is_binary(&lines)).then_some(lines)
+}
+
 /// UTF-32 with a mark or without one.
 fn utf32(bytes: &[u8]) -> Option<String> {
     let (units, []) = bytes.as_chunks::<4>() else { return None };
@@ -282,12 +293,16 @@ mod tests {
     fn binary_data_is_no_text() {
         let noise: Vec<u8> =
             (0..4_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-        for bytes in [&noise[..], b"abc\0def", &[1, 2, 3, 4, 5, 6, 7, 8]] {
+        for bytes in [&noise[..], b"abc\0\x02ef\x03", &[1, 2, 3, 4, 5, 6, 7, 8]] {
             assert_eq!(decode(bytes), Err(Unreadable::Binary));
         }
         assert_eq!(
             decode(b"8=FIX\x0135=D\x0149=BUYER\x01").unwrap(),
             "8=FIX\u{1}35=D\u{1}49=BUYER\u{1}"
+        );
+        assert_eq!(
+            decode(b"name\0value\0other text with some content\n").unwrap(),
+            "name\nvalue\nother text with some content\n"
         );
         assert_eq!(decode(b"N\x08NA\x08A _\x08lx\x08_").unwrap(), "NA lx");
         assert_eq!(decode(b"\x1b$B$\"\x1b(B!").unwrap(), "あ!");

@@ -22,6 +22,8 @@ use strings::strings;
 struct Book {
     /// Styles in which letters have the color of paper, where a cell has no ground of its own.
     white: Vec<bool>,
+    /// Styles that strike letters out.
+    struck: Vec<bool>,
     strings: Vec<Box<str>>,
     formats: Vec<NumberFormat>,
     /// Days are counted from 1904.
@@ -45,8 +47,8 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         Some(name) => package.optional(name)?.unwrap_or_default(),
         None => Element::default(),
     };
-    let (white, formats) = (styles::white(&styles), styles::formats(&styles));
-    let book = Book { white, strings, formats, is_1904 };
+    let (white, struck) = (styles::white(&styles), styles::struck(&styles));
+    let book = Book { white, struck, strings, formats: styles::formats(&styles), is_1904 };
     let (mut text, mut fault) = (String::new(), None);
     let sheets = tree.all("sheets").first().map(|sheets| sheets.all("sheet")).unwrap_or_default();
     for (number, sheet) in (1..).zip(sheets) {

@@ -5,7 +5,7 @@ use quick_xml::{Reader, events::Event};
 
 use super::{
     Book,
-    strings::{decoded, unescaped},
+    strings::{STRUCK, decoded, unescaped},
 };
 use crate::{
     sheets::{
@@ -198,7 +198,9 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let Some(cell) = self.cell.take() else { return Ok(()) };
         let (row, column) = (self.row.saturating_sub(1), self.column);
         self.column = column + 1;
-        let has_value = cell.value.is_some() || !cell.inline.is_empty();
+        // Programs that reckon nothing leave the value of a formula empty; a text may be.
+        let is_said = |value: &String| !value.is_empty() || cell.kind == "str";
+        let has_value = cell.value.as_ref().is_some_and(is_said) || !cell.inline.is_empty();
         let value = match &cell.formula {
             Some(formula) if !has_value => format!("={formula}"),
             _ => self.shown(&cell),
@@ -215,7 +217,11 @@ impl<'s, 'c> Sheet<'s, 'c> {
             self.white.push((row, column));
         }
         self.seen.formulas += usize::from(cell.formula.is_some() && !has_value);
-        self.cells.add_text((row, column), value)
+        let is_struck = self.book.struck.get(cell.style) == Some(&true) && !value.is_empty();
+        self.cells.add_text(
+            (row, column),
+            if is_struck { format!("{STRUCK}{value}{STRUCK}") } else { value },
+        )
     }
 
     fn shown(&self, cell: &Cell) -> String {

@@ -4,30 +4,47 @@ use std::borrow::Cow;
 
 use quick_xml::{Reader, events::Event};
 
-use crate::{encoding, format::Format, unreadable::Unreadable, xml};
+use crate::{
+    encoding,
+    format::Format,
+    unreadable::Unreadable,
+    xml::{self, Element},
+};
 
-/// Texts that cells share. How a word is spoken is not part of it.
+/// Texts that cells share, with what is struck out of them. How a word is spoken is not part of it.
 pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
     let damaged = |error: quick_xml::Error| Unreadable::damaged(Format::Xlsx, error);
     let words = decoded(bytes).map_err(|error| Unreadable::damaged(Format::Xlsx, error))?;
     let mut reader = Reader::from_str(&words);
     let (mut all, mut text) = (Vec::new(), String::new());
-    let (mut is_text, mut spoken) = (false, 0_usize);
+    let (mut is_text, mut spoken, mut is_struck) = (false, 0_usize, false);
     loop {
         match reader.read_event().map_err(damaged)? {
             Event::Start(element) => match element.local_name().as_ref() {
                 "si" => text.clear(),
+                "r" => is_struck = false,
                 "rPh" => spoken += 1,
-                "t" => is_text = spoken == 0,
+                "strike" => is_struck = strikes(&xml::element(&element)),
+                "t" => {
+                    is_text = spoken == 0;
+                    text.push_str(if is_struck { STRUCK } else { "" });
+                }
                 _ => {}
             },
-            Event::Empty(element) if element.local_name().as_ref() == "si" => {
-                all.push(Box::default());
-            }
+            Event::Empty(element) => match element.local_name().as_ref() {
+                "si" => all.push(Box::default()),
+                "strike" => is_struck = strikes(&xml::element(&element)),
+                _ => {}
+            },
             Event::End(element) => match element.local_name().as_ref() {
-                "si" => all.push(unescaped(&text).into()),
+                // Runs side by side are one.
+                "si" => all.push(unescaped(&text).replace("~~~~", "").into()),
                 "rPh" => spoken = spoken.saturating_sub(1),
-                "t" => is_text = false,
+                "t" => {
+                    is_text = false;
+                    text.push_str(if is_struck { STRUCK } else { "" });
+                }
+                "r" => is_struck = false,
                 _ => {}
             },
             Event::Eof => return Ok(all),
@@ -35,6 +52,14 @@ pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
             _ => {}
         }
     }
+}
+
+/// Before and after what is struck out.
+pub(super) const STRUCK: &str = "~~";
+
+/// Whether an element strikes text out.
+pub(super) fn strikes(strike: &Element) -> bool {
+    strike.attribute("val").is_none_or(|it| it != "0" && it != "false")
 }
 
 pub(super) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, String> {

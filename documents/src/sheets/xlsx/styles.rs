@@ -1,5 +1,6 @@
 //! Styles of cells: how they show numbers, and whether their letters are seen.
 
+use super::strings::strikes;
 use crate::{sheets::number_format::NumberFormat, xml::Element};
 
 /// How the cells of each style show numbers.
@@ -21,11 +22,6 @@ pub(super) fn formats(styles: &Element) -> Vec<NumberFormat> {
 
 /// Which styles of cells write in white on no ground.
 pub(super) fn white(styles: &Element) -> Vec<bool> {
-    let all = |list: &str, name: &'static str| {
-        let list = styles.all(list).first().copied();
-        list.map(|list| list.elements().filter(|it| &*it.name == name).collect::<Vec<_>>())
-            .unwrap_or_default()
-    };
     let is_white = |font: &&Element| {
         let color = font.child("color");
         let said = |name: &str| color.and_then(|color| color.attribute(name));
@@ -36,12 +32,30 @@ pub(super) fn white(styles: &Element) -> Vec<bool> {
         let kind = fill.child("patternFill").and_then(|it| it.attribute("patternType"));
         fill.child("gradientFill").is_none() && kind.is_none_or(|it| it == "none")
     };
-    let fonts: Vec<bool> = all("fonts", "font").iter().map(is_white).collect();
-    let fills: Vec<bool> = all("fills", "fill").iter().map(is_bare).collect();
+    let fonts: Vec<bool> = all(styles, "fonts", "font").iter().map(is_white).collect();
+    let fills: Vec<bool> = all(styles, "fills", "fill").iter().map(is_bare).collect();
     let of = |style: &&Element| {
-        let number = |name: &str| style.attribute(name)?.parse::<usize>().ok();
-        let is = |name: &str, all: &[bool]| number(name).and_then(|at| all.get(at).copied());
-        is("fontId", &fonts) == Some(true) && is("fillId", &fills).unwrap_or(true)
+        said_by(style, "fontId", &fonts) == Some(true)
+            && said_by(style, "fillId", &fills).unwrap_or(true)
     };
-    all("cellXfs", "xf").iter().map(of).collect()
+    all(styles, "cellXfs", "xf").iter().map(of).collect()
+}
+
+/// Which styles of cells strike their letters out.
+pub(super) fn struck(styles: &Element) -> Vec<bool> {
+    let is_struck = |font: &&Element| font.child("strike").is_some_and(strikes);
+    let fonts: Vec<bool> = all(styles, "fonts", "font").iter().map(is_struck).collect();
+    let of = |style: &&Element| said_by(style, "fontId", &fonts) == Some(true);
+    all(styles, "cellXfs", "xf").iter().map(of).collect()
+}
+
+/// The elements of a list.
+fn all<'e>(styles: &'e Element, list: &str, name: &str) -> Vec<&'e Element> {
+    let list = styles.all(list).first().copied();
+    list.map(|list| list.elements().filter(|it| &*it.name == name).collect()).unwrap_or_default()
+}
+
+/// What is so of a style's font or ground, by its place in their list.
+fn said_by(style: &Element, name: &str, list: &[bool]) -> Option<bool> {
+    list.get(style.attribute(name)?.parse::<usize>().ok()?).copied()
 }
