@@ -15,7 +15,7 @@
 
 use std::process::exit;
 
-use tidegate_activities::{own, sandbox};
+use tidegate_activities::{document::ask::sandbox, own};
 use tidegate_types::ModelId;
 
 use crate::{

@@ -27,7 +27,7 @@ pub fn long() -> &'static str {
             tidegate_quota::layout::KEYS,
             tidegate_quota::layout::STATE,
             tidegate_workflows::COMMANDS,
-            tidegate_activities::call::prompt::LAYOUT,
+            tidegate_activities::output::answers::LAYOUT,
         )
     });
     &LONG

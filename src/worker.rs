@@ -26,9 +26,7 @@ use temporalio_sdk_core::{
     CoreRuntime, FixedSizeSlotSupplier, RuntimeOptions, TunerBuilder, TunerHolder,
 };
 use tidegate_activities::{
-    DocumentActivities, Services,
-    call::{checkpoints::Checkpoints, spool::Spool},
-    services::guard,
+    DocumentActivities, Services, checkpoints::Checkpoints, output::spool::Spool, services::guard,
 };
 use tidegate_calls::{budget::Budgets, card::About, waiting::WaitingRoom};
 use tidegate_documents::Reader;
@@ -272,7 +270,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         cuts: Arc::default(),
         archives: Default::default(),
         memory: tidegate_activities::memory::Memory::new(memory::of_documents(config)),
-        shards: tidegate_activities::batch::job::Shards::default(),
+        shards: tidegate_activities::output::job::Shards::default(),
     })
 }
 

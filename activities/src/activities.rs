@@ -19,20 +19,13 @@ use tidegate_workflows::contract::{
 use tracing::{info, warn};
 
 use crate::{
-    batch::ended as ended_batch,
-    batch::finish,
-    batch::labels,
-    batch::lease::Holder,
-    batch::leave,
-    batch::plan,
-    batch::seal,
-    batch::source::Room,
-    call::attempt::Attempt,
-    document::long,
-    document::pack,
-    document::process,
+    attempt::Attempt,
+    batch::{ended as ended_batch, labels, leave, plan, source::Room},
+    document::{long, pack, process},
     failure::{Failure, MAX_DEAD_STEPS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
-    heartbeat, metrics, provider_batch,
+    heartbeat, metrics,
+    output::{finish, lease::Holder, seal},
+    provider_batch,
     services::Services,
 };
 
@@ -259,7 +252,8 @@ impl DocumentActivities {
         ctx: ActivityContext,
         shard: SealShard,
     ) -> Result<(), ActivityError> {
-        self.step(&ctx, STORE_DEADLINE, seal::seal(&self.services, &shard)).await
+        let Services { storage, shards, .. } = &*self.services;
+        self.step(&ctx, STORE_DEADLINE, seal::seal(storage, shards, &shard)).await
     }
 
     #[activity(definition = contract::markers::Finish)]

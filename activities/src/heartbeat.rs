@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    call::attempt::Attempt,
+    attempt::Attempt,
     failure::{Failure, ToTemporal as _},
     spans,
 };
@@ -122,7 +122,7 @@ async fn record(ctx: &ActivityContext, attempt: &Attempt) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::attempt::AttemptState;
+    use crate::attempt::AttemptState;
 
     const PATIENCE: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_millis(200);

@@ -6,22 +6,26 @@
 //!
 //! # Layout
 //!
-//! * [`activities`]: the activities as Temporal sees them; [`heartbeat`]: the frame around their work
-//! * [`batch`]: plan, forecast, source, job, seal, finish
-//! * [`document`]: a document in one call, part by part, or several in a call; its result
-//! * [`call`]: what a document's call asks, its attempts, and answers that cannot be written
-//! * [`provider_batch`]: documents that go through their provider's batch API
-//! * [`failure`]: a failure → Temporal; stores, readers and steps of a batch that fail
-//! * [`own`]: a program's own activities behind the same quota
-//! * [`fingerprint`]: names of what was asked, and of what it was asked about
-//! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from
-//! * [`sandbox`]: what may take all memory or never end, in a process of its own
-//! * [`metrics`]: every metric of this crate, by name; `spans`: what a trace tells of a document
+//! From the top down; a module imports those below it alone.
+//!
+//! * [`activities`]: the activities as Temporal sees them; [`own`]: a program's own behind the same quota
+//! * [`batch`]: the plan; [`provider_batch`]: documents that go through their provider's batch API
+//! * [`document`]: one document: read → ask → keep
 //! * [`services`]: what all of them work with
+//! * [`output`]: what a batch writes, and reads again: layout, lease, results, parts, reports
+//! * [`attempt`]: what one attempt tells the next; [`heartbeat`]: the frame around an activity's work; `spans`: what a
+//!   trace tells of a document; [`failure`]: a failure → Temporal; stores, readers and steps of a batch that fail
+//! * [`schema`]: whether an answer is what was asked for; [`checkpoints`]: what was spent of budgets, beside Redis
+//! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from; [`archives`]: documents in one object
+//! * [`fingerprint`]: names of what was asked, and of what it was asked about
+//! * [`cuts`]: how often answers are cut; [`memory`]: documents that are in it; [`metrics`]: every metric, by name
 
 pub mod activities;
+pub mod archives;
+pub mod attempt;
 pub mod batch;
-pub mod call;
+pub mod checkpoints;
+pub mod cuts;
 pub mod document;
 pub mod failure;
 pub mod fingerprint;
@@ -30,9 +34,11 @@ pub mod heartbeat;
 pub mod host_rates;
 pub mod memory;
 pub mod metrics;
+mod number;
+pub mod output;
 pub mod own;
 pub mod provider_batch;
-pub mod sandbox;
+pub mod schema;
 pub mod services;
 mod spans;
 pub mod storage;

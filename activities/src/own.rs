@@ -34,7 +34,7 @@ use tracing::Instrument;
 
 use crate::{
     Services,
-    call::attempt::Attempt,
+    attempt::Attempt,
     failure::{Backoff, Failure},
     heartbeat::{self, Over},
 };

@@ -16,14 +16,15 @@ use tidegate_quota::Quota;
 use tidegate_types::Lane;
 
 use crate::{
-    batch::job::Shards,
-    call::{
-        cuts::Cuts,
+    archives::Archives,
+    cuts::Cuts,
+    memory::Memory,
+    output::{
+        answers::Answers,
+        job::Shards,
         spool::Spool,
         unwritten::{Results, Unwritten},
     },
-    document::{answers::Answers, archived::Archives},
-    memory::Memory,
     storage::Storage,
 };
 

@@ -6,7 +6,7 @@ use temporalio_sdk::activities::ActivityContext;
 use tidegate_types::DocumentId;
 use tracing::{Span, debug_span, field::Empty, info_span};
 
-use crate::call::attempt::Attempt;
+use crate::attempt::Attempt;
 
 /// Around all that an attempt does; begun where the trace's context is that of the activity.
 pub(crate) fn attempt(ctx: &ActivityContext, attempt: &Attempt) -> Span {

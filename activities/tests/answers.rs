@@ -35,12 +35,13 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_activities::{
-    batch::{
-        finish, job::Shards, lease::Holder, plan, question::StatedQuestion, seal, source::Room,
-    },
-    call::attempt::{Attempt, AttemptState},
-    document::{answers::Answers, long, pack, process},
+    attempt::{Attempt, AttemptState},
+    batch::{plan, source::Room},
+    document::{long, pack, process},
     failure::{Backoff, Failure},
+    output::{
+        answers::Answers, finish, job::Shards, lease::Holder, question::StatedQuestion, seal,
+    },
     services::{self, Services},
     storage::Storage,
 };
@@ -259,7 +260,7 @@ impl Rig {
                 }
             }
             let sealed = SealShard { job: plan.job.clone(), shard, failures };
-            seal::seal(&self.services, &sealed).await.unwrap();
+            seal::seal(&self.services.storage, &self.services.shards, &sealed).await.unwrap();
         }
         let progress = Progress {
             documents: plan.documents,

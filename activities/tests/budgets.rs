@@ -20,7 +20,7 @@ use std::{
 };
 
 use serde_json::json;
-use tidegate_activities::{batch::job::payers, call::checkpoints::Checkpoints, storage::Storage};
+use tidegate_activities::{checkpoints::Checkpoints, output::job::payers, storage::Storage};
 use tidegate_calls::{
     Attempt, Backoff, Failure, Guard, attempt::CallState, budget::Budgets, failure::Retry,
 };

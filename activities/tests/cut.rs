@@ -13,8 +13,8 @@ mod rig;
 use rig::{Rig, cut, fails, says, whole};
 use serde_json::{Value, json};
 use tidegate_activities::{
-    batch::{finish, seal},
     document::long,
+    output::{finish, seal},
 };
 use tidegate_providers::{Charged, Kind, StopReason};
 use tidegate_types::Usage;
@@ -123,7 +123,7 @@ async fn an_unknown_end_is_a_result_that_says_so() {
     assert_eq!(outcome.cuts, CutAnswers::default());
 
     let sealed = SealShard { job: rig.plan.job.clone(), shard: 0, failures: Vec::new() };
-    seal::seal(&rig.services, &sealed).await.unwrap();
+    seal::seal(&rig.services.storage, &rig.services.shards, &sealed).await.unwrap();
     let output = format!("file://{}/out/", rig.folder.path().display());
     let (plan, progress) = (rig.plan.clone(), Progress::default());
     let end = Finish { plan, output, progress };

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use rig::{Rig, fails, whole};
 use serde_json::{Value, json};
 use tidegate_activities::{
-    call::attempt::{Attempt, AttemptState},
-    document::{answers::Answers, process::process},
+    attempt::{Attempt, AttemptState},
+    document::process::process,
     memory::Memory,
+    output::answers::Answers,
 };
 use tidegate_documents::{Limits as DocumentLimits, Reader};
 use tidegate_providers::{Charged, Completion, Error, Kind};

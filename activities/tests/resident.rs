@@ -19,7 +19,7 @@ use std::{
 use rig::{Rig, whole};
 use serde_json::json;
 use tidegate_activities::{
-    call::attempt::{Attempt, AttemptState},
+    attempt::{Attempt, AttemptState},
     document::process::process,
     memory::Memory,
 };

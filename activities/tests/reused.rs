@@ -12,7 +12,7 @@ mod rig;
 use rig::{Rig, cut, whole};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_activities::document::answers::Answers;
+use tidegate_activities::output::answers::Answers;
 use tidegate_providers::{Completion, Error};
 
 type Answer = Result<Completion, Error>;

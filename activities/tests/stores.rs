@@ -20,15 +20,15 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
 use tidegate_activities::{
     Services,
+    attempt::{Attempt, AttemptState},
     batch::{
-        job::{Document, Shards, Stored, route_of},
         names::Names,
         source::{self, Cursor, Room},
     },
-    call::attempt::{Attempt, AttemptState},
     document::process,
     failure::{Backoff, Failure, MAX_STORE_REFUSALS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
     host_rates::HostRates,
+    output::job::{Document, Shards, Stored, route_of},
     services,
     storage::{Assembly, Entry, Error, Location, Storage},
 };

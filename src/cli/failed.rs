@@ -1,7 +1,7 @@
 //! Documents that were given up, by type: how many, in whose words, and what to do.
 
 use serde_json::{Value, json};
-use tidegate_activities::batch::finish::{GivenUp, Sentence};
+use tidegate_activities::output::finish::{GivenUp, Sentence};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::Progress;
 

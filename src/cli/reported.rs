@@ -1,7 +1,7 @@
 //! What only the report in a batch's output tells, where this machine can read it.
 
 use serde::Deserialize;
-use tidegate_activities::{Storage, batch::finish::GivenUp};
+use tidegate_activities::{Storage, output::finish::GivenUp};
 use tidegate_workflows::contract::Progress;
 
 use crate::config::Config;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
-use tidegate_activities::batch::forecast::{Forecast, Range};
+use tidegate_activities::output::forecast::{Forecast, Range};
 use tidegate_workflows::contract::Progress;
 
 use crate::config::Config;

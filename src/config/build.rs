@@ -9,9 +9,9 @@ use std::{
 
 use anyhow::Context;
 use tidegate_activities::{
-    document::answers::Answers,
     failure::Backoff,
     host_rates::HostRates,
+    output::answers::Answers,
     storage::{Location, Storage},
 };
 use tidegate_calls::route::{Route, Routes};

@@ -5,12 +5,12 @@ use tidegate_documents::{Limits, Reader, Unreadable, archive};
 use tidegate_types::DocumentId;
 
 use crate::{
-    batch::{
-        job::{Document, resolve},
-        source::Room,
-    },
-    document::version::Version,
+    batch::source::Room,
     failure::{Failure, OfStore as _},
+    output::{
+        job::{Document, resolve},
+        version::Version,
+    },
     storage::{Error, Location, Stamp, Storage},
 };
 

@@ -74,7 +74,7 @@ mod tests {
     use tidegate_types::Effort;
 
     use super::*;
-    use crate::batch::question::StatedQuestion;
+    use crate::output::question::StatedQuestion;
 
     fn job(more: &Value) -> Job {
         let mut job = json!({"source": {"prefix": "file:///in/"}, "output": "file:///out/",

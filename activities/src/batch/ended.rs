@@ -5,7 +5,7 @@ use temporalio_client::{
     WorkflowExecutionStatus, WorkflowHandle, errors::WorkflowInteractionError,
 };
 
-use crate::{batch::lease::Holder, failure::Failure};
+use crate::{failure::Failure, output::lease::Holder};
 
 /// A run of a workflow, as the server describes it.
 struct Described {

@@ -16,21 +16,23 @@ use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{FailureType, Job, LIKELY_OUTPUT_TOKENS, Pack, Task};
 
 use crate::{
-    batch::{
-        forecast::{Forecast, Range},
-        job::Document,
-        number::{float, whole},
-    },
-    call::{
-        attempt::Attempt,
-        prompt::{self, Content},
-    },
+    attempt::Attempt,
     document::{
-        content::{self, Care},
-        embed, pack,
+        ask::{
+            embed,
+            prompt::{self, Content},
+            sandbox,
+            wording::About,
+        },
+        pack,
+        read::content::{self, Care},
     },
     failure::{Failure, OfStore as _},
-    sandbox,
+    number::{float, whole},
+    output::{
+        forecast::{Forecast, Range},
+        job::Document,
+    },
     services::Services,
 };
 
@@ -170,7 +172,7 @@ async fn input_tokens(
             Err(failure) => Err(failure),
         };
     }
-    let wording = sandbox::wording(reader, job, &document.about(content.text())).await?;
+    let wording = sandbox::wording(reader, job, &About::of(document, content.text())).await?;
     Ok(Some(prompt::input_tokens(&wording, content, "", job.schema.as_ref())))
 }
 

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use tidegate_workflows::contract::{Example, Job};
 
 use crate::{
-    batch::job::{Document, resolve},
-    call::{
+    document::ask::{
         template::Text,
-        wording::{self, OF_ALL, Wording},
+        wording::{self, About, OF_ALL, Wording},
     },
     failure::{Failure, OfStore as _},
+    output::job::{Document, resolve},
     services::Services,
 };
 
@@ -103,7 +103,7 @@ pub(super) fn check<'a>(
         // document's turn comes.
         let text = document.text.as_deref().unwrap_or_default();
         if !fields.is_empty()
-            && (!wording::is_plain(job) || Wording::of(job, &document.about(text)).is_ok())
+            && (!wording::is_plain(job) || Wording::of(job, &About::of(document, text)).is_ok())
         {
             continue;
         }

@@ -8,7 +8,7 @@ use tidegate_quota::{
 };
 use tidegate_workflows::contract::{Job, SHARD_WINDOW};
 
-use crate::{batch::forecast::Forecast, services::Services};
+use crate::{output::forecast::Forecast, services::Services};
 
 /// Output tokens a second, and seconds before the first of them, of a model that this worker has
 /// not called yet: slow ones. Too many in flight wait in Temporal's queue, where they cost little;

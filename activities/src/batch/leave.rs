@@ -4,7 +4,7 @@ use tidegate_quota::Quota;
 use tracing::warn;
 
 use crate::{
-    batch::job::{Stored, resolve},
+    output::job::{Stored, resolve},
     storage::Storage,
 };
 

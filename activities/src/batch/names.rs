@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::batch::{
+use crate::output::{
     ids::{Key, key},
     job::Document,
 };

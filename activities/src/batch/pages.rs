@@ -7,14 +7,16 @@ use tidegate_workflows::contract::{Job, Plan, SHARD_WINDOW};
 
 use crate::{
     batch::{
-        job::Document,
-        jsonl::written,
         names::{self, Added, Names},
-        places,
-        sealed::{Earlier, Settled, Settles},
         source::{Cursor, Page},
     },
     failure::Failure,
+    output::{
+        job::Document,
+        jsonl::written,
+        layout,
+        sealed::{Earlier, Settled, Settles},
+    },
     storage::Location,
 };
 
@@ -69,14 +71,14 @@ impl<'a> Pages<'a> {
         let damaged = |object: &Location| {
             Failure::invalid_input(format!("{object} is damaged; start the batch again"))
         };
-        let object = places::page(folder, plan.pages);
+        let object = layout::page(folder, plan.pages);
         let stop = serde_json::from_slice::<Stop>(&object.read().await?);
         let Stop { cursor, rest } = stop.map_err(|_| damaged(&object))?;
-        let object = places::earlier(folder);
+        let object = layout::earlier(folder);
         let earlier = Earlier::from_bytes(&object.read().await?).ok_or_else(|| damaged(&object))?;
         let mut names = Names::default();
         for page in names::read(plan.pages) {
-            let object = places::names(folder, page);
+            let object = layout::names(folder, page);
             let added = Added::from_bytes(&object.read().await?);
             names.add(&added.ok_or_else(|| damaged(&object))?);
         }
@@ -125,7 +127,7 @@ impl<'a> Pages<'a> {
             asked.append(&mut documents);
         }
         if !done.is_empty() {
-            places::settled(self.folder, number).write(written(&done)?).await?;
+            layout::settled(self.folder, number).write(written(&done)?).await?;
         }
         let count = asked.len() as u64;
         let size = u64::from(match number {
@@ -138,13 +140,13 @@ impl<'a> Pages<'a> {
         self.shards(before / size, &asked, size).await?;
         if let Some(cursor) = &next {
             if number == 0 {
-                places::earlier(self.folder).write(self.earlier.to_bytes()).await?;
+                layout::earlier(self.folder).write(self.earlier.to_bytes()).await?;
             }
             let names = self.names.behind(number, &added);
-            places::names(self.folder, number).write(names).await?;
+            layout::names(self.folder, number).write(names).await?;
             let stop = serde_json::to_vec(&serde_json::json!({"cursor": cursor, "rest": rest}));
             let stop = stop.map_err(|error| Failure::invalid_input(error.to_string()))?;
-            places::page(self.folder, number + 1).write(stop).await?;
+            layout::page(self.folder, number + 1).write(stop).await?;
         }
         self.rest = rest;
         self.plan = Plan {
@@ -175,6 +177,6 @@ impl<'a> Pages<'a> {
     }
 
     async fn shard(&self, number: u32, documents: &[Document]) -> Result<(), Failure> {
-        Ok(places::manifest(self.folder, number).write(written(documents)?).await?)
+        Ok(layout::manifest(self.folder, number).write(written(documents)?).await?)
     }
 }

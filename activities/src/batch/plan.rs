@@ -8,28 +8,34 @@ use tidegate_types::ModelId;
 use tidegate_workflows::contract::{Job, Plan, ProviderBatching};
 
 use crate::{
+    attempt::Attempt,
     batch::{
-        actions, asked_with,
+        asked_with,
         estimate::{self, Sample},
-        examples,
-        forecast::Forecast,
-        in_flight,
-        job::{Document, Stored, payers, resolve, route_of},
-        lease::{self, Holder},
+        examples, in_flight,
         names::Names,
-        output,
         pages::Pages,
-        places,
-        question::StatedQuestion,
         sample,
-        sealed::Earlier,
         source::{self, Cursor, Page, Room},
+    },
+    document::{
+        ask::{embed, output_cap},
+        pack,
+    },
+    failure::Failure,
+    output::{
+        actions,
+        forecast::Forecast,
+        job::{Document, Stored, payers, resolve, route_of},
+        layout,
+        lease::{self, Holder},
+        question::StatedQuestion,
+        recorded,
+        sealed::Earlier,
         tables,
     },
-    call::{attempt::Attempt, output_cap},
-    document::{embed, pack, schema::Judge},
-    failure::Failure,
     provider_batch,
+    schema::Judge,
     services::Services,
     storage::{Location, Storage},
 };
@@ -82,7 +88,7 @@ where
         return Err(Failure::invalid_input("the source holds no documents"));
     }
     lease::take(&output, batch, has_ended).await?;
-    let recorded = output::check(&output, job).await?;
+    let recorded = recorded::check(&output, job).await?;
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
     let job = &match job.default_output {
         true => {
@@ -93,7 +99,7 @@ where
         }
         false => job.clone(),
     };
-    let folder = places::folder(&output, &batch.workflow, &batch.run);
+    let folder = layout::folder(&output, &batch.workflow, &batch.run);
     let earlier = Earlier::of(&output).await?;
     let first_part = earlier.next;
     let mut pages = Pages::begin(&output, &folder, job, earlier);
@@ -197,7 +203,7 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     if sample.is_empty() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
-    output::check(&output, job).await?;
+    recorded::check(&output, job).await?;
     Ok(expected(services, None, job, &route, sample).await?.0)
 }
 
@@ -251,10 +257,7 @@ async fn expected(
     let forecast = if batching.is_some() {
         forecast.in_provider_batch()
     } else {
-        Forecast {
-            full_price: provider_batch::full_price::planned(services, job, route),
-            ..forecast
-        }
+        Forecast { full_price: provider_batch::full_price(services, job, route), ..forecast }
     };
     let call = in_flight::seconds_of_a_call(services, job, route, &forecast);
     let temporal_actions = Some(actions::expected(&forecast, call));

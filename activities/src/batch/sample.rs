@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{batch::job::Document, fingerprint::Fingerprint, hash::hash};
+use crate::{fingerprint::Fingerprint, hash::hash, output::job::Document};
 
 /// So many of the documents, in their order; all of them, where there are no more.
 pub(crate) fn drawn(documents: Vec<Document>, count: usize, seed: Fingerprint) -> Vec<Document> {

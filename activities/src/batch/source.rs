@@ -24,12 +24,14 @@ use self::{
 use crate::{
     batch::{
         archives,
-        job::{Document, resolve},
         names::{File, Names},
-        rows::Known,
     },
-    document::version::Version,
     failure::{Failure, OfStore as _},
+    output::{
+        job::{Document, resolve},
+        rows::Known,
+        version::Version,
+    },
     storage::{Entry, Location, OddEntry, Storage},
 };
 

@@ -18,20 +18,24 @@ use tidegate_workflows::contract::{
 };
 
 use crate::{
-    batch::{
-        job::{Document, Shard},
-        places,
-    },
-    call::{attempt::Attempt, prompt::Content},
+    attempt::Attempt,
     document::{
-        process::{Asked, answer, forget, offer},
-        result::{self, DocumentResult},
-        version::Version,
+        ask::{
+            answer::{Asked, answer},
+            prompt::Content,
+        },
+        keep::{forget, offer},
     },
     failure::Failure,
     fingerprint::Fingerprint,
     hash::hash,
     metrics,
+    output::{
+        job::{Document, Shard},
+        layout,
+        result::{self, DocumentResult},
+        version::Version,
+    },
     services::Services,
     spans,
     storage::Location,
@@ -209,7 +213,7 @@ fn done_before(
 fn folder(shard: &Shard, document: &Document, parts: &Parts) -> Location {
     shard
         .output
-        .child(places::FOLDER)
+        .child(layout::FOLDER)
         .child("parts")
         .child(&format!("{}-{:016x}", document.id, parts.text))
 }

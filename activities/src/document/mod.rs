@@ -1,23 +1,13 @@
-//! One document's way, from its URI to its result.
+//! One document's way, from its URI to its result: read → ask → keep.
 //!
-//! * [`content`]: what of a document goes to the provider; [`version`]: which version of it that is
-//! * [`done`]: whether its answer is there already
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
-//! * `embed`: its text as a vector
-//! * `readings`: texts of documents that come back
-//! * [`archived`]: documents in archives
-//! * [`answers`]: those that batches share; [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for; `expansion`: by how many schemas
+//! * [`read`]: what of it goes to the provider, if it is not done already
+//! * [`ask`]: in which words, and whether the answer is one
+//! * `keep`: what becomes of the answer
 
-pub mod answers;
-pub mod archived;
-pub mod content;
-pub(crate) mod done;
-pub(crate) mod embed;
-mod expansion;
+pub mod ask;
+pub(crate) mod keep;
 pub mod long;
 pub mod pack;
 pub mod process;
-mod readings;
-pub mod result;
-pub mod schema;
-pub mod version;
+pub mod read;

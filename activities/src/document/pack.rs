@@ -18,20 +18,25 @@ use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{FailureType, Job, PackOutcome, PackTask, Task};
 
 use crate::{
-    batch::job::{Document, Shard, resolve},
-    call::{attempt::Attempt, prompt::Content, unwritten::Bought},
+    attempt::Attempt,
     document::{
-        content::{self, Care, Read},
-        done::{self, Before, Open},
-        embed,
-        process::{bought_before, offer},
-        result::DocumentResult,
-        version::Version,
+        ask::{answer::question, embed, prompt::Content, sandbox},
+        keep::{bought_before, offer},
+        read::{
+            content::{self, Care, Read},
+            done::{self, Before, Open},
+        },
     },
     failure::Failure,
     fingerprint::Fingerprint,
     hash::hash,
-    metrics, sandbox,
+    metrics,
+    output::{
+        job::{Document, Shard, resolve},
+        result::DocumentResult,
+        unwritten::Bought,
+        version::Version,
+    },
     services::Services,
     storage::Location,
 };
@@ -215,8 +220,8 @@ async fn answers<'a>(
         .saturating_add(FRAME_TOKENS);
     let first = members.first().ok_or_else(|| Failure::transient("a call has no document"))?;
     // All are asked in the same words.
-    let question = shard
-        .question(&services.reader_for(&shard.job.lane), &first.document, &content)
+    let reader = services.reader_for(&shard.job.lane);
+    let question = question(&reader, shard, &first.document, &content)
         .await?
         .with_note(TOGETHER)
         .answered_as(members::form(shard.job.schema.as_ref()), output);

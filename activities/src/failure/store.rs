@@ -7,7 +7,7 @@ use tidegate_workflows::contract::{FailureType, WaitsFor};
 
 use super::{MAX_STORE_REFUSALS, SPOOLED, UNWRITABLE};
 use crate::{
-    call::attempt::{Attempt, StoreFaults},
+    attempt::{Attempt, StoreFaults},
     storage,
 };
 

@@ -8,7 +8,7 @@ use tidegate_workflows::contract::{CallCounts, FailureType, WaitsFor};
 
 use super::*;
 use crate::{
-    call::attempt::{Attempt, AttemptState, StoreFaults},
+    attempt::{Attempt, AttemptState, StoreFaults},
     storage,
 };
 

@@ -7,7 +7,7 @@ use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options};
 use tidegate_workflows::contract::FailureType;
 
 use super::*;
-use crate::{call::attempt::AttemptState, failure::Retry};
+use crate::{attempt::AttemptState, failure::Retry};
 
 fn quota(requests: u64) -> Quota {
     let model: ModelId = "anthropic:claude".parse().unwrap();

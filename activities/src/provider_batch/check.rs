@@ -10,8 +10,8 @@ use super::{
     submit::took_nothing,
 };
 use crate::{
-    batch::job::resolve,
     failure::{Failure, MAX_BATCH_CANCELS},
+    output::job::resolve,
     services::Services,
 };
 

@@ -11,8 +11,8 @@ use tidegate_workflows::{
 };
 
 use crate::{
-    batch::{forecast::Forecast, job::Shard},
     failure::Failure,
+    output::{forecast::Forecast, job::Shard},
     services::Services,
 };
 
@@ -81,6 +81,20 @@ pub fn choose(
             None
         }
         _ => None,
+    })
+}
+
+/// Why documents that could wait cost as much as others, of a batch that was asked to be cheap and was planned without the provider's batch API.
+#[must_use]
+pub fn full_price(services: &Services, job: &Job, route: &Route) -> Option<String> {
+    if job.deadline.is_none() && !job.economy {
+        return None;
+    }
+    Some(match (model(services, route), route.models.first()) {
+        (None, Some(first)) => format!(
+            "there is time until the deadline, and each call costs the full price: no batch API is known for {first}"
+        ),
+        _ => "each call costs the full price: the deadline leaves no time for the provider's batch API".to_owned(),
     })
 }
 

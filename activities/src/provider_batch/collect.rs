@@ -14,13 +14,16 @@ use super::{
     submission::{self, Sent, Submission},
 };
 use crate::{
-    batch::job::{Shard, payers, resolve},
     document::{
-        process::{offer, way_out},
-        result::DocumentResult,
+        ask::{answer::way_out, sandbox},
+        keep::offer,
     },
     failure::{Failure, MAX_BATCH_COLLECTS},
-    metrics, sandbox,
+    metrics,
+    output::{
+        job::{Shard, payers, resolve},
+        result::DocumentResult,
+    },
     services::Services,
 };
 

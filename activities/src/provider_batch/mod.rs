@@ -8,18 +8,16 @@
 //! documents.
 //!
 //! * `choose`: whether a batch's documents go through it; `submit`, `check`, `collect`: the steps
-//! * `full_price`: why documents that could wait cost as much as others
 //! * `submission`: what is known of a batch that was submitted; `queue`: what the fleet has waiting
 
 mod check;
 mod choose;
 mod collect;
-pub mod full_price;
 mod queue;
 mod submission;
 mod submit;
 
 pub use check::{cancel, check};
-pub use choose::choose;
+pub use choose::{choose, full_price};
 pub use collect::collect;
 pub use submit::{submit, submit_in};

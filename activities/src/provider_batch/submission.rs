@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::SubmitBatch;
 
 use crate::{
-    document::version::Version, failure::Failure, fingerprint::Fingerprint, hash::hash,
+    failure::Failure, fingerprint::Fingerprint, hash::hash, output::version::Version,
     storage::Location,
 };
 

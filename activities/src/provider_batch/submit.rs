@@ -13,18 +13,24 @@ use tokio::sync::Semaphore;
 
 use super::{
     choose::batch_api,
-    full_price, queue,
+    queue,
     submission::{self, Sent, Submission},
 };
 use crate::{
-    batch::job::{Document, Shard, payers, resolve},
-    call::{attempt::Attempt, prompt::Content},
+    attempt::Attempt,
     document::{
-        content::{self, Care, Read},
-        done::{self, Before, Open},
-        process::bought_before,
+        ask::{answer::question, prompt::Content},
+        keep::bought_before,
+        read::{
+            content::{self, Care, Read},
+            done::{self, Before, Open},
+        },
     },
     failure::{Failure, MAX_BATCH_SUBMITS},
+    output::{
+        full_price,
+        job::{Document, Shard, payers, resolve},
+    },
     services::Services,
     storage::Location,
 };
@@ -353,9 +359,8 @@ async fn gather(
         let Some((content, sent)) = content? else { continue };
         let Some(document) = shard.documents.get(index as usize) else { continue };
         // What cannot be asked is refused by name on the direct path.
-        let question =
-            shard.question(&services.reader_for(&shard.job.lane), document, &content).await;
-        let Ok(question) = question else { continue };
+        let reader = services.reader_for(&shard.job.lane);
+        let Ok(question) = question(&reader, shard, document, &content).await else { continue };
         let call = question.call(model, question.room(None));
         // A request that cannot be written is refused by name on the direct path.
         let Ok(json) = batches.line(&submission::custom_id(key, index), &call) else {

@@ -132,7 +132,7 @@ async fn a_seal_that_was_broken_off_is_made_good() {
     own(1).unwrap();
     own(2).unwrap();
     let sealed = SealShard { job: first.plan.job.clone(), shard: 0, failures: Vec::new() };
-    seal::seal(&rig.services, &sealed).await.unwrap();
+    seal::seal(&rig.services.storage, &rig.services.shards, &sealed).await.unwrap();
     assert_eq!((parts(&rig), alone(&rig)), (vec![part(0, &["a.md", "b.md", "c.md"])], 0));
     // The part is there, its index is not, and no object is removed: the next batch finds them.
     (0..3).for_each(|place| own(place).unwrap());

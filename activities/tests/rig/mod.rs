@@ -11,10 +11,11 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_activities::{
-    batch::{job::Shards, plan},
-    call::attempt::{Attempt, AttemptState},
+    attempt::{Attempt, AttemptState},
+    batch::plan,
     document::process,
     failure::{Backoff, Failure},
+    output::job::Shards,
     services::{self, Services},
     storage::Storage,
 };

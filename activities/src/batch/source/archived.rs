@@ -10,12 +10,12 @@ use super::{
     room::Room,
 };
 use crate::{
-    batch::{
-        archives,
+    batch::archives,
+    failure::{Failure, OfStore as _},
+    output::{
         job::{Document, resolve},
         rows::Known,
     },
-    failure::{Failure, OfStore as _},
     storage::{Location, Stamp, Storage},
 };
 

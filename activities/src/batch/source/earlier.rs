@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 
 use crate::{
-    batch::{output, places},
     failure::Failure,
+    output::{layout, recorded},
     storage::Location,
 };
 
 /// What a batch leaves in its output, by the first part of the name.
 const OURS: [&str; 7] = [
     "results",
-    places::FOLDER,
+    layout::FOLDER,
     "results.jsonl",
     "results.parquet",
     "failures.jsonl",
@@ -31,7 +31,7 @@ impl EarlierOutputs {
     pub(super) async fn wrote(&mut self, base: &Location, path: &str) -> Result<bool, Failure> {
         let parts: Vec<&str> = path.split('/').collect();
         for (at, part) in parts.iter().enumerate() {
-            if !is_ours(part) || (at == 0 && *part != places::FOLDER) {
+            if !is_ours(part) || (at == 0 && *part != layout::FOLDER) {
                 continue;
             }
             let Some(folders) = parts.get(..at) else { continue };
@@ -40,7 +40,7 @@ impl EarlierOutputs {
                 Some(known) => *known,
                 None => {
                     let place = folders.iter().fold(base.clone(), |place, part| place.child(part));
-                    let marked = output::location(&place).size().await?.is_some();
+                    let marked = recorded::location(&place).size().await?.is_some();
                     self.0.insert(folder, marked);
                     marked
                 }

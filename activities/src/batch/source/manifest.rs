@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
 
 use crate::{
-    batch::job::{Document, resolve},
     failure::{Failure, OfStore as _},
+    output::job::{Document, resolve},
     storage::{Location, Storage},
 };
 

@@ -15,13 +15,13 @@ use tidegate_workflows::contract::Records;
 use tokio::{runtime::Handle, task::JoinError};
 
 use crate::{
-    batch::{
-        archives,
+    batch::archives,
+    failure::{Failure, OfStore as _},
+    output::{
         job::{Document, resolve},
         rows::{IsNumbered, Known},
+        version::Version,
     },
-    document::version::Version,
-    failure::{Failure, OfStore as _},
     storage::{Error, Location, Stamp, Storage},
 };
 
@@ -314,7 +314,7 @@ fn part(whole: &Bytes, range: std::ops::Range<u64>) -> Bytes {
 #[cfg(not(feature = "parquet"))]
 #[expect(clippy::unused_async, reason = "as with the feature")]
 async fn table(_: Reading) -> Result<Rows, Broken> {
-    use crate::batch::tables;
+    use crate::output::tables;
 
     let why = format!("Parquet {}, or write the records as CSV or JSONL", tables::ABSENT);
     Err(io::Error::new(io::ErrorKind::InvalidData, why).into())

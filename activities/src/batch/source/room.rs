@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tidegate_documents::{Limits, Reader};
 
-use crate::batch::job::Document;
+use crate::output::job::Document;
 
 /// How much of a source is at hand at once.
 #[derive(Debug, Clone)]

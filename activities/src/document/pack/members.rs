@@ -114,7 +114,7 @@ fn entries(answer: &str) -> Vec<Map<String, Value>> {
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
     use super::*;
-    use crate::document::schema::Judge;
+    use crate::schema::Judge;
 
     #[test]
     fn answers_are_matched_by_ids_that_are_known() {

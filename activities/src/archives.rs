@@ -1,0 +1,71 @@
+//! Documents that lie in an archive: `file:///folder/all.zip#path/in/it.pdf`.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use tidegate_documents::{Limits, Reader, Unreadable, archive};
+use tokio::sync::Mutex;
+
+use crate::storage::{Error, Location, Stamp};
+
+/// Archives at hand; the documents of one are planned one after the other.
+const AT_HAND: usize = 2;
+
+/// Archives that this worker has read lately.
+#[derive(Debug, Default)]
+pub struct Archives(Mutex<VecDeque<(String, Stamp, Bytes)>>);
+
+/// Why a document in an archive is not had.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Store(Error),
+    NoReader(std::io::Error),
+    Unreadable(Unreadable),
+}
+
+impl Archives {
+    /// A document's bytes, its file name, and what the store says of the archive.
+    pub(crate) async fn read(
+        &self,
+        location: &Location,
+        member: &str,
+        reader: &Reader,
+    ) -> Result<(Bytes, String, Stamp), Fault> {
+        let limits = reader.limits();
+        let (bytes, stamp) = self.archive(location, limits).await?;
+        let read = reader.member(bytes, location.name(), member, limits).await;
+        let (bytes, name) = read.map_err(Fault::NoReader)?.map_err(Fault::Unreadable)?;
+        Ok((bytes, name, stamp))
+    }
+
+    /// The archive, which is read once for all who want it at the same time.
+    async fn archive(&self, location: &Location, limits: &Limits) -> Result<(Bytes, Stamp), Fault> {
+        let uri = location.uri();
+        let mut at_hand = self.0.lock().await;
+        let stamp = location.stamp().await.map_err(Fault::Store)?;
+        let stamp = stamp.ok_or_else(|| Fault::Store(Error::Missing(uri.clone())))?;
+        let known = at_hand.iter().find(|(known, of, _)| *known == uri && of.is_same(&stamp));
+        if let Some((_, stamp, bytes)) = known {
+            return Ok((bytes.clone(), stamp.clone()));
+        }
+        let (size, most) = (stamp.size, limits.archive_bytes);
+        if size > most {
+            let what = "archive".into();
+            return Err(Fault::Unreadable(Unreadable::TooLarge { what, size, most }));
+        }
+        let (bytes, stamp) = location.read_stamped().await.map_err(Fault::Store)?;
+        let bytes = unpacked(bytes, location.name().to_owned(), *limits).await;
+        at_hand.retain(|(known, _, _)| *known != uri);
+        at_hand.truncate(AT_HAND - 1);
+        at_hand.push_front((uri, stamp.clone(), bytes.clone()));
+        Ok((bytes, stamp))
+    }
+}
+
+/// A compressed tar archive is unpacked once, and not for each document in it.
+async fn unpacked(bytes: Bytes, name: String, limits: Limits) -> Bytes {
+    let packed = bytes.clone();
+    let unpacked =
+        tokio::task::spawn_blocking(move || archive::unpacked_tar(&packed, &name, &limits)).await;
+    unpacked.ok().flatten().map_or(bytes, Bytes::from)
+}

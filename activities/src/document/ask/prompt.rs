@@ -1,0 +1,261 @@
+//! What a call asks.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tidegate_calls::caller;
+use tidegate_documents::tokens;
+use tidegate_providers::{
+    Document as Body, Parameters, Picture, Request as Call, picture, prompt::ATTACHED,
+};
+use tidegate_types::{ModelId, Usage};
+use tidegate_workflows::contract::{AskedWith, Job};
+
+use super::wording::Wording;
+use crate::hash::hash;
+
+/// The cap is raised to so many times what it was; twice that is 16 times what the batch states.
+const RAISE: u32 = 4;
+
+/// Role markers and separators of one message.
+const TOKENS_PER_MESSAGE: u64 = 8;
+
+/// What of a document goes to the provider.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// Its text.
+    Text(String),
+    /// A PDF as it is, and its pages.
+    Pdf(Bytes, usize),
+    /// Pictures, and the text that belongs to them, if any.
+    Pictures(String, Vec<Picture>),
+}
+
+impl Content {
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::Pdf(bytes, _) => bytes.len() as u64,
+            Self::Pictures(text, pictures) => {
+                let pictures = pictures.iter().map(|picture| picture.bytes.len());
+                (text.len() + pictures.sum::<usize>()) as u64
+            }
+        }
+    }
+
+    /// Its text, as templates know it.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Pictures(text, _) if !text.is_empty() => text,
+            Self::Pictures(..) | Self::Pdf(..) => ATTACHED,
+        }
+    }
+
+    fn own_text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Pictures(text, _) => text,
+            Self::Pdf(..) => "",
+        }
+    }
+
+    /// Estimated tokens of the document alone, whichever model it is for.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.tokens_of("")
+    }
+
+    /// The same for a model, by its name.
+    fn tokens_of(&self, model: &str) -> u64 {
+        match self {
+            Self::Text(text) => tokens::estimate(text),
+            Self::Pdf(_, pages) => *pages as u64 * TOKENS_PER_PAGE,
+            Self::Pictures(text, pictures) => {
+                let each = |it: &Picture| picture::tokens(model, it.width, it.height);
+                tokens::estimate(text) + pictures.iter().map(each).sum::<u64>()
+            }
+        }
+    }
+}
+
+/// A page as models that see it count it: between 258 (Gemini) and 3,000 and a picture (Anthropic).
+/// Ratios are learned.
+const TOKENS_PER_PAGE: u64 = 2_000;
+
+/// What a call asks.
+#[derive(Debug)]
+pub(crate) struct Question<'a> {
+    wording: Wording<'a>,
+    content: &'a Content,
+    schema: Option<Cow<'a, Value>>,
+    max_output_tokens: u32,
+    /// What the author states, or the plan chose: sent whatever is known of the model.
+    stated: u32,
+    /// Output that is hardly exceeded, where the cap says little about that.
+    likely: Option<u32>,
+    asked_with: &'a BTreeMap<ModelId, AskedWith>,
+    /// Hash of what prompts like this one share.
+    pub(crate) template: u64,
+    cache: bool,
+    /// How often `max_output_tokens` was raised.
+    raises: u32,
+    /// The document's own answer was cut.
+    was_cut: bool,
+}
+
+impl<'a> Question<'a> {
+    /// What a batch asks about one document.
+    pub(crate) fn of(
+        job: &'a Job,
+        template: u64,
+        wording: Wording<'a>,
+        content: &'a Content,
+    ) -> Self {
+        let cache = wording.is_shared;
+        Self {
+            wording,
+            content,
+            schema: job.schema.as_ref().map(Cow::Borrowed),
+            max_output_tokens: job.max_output_tokens,
+            stated: job.max_output_tokens,
+            likely: job.default_output.then(|| job.likely_output_tokens()),
+            asked_with: &job.asked_with,
+            template,
+            cache,
+            raises: 0,
+            was_cut: false,
+        }
+    }
+
+    /// The same, with something said after the batch's instructions.
+    pub(crate) fn with_note(mut self, note: &str) -> Self {
+        self.wording.add(note);
+        // Other instructions have other answers.
+        self.template ^= hash([note.as_bytes()]);
+        self
+    }
+
+    /// The same, asked once or seldom: a prefix that is read once costs more to write than it
+    /// saves.
+    pub(crate) fn uncached(self) -> Self {
+        Self { cache: false, ..self }
+    }
+
+    /// The same, with room for the answer that was raised so often; because the document's own
+    /// answer was cut, or because those of others were.
+    pub(crate) fn with_room(self, raises: u32, was_cut: bool) -> Self {
+        let max_output_tokens = self.stated.saturating_mul(RAISE.saturating_pow(raises));
+        // An answer that was cut once is likely to be long.
+        let likely = self.likely.filter(|_| !was_cut);
+        Self { raises, was_cut, max_output_tokens, likely, ..self }
+    }
+
+    /// The room for the answer after one raise more, of a model with this cap.
+    pub(crate) fn raised_room(&self, cap: Option<u32>) -> u32 {
+        let raised = self.max_output_tokens.saturating_mul(RAISE);
+        cap.map_or(raised, |cap| raised.min(cap.max(self.stated)))
+    }
+
+    /// The room for the answer of a model with this cap.
+    pub(crate) fn room(&self, cap: Option<u32>) -> u32 {
+        cap.map_or(self.max_output_tokens, |cap| self.max_output_tokens.min(cap.max(self.stated)))
+    }
+
+    /// The same, after an answer that did not satisfy the schema. Documents so asked are few, and
+    /// are not told apart from the others of their template.
+    pub(crate) fn corrected(mut self, wrong: &str) -> Self {
+        self.wording.add(&format!(
+            "Your last answer was refused, because it does not satisfy the JSON Schema: {wrong}. Answer again, with JSON that satisfies it."
+        ));
+        self.uncached()
+    }
+
+    /// The same, with another form of answer, which has this much room if the model has.
+    pub(crate) fn answered_as(self, schema: Value, max_output_tokens: u32) -> Self {
+        let (stated, likely) = (0, None);
+        Self { schema: Some(Cow::Owned(schema)), max_output_tokens, stated, likely, ..self }
+    }
+
+    /// Estimated input tokens, where the model is not known.
+    pub(crate) fn input_tokens(&self) -> u64 {
+        input_tokens(&self.wording, self.content, "", self.schema.as_deref())
+    }
+
+    /// Estimated input tokens of a model.
+    pub(crate) fn input_tokens_of(&self, model: &ModelId) -> u64 {
+        input_tokens(&self.wording, self.content, model.model(), self.schema.as_deref())
+    }
+
+    /// What a call has used that nobody counted: what was sent, and the answer.
+    pub(crate) fn estimate(&self, model: &ModelId, answer: &str) -> Usage {
+        let (uncached_input, output) = (self.input_tokens_of(model), tokens::estimate(answer));
+        Usage { uncached_input, output, ..Usage::default() }
+    }
+
+    /// As a provider takes it.
+    pub(crate) fn call(&'a self, model: &'a ModelId, room: u32) -> Call<'a> {
+        Call {
+            model: model.model(),
+            instructions: self.wording.system(),
+            turns: &self.wording.turns,
+            said: self.wording.said(),
+            document: match self.content {
+                Content::Text(text) => Body::Text(text),
+                Content::Pdf(bytes, _) => Body::Pdf(bytes),
+                Content::Pictures(text, pictures) => Body::Pictures(text, pictures),
+            },
+            max_output_tokens: room,
+            schema: self.schema.as_deref(),
+            cache_instructions: self.cache,
+            parameters: self.asked_with.get(model).map_or_else(Parameters::default, |with| {
+                Parameters { effort: with.effort, fields: Some(&with.parameters) }
+            }),
+        }
+    }
+}
+
+impl caller::Question for Question<'_> {
+    /// Those whose answer was cut are the ones with long answers: what the others use says too little
+    /// about them.
+    fn alike(&self) -> u64 {
+        let raises = self.raises.to_le_bytes();
+        if self.was_cut { self.template ^ hash([&b"raised"[..], &raises]) } else { self.template }
+    }
+
+    fn input_tokens(&self, model: &ModelId) -> u64 {
+        self.input_tokens_of(model)
+    }
+
+    fn room(&self, cap: Option<u32>) -> u32 {
+        self.room(cap)
+    }
+
+    fn likely(&self, learned: Option<u64>) -> Option<u64> {
+        self.likely.map(|likely| u64::from(likely).max(learned.unwrap_or_default()))
+    }
+
+    fn cached(&self) -> Option<(u64, &str)> {
+        self.cache.then(|| (self.template, self.wording.system()))
+    }
+
+    fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> Call<'c> {
+        self.call(model, room)
+    }
+}
+
+/// Estimated input tokens of one call, before any provider has counted.
+pub(crate) fn input_tokens(
+    wording: &Wording<'_>,
+    content: &Content,
+    model: &str,
+    schema: Option<&Value>,
+) -> u64 {
+    let schema = schema.map_or(0, |schema| tokens::estimate(&schema.to_string()));
+    let (words, with_document) = wording.tokens();
+    // What is attached is counted in any case.
+    let counted = if with_document { tokens::estimate(content.own_text()) } else { 0 };
+    let document_tokens = content.tokens_of(model).saturating_sub(counted);
+    let messages = 2 + wording.turns.len() as u64;
+    words + document_tokens + schema + messages * TOKENS_PER_MESSAGE
+}

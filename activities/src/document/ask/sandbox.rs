@@ -1,0 +1,137 @@
+//! Work on what a batch's author and a model have written, where it may take all memory or never
+//! end: filling templates, judging answers by a schema. It is done in a process that may crash.
+//!
+//! Most templates and schemas are proved to be harmless, and are worked on here.
+
+use std::{
+    borrow::Cow,
+    io::{self, Read, Write},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tidegate_documents::{
+    Reader,
+    confined::{self, Bounds, Ended},
+};
+use tidegate_workflows::contract::{FailureType, Job};
+
+use crate::{
+    document::ask::wording::{self, About, Wording},
+    failure::Failure,
+    schema::Judge,
+};
+
+/// Behind the argument that makes the program a reader of documents.
+pub const ARGUMENT: &str = "work";
+
+/// A template has its values in memory several times; a thread's stack is part of it.
+const BOUNDS: Bounds = Bounds { memory: 1 << 30, time: Duration::from_secs(10) };
+
+/// What the process is to do.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Work<'a> {
+    /// [`Wording::of`].
+    Words {
+        job: Box<Cow<'a, Job>>,
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        fields: Cow<'a, Map<String, Value>>,
+        text: Cow<'a, str>,
+    },
+    /// [`Judge::valid`].
+    Judge { schema: Cow<'a, Value>, answer: Cow<'a, str> },
+}
+
+/// What a batch says about one document.
+///
+/// # Errors
+/// `InvalidInput` where a template cannot be filled; `Transient` where there can be no process.
+pub(crate) async fn wording<'a>(
+    reader: &Reader,
+    job: &'a Job,
+    about: &About<'_>,
+) -> Result<Wording<'a>, Failure> {
+    if wording::is_plain(job) {
+        return Wording::of(job, about).map_err(Failure::invalid_input);
+    }
+    let work = Work::Words {
+        job: Box::new(Cow::Borrowed(job)),
+        id: about.id.into(),
+        name: about.name.as_ref().into(),
+        fields: Cow::Borrowed(about.fields),
+        text: about.text.into(),
+    };
+    let said: Option<Result<Wording<'static>, String>> = done(reader, &work).await?;
+    let too_much = || {
+        Err(format!(
+            "a template takes more than {} MiB or {} s to be filled; make it simpler",
+            BOUNDS.memory >> 20,
+            BOUNDS.time.as_secs()
+        ))
+    };
+    said.unwrap_or_else(too_much).map_err(Failure::invalid_input)
+}
+
+/// What is wrong with an answer, if anything is.
+///
+/// # Errors
+/// `InvalidOutput`, for good, where the schema takes too much to judge it; `Transient` where there
+/// can be no process.
+pub(crate) async fn judged(
+    reader: &Reader,
+    judge: &Judge,
+    answer: &str,
+) -> Result<Result<(), String>, Failure> {
+    if judge.is_harmless() {
+        return Ok(judge.valid(answer));
+    }
+    let work = Work::Judge { schema: Cow::Borrowed(judge.schema()), answer: answer.into() };
+    let said = done(reader, &work).await?;
+    said.ok_or_else(|| {
+        let message = format!(
+            "the schema takes more than {} MiB or {} s to judge the answer, because it refers to itself; make it simpler",
+            BOUNDS.memory >> 20,
+            BOUNDS.time.as_secs()
+        );
+        Failure::never(FailureType::InvalidOutput, message)
+    })
+}
+
+/// What the process said; `None` where the work was too much for it.
+async fn done<T: for<'de> Deserialize<'de>>(
+    reader: &Reader,
+    work: &Work<'_>,
+) -> Result<Option<T>, Failure> {
+    let failed = |error: io::Error| {
+        Failure::transient(format!("no process for a template or schema: {error}"))
+    };
+    let work = serde_json::to_vec(work).map_err(|error| failed(error.into()))?;
+    match reader.run(ARGUMENT, &[&work], BOUNDS).await.map_err(failed)? {
+        Ended::Said(said) => Ok(serde_json::from_slice(&said).ok()),
+        Ended::Crashed | Ended::TooSlow => Ok(None),
+    }
+}
+
+/// The process's side: does one piece of work.
+///
+/// # Errors
+/// When the parent is gone, or did not speak as this module does.
+pub fn serve() -> io::Result<()> {
+    confined::enter(BOUNDS)?;
+    let mut said = Vec::new();
+    io::stdin().lock().read_to_end(&mut said)?;
+    let said = match serde_json::from_slice(&said)? {
+        Work::Words { job, id, name, fields, text } => {
+            let about = About { id: &id, name: name.as_ref().into(), fields: &fields, text: &text };
+            serde_json::to_vec(&Wording::of(&job, &about))?
+        }
+        Work::Judge { schema, answer } => {
+            let judge = Judge::of(&schema).map_err(io::Error::other)?;
+            serde_json::to_vec(&judge.valid(&answer))?
+        }
+    };
+    io::stdout().lock().write_all(&said)
+}

@@ -1,0 +1,295 @@
+//! In which words a document is asked about: the system prompt, the turns before, and what stands
+//! beside the document in its own turn.
+
+use std::borrow::Cow;
+
+use minijinja::{Value, value::Serde};
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+use tidegate_documents::tokens;
+use tidegate_providers::{Role, Said, Turn, prompt};
+use tidegate_workflows::contract::{self, Job};
+
+use super::template::{self, Text, Variables};
+use crate::output::job::Document;
+
+/// What templates know of every document.
+pub(crate) const OF_ALL: [&str; 3] = ["document", "id", "name"];
+
+/// What is known of a document.
+#[derive(Debug)]
+pub(crate) struct About<'a> {
+    pub(crate) id: &'a str,
+    /// Of its file.
+    pub(crate) name: Cow<'a, str>,
+    /// A record's own.
+    pub(crate) fields: &'a Map<String, serde_json::Value>,
+    /// The text that is sent.
+    pub(crate) text: &'a str,
+}
+
+impl<'a> About<'a> {
+    /// What is known of a document, where this text of it is sent.
+    pub(crate) fn of(document: &'a Document, text: &'a str) -> Self {
+        let Document { id, uri, fields, .. } = document;
+        let (file, member) = uri.split_once('#').unwrap_or((uri, ""));
+        // Behind the sign stands a record's number, or what it is called in its archive.
+        let is_record = document.text.is_some() || !fields.is_empty();
+        let path = if member.is_empty() || is_record { file } else { member };
+        // In an archive within an archive; a second file of its path has a number before it.
+        let path = path.rsplit('#').next().unwrap_or_default();
+        let path = percent_decode_str(path).decode_utf8_lossy();
+        let name = Cow::Owned(path.rsplit('/').next().unwrap_or_default().to_owned());
+        Self { id: id.as_str(), name, fields, text }
+    }
+
+    fn variables(&self) -> Variables<'a> {
+        let fields = self.fields.iter();
+        let mut variables: Variables<'_> =
+            fields.map(|(name, value)| (name.as_str(), Value::from(Serde(value)))).collect();
+        for (name, value) in OF_ALL.into_iter().zip([self.text, self.id, self.name.as_ref()]) {
+            variables.insert(name, Value::from(value));
+        }
+        variables
+    }
+}
+
+/// The words of one call.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Wording<'a> {
+    pub(crate) system: Cow<'a, str>,
+    pub(crate) turns: Vec<Turn>,
+    /// Where what is added to the instructions belongs, and what is there.
+    pub(crate) place: Place,
+    pub(crate) instructions: Cow<'a, str>,
+    /// The system prompt is the same for all documents.
+    pub(crate) is_shared: bool,
+}
+
+/// Where the instructions stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Place {
+    /// They are the system prompt.
+    System,
+    /// Before the document.
+    Before,
+    /// In the document's turn; the document stands in them, or in a turn before.
+    Around,
+}
+
+impl<'a> Wording<'a> {
+    /// What a batch says about one document.
+    ///
+    /// # Errors
+    /// A sentence that says where a template cannot be filled.
+    pub(crate) fn of(job: &'a Job, about: &About<'_>) -> Result<Self, String> {
+        let place = place(job)?;
+        let variables = if job.template { about.variables() } else { Variables::new() };
+        let filled = |place: &str, text: &'a str| -> Result<Cow<'a, str>, String> {
+            if job.template {
+                return Text { place, text }.filled(&variables).map(Cow::Owned);
+            }
+            Ok(Cow::Borrowed(text))
+        };
+        let system = job.system.as_deref().map(|text| filled("system", text)).transpose()?;
+        let mut turns = Vec::with_capacity(job.messages.len() + 2 * job.shown.len());
+        for (number, shown) in job.shown.iter().enumerate() {
+            turns.extend(example(job, place, number, shown)?);
+        }
+        for (number, message) in job.messages.iter().enumerate() {
+            let text = filled(&format!("messages[{number}]"), &message.content)?.into_owned();
+            turns.push(Turn { role: role(message.role), text });
+        }
+        let instructions = filled("instructions", &job.instructions)?;
+        let fixed = match place {
+            Place::System => &job.instructions,
+            Place::Before | Place::Around => job.system.as_deref().unwrap_or_default(),
+        };
+        let is_shared = !job.template || Text { place: "", text: fixed }.names()?.is_empty();
+        let system = system.unwrap_or_default();
+        Ok(Self { system, turns, place, instructions, is_shared })
+    }
+
+    /// The same, with something said after the instructions.
+    pub(crate) fn add(&mut self, note: &str) {
+        self.instructions = format!("{}\n\n{note}", self.instructions).into();
+    }
+
+    /// The system prompt.
+    pub(crate) fn system(&self) -> &str {
+        match self.place {
+            Place::System => &self.instructions,
+            Place::Before | Place::Around => &self.system,
+        }
+    }
+
+    /// What is said in the document's own turn.
+    pub(crate) fn said(&self) -> Said<'_> {
+        said(self.place, &self.instructions)
+    }
+
+    /// Estimated tokens of all of it, but for the markers of roles; and whether those of the
+    /// document are among them.
+    pub(crate) fn tokens(&self) -> (u64, bool) {
+        let turns: u64 = self.turns.iter().map(|turn| tokens::estimate(&turn.text)).sum();
+        let own = tokens::estimate(&self.instructions);
+        let system = if self.system.is_empty() { 0 } else { tokens::estimate(&self.system) };
+        (turns + own + system, self.place == Place::Around)
+    }
+}
+
+/// Whether nothing that the author says can take more than a little longer or larger than what is
+/// known of a document.
+pub(crate) fn is_plain(job: &Job) -> bool {
+    !job.template || texts(job).into_iter().all(|(_, text)| template::is_plain(text))
+}
+
+/// Everything that a batch's author says in words, with the place where it is written.
+pub(crate) fn texts(job: &Job) -> Vec<(String, &str)> {
+    let system = job.system.iter().map(|text| ("system".to_owned(), text.as_str()));
+    let messages = job.messages.iter().enumerate();
+    let messages = messages.map(|(at, it)| (format!("messages[{at}]"), it.content.as_str()));
+    let own = [("instructions".to_owned(), job.instructions.as_str())];
+    system.chain(messages).chain(own).collect()
+}
+
+fn place(job: &Job) -> Result<Place, String> {
+    if job.template {
+        for (place, text) in texts(job) {
+            if (Text { place: &place, text }).names()?.contains("document") {
+                return Ok(Place::Around);
+            }
+        }
+    }
+    Ok(if job.system.is_some() { Place::Before } else { Place::System })
+}
+
+fn said(place: Place, instructions: &str) -> Said<'_> {
+    match place {
+        Place::System => Said::Nothing,
+        Place::Before => Said::Before(instructions),
+        Place::Around => Said::Instead(instructions),
+    }
+}
+
+/// An example is asked as a document is, and answered.
+fn example(
+    job: &Job,
+    place: Place,
+    number: usize,
+    shown: &contract::Example,
+) -> Result<[Turn; 2], String> {
+    let text = |name: &str| shown.fields.get(name).and_then(serde_json::Value::as_str);
+    let (id, name) = (text("id").unwrap_or_default(), text("name").unwrap_or_default());
+    let name = name.into();
+    let about = About { id, name, fields: &shown.fields, text: &shown.document };
+    let (mut own_place, mut instructions) = (place, Cow::Borrowed(job.instructions.as_str()));
+    if job.template && place != Place::System {
+        let at = format!("instructions for line {} of examples", number + 1);
+        let asked = Text { place: &at, text: &job.instructions };
+        if place == Place::Around && !asked.names()?.contains("document") {
+            own_place = Place::Before;
+        }
+        instructions = asked.filled(&about.variables())?.into();
+    }
+    let question = prompt::turn(said(own_place, &instructions), &shown.document);
+    Ok([
+        Turn { role: Role::User, text: question },
+        Turn { role: Role::Assistant, text: shown.answer.clone() },
+    ])
+}
+
+fn role(role: contract::Role) -> Role {
+    match role {
+        contract::Role::Assistant => Role::Assistant,
+        contract::Role::System | contract::Role::User => Role::User,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use serde_json::json;
+    use tidegate_types::DocumentId;
+
+    use super::*;
+
+    #[test]
+    fn a_document_has_the_name_of_its_file_wherever_it_lies() {
+        for (uri, name) in [
+            ("file:///in/a%20b.txt", "a b.txt"),
+            ("file:///in/all.zip#x/c%23.txt", "c#.txt"),
+            ("file:///in/all.zip#2%2Fc.txt", "c.txt"),
+            ("file:///in/all.zip#x/in.zip#3%2Fc.txt", "c.txt"),
+        ] {
+            let document = Document::file(DocumentId::from_relative_path("d"), uri.to_owned());
+            assert_eq!(About::of(&document, "").name, name, "{uri}");
+        }
+    }
+
+    fn job(more: serde_json::Value) -> Job {
+        let mut job = json!({"source": {"prefix": "file:///in/"}, "output": "file:///out/",
+            "instructions": "Sum up {{ name }}.", "model": "a:b", "lane": "batch",
+            "tenant": "default", "max_output_tokens": 9});
+        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(job).unwrap()
+    }
+
+    /// The system prompt, the turns, and the document's own.
+    fn words(more: serde_json::Value) -> (String, Vec<String>, String) {
+        let job = job(more);
+        let fields = json!({"city": "Husum", "year": 7}).as_object().unwrap().clone();
+        let about = About { id: "a-1", name: "a.txt".into(), fields: &fields, text: "Ebb." };
+        let wording = Wording::of(&job, &about).unwrap();
+        let own = prompt::turn(wording.said(), about.text);
+        let turns = wording.turns.iter().map(|turn| turn.text.clone()).collect();
+        (wording.system().to_owned(), turns, own)
+    }
+
+    const DOCUMENT: &str = "<document>\nEbb.\n</document>";
+
+    #[test]
+    fn without_the_flag_nothing_is_filled_in() {
+        let (system, turns, own) = words(json!({}));
+        assert_eq!((system.as_str(), own.as_str()), ("Sum up {{ name }}.", DOCUMENT));
+        assert!(turns.is_empty());
+    }
+
+    #[test]
+    fn instructions_stand_where_their_author_wants_them() {
+        let (system, _, own) = words(json!({"template": true}));
+        assert_eq!((system.as_str(), own.as_str()), ("Sum up a.txt.", DOCUMENT));
+        let (system, _, own) = words(json!({"template": true, "system": "Be brief."}));
+        assert_eq!((system.as_str(), own), ("Be brief.", format!("Sum up a.txt.\n\n{DOCUMENT}")));
+        let around = "{{ city }}, {{ year }}: {{ document }}";
+        let (system, _, own) = words(json!({"template": true, "instructions": around}));
+        assert_eq!((system.as_str(), own.as_str()), ("", "Husum, 7: Ebb."));
+    }
+
+    #[test]
+    fn examples_are_asked_as_documents_are() {
+        let shown = json!([{"document": "Flood.", "answer": "High.", "fields": {"city": "Emden"}}]);
+        let (_, turns, _) = words(json!({"shown": shown}));
+        assert_eq!(turns, ["<document>\nFlood.\n</document>", "High."]);
+        let around =
+            json!({"shown": shown, "template": true, "instructions": "{{ city }}: {{ document }}"});
+        assert_eq!(words(around).1, ["Emden: Flood.", "High."]);
+        let messages = json!([{"role": "user", "content": "Read {{ document }}"}, {"role": "assistant", "content": "Yes."}]);
+        let (_, turns, own) =
+            words(json!({"template": true, "messages": messages, "system": "", "shown": shown}));
+        assert_eq!(turns[0], "Sum up .\n\n<document>\nFlood.\n</document>");
+        assert_eq!((turns[2].as_str(), own.as_str()), ("Read Ebb.", "Sum up a.txt."));
+    }
+
+    #[test]
+    fn what_is_added_stands_after_the_instructions() {
+        let job = job(json!({"template": true, "instructions": "{{ document }}"}));
+        let fields = Map::new();
+        let about = About { id: "a", name: "a".into(), fields: &fields, text: "Ebb." };
+        let mut wording = Wording::of(&job, &about).unwrap();
+        wording.add("Again.");
+        assert_eq!((wording.said(), wording.system()), (Said::Instead("Ebb.\n\nAgain."), ""));
+        assert!(wording.is_shared && wording.tokens().1);
+    }
+}

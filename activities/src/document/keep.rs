@@ -1,0 +1,43 @@
+//! What becomes of a document's answer, beside its result: it is offered to other batches, and what was kept of answers
+//! before it goes.
+
+use crate::{
+    attempt::Attempt,
+    output::{
+        job::{Document, Shard},
+        result::DocumentResult,
+        version::Version,
+    },
+    services::Services,
+    storage::Location,
+};
+
+/// The document's result, where its answer was bought before, in whichever batch.
+pub(crate) async fn bought_before(
+    services: &Services,
+    shard: &Shard,
+    document: &Document,
+    version: &Version,
+) -> Option<DocumentResult> {
+    let found = services.answers.as_ref()?.find(document, shard.asks, version).await;
+    // A route is known by its name, and may have had other models.
+    let found = found.filter(|result| shard.route.models.contains(&result.model));
+    found.filter(|result| !shard.job.reread || !result.version.is_of_older_reader())
+}
+
+/// Keeps what was bought for other batches, before it is written: where its own place takes
+/// nothing, it is not lost.
+pub(crate) async fn offer(services: &Services, result: &DocumentResult) {
+    if let Some(answers) = &services.answers {
+        answers.keep(result).await;
+    }
+}
+
+/// Removes what was kept of the answers before the result. What stays behind does no harm.
+pub(crate) async fn forget(attempt: &Attempt, kept: &Location) {
+    if attempt.state().document.kept.is_some()
+        && let Err(error) = kept.delete().await
+    {
+        tracing::debug!(%error, "an answer that was no result stays behind");
+    }
+}

@@ -1,0 +1,275 @@
+//! What of a document goes to the provider: its text, or its pages.
+
+use bytes::Bytes;
+use tidegate_calls::route::Route;
+use tidegate_documents::{Format, LeftOut, Limits, Unreadable};
+use tidegate_providers::{Picture, picture};
+use tidegate_types::Lane;
+use tidegate_workflows::contract::{FailureType, Job};
+
+use crate::{
+    archives::Fault,
+    attempt::Attempt,
+    document::ask::prompt::Content,
+    failure::{Failure, MAX_DEAD_READERS, OfStore as _},
+    fingerprint::Fingerprint,
+    memory::Held,
+    output::{job::Document, version::Version},
+    services::Services,
+    storage::Error,
+};
+
+/// Text of fewer bytes takes a worker's memory by no means.
+const LARGE: usize = 1 << 20;
+
+/// Pages of a document that go as pictures. Bedrock's Converse takes twenty pictures in a message
+/// (<https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-call.html>), the
+/// others more.
+const MAX_PAGE_PICTURES: u32 = 20;
+
+/// A document as it lies in its store: nothing has been made of it yet.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    /// Which version it is.
+    pub(crate) version: Version,
+    body: Body,
+    held: Held,
+}
+
+/// What of a document is sent.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) content: Content,
+    /// Which version it is, and which pages are missing from it.
+    pub(crate) version: Version,
+    /// A parser has had work with it.
+    pub(crate) parsed: bool,
+    /// Its place in this worker's memory.
+    pub(crate) held: Held,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// A record's text.
+    Text(String),
+    /// A file's bytes, and its name.
+    File(Bytes, String),
+}
+
+/// How much care is taken of a reading that may take the process with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Care<'a> {
+    /// Knows how many workers have died; without it nothing is known, and nothing told.
+    attempt: Option<&'a Attempt>,
+    most_dead: u32,
+}
+
+impl<'a> Care<'a> {
+    /// Of the one document that an activity is about.
+    pub(crate) fn alone(attempt: &'a Attempt) -> Self {
+        Self { attempt: Some(attempt), most_dead: MAX_DEAD_READERS }
+    }
+
+    /// Of one of several: as it is not known which of them a worker died of, none that may take
+    /// much memory is read once one has.
+    pub(crate) fn of_several(attempt: Option<&'a Attempt>) -> Self {
+        Self { attempt, most_dead: 1 }
+    }
+
+    /// Whether an attempt before this one has found that the document must be asked anew.
+    pub(crate) fn knows_an_update(self) -> bool {
+        self.attempt.is_some_and(|attempt| attempt.state().document.updated)
+    }
+
+    /// Whether the server was told.
+    ///
+    /// # Errors
+    /// `UnreadableDocument` when enough workers have died.
+    async fn begin(self) -> Result<bool, Failure> {
+        let Some(attempt) = self.attempt else { return Ok(false) };
+        let dead = attempt.dead_readers();
+        if dead >= self.most_dead {
+            return Err(Failure::kills_its_reader(dead));
+        }
+        if self.most_dead > 1 {
+            return Ok(attempt.reads_alone().await);
+        }
+        attempt.reads().await;
+        Ok(true)
+    }
+
+    async fn end(self, told: bool) {
+        if let Some(attempt) = self.attempt {
+            attempt.has_read(told).await;
+        }
+    }
+}
+
+/// Asks the store about a document without reading it: its version, without the content.
+pub(crate) async fn look(services: &Services, document: &Document) -> Result<Version, Failure> {
+    // What is wrong with the place is said when it is read.
+    let Ok(location) = services.storage.resolve(place(document).0) else {
+        return Ok(Version::default());
+    };
+    let stamp = location.stamp().await.map_err(Failure::of_document)?;
+    Ok(stamp.map(Version::listed).unwrap_or_default())
+}
+
+/// Reads a document's bytes.
+pub(crate) async fn fetch(
+    services: &Services,
+    document: &Document,
+    lane: &Lane,
+) -> Result<Raw, Failure> {
+    let unreadable = |message: String| Failure::never(FailureType::UnreadableDocument, message);
+    if let Some(text) = &document.text {
+        let (version, body) = (document.version.clone(), Body::Text(text.clone()));
+        return Ok(Raw { version, body, held: Held::default() });
+    }
+    if let Some(why) = &document.unreadable {
+        return Err(unreadable(why.clone()));
+    }
+    let (uri, member) = place(document);
+    let location = services.storage.resolve(uri).map_err(|error| unreadable(error.to_string()))?;
+    if let Some(what) = location.special() {
+        return Err(unreadable(format!("{location} is {what}, and no file")));
+    }
+    let gone = || unreadable(format!("{location} does not exist any more"));
+    if let Some(member) = member {
+        let reader = services.reader_for(lane);
+        let read = services.archives.read(&location, member, &reader).await;
+        let (bytes, name, stamp) = read.map_err(|fault| match fault {
+            Fault::Store(Error::Missing(_)) => gone(),
+            Fault::Store(error) => Failure::of_document(error),
+            Fault::NoReader(error) => no_reader(&error),
+            Fault::Unreadable(why) => not_read(&why),
+        })?;
+        let held = services.memory.hold(bytes.len() as u64).await;
+        let version = Version::read(&bytes, stamp);
+        return Ok(Raw { version, body: Body::File(bytes, name), held });
+    }
+    let size = location.size().await.map_err(Failure::of_document)?.ok_or_else(gone)?;
+    let most = services.reader.limits().bytes;
+    if size > most {
+        return Err(not_read(&Unreadable::TooLarge { what: "file".into(), size, most }));
+    }
+    let held = services.memory.hold(size).await;
+    let (bytes, stamp) = location.read_stamped().await.map_err(|error| match error {
+        Error::Missing(_) => gone(),
+        error => Failure::of_document(error),
+    })?;
+    let version = Version::read(&bytes, stamp);
+    Ok(Raw { version, body: Body::File(bytes, location.name().to_owned()), held })
+}
+
+/// Makes of a document's bytes what is sent.
+pub(crate) async fn extract(
+    services: &Services,
+    raw: Raw,
+    job: &Job,
+    route: &Route,
+    care: Care<'_>,
+) -> Result<Read, Failure> {
+    let Raw { mut version, body, mut held } = raw;
+    let (bytes, name) = match body {
+        Body::Text(text) => {
+            return Ok(Read { content: Content::Text(text), version, parsed: false, held });
+        }
+        Body::File(bytes, name) => (bytes, name),
+    };
+    let attached = job.attach_pdf && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
+    let is_plain = Format::of(&bytes, &name).is_ok_and(Format::is_plain);
+    let may_kill = bytes.len() >= LARGE || !is_plain;
+    let told = if may_kill { Some(care.begin().await?) } else { None };
+    let edge = route.models.iter().map(|model| picture::edge(model.model())).min();
+    let limits = *services.reader.limits();
+    let limits = Limits {
+        picture_edge: edge.unwrap_or(limits.picture_edge),
+        page_pictures: if job.attach_pages { MAX_PAGE_PICTURES } else { 0 },
+        ..limits
+    };
+    let reader = services.reader_for(&job.lane);
+    let read = reader.read_within(bytes.clone(), &name, limits).await;
+    if let Some(told) = told {
+        care.end(told).await;
+    }
+    let content = match read.map_err(|error| no_reader(&error))? {
+        // All of its pages go as pictures: none is missing.
+        Ok(read) if attached => {
+            version = version.extracted(Fingerprint::of_bytes(&bytes), LeftOut::default());
+            Content::Pdf(bytes, read.pages.unwrap_or(1))
+        }
+        Ok(read) => {
+            let pictures = read.pictures.iter().map(|picture| &*picture.bytes);
+            let extracted =
+                Fingerprint::of_parts([read.text.as_bytes()].into_iter().chain(pictures));
+            version = version.extracted(extracted, read.left_out);
+            match read.pictures.is_empty() {
+                true => Content::Text(read.text),
+                false => {
+                    Content::Pictures(read.text, read.pictures.into_iter().map(sent).collect())
+                }
+            }
+        }
+        // A scan: the model reads pictures.
+        Err(Unreadable::NoTextLayer { pages }) if attached => {
+            version = version.extracted(Fingerprint::of_bytes(&bytes), LeftOut::default());
+            Content::Pdf(bytes, pages)
+        }
+        Err(why) => return Err(not_read(&why)),
+    };
+    held.shrink(content.bytes());
+    Ok(Read { content, version, parsed: !is_plain, held })
+}
+
+/// Reads a document: a record's text, or an object's text or pages.
+pub(crate) async fn read(
+    services: &Services,
+    document: Document,
+    job: &Job,
+    route: &Route,
+    care: Care<'_>,
+) -> Result<(Content, Version), Failure> {
+    let raw = fetch(services, &document, &job.lane).await?;
+    let Read { content, version, .. } = extract(services, raw, job, route, care).await?;
+    Ok((content, version))
+}
+
+/// A document's bytes, where they may have been fetched already.
+pub(crate) async fn fetched(
+    services: &Services,
+    document: &Document,
+    raw: Option<Box<Raw>>,
+    lane: &Lane,
+) -> Result<Raw, Failure> {
+    match raw {
+        Some(raw) => Ok(*raw),
+        None => fetch(services, document, lane).await,
+    }
+}
+
+/// The object that a document lies in, and its name there if that is an archive.
+fn place(document: &Document) -> (&str, Option<&str>) {
+    match document.uri.split_once('#') {
+        Some((archive, member)) if document.text.is_none() => (archive, Some(member)),
+        _ => (&document.uri, None),
+    }
+}
+
+fn sent(picture: tidegate_documents::Picture) -> Picture {
+    let tidegate_documents::Picture { media_type, width, height, bytes } = picture;
+    Picture { media_type, width, height, bytes }
+}
+
+/// No process for the parser: this worker's trouble, not the document's.
+fn no_reader(error: &std::io::Error) -> Failure {
+    Failure::transient(format!("the document's reader cannot be started: {error}"))
+}
+
+fn not_read(unreadable: &Unreadable) -> Failure {
+    let kind = match unreadable {
+        Unreadable::TooLarge { .. } => FailureType::TooLarge,
+        _ => FailureType::UnreadableDocument,
+    };
+    Failure::never(kind, unreadable.to_string())
+}

@@ -1,0 +1,96 @@
+//! Whether a document is done already: this question about this content has its answer.
+
+use crate::{
+    document::read::content::{self, Care, Raw, Read},
+    failure::Failure,
+    fingerprint::Fingerprint,
+    output::{
+        job::{Document, Shard},
+        result::DocumentResult,
+        version::Version,
+    },
+    services::Services,
+};
+
+/// What lies there of a document.
+#[derive(Debug)]
+pub(crate) enum Before {
+    /// Its result.
+    Done(Box<DocumentResult>),
+    /// No result, or one that answers something else.
+    Open(Open),
+}
+
+/// What is known of a document that must be asked.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    /// What was read of it to find that out.
+    pub(crate) raw: Option<Box<Raw>>,
+    /// The result there answers this question about an earlier content.
+    pub(crate) updated: bool,
+    /// The result there.
+    pub(crate) instead_of: Option<Fingerprint>,
+}
+
+/// Reads a document's result, and the document itself only where nothing else tells whether it is
+/// the same.
+pub(crate) async fn before(
+    services: &Services,
+    shard: &Shard,
+    document: &Document,
+    care: Care<'_>,
+) -> Result<Before, Failure> {
+    let location = DocumentResult::location(&shard.output, &document.id);
+    let Some((mut result, name)) = DocumentResult::read_named(&location).await? else {
+        return Ok(Before::Open(Open::default()));
+    };
+    let open = |raw, updated| Before::Open(Open { raw, updated, instead_of: Some(name) });
+    if result.question != Some(shard.asks) {
+        return Ok(open(None, false));
+    }
+    let known = match (&document.version.stamp, &result.version.stamp) {
+        // What is not listed is looked at, if there is something to hold it against.
+        (None, Some(_)) if document.text.is_none() => content::look(services, document).await?,
+        _ => document.version.clone(),
+    };
+    let rereads = shard.job.reread && result.version.is_of_older_reader();
+    let raw = match known.is_same(&result.version) {
+        Some(true) if !rereads => return Ok(Before::Done(Box::new(result))),
+        Some(false) => return Ok(open(None, true)),
+        _ => content::fetch(services, document, &shard.job.lane).await?,
+    };
+    if raw.version.is_same(&result.version) != Some(true) {
+        return Ok(open(Some(Box::new(raw)), true));
+    }
+    if rereads {
+        if care.knows_an_update() {
+            return Ok(open(Some(Box::new(raw)), true));
+        }
+        let Some(version) = reread(services, shard, raw, &result, care).await? else {
+            return Ok(open(None, true));
+        };
+        // It need not be read again for this.
+        result.version = version;
+        result.bought(&location, Some(name))?.write().await?;
+    }
+    Ok(Before::Done(Box::new(result)))
+}
+
+/// The document's version, if the reader of today makes the text of it that has its answer.
+async fn reread(
+    services: &Services,
+    shard: &Shard,
+    raw: Raw,
+    result: &DocumentResult,
+    care: Care<'_>,
+) -> Result<Option<Version>, Failure> {
+    match content::extract(services, raw, &shard.job, &shard.route, care).await {
+        Ok(Read { version, .. }) => {
+            let is_same = version.extracted == result.version.extracted;
+            Ok(is_same.then(|| Version { stamp: result.version.stamp.clone(), ..version }))
+        }
+        Err(failure) if failure.is_retried() => Err(failure),
+        // It says so when it is asked about.
+        Err(_) => Ok(None),
+    }
+}

@@ -1,0 +1,75 @@
+//! What was made of documents that go back to Temporal: their next attempt does not read them again.
+//!
+//! Under `<run's folder>/texts/<shard>-<index>.json`, with the fingerprint of the bytes it was made
+//! of and what the store said of them. It is written when an attempt ends that will be followed by
+//! another, if a parser has had work with it, and removed with the last one.
+
+use serde::{Deserialize, Serialize};
+use tidegate_workflows::contract::DocumentTask;
+
+use crate::{
+    attempt::Attempt,
+    document::read::content,
+    output::{
+        job::{Document, Shard},
+        version::Version,
+    },
+    services::Services,
+    storage::Location,
+};
+
+/// A longer text is made again.
+const MAX_BYTES: usize = 8 << 20;
+
+/// What was made of a document.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Reading {
+    version: Version,
+    text: String,
+}
+
+/// A document's text, if it was read before and is the same. Nothing that fails here is a failure:
+/// the document is read.
+pub(crate) async fn find(
+    services: &Services,
+    shard: &Shard,
+    task: &DocumentTask,
+    document: &Document,
+) -> Option<(String, Version)> {
+    let bytes = place(shard, task).read_if_there().await.ok()??;
+    let Reading { version, text } = serde_json::from_slice(&bytes).ok()?;
+    let now = content::look(services, document).await.ok()?;
+    (now.is_same(&version) == Some(true)).then_some((text, version))
+}
+
+/// Keeps a text for the next attempt.
+pub(crate) async fn keep(
+    attempt: &Attempt,
+    shard: &Shard,
+    task: &DocumentTask,
+    text: &str,
+    version: &Version,
+) {
+    if text.len() > MAX_BYTES {
+        return;
+    }
+    let reading = Reading { version: version.clone(), text: text.to_owned() };
+    let Ok(json) = serde_json::to_vec(&reading) else { return };
+    match place(shard, task).write(json).await {
+        Ok(()) => attempt.has_text(),
+        Err(error) => tracing::debug!(%error, "a document will be read again"),
+    }
+}
+
+/// Removes it. What stays behind does no harm.
+pub(crate) async fn forget(attempt: &Attempt, shard: &Shard, task: &DocumentTask) {
+    if attempt.state().document.has_text
+        && let Err(error) = place(shard, task).delete().await
+    {
+        tracing::debug!(%error, "a document's text stays behind");
+    }
+}
+
+fn place(shard: &Shard, task: &DocumentTask) -> Location {
+    shard.folder.child("texts").child(&format!("{:05}-{}.json", task.shard, task.index))
+}

@@ -1,0 +1,140 @@
+//! What a batch costs at Temporal, in the actions that its cloud charges for: `docs/temporal-cost.md`
+//! has the arithmetic. Questions of those who look on are not among them.
+
+use tidegate_types::Spend;
+use tidegate_workflows::contract::{Plan, SHARD_WINDOW};
+
+use crate::{
+    number::{float, whole},
+    output::forecast::{Forecast, Range},
+};
+
+/// A beat comes so often, in seconds; a call that is shorter needs none.
+const BEAT: f64 = 25.0;
+
+/// A wait that is longer is one of Temporal's, in seconds: the default of `max-slot-wait`.
+const IN_PLACE: f64 = 10.0;
+
+/// Such a wait: the beat that carries the turn, and the next attempt.
+const DEFERRAL: f64 = 2.0;
+
+/// So often a document may come back where limits bind: 0.00 to 0.28 times were measured
+/// (`benches/deferrals.rs`).
+const DEFERRALS: f64 = 0.5;
+
+/// Of every batch: its start, its plan, its labels, its finish.
+const OF_EACH: f64 = 4.0;
+
+/// Of a shard in a large batch: its start, its seal, and the signals with which its places go on.
+const SHARD: f64 = 5.0;
+
+/// Shards that a batch starts itself, and those of each group behind them, which is a start and a
+/// few signals.
+const UNGROUPED: f64 = 20.0;
+const GROUPED: f64 = 50.0;
+const GROUP: f64 = 4.0;
+
+/// Looks at a provider's batch in a day.
+const CHECKS: f64 = 150.0;
+const DAY: f64 = 86_400.0;
+
+/// Before it begins. `call` is what a call takes in seconds, as far as that is known.
+pub(crate) fn expected(forecast: &Forecast, call: f64) -> Range {
+    let documents = float(forecast.documents);
+    let seconds = forecast.seconds.unwrap_or(Range { from: 0.0, to: 0.0 });
+    let shards = shards(documents);
+    if forecast.provider_batch {
+        let of = |seconds: f64| of_batch(shards, seconds, true);
+        return Range { from: of(seconds.from), to: of(seconds.to) };
+    }
+    let attempts = documents / f64::from(forecast.pack.max(1));
+    let beats = |seconds: f64| attempts * (seconds / BEAT).floor();
+    let binds = seconds.to > IN_PLACE.max(2.0 * call);
+    let waits = if binds { attempts * DEFERRALS * DEFERRAL } else { 0.0 };
+    Range {
+        from: attempts + beats(call / 2.0) + of_batch(shards, seconds.from, false),
+        to: attempts + beats(2.0 * call) + waits + of_batch(shards, seconds.to, false),
+    }
+}
+
+/// When it has ended, without the beats of calls that took longer than [`BEAT`]: nobody has counted
+/// them.
+pub(crate) fn taken(plan: &Plan, spend: &Spend, seconds: f64) -> u64 {
+    let asked = float(plan.asked());
+    let shards = f64::from(plan.shards());
+    if plan.provider_batching.is_some() {
+        return whole(of_batch(shards, seconds, true));
+    }
+    let first = (asked / f64::from(plan.pack.max(1))).ceil();
+    let again = (float(spend.provider_calls) - first).max(0.0);
+    let attempts = first + DEFERRAL * (again + float(spend.deferrals));
+    whole(attempts + f64::from(plan.pages.saturating_sub(1)) + of_batch(shards, seconds, false))
+}
+
+/// Start, plan, labels and finish, what its shards take, and the reports of how far it is.
+fn of_batch(shards: f64, seconds: f64, asleep: bool) -> f64 {
+    let checks = if asleep { shards * (2.0 + CHECKS * (seconds / DAY).min(1.0)) } else { 0.0 };
+    if shards <= 1.0 {
+        return OF_EACH + shards + checks;
+    }
+    let groups = ((shards - UNGROUPED) / GROUPED).ceil().max(0.0);
+    // One in ten seconds; behind a thousand, one in a hundredth of the time so far.
+    let reports = (seconds.min(1_000.0) / 10.0) + 100.0 * (seconds / 1_000.0).max(1.0).ln();
+    OF_EACH + SHARD * shards + GROUP * groups + reports + checks
+}
+
+fn shards(documents: f64) -> f64 {
+    (documents / f64::from(SHARD_WINDOW)).ceil()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A dev server counted 1.04 for each of 100 documents with calls of 12 s (`docs/temporal-cost.md`),
+    /// before a batch had labels, which are one more.
+    #[test]
+    fn as_a_server_has_counted() {
+        let plan = Plan { documents: 100, shard_size: 500, pages: 1, ..Plan::default() };
+        let spend = Spend { provider_calls: 100, ..Spend::default() };
+        assert_eq!(taken(&plan, &spend, 13.0), 105);
+        let waited = Spend { deferrals: 20, provider_calls: 103, ..spend };
+        assert_eq!(taken(&plan, &waited, 60.0), 105 + 2 * 23);
+        let large = Plan { documents: 10_000, ..plan.clone() };
+        let spend = Spend { provider_calls: 10_000, ..spend };
+        assert_eq!(taken(&large, &spend, 200.0), 10_000 + 4 + 20 * 5 + 20);
+        let settled = Plan { settled: 10_000, ..large };
+        assert_eq!(taken(&settled, &Spend::default(), 1.0), 4);
+        let packed = Plan { pack: 20, ..plan };
+        assert_eq!(taken(&packed, &Spend { provider_calls: 5, ..spend }, 5.0), 5 + 5);
+    }
+
+    #[test]
+    fn a_forecast_spans_what_the_batch_may_take() {
+        let none = Range { from: 0.0, to: 0.0 };
+        let forecast = Forecast {
+            documents: 100,
+            sampled: 40,
+            unreadable: 0,
+            input_tokens: none,
+            output_tokens: none,
+            cost_usd: None,
+            seconds: None,
+            pack: 1,
+            provider_batch: false,
+            temporal_actions: None,
+            notes: Vec::new(),
+            full_price: None,
+            of_the_first: false,
+        };
+        let free = expected(&forecast, 7.0);
+        assert_eq!((free.from, free.to), (105.0, 105.0), "nothing binds, no call needs a beat");
+        let slow = expected(&forecast, 40.0);
+        assert_eq!((slow.from, slow.to), (105.0, 405.0), "none or three beats");
+        let seconds = Some(Range { from: 60.0, to: 90.0 });
+        let bound = expected(&Forecast { seconds, ..forecast.clone() }, 7.0);
+        assert_eq!((bound.from, bound.to), (105.0, 205.0));
+        let asleep = Forecast { seconds, provider_batch: true, ..forecast };
+        assert!(expected(&asleep, 7.0).to < 10.0);
+    }
+}

@@ -1,0 +1,181 @@
+//! Answers that batches share: the same question about the same content is bought once.
+//!
+//! An answer lies at `<prefix>/<question>/<content>-<layout>.json`: the fingerprints of what was
+//! asked and of the document's bytes, and the version of what stands around a document in our
+//! prompts. Whole answers alone are kept. Nothing here is ever removed: for how long they are kept
+//! is the bucket's matter.
+//!
+//! The store is a convenience: one that fails or is slow is left alone for a while, and answers are
+//! bought as without it.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tidegate_documents::LeftOut;
+use tidegate_types::ModelId;
+use tracing::warn;
+
+use crate::{
+    fingerprint::Fingerprint,
+    output::{
+        job::Document,
+        result::{self, DocumentResult},
+        version::Version,
+    },
+    storage::{Error, Location, Storage},
+};
+
+/// The version of what stands around a document in a prompt, notes on parts and packs included.
+/// Raise it with each change of that: answers to the older one are then not taken for answers to
+/// the newer.
+pub const LAYOUT: u32 = 1;
+
+/// An answer costs seconds: a store that takes longer saves nothing.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A store that has failed is asked again after so long.
+const REST: Duration = Duration::from_secs(60);
+
+/// The store.
+#[derive(Debug)]
+pub struct Answers {
+    prefix: Location,
+    /// It failed, and is left alone until then.
+    rests_until: Mutex<Option<Instant>>,
+}
+
+/// One answer: of a result, what belongs to no document and no batch.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answer {
+    model: ModelId,
+    answer: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    embedding: Option<Vec<f32>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parts: Option<Vec<String>>,
+    stop_reason: String,
+    /// What it took when it was bought.
+    input_tokens: u64,
+    output_tokens: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    completed_at: String,
+    /// [`Version::left_out`]: what was sent is not made of the document again.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    left_out: LeftOut,
+    /// [`Version::reader`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reader: Option<u32>,
+    /// [`Version::extracted`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    extracted: Option<Fingerprint>,
+}
+
+impl Answers {
+    /// A store under this prefix, which need lie under none of the roots for documents.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] says what to write.
+    pub fn open(prefix: &str) -> Result<Self, Error> {
+        let prefix = Storage::new([prefix])?.resolve(prefix)?;
+        Ok(Self { prefix, rests_until: Mutex::default() })
+    }
+
+    /// The document's result, if its question about this content was answered before.
+    pub(crate) async fn find(
+        &self,
+        document: &Document,
+        question: Fingerprint,
+        version: &Version,
+    ) -> Option<DocumentResult> {
+        let place = self.place(question, version.content?);
+        let bytes = self.ask("read", place.read_if_there()).await??;
+        let answer: Answer = match serde_json::from_slice(&bytes) {
+            Ok(answer) => answer,
+            Err(error) => {
+                warn!(%place, %error, "this is no answer; it is bought, and replaced");
+                return None;
+            }
+        };
+        let Answer { reader, extracted, .. } = answer;
+        let left_out = answer.left_out.clone();
+        let version = Version { left_out, reader, extracted, ..version.clone() };
+        Some(answer.result(document.clone()).answering(question, version))
+    }
+
+    /// Keeps what a result says, if it is whole and says what it answers.
+    pub(crate) async fn keep(&self, result: &DocumentResult) {
+        let of = result.question.zip(result.version.content);
+        let Some((question, content)) = of.filter(|_| result.is_whole() && !result.is_reused())
+        else {
+            return;
+        };
+        let place = self.place(question, content);
+        let Ok(json) = serde_json::to_vec(&Answer::of(result)) else { return };
+        self.ask("write", place.write(json)).await;
+    }
+
+    fn place(&self, question: Fingerprint, content: Fingerprint) -> Location {
+        self.prefix.child(&question.to_string()).child(&format!("{content}-{LAYOUT}.json"))
+    }
+
+    /// Asks the store, unless it rests.
+    async fn ask<T>(&self, what: &str, ask: impl Future<Output = Result<T, Error>>) -> Option<T> {
+        if self.rests_until.lock().is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
+        let failed = match tokio::time::timeout(PATIENCE, ask).await {
+            Ok(Ok(value)) => return Some(value),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("it takes longer than {PATIENCE:?} to {what} an answer"),
+        };
+        warn!(failed, "the store of answers is left alone for {REST:?}; answers are bought");
+        *self.rests_until.lock() = Some(Instant::now() + REST);
+        None
+    }
+}
+
+impl Answer {
+    fn of(result: &DocumentResult) -> Self {
+        Self {
+            model: result.model.clone(),
+            answer: result.answer.clone(),
+            embedding: result.embedding.clone(),
+            parts: result.parts.clone(),
+            stop_reason: result.stop_reason.clone(),
+            input_tokens: result.input_tokens,
+            output_tokens: result.output_tokens,
+            cost_usd: result.cost_usd,
+            completed_at: result.completed_at.clone(),
+            left_out: result.version.left_out.clone(),
+            reader: result.version.reader,
+            extracted: result.version.extracted,
+        }
+    }
+
+    /// As the result of another document, or of the same in another batch. It took nothing.
+    fn result(self, document: Document) -> DocumentResult {
+        DocumentResult {
+            id: document.id,
+            uri: document.uri,
+            fields: document.fields,
+            model: self.model,
+            answer: self.answer,
+            embedding: self.embedding,
+            parts: self.parts,
+            stop_reason: self.stop_reason,
+            finish: tidegate_providers::Finish::Complete,
+            input_tokens: 0,
+            cached_input_tokens: 0,
+            output_tokens: 0,
+            usage_unknown: false,
+            cost_usd: Some(0.0),
+            provider_calls: 0,
+            completed_at: result::now(),
+            question: None,
+            version: Version::default(),
+            saved_usd: Some(self.cost_usd.unwrap_or_default()),
+        }
+    }
+}

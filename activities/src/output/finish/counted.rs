@@ -1,0 +1,103 @@
+//! What a batch has come to, as its objects tell.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tidegate_documents::left_out::Kind as LeftOut;
+use tidegate_providers::Finish as Ending;
+use tidegate_types::{DocumentId, ModelId, Spend};
+use tidegate_workflows::contract::{Finished, Progress};
+
+use super::{course::Course, given_up::GivenUp};
+use crate::output::result::DocumentResult;
+
+/// So many missing documents are named.
+const NAMED: usize = 5;
+
+/// What the planned documents have come to.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Counted {
+    /// Results that were written since the batch began.
+    pub(super) new: u64,
+    /// Results of before.
+    pub(super) old: u64,
+    pub(super) failed: u64,
+    /// Documents with neither.
+    pub(super) neither: u64,
+    /// The ids of the first few of them.
+    first: Vec<String>,
+}
+
+impl Counted {
+    pub(super) fn lacks(&mut self, id: &DocumentId) {
+        self.neither += 1;
+        if self.first.len() < NAMED {
+            self.first.push(id.to_string());
+        }
+    }
+
+    /// In the words of the workflow, which knows best which results are its own; those that it does
+    /// not know of are told by their time.
+    pub(super) fn finished(self, progress: &Progress) -> Finished {
+        let results = self.new + self.old;
+        let skipped = progress.totals.skipped.min(results);
+        let succeeded = self.new.max(progress.totals.succeeded).min(results - skipped);
+        let (cancelled, missing) =
+            if progress.done { (0, self.neither) } else { (self.neither, 0) };
+        Finished {
+            succeeded,
+            failed: self.failed,
+            skipped: results - succeeded,
+            cancelled,
+            missing,
+            first_missing: if missing > 0 { self.first } else { Vec::new() },
+        }
+    }
+}
+
+/// How many documents leave something out in one way, and how much in all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOutTotal {
+    /// Documents.
+    pub documents: u64,
+    /// The sum of their counts.
+    pub count: u64,
+}
+
+/// What the results say of those who answered.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Answered {
+    /// What each model has taken, with the documents that it has answered.
+    pub(super) models: BTreeMap<ModelId, (u64, Spend)>,
+    /// Results with an unknown reason for their end, by the provider's word.
+    pub(super) unknown_stop_reasons: BTreeMap<String, u64>,
+    /// What of their documents was not sent, by kind.
+    #[serde(default)]
+    pub(super) left_out: BTreeMap<LeftOut, LeftOutTotal>,
+    /// Results of files that an older reader has read.
+    #[serde(default)]
+    pub(super) older_reader: u64,
+    /// When the answers of this batch came.
+    #[serde(default)]
+    pub(super) course: Course,
+    /// What was given up.
+    #[serde(default)]
+    pub(super) given_up: GivenUp,
+}
+
+impl Answered {
+    pub(super) fn add(&mut self, result: &DocumentResult) {
+        if result.finish == Ending::Unknown {
+            *self.unknown_stop_reasons.entry(result.stop_reason.clone()).or_default() += 1;
+        }
+        self.older_reader += u64::from(result.version.is_of_older_reader());
+        for (kind, left_out) in result.version.left_out.iter() {
+            let total = self.left_out.entry(kind).or_default();
+            total.documents += 1;
+            total.count = total.count.saturating_add(left_out.count);
+        }
+        let (documents, sum) = self.models.entry(result.model.clone()).or_default();
+        *documents += 1;
+        *sum += result.spend();
+    }
+}

@@ -1,0 +1,523 @@
+//! One pass over what a batch has left: every planned document is counted, and every result is
+//! written down.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use chrono::{DateTime, FixedOffset};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::Deserialize;
+use tidegate_types::DocumentId;
+use tidegate_workflows::contract::{Finish, ResultsAs};
+
+use super::{
+    checkpoint::{Checkpoint, Written},
+    counted::{Answered, Counted},
+    together::{Together, append, complete},
+};
+use crate::{
+    failure::Failure,
+    fingerprint::Fingerprint,
+    output::{
+        ids::Ids,
+        job::Stored,
+        jsonl::lines,
+        layout,
+        part::{self, Line, Part, read_line},
+        result::DocumentResult,
+        seal::READ_AHEAD,
+        sealed::{self, Settled},
+        version::Version,
+    },
+    storage::{Assembly, Error, Location},
+};
+
+/// More documents than this are left in their parts: one file of them would serve nobody.
+const MAX_IN_ONE_FILE: u64 = 100_000;
+
+/// Bytes of parts of earlier batches that are kept at hand; one at least is.
+const PARTS_AT_HAND: usize = 32 << 20;
+
+/// Bytes of results and failures after which the next worker is told how far this one is.
+const CHECKPOINT: usize = 16 << 20;
+
+/// The results as they are written, and what they come to.
+pub(super) struct Gathering<'a> {
+    output: &'a Location,
+    folder: &'a Location,
+    finish: &'a Finish,
+    takes: Takes,
+    began: Option<DateTime<FixedOffset>>,
+    first_part: u32,
+    written_as: ResultsAs,
+    /// Results with an object of their own that no planned document has claimed; `None` where the
+    /// workers may not list them, so that each must be asked for.
+    present: Option<Ids>,
+    /// Documents whose lines in earlier parts are out of date.
+    anew: Ids,
+    settled: SettledDocuments<'a>,
+    earlier: EarlierParts<'a>,
+    results: Together,
+    failures: Assembly,
+    counted: Counted,
+    answered: Answered,
+    /// Shards, and documents in none, that are written down already.
+    before: (u32, u64),
+    /// Bytes of results and failures since the last checkpoint.
+    since: usize,
+}
+
+impl<'a> Gathering<'a> {
+    /// Where a worker before this one has stopped, or at the beginning.
+    pub(super) async fn begin(
+        output: &'a Location,
+        folder: &'a Location,
+        finish: &'a Finish,
+        stored: Option<&Stored>,
+    ) -> Result<Self, Failure> {
+        let in_one_file = stored
+            .and_then(|stored| stored.job.results_jsonl)
+            .unwrap_or(finish.plan.documents <= MAX_IN_ONE_FILE);
+        let first_part = stored.map_or(0, |stored| stored.first_part);
+        let checkpoint = Checkpoint::read(folder).await?;
+        let there = checkpoint.unwrap_or_default();
+        let Checkpoint { shards, settled, counted, answered, results, failures } = there;
+        let written_as = stored.map(|stored| stored.job.results).unwrap_or_default();
+        let together = in_one_file.then_some(written_as);
+        let staging = folder.child("failures.jsonl.part");
+        let (failures, _) = failures.resume(output.child("failures.jsonl"), &staging);
+        Ok(Self {
+            output,
+            folder,
+            finish,
+            takes: Takes::of(stored, finish.progress.done),
+            began: finish.progress.started_at.as_deref().and_then(time),
+            first_part,
+            written_as,
+            present: present(output, first_part).await?,
+            anew: Ids::default(),
+            settled: SettledDocuments::of(folder, finish),
+            earlier: EarlierParts { output, at_hand: VecDeque::new() },
+            results: Together::begin(output, folder, together, results)?,
+            failures,
+            counted,
+            answered,
+            before: (shards, settled),
+            since: 0,
+        })
+    }
+
+    /// Everything.
+    pub(super) async fn gather(mut self) -> Result<(Counted, Answered), Failure> {
+        let mut asked = 0;
+        for shard in 0..self.finish.plan.shards() {
+            let planned = planned(self.folder, shard).await?;
+            if shard < self.before.0 {
+                asked = self.pass_over(shard, planned, asked).await?;
+            } else {
+                asked = self.shard(shard, planned, asked).await?;
+                self.note(shard + 1).await?;
+            }
+        }
+        while let Some(settled) = self.settled.next(u64::MAX).await? {
+            if self.settled.taken <= self.before.1 {
+                self.claim(&settled.id);
+            } else {
+                self.settle(settled).await?;
+                self.note(self.finish.plan.shards()).await?;
+            }
+        }
+        self.others().await?;
+        self.results.complete(self.output, self.folder).await?;
+        complete(self.folder, self.failures).await?;
+        if self.first_part > 0 {
+            sealed::supersede(self.output, self.first_part, |id| self.anew.contains(id)).await?;
+        }
+        Ok((self.counted, self.answered))
+    }
+
+    /// A shard that is written down already: what it has claimed is claimed again.
+    async fn pass_over(
+        &mut self,
+        shard: u32,
+        planned: Vec<Planned>,
+        mut asked: u64,
+    ) -> Result<u64, Failure> {
+        for planned in planned {
+            while let Some(settled) = self.settled.next(asked).await? {
+                self.claim(&settled.id);
+            }
+            self.claim(&planned.id);
+            asked += 1;
+        }
+        if self.first_part > 0 {
+            let sealed = self.sealed(shard).await?;
+            sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
+        }
+        Ok(asked)
+    }
+
+    /// What a shard was sealed with.
+    async fn sealed(&self, shard: u32) -> Result<HashMap<DocumentId, Line>, Failure> {
+        let number = self.first_part + shard;
+        let found = Part::find(self.output, number, self.written_as).await?;
+        Ok(found.map(|(_, lines)| part::by_document(lines)).unwrap_or_default())
+    }
+
+    fn claim(&mut self, id: &DocumentId) -> bool {
+        self.present.as_mut().is_none_or(|present| present.remove(id.as_str()))
+    }
+
+    async fn shard(
+        &mut self,
+        shard: u32,
+        planned: Vec<Planned>,
+        mut asked: u64,
+    ) -> Result<u64, Failure> {
+        let output = self.output;
+        let mut sealed = self.sealed(shard).await?;
+        if self.first_part > 0 {
+            sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
+        }
+        let whole = layout::failures_part(self.folder, shard).read_if_there().await?;
+        let mut failed: HashMap<DocumentId, Bytes> = lines(&whole.unwrap_or_default())
+            .filter_map(|line| Some((serde_json::from_slice::<Named>(&line).ok()?.id, line)))
+            .collect();
+        let found: Vec<(Planned, Found)> = planned
+            .into_iter()
+            .map(|planned| {
+                let is_present = self.claim(&planned.id);
+                let found = match sealed.remove(&planned.id) {
+                    Some(line) => Found::Sealed(Box::new(line)),
+                    None if is_present => {
+                        Found::Alone(DocumentResult::location(output, &planned.id))
+                    }
+                    None => Found::Nowhere,
+                };
+                (planned, found)
+            })
+            .collect();
+        let found = stream::iter(found)
+            .map(|(planned, found)| async { Ok::<_, Failure>((planned, found.read().await?)) })
+            .buffered(READ_AHEAD);
+        let mut found = std::pin::pin!(found);
+        while let Some((planned, line)) = found.try_next().await? {
+            while let Some(settled) = self.settled.next(asked).await? {
+                self.settle(settled).await?;
+            }
+            asked += 1;
+            let failed = failed.remove(&planned.id);
+            self.document(planned, line, failed).await?;
+        }
+        Ok(asked)
+    }
+
+    /// So many shards, and what stands before their end, are written down: now and then the next
+    /// worker is told.
+    async fn note(&mut self, shards: u32) -> Result<(), Failure> {
+        if self.since < CHECKPOINT {
+            return Ok(());
+        }
+        self.since = 0;
+        let checkpoint = Checkpoint {
+            shards,
+            settled: self.settled.taken,
+            counted: self.counted.clone(),
+            answered: self.answered.clone(),
+            results: self.results.written()?,
+            failures: Written::of(&self.failures, []),
+        };
+        checkpoint.save(self.folder).await
+    }
+
+    /// A document that was asked, or was to be.
+    async fn document(
+        &mut self,
+        planned: Planned,
+        line: Option<Line>,
+        failed: Option<Bytes>,
+    ) -> Result<(), Failure> {
+        if let Some(line) = &line {
+            // Whatever it answers, it is a result.
+            self.result(line).await?;
+        }
+        let takes = self.takes;
+        let line = line.filter(|line| takes.question(&line.result));
+        let answered_at = line.as_ref().and_then(|line| time(&line.result.completed_at));
+        if line.is_some() && answered_at >= self.began {
+            self.counted.new += 1;
+            if let (Some(began), Some(at)) = (self.began, answered_at) {
+                self.answered.course.add(began, at);
+            }
+        } else if let Some(line) = failed {
+            self.counted.failed += 1;
+            self.answered.given_up.add(&line);
+            self.since += line.len();
+            append(self.folder, &mut self.failures, &line).await?;
+        } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {
+            self.counted.old += 1;
+        } else {
+            self.counted.lacks(&planned.id);
+        }
+        Ok(())
+    }
+
+    /// A document whose answer was there when the batch was planned.
+    async fn settle(&mut self, settled: Settled) -> Result<(), Failure> {
+        self.claim(&settled.id);
+        let line = match self.earlier.line(&settled).await? {
+            Some(line) => Some(line),
+            None => {
+                let own = DocumentResult::location(self.output, &settled.id);
+                read_line(own).await?.map(|(line, _)| Arc::new(line))
+            }
+        };
+        match line {
+            Some(line) => {
+                self.counted.old += 1;
+                self.result(&line).await
+            }
+            None => {
+                self.counted.lacks(&settled.id);
+                Ok(())
+            }
+        }
+    }
+
+    async fn result(&mut self, line: &Line) -> Result<(), Failure> {
+        self.answered.add(&line.result);
+        self.since += line.json.len();
+        self.results.append(self.folder, &line.json).await
+    }
+
+    /// Results that no planned document has claimed.
+    async fn others(&mut self) -> Result<(), Failure> {
+        let Some(mut present) = self.present.take().filter(|present| !present.is_empty()) else {
+            return Ok(());
+        };
+        let results = self.output.child("results");
+        let mut others = Vec::new();
+        let listed = results.list(|location| {
+            others.extend(own_id(&location, &results).filter(|id| present.has(id)));
+        });
+        listed.await?;
+        others.sort_unstable();
+        let others = stream::iter(others)
+            .map(|name| {
+                let location = results.child(&format!("{name}.json"));
+                async move {
+                    let line = read_line(location).await?.map(|(line, _)| line);
+                    Ok::<_, Failure>(line.filter(|line| line.result.id.as_str() == name))
+                }
+            })
+            .buffered(READ_AHEAD);
+        let mut others = std::pin::pin!(others);
+        while let Some(line) = others.try_next().await? {
+            if let Some(line) = line {
+                present.remove(line.result.id.as_str());
+                self.result(&line).await?;
+            }
+        }
+        let mut by_part: BTreeMap<u32, Vec<DocumentId>> = BTreeMap::new();
+        sealed::alone_before(self.output, self.first_part, |part, id| {
+            if present.has(id.as_str()) {
+                by_part.entry(part).or_default().push(id);
+            }
+        })
+        .await?;
+        for (part, ids) in by_part {
+            let mut results = part::results(self.output, part).await?;
+            for id in ids {
+                if let Some(line) = results.remove(&id)
+                    && present.remove(id.as_str())
+                {
+                    self.result(&line).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Stores give up an upload that lies there for long: the next attempt begins anew.
+pub(super) async fn lost(folder: &Location, error: Error) -> Failure {
+    if let Error::Missing(object) = &error {
+        Checkpoint::forget(folder).await;
+        return Failure::transient(format!(
+            "what was written of {object} is gone; it is written from the beginning"
+        ));
+    }
+    error.into()
+}
+
+/// Documents of the plan that were not asked, in its order.
+struct SettledDocuments<'a> {
+    folder: &'a Location,
+    pages: std::ops::Range<u32>,
+    /// Of the page that was read last.
+    page: VecDeque<Settled>,
+    /// Those that were handed out.
+    taken: u64,
+}
+
+impl<'a> SettledDocuments<'a> {
+    fn of(folder: &'a Location, finish: &Finish) -> Self {
+        let pages = if finish.plan.settled > 0 { 0..finish.plan.pages } else { 0..0 };
+        Self { folder, pages, page: VecDeque::new(), taken: 0 }
+    }
+
+    /// The next, if it stands before this one of those that were asked, or right after the one
+    /// before.
+    async fn next(&mut self, asked: u64) -> Result<Option<Settled>, Failure> {
+        while self.page.is_empty() {
+            let Some(page) = self.pages.next() else { return Ok(None) };
+            let object = layout::settled(self.folder, page);
+            let whole = object.read_if_there().await?.unwrap_or_default();
+            let read = lines(&whole).map(|line| serde_json::from_slice(&line));
+            self.page = read
+                .collect::<Result<_, _>>()
+                .map_err(|error| Failure::invalid_input(format!("{object} is damaged: {error}")))?;
+        }
+        let is_due = self.page.front().is_some_and(|settled| settled.at <= asked);
+        self.taken += u64::from(is_due);
+        Ok(if is_due { self.page.pop_front() } else { None })
+    }
+}
+
+/// Results that earlier batches have sealed.
+struct EarlierParts<'a> {
+    output: &'a Location,
+    /// Part, bytes, results; the latest last.
+    at_hand: VecDeque<(u32, usize, HashMap<DocumentId, Arc<Line>>)>,
+}
+
+impl EarlierParts<'_> {
+    async fn line(&mut self, settled: &Settled) -> Result<Option<Arc<Line>>, Failure> {
+        let known = self.at_hand.iter().find(|(part, ..)| *part == settled.part);
+        if let Some((.., results)) = known {
+            return Ok(results.get(&settled.id).cloned());
+        }
+        let results = part::results(self.output, settled.part).await?;
+        let bytes = results.values().map(|line| 2 * line.json.len()).sum();
+        let results: HashMap<_, _> =
+            results.into_iter().map(|(id, line)| (id, Arc::new(line))).collect();
+        let line = results.get(&settled.id).cloned();
+        while self.at_hand.iter().map(|(_, bytes, _)| bytes).sum::<usize>() + bytes > PARTS_AT_HAND
+        {
+            if self.at_hand.pop_front().is_none() {
+                break;
+            }
+        }
+        self.at_hand.push_back((settled.part, bytes, results));
+        Ok(line)
+    }
+}
+
+/// Which results answer what this batch asks.
+#[derive(Debug, Clone, Copy)]
+struct Takes {
+    /// The question; absent where `job.json` is gone, and every result counts.
+    asks: Option<Fingerprint>,
+    /// The batch has worked on all documents, so that what only reading can tell was read.
+    all_read: bool,
+}
+
+impl Takes {
+    fn of(stored: Option<&Stored>, all_read: bool) -> Self {
+        Self { asks: stored.map(Stored::asks), all_read }
+    }
+
+    fn question(self, result: &DocumentResult) -> bool {
+        self.asks.is_none_or(|asks| result.question == Some(asks))
+    }
+
+    fn version(self, planned: &Version, result: &DocumentResult) -> bool {
+        let is_listed = planned.stamp.is_some() && result.version.stamp.is_some();
+        self.asks.is_none()
+            || planned.is_same(&result.version).unwrap_or(self.all_read || !is_listed)
+    }
+}
+
+/// Where the result of a planned document is.
+enum Found {
+    /// In its shard's part.
+    Sealed(Box<Line>),
+    /// Only under its own name.
+    Alone(Location),
+    Nowhere,
+}
+
+impl Found {
+    async fn read(self) -> Result<Option<Line>, Failure> {
+        match self {
+            Self::Sealed(line) => Ok(Some(*line)),
+            Self::Alone(location) => Ok(read_line(location).await?.map(|(line, _)| line)),
+            Self::Nowhere => Ok(None),
+        }
+    }
+}
+
+/// The results that are there, in objects of their own or sealed by earlier batches; `None` where
+/// the workers may not list them.
+async fn present(output: &Location, first_part: u32) -> Result<Option<Ids>, Failure> {
+    let results = output.child("results");
+    let mut present = Ids::default();
+    let listed = results.list(|location| {
+        if let Some(id) = own_id(&location, &results) {
+            present.insert(&id);
+        }
+    });
+    match listed.await {
+        Ok(()) => {
+            if first_part > 0 {
+                sealed::alone_before(output, first_part, |_, id| present.insert(id.as_str()))
+                    .await?;
+            }
+            Ok(Some(present))
+        }
+        Err(error @ Error::Failed(_)) => Err(error.into()),
+        Err(error) => {
+            tracing::warn!(%error, "results that are not in the plan are left out of results.jsonl");
+            Ok(None)
+        }
+    }
+}
+
+fn own_id(location: &Location, results: &Location) -> Option<String> {
+    let name = location.relative_to(results);
+    Some(name.strip_suffix(".json").filter(|id| !id.contains('/'))?.to_owned())
+}
+
+/// What of a failure's line is needed here.
+#[derive(Deserialize)]
+struct Named {
+    id: DocumentId,
+}
+
+/// A document of a shard, and what was known of its version when it was planned.
+#[derive(Deserialize)]
+struct Planned {
+    id: DocumentId,
+    #[serde(flatten)]
+    version: Version,
+}
+
+/// A shard's documents, in order.
+async fn planned(folder: &Location, shard: u32) -> Result<Vec<Planned>, Failure> {
+    let object = layout::manifest(folder, shard);
+    let damaged = |why: &dyn std::fmt::Display| {
+        Failure::invalid_input(format!("{object} is damaged: {why}; start the batch anew"))
+    };
+    let bytes = object.read_if_there().await?.ok_or_else(|| damaged(&"it is gone"))?;
+    lines(&bytes)
+        .map(|line| serde_json::from_slice(&line))
+        .collect::<Result<_, _>>()
+        .map_err(|error: serde_json::Error| damaged(&error))
+}
+
+pub(super) fn time(text: &str) -> Option<DateTime<FixedOffset>> {
+    DateTime::parse_from_rfc3339(text).ok()
+}

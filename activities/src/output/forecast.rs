@@ -1,0 +1,164 @@
+//! What a batch will take, before anything is spent.
+
+use serde::{Deserialize, Serialize};
+use tidegate_providers::batch;
+use tidegate_quota::Usd;
+use tidegate_workflows::contract::FailureType;
+
+use crate::failure::Failure;
+
+/// A provider's batch: hardly less than a minute, and given up after a day.
+const BATCH_SECONDS: (f64, f64) = (60.0, 86_400.0);
+
+/// A figure that is not known exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Range {
+    /// It will hardly be less.
+    pub from: f64,
+    /// It will hardly be more.
+    pub to: f64,
+}
+
+impl Range {
+    pub(crate) fn times(self, factor: f64) -> Self {
+        Self { from: self.from * factor, to: self.to * factor }
+    }
+}
+
+/// What a batch will take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Forecast {
+    /// Documents in all; those that are done already are among them.
+    pub documents: u64,
+    /// Documents that were read for this.
+    pub sampled: u64,
+    /// Of these, unreadable.
+    pub unreadable: u64,
+    /// Tokens, cached or not.
+    pub input_tokens: Range,
+    /// Tokens.
+    pub output_tokens: Range,
+    /// Unknown where a model has no price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Range>,
+    /// Unknown where no limit is a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<Range>,
+    /// Documents in one call; 1 where they do not share calls.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pack: u32,
+    /// The documents go through their provider's batch API.
+    #[serde(rename = "economy", default, skip_serializing_if = "std::ops::Not::not")]
+    pub provider_batch: bool,
+    /// What Temporal Cloud charges for, without the questions of those who look on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temporal_actions: Option<Range>,
+    /// What else the author should know: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Why documents that could wait are planned without the provider's batch API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_price: Option<String>,
+    /// It was made of the batch's first documents, while the others were still listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_the_first: bool,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+impl Forecast {
+    /// The same, through the provider's batch API: its price, and its time, of which no more is
+    /// known than its bound.
+    #[must_use]
+    pub fn in_provider_batch(self) -> Self {
+        Self {
+            cost_usd: self.cost_usd.map(|usd| usd.times(batch::PRICE)),
+            seconds: Some(Range { from: BATCH_SECONDS.0, to: BATCH_SECONDS.1 }),
+            provider_batch: true,
+            ..self
+        }
+    }
+
+    /// The same for so many documents of the same kind.
+    #[must_use]
+    pub fn for_documents(self, documents: u64) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "documents lie far below 2^53")]
+        let factor = documents as f64 / self.documents.max(1) as f64;
+        Self {
+            documents,
+            input_tokens: self.input_tokens.times(factor),
+            output_tokens: self.output_tokens.times(factor),
+            cost_usd: self.cost_usd.map(|usd| usd.times(factor)),
+            temporal_actions: self.temporal_actions.map(|actions| actions.times(factor)),
+            seconds: match self.provider_batch {
+                true => self.seconds,
+                false => self.seconds.map(|seconds| seconds.times(factor)),
+            },
+            ..self
+        }
+    }
+
+    /// Fails a batch that cannot stay within its budget, before it spends any of it.
+    ///
+    /// # Errors
+    /// `BudgetExceeded`.
+    pub fn check(&self, budget_usd: Option<f64>) -> Result<(), Failure> {
+        match (budget_usd, self.cost_usd) {
+            (Some(budget), Some(cost)) if cost.from > budget => Err(Failure::never(
+                FailureType::BudgetExceeded,
+                format!(
+                    "the batch would cost {} to {}, and its budget is {}; nothing was spent; raise budget_usd, lower max_output_tokens, or choose another model or fewer documents",
+                    Usd(cost.from),
+                    Usd(cost.to),
+                    Usd(budget)
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_below_the_least_is_refused() {
+        let forecast = Forecast {
+            documents: 10,
+            sampled: 10,
+            unreadable: 0,
+            input_tokens: Range { from: 1.0, to: 2.0 },
+            output_tokens: Range { from: 1.0, to: 2.0 },
+            cost_usd: Some(Range { from: 2.0, to: 5.0 }),
+            seconds: None,
+            pack: 1,
+            provider_batch: false,
+            temporal_actions: None,
+            notes: Vec::new(),
+            full_price: None,
+            of_the_first: false,
+        };
+        let tenfold = forecast.clone().for_documents(100);
+        assert_eq!(tenfold.cost_usd, Some(Range { from: 20.0, to: 50.0 }));
+        assert!(forecast.check(None).is_ok() && forecast.check(Some(3.0)).is_ok());
+        let failure = forecast.check(Some(1.0)).unwrap_err();
+        assert!(
+            failure.kind == FailureType::BudgetExceeded
+                && failure.message.contains("2.00 USD to 5.00 USD, and its budget is 1.00 USD"),
+            "{failure}"
+        );
+        assert!(
+            Forecast { cost_usd: None, ..forecast }.check(Some(1.0)).is_ok(),
+            "without a price there is nothing to compare"
+        );
+    }
+}

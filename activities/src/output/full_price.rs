@@ -1,0 +1,54 @@
+//! Why documents that could wait pay the full price all the same: nobody should learn it from the
+//! bill.
+
+use tidegate_providers::Error;
+use tidegate_types::ModelId;
+
+use crate::storage::Location;
+
+/// What a shard leaves in the job's folder whose documents the provider's batch API did not take.
+const OBJECT: &str = "full-price.txt";
+
+/// The provider does not take the batch, and its documents take the direct path. Where this cannot
+/// be written, the worker's log has it.
+pub(crate) async fn refused(folder: &Location, model: &ModelId, error: &Error) {
+    let why = format!(
+        "documents that could wait were asked directly, at the full price: {} takes no batches ({})",
+        model.provider(),
+        error.message
+    );
+    if let Err(error) = folder.child(OBJECT).write(why).await {
+        tracing::warn!(%error, "that documents cost the full price is not in the report");
+    }
+}
+
+/// What a shard of this job has said of it.
+pub(crate) async fn said(folder: &Location) -> Option<String> {
+    let said = folder.child(OBJECT).read_if_there().await.ok()??;
+    Some(String::from_utf8_lossy(&said).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_providers::Charged;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_shard_left_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = format!("file://{}/", folder.path().canonicalize().unwrap().display());
+        let folder = crate::Storage::new([root.as_str()]).unwrap().resolve(&root).unwrap();
+        assert_eq!(said(&folder).await, None);
+        let error = Error::no_reply("404, no such page".to_owned(), Charged::No);
+        // Of two shards, the last word is enough.
+        for _ in 0..2 {
+            refused(&folder, &"odd:m".parse().unwrap(), &error).await;
+        }
+        let said = said(&folder).await.unwrap();
+        assert!(
+            said.ends_with("at the full price: odd takes no batches (404, no such page)"),
+            "{said}"
+        );
+    }
+}

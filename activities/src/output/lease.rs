@@ -1,0 +1,94 @@
+//! One batch at a time writes to an output.
+//!
+//! Whoever holds the last of `_tidegate/lease-<n>` does. A generation is only ever created, because
+//! local stores can create an object on a condition and not update one. It names the run of a
+//! workflow, and nothing gives it back: Temporal knows whether that one has ended, and then the next
+//! generation is free.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    failure::{Failure, OfStore as _},
+    output::layout::FOLDER,
+    storage::{Error, Location},
+};
+
+const PREFIX: &str = "lease-";
+
+/// Batches that take an output over from the same ended one meet in the next generation; so often
+/// is looked again who was first.
+const MAX_TRIES: u32 = 5;
+
+/// The run of a batch, as a lease names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Temporal's namespace.
+    pub namespace: String,
+    /// The workflow's id.
+    pub workflow: String,
+    /// The run that planned the batch; runs that it continued as have others.
+    pub run: String,
+}
+
+/// Makes an output this batch's own. Can be repeated.
+///
+/// # Errors
+/// `InvalidInput` while another batch runs there; `Transient` when the store, or Temporal, fails.
+pub async fn take<F, Fut>(output: &Location, ours: &Holder, has_ended: F) -> Result<(), Failure>
+where
+    F: Fn(Holder) -> Fut,
+    Fut: Future<Output = Result<bool, Failure>>,
+{
+    let folder = output.child(FOLDER);
+    let of_output = |error| Failure::of_field("output", error);
+    for _ in 0..MAX_TRIES {
+        let names = match folder.names().await {
+            Ok(names) => names,
+            Err(error @ Error::Failed(_)) => return Err(of_output(error)),
+            Err(error) => {
+                tracing::warn!(%error, "nothing keeps a second batch out of this output");
+                return Ok(());
+            }
+        };
+        let latest = names.iter().filter_map(|name| generation(name)).max();
+        if let Some(latest) = latest
+            && let Some(json) = folder.child(&name(latest)).read_if_there().await?
+            // What cannot be read names nobody who could be asked.
+            && let Ok(holder) = serde_json::from_slice::<Holder>(&json)
+        {
+            if holder == *ours {
+                return Ok(());
+            }
+            // Only one run of a workflow is open at a time, and that is this one.
+            let is_our_workflow =
+                (&holder.namespace, &holder.workflow) == (&ours.namespace, &ours.workflow);
+            if !is_our_workflow && !has_ended(holder.clone()).await? {
+                return Err(held(output, &holder));
+            }
+        }
+        let json =
+            serde_json::to_vec(ours).map_err(|error| Failure::invalid_input(error.to_string()))?;
+        let next = latest.map_or(1, |latest| latest + 1);
+        match folder.child(&name(next)).create(json).await {
+            Ok(()) => return Ok(()),
+            Err(Error::Exists(_)) => {}
+            Err(error) => return Err(of_output(error)),
+        }
+    }
+    Err(Failure::transient(format!("many batches want to write to {output} at once")))
+}
+
+fn held(output: &Location, holder: &Holder) -> Failure {
+    Failure::invalid_input(format!(
+        "output {output} belongs to the batch \"{}\" (run {}), which is running; wait for its end, cancel it, or choose another output",
+        holder.workflow, holder.run
+    ))
+}
+
+fn name(generation: u64) -> String {
+    format!("{PREFIX}{generation}")
+}
+
+fn generation(name: &str) -> Option<u64> {
+    name.strip_prefix(PREFIX)?.parse().ok()
+}

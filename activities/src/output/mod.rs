@@ -1,0 +1,33 @@
+//! A batch's output: what is written there, and read again. Nothing else knows its objects.
+//!
+//! * `layout`: where they lie; `jsonl`: a value a line; [`ids`]: documents' names in eight bytes
+//! * [`job`]: what every activity of a batch reads: its input and its manifests; [`forecast`]: what it was expected to take,
+//!   [`actions`]: of Temporal's; [`question`]: what is asked, in parts that can be compared
+//! * [`lease`]: one batch at a time writes there; `recorded`: whether its results answer this question; `rows`: what
+//!   records without names are called in it
+//! * [`result`]: a document's result, and [`version`]: of what; [`unwritten`]: one that cannot be written now, [`spool`]: the
+//!   folder for them; [`answers`]: those that batches share
+//! * [`seal`]: a shard's results become a part; `part`: one of them, [`sealed`]: all that lie there; `tables`: as columns
+//! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: what shards say to it
+
+pub mod actions;
+pub mod answers;
+pub mod finish;
+pub mod forecast;
+pub(crate) mod full_price;
+pub mod ids;
+pub mod job;
+pub(crate) mod jsonl;
+pub mod layout;
+pub mod lease;
+pub mod part;
+pub mod question;
+pub(crate) mod recorded;
+pub mod result;
+pub(crate) mod rows;
+pub mod seal;
+pub mod sealed;
+pub mod spool;
+pub(crate) mod tables;
+pub mod unwritten;
+pub mod version;

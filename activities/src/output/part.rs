@@ -1,0 +1,143 @@
+//! A sealed part: the results of a shard, as lines or as a table.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use tidegate_types::DocumentId;
+use tidegate_workflows::contract::ResultsAs;
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    failure::Failure,
+    output::{jsonl::lines, layout, result::DocumentResult, tables},
+    storage::{Error, Location, Stamp},
+};
+
+/// A result as one line.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// With its newline.
+    pub json: Bytes,
+    /// The same, read.
+    pub result: DocumentResult,
+}
+
+impl Line {
+    /// `None` for what is no result.
+    pub(super) fn of(json: Bytes) -> Option<Self> {
+        let result = serde_json::from_slice(&json).ok()?;
+        Some(Self { json, result })
+    }
+}
+
+/// The result that lies there, if one does, and the stamp of its object: not another program's
+/// object of the same name.
+pub(super) async fn read_line(location: Location) -> Result<Option<(Line, Stamp)>, Failure> {
+    let Some((bytes, stamp)) = location.read_stamped_if_there().await? else { return Ok(None) };
+    let mut line: Vec<u8> =
+        bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    line.push(b'\n');
+    Ok(Line::of(line.into()).map(|line| (line, stamp)))
+}
+
+/// Where a part's results lie, and as what.
+#[derive(Debug)]
+pub(super) struct Part {
+    location: Location,
+    written_as: ResultsAs,
+}
+
+impl Part {
+    /// Part `number` of an output as it is written.
+    pub(super) fn new(output: &Location, number: u32, written_as: ResultsAs) -> Self {
+        Self { location: layout::part(output, number, written_as), written_as }
+    }
+
+    /// Part `number` with its lines, as lines or as a table, and these first.
+    pub(super) async fn find(
+        output: &Location,
+        number: u32,
+        first: ResultsAs,
+    ) -> Result<Option<(Self, Vec<Line>)>, Failure> {
+        for written_as in [first, first.other()] {
+            let part = Self::new(output, number, written_as);
+            if let Some(lines) = part.read().await? {
+                return Ok(Some((part, lines)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Its lines, in order; `None` where it is not there.
+    pub(super) async fn read(&self) -> Result<Option<Vec<Line>>, Failure> {
+        let Some(whole) = self.location.read_if_there().await? else { return Ok(None) };
+        Ok(Some(match self.written_as {
+            ResultsAs::Jsonl => lines(&whole).filter_map(Line::of).collect(),
+            ResultsAs::Parquet => tables::read(&self.location, whole).await?,
+        }))
+    }
+
+    /// Its results, by their documents.
+    pub(super) async fn results(&self) -> Result<HashMap<DocumentId, Line>, Failure> {
+        Ok(by_document(self.read().await?.unwrap_or_default()))
+    }
+
+    /// Takes results in the order in which it is to have them.
+    pub(super) fn writer(&self) -> Writer {
+        match self.written_as {
+            ResultsAs::Jsonl => Writer::Lines(Box::new(self.location.writer())),
+            ResultsAs::Parquet => Writer::Table(self.location.clone(), Vec::new()),
+        }
+    }
+
+    /// As [`Location::delete`].
+    pub(super) async fn delete(&self) -> Result<(), Error> {
+        self.location.delete().await
+    }
+}
+
+/// Lines by their documents.
+pub(super) fn by_document(lines: Vec<Line>) -> HashMap<DocumentId, Line> {
+    lines.into_iter().map(|line| (line.result.id.clone(), line)).collect()
+}
+
+/// The results of part `number`, by their documents.
+pub(super) async fn results(
+    output: &Location,
+    number: u32,
+) -> Result<HashMap<DocumentId, Line>, Failure> {
+    let found = Part::find(output, number, ResultsAs::Jsonl).await?;
+    Ok(found.map(|(_, lines)| by_document(lines)).unwrap_or_default())
+}
+
+/// A part on the way. Nothing is seen of it before it is complete.
+pub(super) enum Writer {
+    Lines(Box<object_store::buffered::BufWriter>),
+    Table(Location, Vec<Bytes>),
+}
+
+impl Writer {
+    /// A result, as a line.
+    pub(super) async fn add(&mut self, json: &Bytes) -> Result<(), Failure> {
+        match self {
+            Self::Lines(writer) => writer.write_all(json).await.map_err(failure),
+            Self::Table(_, lines) => {
+                lines.push(json.clone());
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) async fn complete(self) -> Result<(), Failure> {
+        match self {
+            Self::Lines(mut writer) => writer.shutdown().await.map_err(failure),
+            Self::Table(location, lines) => {
+                Ok(location.write(tables::written(&location, lines).await?).await?)
+            }
+        }
+    }
+}
+
+fn failure(error: std::io::Error) -> Failure {
+    Error::of_writing(&error).into()
+}

@@ -1,0 +1,89 @@
+//! What an output holds already, and whether a batch may go on there.
+//!
+//! `_tidegate/question.json` says which question its results answer.
+
+use serde::{Deserialize, Serialize};
+use tidegate_workflows::contract::Job;
+
+use crate::{
+    failure::{Failure, OfStore as _},
+    output::{layout::FOLDER, question::StatedQuestion, result::DocumentResult},
+    storage::{Error, Location},
+};
+
+/// `question.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    pub(crate) question: StatedQuestion,
+}
+
+impl Recorded {
+    /// Says from now on what the output's results answer.
+    pub(crate) async fn write(&self, output: &Location) -> Result<(), Failure> {
+        let json = serde_json::to_vec_pretty(self)
+            .map_err(|error| Failure::invalid_input(error.to_string()))?;
+        let place = location(output);
+        if place.read_if_there().await?.is_none_or(|there| there != json) {
+            place.write(json).await.map_err(|error| Failure::of_field("output", error))?;
+        }
+        Ok(())
+    }
+}
+
+/// What says which question the results answer: where it lies, there is an output.
+pub(crate) fn location(output: &Location) -> Location {
+    output.child(FOLDER).child("question.json")
+}
+
+/// Whether a batch may write to its output. Nothing is changed there.
+///
+/// # Errors
+/// `InvalidInput` where the output holds answers to another question, or to one that cannot be
+/// told, and the batch does not say what is to become of them.
+pub(crate) async fn check(output: &Location, job: &Job) -> Result<Recorded, Failure> {
+    let question = StatedQuestion::of(job);
+    let of_output = |error| Failure::of_field("output", error);
+    let there = location(output).read_if_there().await.map_err(of_output)?;
+    let there = there.and_then(|json| serde_json::from_slice::<Recorded>(&json).ok());
+    if let Some(there) = &there
+        && there.question == question
+    {
+        return Ok(there.clone());
+    }
+    let result = match output.child("results").first().await {
+        Ok(result) => result,
+        Err(error @ Error::Failed(_)) => return Err(of_output(error)),
+        Err(error) => {
+            tracing::warn!(%error, "what the output holds cannot be seen; it is taken to be empty");
+            None
+        }
+    };
+    match (result, there) {
+        (Some(_), Some(there)) if !job.replace => {
+            Err(another(output, &question.differences(&there.question)))
+        }
+        // What says it for all is gone, and each says it for itself.
+        (Some(result), None) if !job.replace => {
+            let asked = match result.name().ends_with(".json") {
+                true => DocumentResult::read(&result).await?.and_then(|result| result.question),
+                false => None,
+            };
+            match asked == Some(question.fingerprint()) {
+                true => Ok(Recorded { question }),
+                false => Err(another(output, &[])),
+            }
+        }
+        _ => Ok(Recorded { question }),
+    }
+}
+
+fn another(output: &Location, differences: &[&str]) -> Failure {
+    let differences = match differences {
+        [] => "it is not recorded in what it differs".to_owned(),
+        [one] => format!("{one} differs"),
+        [first @ .., last] => format!("{} and {last} differ", first.join(", ")),
+    };
+    Failure::invalid_input(format!(
+        "output {output} holds answers to another question: {differences}; choose another output, or say \"replace\": true (--replace): then what differs is asked again, and replaced"
+    ))
+}

@@ -1,0 +1,114 @@
+//! Sealing a shard: its results and failures become one object each, while the batch goes on.
+
+use std::collections::HashMap;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+use tidegate_types::DocumentId;
+use tidegate_workflows::contract::{FailedDocument, SealShard};
+
+use crate::{
+    failure::Failure,
+    output::{
+        job::{Shards, resolve},
+        jsonl::written,
+        layout,
+        part::{Part, read_line},
+        result::DocumentResult,
+        sealed::IndexLine,
+    },
+    storage::{Error, Location, Storage},
+};
+
+/// Results read at once.
+pub(super) const READ_AHEAD: usize = 32;
+
+/// One line of `failures.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureLine {
+    /// The document.
+    pub id: DocumentId,
+    /// Where it lies.
+    pub uri: String,
+    /// One of the failure types.
+    pub error_type: String,
+    /// What went wrong.
+    pub message: String,
+    /// Provider calls that were spent on it.
+    pub provider_calls: u64,
+    /// URI of the answer that came and is no result: cut, or not what the schema says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
+}
+
+/// Gathers what a shard's documents left. Can be repeated.
+///
+/// # Errors
+/// `Transient` when a store fails.
+pub async fn seal(storage: &Storage, shards: &Shards, sealed: &SealShard) -> Result<(), Failure> {
+    let shard = shards.get(storage, &sealed.job, sealed.shard).await?;
+    let folder = resolve(storage, "job", &sealed.job)?;
+
+    let failed = |failure: &FailedDocument| {
+        let document = shard.documents.get(usize::try_from(failure.index).ok()?)?;
+        Some(FailureLine {
+            id: document.id.clone(),
+            uri: document.uri.clone(),
+            error_type: failure.error_type.clone(),
+            message: failure.message.clone(),
+            provider_calls: failure.provider_calls,
+            kept: failure.kept.clone(),
+        })
+    };
+    let failures = written(sealed.failures.iter().filter_map(failed))?;
+    layout::failures_part(&folder, sealed.shard).write(failures).await?;
+
+    let (output, number) = (&shard.output, shard.first_part + sealed.shard);
+    let written_as = shard.job.results;
+    let part = Part::new(output, number, written_as);
+    // A worker that died while it removed the results' own objects has sealed the shard.
+    let mut there = if shard.job.per_document { HashMap::new() } else { part.results().await? };
+    let locations: Vec<(DocumentId, Location)> = shard
+        .documents
+        .iter()
+        .map(|document| (document.id.clone(), DocumentResult::location(output, &document.id)))
+        .collect();
+    let results = stream::iter(locations)
+        .map(|(id, location)| async { Ok::<_, Failure>((id, read_line(location).await?)) })
+        .buffered(READ_AHEAD);
+    let mut results = std::pin::pin!(results);
+    let mut writer = part.writer();
+    let (mut index, mut alone) = (Vec::new(), Vec::new());
+    while let Some((id, read)) = results.try_next().await? {
+        let (line, object) = match read {
+            Some((line, stamp)) => {
+                alone.push(id);
+                (line, Some(stamp))
+            }
+            None => match there.remove(&id) {
+                Some(line) => (line, None),
+                None => continue,
+            },
+        };
+        writer.add(&line.json).await?;
+        let DocumentResult { id, question, version, .. } = line.result;
+        let object = object.filter(|_| shard.job.per_document);
+        index.push(IndexLine { id, question, version, object });
+    }
+    writer.complete().await?;
+    layout::part_index(output, number).write(written(index)?).await?;
+    // What a worker left there that died before it could write its index.
+    match Part::new(output, number, written_as.other()).delete().await {
+        Err(error @ Error::Failed(_)) => return Err(error.into()),
+        Err(error) => tracing::debug!(%error, "a part may be there twice"),
+        Ok(()) => {}
+    }
+    if !shard.job.per_document {
+        // The part has them, and its index says so.
+        let removed = stream::iter(alone)
+            .map(|id| async move { DocumentResult::location(output, &id).delete().await })
+            .buffer_unordered(READ_AHEAD);
+        removed.try_collect::<()>().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,283 @@
+//! The sealed parts of an output: `results/part-00000.jsonl` …, each with an index of what its lines
+//! answer, `_tidegate/sealed/index-00000.jsonl` ….
+//!
+//! Every batch numbers its parts on from those that are there, and only ever adds to them; the line
+//! of a later part stands for a document that has several, and the end of the batch takes the others
+//! out. A part without an index was never sealed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::{Deserialize, Serialize};
+use tidegate_types::DocumentId;
+use tidegate_workflows::contract::{Job, ResultsAs};
+
+use crate::{
+    failure::{Failure, OfStore as _},
+    fingerprint::Fingerprint,
+    output::{
+        ids::{Key, key},
+        job::Document,
+        jsonl::lines,
+        layout::{self, index_number, part_index, part_number},
+        part::{self, Part},
+        question::StatedQuestion,
+        result::DocumentResult,
+        version::Version,
+    },
+    storage::{Entry, Error, Location, Stamp},
+};
+
+/// One line of an index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct IndexLine {
+    /// The document.
+    pub(crate) id: DocumentId,
+    /// What was asked about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) question: Option<Fingerprint>,
+    /// Which version of it has the answer.
+    #[serde(flatten)]
+    pub(crate) version: Version,
+    /// The result's own object, as it was sealed; absent where the part alone holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) object: Option<Stamp>,
+}
+
+/// What earlier batches have sealed in an output, as far as it is there unchanged: 16 bytes for each
+/// result, and as much again while it is found out.
+#[derive(Debug, Default)]
+pub(crate) struct Earlier {
+    /// Ordered by key: the part that has the document's last line.
+    parts: Vec<(Key, u32)>,
+    /// The number of the next part.
+    pub(crate) next: u32,
+}
+
+/// What a batch need not ask, and where its answer is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Settled {
+    /// The document.
+    pub(crate) id: DocumentId,
+    /// The part that holds its result.
+    pub(crate) part: u32,
+    /// So many documents of the plan that are asked stand before it.
+    pub(crate) at: u64,
+}
+
+/// Which sealed answers are those that a batch wants.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settles {
+    asks: Fingerprint,
+    /// [`Job::reread`].
+    rereads: bool,
+}
+
+impl Settles {
+    pub(crate) fn of(job: &Job) -> Self {
+        Self { asks: StatedQuestion::of(job).fingerprint(), rereads: job.reread }
+    }
+
+    fn takes(self, line: &IndexLine, document: &Document) -> bool {
+        line.question == Some(self.asks)
+            && document.version.is_same(&line.version) == Some(true)
+            && !(self.rereads && line.version.is_of_older_reader())
+    }
+}
+
+impl Earlier {
+    /// Two listings, and the indexes.
+    ///
+    /// # Errors
+    /// `Transient` when a store fails.
+    pub(crate) async fn of(output: &Location) -> Result<Self, Failure> {
+        // Where workers may not list, each document is looked at by itself.
+        let indexes = indexes(output).await?;
+        let Some(last) = indexes.last() else { return Ok(Self::default()) };
+        let (mut parts, mut objects) = (BTreeSet::new(), Vec::new());
+        let results = output.child("results");
+        let listed = results.entries(|entry| {
+            let Entry::Object(location, stamp) = entry else { return };
+            let name = location.relative_to(&results);
+            if let Some(part) = part_number(&name) {
+                parts.insert(part);
+            } else if let Some(id) = name.strip_suffix(".json") {
+                objects.push((key(id), stamp_key(&stamp)));
+            }
+        });
+        listed.await.map_err(|error| Failure::of_field("output", error))?;
+        objects.sort_unstable();
+        let object = |id: Key| {
+            let place = objects.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+            objects.get(place).map(|(_, stamp)| *stamp)
+        };
+        let mut earlier = Vec::new();
+        for part in indexes.iter().filter(|part| parts.contains(part)) {
+            let whole = part_index(output, *part).read_if_there().await?.unwrap_or_default();
+            for line in lines(&whole) {
+                let Ok(line) = serde_json::from_slice::<IndexLine>(&line) else { continue };
+                let id = key(line.id.as_str());
+                let is_there = object(id) == line.object.as_ref().map(stamp_key);
+                // A line that is not as it was takes those before it along.
+                earlier.push((id, is_there.then_some(*part)));
+            }
+        }
+        // Stable, so that of each document's lines the last one is the latest.
+        earlier.sort_by_key(|(id, _)| *id);
+        let mut last_of_each = Vec::with_capacity(earlier.len());
+        for (place, (id, part)) in earlier.iter().enumerate() {
+            if earlier.get(place + 1).is_none_or(|(next, _)| next != id)
+                && let Some(part) = part
+            {
+                last_of_each.push((*id, *part));
+            }
+        }
+        Ok(Self { parts: last_of_each, next: last + 1 })
+    }
+
+    /// As an object: pairs of eight bytes each.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let all = self.parts.iter().map(|(id, part)| (*id, u64::from(*part)));
+        let all = all.chain([(u64::MAX, u64::from(self.next))]);
+        all.flat_map(|(id, part)| [id, part]).flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// The same, read; `None` for anything else.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (numbers, []) = bytes.as_chunks::<8>() else { return None };
+        let (pairs, []) = numbers.as_chunks::<2>() else { return None };
+        let pair = |[id, part]: &[[u8; 8]; 2]| {
+            let part = u32::try_from(u64::from_le_bytes(*part)).ok()?;
+            Some((u64::from_le_bytes(*id), part))
+        };
+        let mut parts = pairs.iter().map(pair).collect::<Option<Vec<_>>>()?;
+        let (_, next) = parts.pop()?;
+        Some(Self { parts, next })
+    }
+
+    fn part_of(&self, document: &Document) -> Option<u32> {
+        let id = key(document.id.as_str());
+        let place = self.parts.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.parts.get(place).map(|(_, part)| *part)
+    }
+
+    /// Of each document, the part that answers the question about its content as it was listed.
+    /// Where a part alone holds a result and that cannot be told, the result gets an object of its
+    /// own again, which is looked at when the document's turn comes.
+    ///
+    /// # Errors
+    /// `Transient` when a store fails.
+    pub(crate) async fn settle(
+        &self,
+        output: &Location,
+        settles: Settles,
+        documents: &[Document],
+    ) -> Result<Vec<Option<u32>>, Failure> {
+        let mut by_part: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (place, document) in documents.iter().enumerate() {
+            if let Some(part) = self.part_of(document) {
+                by_part.entry(part).or_default().push(place);
+            }
+        }
+        let mut settled = vec![None; documents.len()];
+        for (number, places) in by_part {
+            let whole = part_index(output, number).read_if_there().await?.unwrap_or_default();
+            let index: HashMap<DocumentId, IndexLine> = lines(&whole)
+                .filter_map(|line| serde_json::from_slice::<IndexLine>(&line).ok())
+                .map(|line| (line.id.clone(), line))
+                .collect();
+            let mut alone = Vec::new();
+            for place in places {
+                let Some(line) = index.get(&documents[place].id) else { continue };
+                if settles.takes(line, &documents[place]) {
+                    settled[place] = Some(number);
+                } else if line.object.is_none() {
+                    alone.push(&line.id);
+                }
+            }
+            if !alone.is_empty() {
+                let results = part::results(output, number).await?;
+                for id in alone {
+                    let Some(line) = results.get(id) else { continue };
+                    match DocumentResult::location(output, id).create(line.json.clone()).await {
+                        Ok(()) | Err(Error::Exists(_)) => {}
+                        Err(error) => return Err(Failure::of_field("output", error)),
+                    }
+                }
+            }
+        }
+        Ok(settled)
+    }
+}
+
+/// The documents whose results lie in parts before `first` alone, part by part.
+///
+/// # Errors
+/// `Transient` when a store fails.
+pub(crate) async fn alone_before(
+    output: &Location,
+    first: u32,
+    mut each: impl FnMut(u32, DocumentId),
+) -> Result<(), Failure> {
+    for number in indexes(output).await?.range(..first) {
+        let whole = part_index(output, *number).read_if_there().await?.unwrap_or_default();
+        for line in lines(&whole) {
+            if let Ok(IndexLine { id, object: None, .. }) = serde_json::from_slice(&line) {
+                each(*number, id);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of all indexes; none where the workers may not list them.
+pub(crate) async fn indexes(output: &Location) -> Result<BTreeSet<u32>, Failure> {
+    match layout::indexes(output).names().await {
+        Ok(names) => Ok(names.iter().filter_map(|name| index_number(name)).collect()),
+        Err(error @ Error::Failed(_)) => Err(Failure::of_field("output", error)),
+        Err(_) => Ok(BTreeSet::new()),
+    }
+}
+
+fn stamp_key(stamp: &Stamp) -> Key {
+    key(&format!("{:?} {} {}", stamp.etag, stamp.size, stamp.modified.to_rfc3339()))
+}
+
+/// Takes the lines of these documents out of the parts before `first`, because later parts have
+/// others. A part that is left without lines goes.
+///
+/// # Errors
+/// `Transient` when a store fails.
+pub(crate) async fn supersede(
+    output: &Location,
+    first: u32,
+    is_later: impl Fn(Key) -> bool,
+) -> Result<(), Failure> {
+    for number in indexes(output).await?.range(..first).copied() {
+        let index = part_index(output, number);
+        let whole = index.read_if_there().await?.unwrap_or_default();
+        let stays = |id: &DocumentId| !is_later(key(id.as_str()));
+        let entries = lines(&whole)
+            .filter_map(|line| Some((serde_json::from_slice::<IndexLine>(&line).ok()?.id, line)));
+        let (stay, go): (Vec<_>, Vec<_>) = entries.partition(|(id, _)| stays(id));
+        if go.is_empty() {
+            continue;
+        }
+        if stay.is_empty() {
+            // In this order: an index without its part counts for nothing, and is met again.
+            for written_as in [ResultsAs::Jsonl, ResultsAs::Parquet] {
+                Part::new(output, number, written_as).delete().await?;
+            }
+            index.delete().await?;
+            continue;
+        }
+        if let Some((part, lines)) = Part::find(output, number, ResultsAs::Jsonl).await? {
+            let mut writer = part.writer();
+            for line in lines.iter().filter(|line| stays(&line.result.id)) {
+                writer.add(&line.json).await?;
+            }
+            writer.complete().await?;
+        }
+        index.write(stay.into_iter().flat_map(|(_, line)| line).collect::<Vec<u8>>()).await?;
+    }
+    Ok(())
+}

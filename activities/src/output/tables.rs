@@ -1,0 +1,83 @@
+//! Results as tables of columns (Parquet), for a build that has the feature `parquet`; one without
+//! it refuses batches that ask for them.
+
+#[cfg(feature = "parquet")]
+mod columns;
+#[cfg(feature = "parquet")]
+mod together;
+
+#[cfg(feature = "parquet")]
+pub(in crate::output) use self::{
+    columns::{read, written},
+    together::Table,
+};
+#[cfg(not(feature = "parquet"))]
+pub(in crate::output) use absent::{Table, read, written};
+
+use tidegate_workflows::contract::{Job, ResultsAs};
+
+use crate::failure::Failure;
+
+/// Whether this build can do it, and what to do where it cannot.
+///
+/// # Errors
+/// `InvalidInput`.
+pub(crate) fn check(job: &Job) -> Result<(), Failure> {
+    if job.results == ResultsAs::Parquet && !cfg!(feature = "parquet") {
+        return Err(Failure::invalid_input(format!(
+            "results \"parquet\" {ABSENT}, or leave results out"
+        )));
+    }
+    Ok(())
+}
+
+/// Behind what is asked for.
+pub(crate) const ABSENT: &str = "is not in this build of tidegate; build it with the feature parquet (cargo build --release --features parquet)";
+
+#[cfg(not(feature = "parquet"))]
+mod absent {
+    use bytes::Bytes;
+
+    use super::ABSENT;
+    use crate::{failure::Failure, output::part::Line, storage::Location};
+
+    /// There is none.
+    pub(in crate::output) enum Table {}
+
+    impl Table {
+        pub(in crate::output) fn resume(of: Location, _: Vec<Bytes>) -> Result<Self, Failure> {
+            Err(absent(&of))
+        }
+
+        pub(in crate::output) fn state(&self) -> Result<[Bytes; 2], Failure> {
+            match *self {}
+        }
+
+        pub(in crate::output) async fn append(
+            &mut self,
+            _: &Bytes,
+        ) -> Result<Option<Bytes>, Failure> {
+            match *self {}
+        }
+
+        pub(in crate::output) async fn ended(self) -> Result<Bytes, Failure> {
+            match self {}
+        }
+    }
+
+    pub(in crate::output) async fn read(of: &Location, _: Bytes) -> Result<Vec<Line>, Failure> {
+        Err(absent(of))
+    }
+
+    pub(in crate::output) async fn written(
+        of: &Location,
+        _: Vec<Bytes>,
+    ) -> Result<Vec<u8>, Failure> {
+        Err(absent(of))
+    }
+
+    /// Another worker may have it.
+    fn absent(of: &Location) -> Failure {
+        Failure::transient(format!("{of}: Parquet {ABSENT}"))
+    }
+}

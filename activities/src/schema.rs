@@ -1,0 +1,162 @@
+//! Whether an answer satisfies the batch's JSON Schema.
+
+mod expansion;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use self::expansion::Expansion;
+use crate::failure::Failure;
+
+/// Longest part of a message that says what is wrong: it may quote the answer.
+const MAX_REASON_CHARS: usize = 200;
+
+/// Schemas that one value is judged by at most, those that they refer to among them.
+const MAX_SCHEMAS: u64 = 100_000;
+
+/// One that judges by more takes a process of its own for it.
+const MAX_HARMLESS: u64 = 1_000;
+
+/// Judges answers by a schema.
+#[derive(Debug)]
+pub struct Judge {
+    schema: Value,
+    validator: Validator,
+    is_harmless: bool,
+}
+
+impl Judge {
+    /// Reads a schema.
+    ///
+    /// # Errors
+    /// `InvalidInput` says what is wrong with it. Nothing is fetched: a reference to another
+    /// document is an error.
+    pub fn of(schema: &Value) -> Result<Self, Failure> {
+        let expansion = Expansion::of(schema);
+        if expansion.schemas > MAX_SCHEMAS {
+            return Err(Failure::invalid_input(format!(
+                "schema would judge one value by more than {MAX_SCHEMAS} schemas, because it refers to the same ones again and again; refer to each once"
+            )));
+        }
+        let validator = jsonschema::validator_for(schema).map_err(|error| {
+            Failure::invalid_input(format!(
+                "schema is no JSON Schema that can be used, at \"{}\": {}",
+                error.instance_path(),
+                cut(&error.to_string())
+            ))
+        })?;
+        let is_harmless = expansion.schemas <= MAX_HARMLESS
+            && !expansion.is_open
+            && !expansion.has_costly_pattern;
+        Ok(Self { schema: schema.clone(), validator, is_harmless })
+    }
+
+    pub(crate) fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// Whether judging takes no more than a small multiple of the answer's length, whatever the
+    /// answer is.
+    pub(crate) fn is_harmless(&self) -> bool {
+        self.is_harmless
+    }
+
+    /// What is wrong with an answer, if anything is. Quotes nothing of it.
+    pub(crate) fn valid(&self, answer: &str) -> Result<(), String> {
+        let value: Value =
+            serde_json::from_str(answer).map_err(|error| format!("it is not JSON: {error}"))?;
+        self.validator.validate(&value).map_err(|error| {
+            let place = error.instance_path().to_string();
+            let place = if place.is_empty() {
+                "at its top".to_owned()
+            } else {
+                format!("at {}", cut(&place))
+            };
+            format!("{place}: {}", cut(&error.masked().to_string()))
+        })
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_REASON_CHARS).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use serde_json::json;
+    use tidegate_workflows::contract::FailureType;
+
+    use super::*;
+    #[test]
+    fn what_is_wrong_is_said_without_quoting_the_answer() {
+        let schema =
+            json!({"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]});
+        let judge = Judge::of(&schema).unwrap();
+        judge.valid("{\"n\":1}").unwrap();
+        for (answer, reason) in [
+            ("{\"n\":\"secret words\"}", "at /n"),
+            ("no JSON: secret", "not JSON"),
+            ("[\"secret\"]", "at its top"),
+        ] {
+            let wrong = judge.valid(answer).unwrap_err();
+            assert!(wrong.contains(reason) && !wrong.contains("secret"), "{wrong}");
+        }
+        let deep = format!("{{\"{}\":1}}", "k".repeat(5_000));
+        let narrow = Judge::of(&json!({"additionalProperties":{"type":"string"}})).unwrap();
+        assert!(narrow.valid(&deep).unwrap_err().chars().count() < 3 * MAX_REASON_CHARS);
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_the_same_again_and_again_is_refused() {
+        let doubling = |length: usize| {
+            let link = |at: usize| match at {
+                0 => json!({"type": "integer"}),
+                at => {
+                    let to = format!("#/$defs/d{}", at - 1);
+                    json!({"allOf": [{"$ref": to}, {"$ref": to}]})
+                }
+            };
+            let defs: serde_json::Map<_, _> =
+                (0..=length).map(|at| (format!("d{at}"), link(at))).collect();
+            json!({"$ref": format!("#/$defs/d{length}"), "$defs": defs})
+        };
+        let failure = Judge::of(&doubling(45)).unwrap_err();
+        assert!(failure.message.contains("refers to the same"), "{failure}");
+        let judge = Judge::of(&doubling(5)).unwrap();
+        judge.valid("7").unwrap();
+        assert!(judge.is_harmless());
+        // A tree of one kind of node refers to itself, and is no such thing.
+        let tree = json!({
+            "type": "object",
+            "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "n": {"type": "integer"}},
+            "required": ["n"],
+        });
+        let judge = Judge::of(&tree).unwrap();
+        judge.valid(r#"{"n":1,"left":{"n":2},"right":{"n":3}}"#).unwrap();
+        assert!(!judge.is_harmless(), "an answer decides how often it is gone through");
+        for (schema, is_harmless) in [
+            (json!({"pattern": "^[A-Z]{2}\\d+$"}), true),
+            (json!({"properties": {"pattern": {"type": "string"}}}), true),
+            (json!({"pattern": "(?=a)b"}), false),
+            (json!({"patternProperties": {"(a)\\1": {}}}), false),
+            (json!({"$anchor": "a", "items": {"$ref": "#a"}}), false),
+        ] {
+            assert_eq!(Judge::of(&schema).unwrap().is_harmless(), is_harmless, "{schema}");
+        }
+    }
+
+    #[test]
+    fn bad_schemas_are_refused_and_nothing_is_fetched() {
+        for (bad, reason) in [
+            (json!({"type":"objct"}), "objct"),
+            (json!({"$ref":"https://example.com/x.json"}), "example.com"),
+        ] {
+            let failure = Judge::of(&bad).unwrap_err();
+            assert!(
+                failure.kind == FailureType::InvalidInput && failure.message.contains(reason),
+                "{failure}"
+            );
+        }
+    }
+}
