@@ -13,7 +13,7 @@ use crate::{
 #[cfg(feature = "top")]
 use super::top;
 use super::{
-    budget, config, dashboard, demo, doctor,
+    budget, compare, config, dashboard, demo, doctor,
     exit::{self, Outcome},
     extract, follow, limits, pause, quota, run, serve, shell, status, why, workers,
 };
@@ -51,6 +51,7 @@ enum Command {
     /// One worker process; stops gracefully on SIGTERM or SIGINT
     Worker,
     Run(Box<run::Args>),
+    Compare(Box<compare::Args>),
     Status(status::Args),
     Follow(follow::Args),
     Why(why::Args),
@@ -106,6 +107,7 @@ impl Cli {
             Command::Dev(args) => serve::dev(args, config()?).await,
             Command::Worker => serve::worker(&config()?).await,
             Command::Run(args) => run::run(*args, &config()?).await,
+            Command::Compare(args) => compare::run(*args, &config()?).await,
             Command::Status(args) => status::run(args, &config()?).await,
             Command::Follow(args) => follow::run(args, &config()?).await,
             Command::Why(args) => why::run(args, &config()?).await,

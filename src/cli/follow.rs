@@ -57,16 +57,26 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         Some(id) => id,
         None => temporal.newest().await?.id,
     };
-    to_its_end(config, &temporal, &id, args.json, None, |_| None).await
+    let wanted = Wanted { as_json: args.json, ..Wanted::default() };
+    to_its_end(config, &temporal, &id, wanted, |_| None).await
 }
 
-/// Follows a batch and shows how it ended; of a `sample`, what it tells of the whole. `hint` says what to do about a batch that broke.
+/// What is shown of a batch's end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wanted<'a> {
+    pub(super) as_json: bool,
+    /// It is a sample: what it tells of the whole.
+    pub(super) sample: Option<&'a Job>,
+    /// So large a part of the answers must agree with what they should be.
+    pub(super) at_least: Option<f64>,
+}
+
+/// Follows a batch and shows how it ended. `hint` says what to do about a batch that broke.
 pub(super) async fn to_its_end(
     config: &Config,
     temporal: &Temporal,
     id: &str,
-    as_json: bool,
-    sample: Option<&Job>,
+    Wanted { as_json, sample, at_least }: Wanted<'_>,
     hint: impl Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Outcome> {
     match follow(config, temporal, id, signal::stop()).await? {
@@ -77,7 +87,7 @@ pub(super) async fn to_its_end(
             Ok(Outcome::Done)
         }
         Followed::Ended(Ending::Completed(progress)) => {
-            let outcome = summary::completed(config, id, &progress, as_json).await?;
+            let outcome = summary::completed(config, id, &progress, as_json, at_least).await?;
             if let Some(job) = sample.filter(|_| !as_json) {
                 sampled::show(config, job).await?;
             }

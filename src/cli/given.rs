@@ -100,6 +100,37 @@ impl Args for Given {
     }
 }
 
+/// The same of a batch that several models are asked in turn: they are named elsewhere.
+#[derive(Debug, Clone)]
+pub(super) struct GivenToMany(pub(super) Given);
+
+fn flags_to_many() -> impl Iterator<Item = (&'static Field, &'static Flag)> {
+    flags().filter(|(field, _)| !matches!(field.name, "model" | "route"))
+}
+
+impl FromArgMatches for GivenToMany {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = flags_to_many()
+            .filter_map(|(field, flag)| Some((field, flag.takes, raw(matches, field, flag)?)));
+        Ok(Self(Given(given.collect())))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for GivenToMany {
+    fn augment_args(command: Command) -> Command {
+        command.args(flags_to_many().map(|(field, flag)| argument(field, flag)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
 impl Given {
     /// The workflow's input; what is not given keeps the workflow's own default.
     pub(super) fn input(&self) -> anyhow::Result<BatchInput> {

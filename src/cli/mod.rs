@@ -17,9 +17,11 @@
 //!   refused; `advice`: what to do
 
 mod advice;
+mod agreement;
 mod budget;
 mod cause;
 mod command;
+mod compare;
 mod config;
 mod dashboard;
 mod demo;

@@ -1,7 +1,10 @@
 //! What only the report in a batch's output tells, where this machine can read it.
 
 use serde::Deserialize;
-use tidegate_activities::{Storage, output::finish::GivenUp};
+use tidegate_activities::{
+    Storage,
+    output::{agreement::Agreement, finish::GivenUp},
+};
 use tidegate_workflows::contract::Progress;
 
 use crate::config::Config;
@@ -14,6 +17,8 @@ pub(super) struct Reported {
     pub(super) given_up: Option<GivenUp>,
     /// Why documents that could wait cost as much as others.
     pub(super) full_price: Option<String>,
+    /// How many answers are as the author's truth says.
+    pub(super) agreement: Option<Agreement>,
     /// Results of files that an older version of the reader has read.
     #[serde(default)]
     pub(super) older_reader: u64,

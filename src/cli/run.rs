@@ -15,8 +15,9 @@ use crate::{
 };
 
 use super::{
+    agreement,
     exit::{Outcome, usage},
-    follow,
+    follow::{self, Wanted},
     given::Given,
     output, place, summary,
 };
@@ -41,6 +42,10 @@ pub(super) struct Args {
     /// Return as soon as the batch is started
     #[arg(long)]
     detach: bool,
+    /// End with 1 unless so large a part of the answers agrees with --truth, by the lower end of the
+    /// interval that holds it in 95 of 100 samples
+    #[arg(long, value_name = "PART", value_parser = agreement::part, requires = "truth", conflicts_with = "detach")]
+    at_least: Option<f64>,
     /// The result as JSON
     #[arg(long)]
     json: bool,
@@ -80,7 +85,8 @@ async fn start(
     output::say(&format!("batch {} on {}", output::styled(output::STRONG, id), temporal.address()));
     let source = input.source.as_deref().unwrap_or_default();
     let hint = |why: &str| place::roots_hint(why, config, source, &input.output);
-    follow::to_its_end(config, &temporal, id, args.json, sample, hint).await
+    let wanted = Wanted { as_json: args.json, sample, at_least: args.at_least };
+    follow::to_its_end(config, &temporal, id, wanted, hint).await
 }
 
 /// The same batch is followed; another one is not taken for started.

@@ -10,6 +10,7 @@ use tidegate_workflows::contract::Progress;
 use crate::config::Config;
 
 use super::{
+    agreement,
     exit::Outcome,
     failed,
     figures::{self, count, dollars, ratio, span},
@@ -128,9 +129,10 @@ pub(super) async fn completed(
     id: &str,
     progress: &Progress,
     as_json: bool,
+    at_least: Option<f64>,
 ) -> anyhow::Result<Outcome> {
     let failed = failed::of(config, progress).await;
-    let Reported { full_price, older_reader, .. } = Reported::of(config, progress).await;
+    let Reported { full_price, older_reader, agreement, .. } = Reported::of(config, progress).await;
     if as_json {
         let mut value = with_id(id, progress)?;
         value["failures_by_type"] = failed::value(&failed, None);
@@ -140,6 +142,10 @@ pub(super) async fn completed(
         if older_reader > 0 {
             value["older_reader"] = older_reader.into();
         }
+        if let Some(agreement) = &agreement {
+            value["agreement"] =
+                serde_json::to_value(agreement).context("writing the agreement")?;
+        }
         output::json(&value)?;
     } else {
         let took = figures::time(progress.started_at.as_deref()).map(figures::since);
@@ -147,6 +153,14 @@ pub(super) async fn completed(
         rows.extend(full_price.map(|why| ("note", why)));
         rows.extend((older_reader > 0).then(|| ("note", read_before(older_reader))));
         output::data(&output::pairs(&rows))?;
+        if let Some(agreement) = &agreement {
+            output::data(&agreement::table(agreement))?;
+        }
+    }
+    if let Some(at_least) = at_least
+        && agreement::enough(agreement.as_ref(), at_least, id) == Outcome::Faulty
+    {
+        return Ok(Outcome::Faulty);
     }
     if progress.totals.failed > 0 {
         let where_to = place::shown(&progress.output);

@@ -10,6 +10,7 @@
     reason = "tests may stop at the first fault"
 )]
 
+mod agreement;
 mod answers;
 mod asked;
 mod attached;

@@ -171,6 +171,9 @@ pub struct BatchInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub sample: Option<u32>,
+    /// A JSONL object of `{"id","expected"}` lines; the report says how many answers agree with it.
+    #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
+    pub truth: Option<String>,
     /// One object for each document beside the sealed parts; by default there is.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub per_document: Option<bool>,
@@ -326,6 +329,7 @@ impl BatchInput {
             replace: self.replace == Some(true),
             reread: self.reread == Some(true),
             sample: self.sample,
+            truth: self.truth,
             per_document: self.per_document != Some(false),
             results: self.results.unwrap_or_default(),
             results_jsonl: self.results_jsonl,

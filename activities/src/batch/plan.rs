@@ -3,6 +3,7 @@
 
 use std::time::{Instant, SystemTime};
 
+use serde_json::json;
 use tidegate_calls::route::Route;
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{Job, Plan, ProviderBatching};
@@ -23,16 +24,17 @@ use crate::{
         pack,
     },
     failure::Failure,
+    fingerprint::Fingerprint,
     output::{
         actions,
         forecast::Forecast,
         job::{Document, Stored, payers, resolve, route_of},
         layout,
         lease::{self, Holder},
-        question::StatedQuestion,
         recorded,
         sealed::Earlier,
         tables,
+        truth::Truth,
     },
     provider_batch,
     schema::Judge,
@@ -84,6 +86,9 @@ where
     let storage = &services.storage;
     // Before the output: who mistyped a source should hear of that, and take nobody's output for it.
     let mut page = first(storage, job, &output, room.clone()).await?;
+    if let Some(truth) = &job.truth {
+        Truth::read(storage, truth).await?;
+    }
     if page.documents.is_empty() && page.next.is_none() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
@@ -220,7 +225,7 @@ async fn first(
     };
     let mut documents = Vec::new();
     each_page(storage, job, output, &room, |page| documents.extend(page)).await?;
-    let seed = StatedQuestion::of(job).fingerprint();
+    let seed = Fingerprint::of_json(&json!(job.instructions));
     let documents = sample::drawn(documents, usize::try_from(count).unwrap_or(usize::MAX), seed);
     Ok(Page { documents, files: Vec::new(), next: None })
 }

@@ -2,8 +2,8 @@
 //!
 //! It is drawn from strata, kinds of documents by name and size, each in proportion to its part, so
 //! that a few spreadsheets among many letters are not missed, nor the long among the short. The
-//! question is the seed: the same question about the same documents draws the same ones, and the
-//! whole batch, later and into the same output, finds their answers there.
+//! instructions are the seed: the same ones draw the same of the same documents, whichever model is
+//! asked, and the whole batch, later and into the same output, finds their answers there.
 
 use std::collections::BTreeMap;
 

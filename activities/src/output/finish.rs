@@ -32,9 +32,12 @@ use crate::{
     output::full_price,
     output::{
         actions,
+        agreement::Agreement,
         forecast::Forecast,
         job::{Stored, resolve},
+        jsonl::written,
         result,
+        truth::Truth,
     },
     storage::Storage,
 };
@@ -73,6 +76,9 @@ pub struct Report {
     /// What was said of documents that were given up, by type.
     #[serde(default, skip_serializing_if = "GivenUp::is_empty")]
     pub given_up: GivenUp,
+    /// How many answers are as the author's `truth` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<Agreement>,
     /// Everything under `results/`, results of earlier runs included, by the model that answered.
     pub models: BTreeMap<ModelId, ModelTotals>,
     /// What of the documents of these results was not in the text that was sent, by kind.
@@ -129,7 +135,12 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
     let output = resolve(storage, "output", &finish.output)?;
     let folder = resolve(storage, "job", &finish.plan.job)?;
     let stored = Stored::read_if_there(&folder).await?;
-    let gathering = Gathering::begin(&output, &folder, finish, stored.as_ref()).await?;
+    let truth = match stored.as_ref().and_then(|stored| stored.job.truth.as_deref()) {
+        Some(uri) => Some(Truth::read(storage, uri).await?),
+        None => None,
+    };
+    let has_truth = truth.is_some();
+    let gathering = Gathering::begin(&output, &folder, finish, stored.as_ref(), truth).await?;
     let (counted, answered) = gathering.gather().await?;
     let finished = counted.finished(&finish.progress);
     if finished.missing > 0 {
@@ -149,7 +160,9 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         finish.progress.totals.spend,
         seconds_between(finish.progress.started_at.as_deref(), &finished_at),
     );
+    let compared = answered.compared.clone().told();
     let report = Report {
+        agreement: has_truth.then_some(compared.agreement),
         duration_seconds,
         cache_hit_ratio: ratio(spend.cached_input_tokens, spend.input_tokens),
         tokens_per_minute: if duration_seconds > 0.0 {
@@ -178,6 +191,10 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         .map_err(|error| Failure::invalid_input(error.to_string()))?;
     json.push(b'\n');
     let html = page::page(&report, &answered.course);
+    let disagreements = output.child("disagreements.jsonl");
+    if has_truth {
+        disagreements.write(written(&compared.disagreements)?).await?;
+    }
     output.child("report.html").write(html.into_bytes()).await?;
     output.child("report.json").write(json).await?;
     Checkpoint::forget(&folder).await;

@@ -8,9 +8,11 @@
 //! * [`result`]: a document's result, and [`version`]: of what; [`unwritten`]: one that cannot be written now, [`spool`]: the
 //!   folder for them; [`answers`]: those that batches share
 //! * [`seal`]: a shard's results become a part; `part`: one of them, [`sealed`]: all that lie there; `tables`: as columns
+//! * `truth`: what answers should be, and [`agreement`]: how many are
 //! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: what shards say to it
 
 pub mod actions;
+pub mod agreement;
 pub mod answers;
 pub mod finish;
 pub mod forecast;
@@ -29,5 +31,6 @@ pub mod seal;
 pub mod sealed;
 pub mod spool;
 pub(crate) mod tables;
+pub(crate) mod truth;
 pub mod unwritten;
 pub mod version;

@@ -107,6 +107,9 @@ pub struct Job {
     /// Only so many documents, drawn at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<u32>,
+    /// A JSONL object of what answers should be; the report says how many are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truth: Option<String>,
     /// Each result keeps an object of its own when its shard is sealed.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub per_document: bool,

@@ -279,12 +279,22 @@ pub const FIELDS: &[Field] = &[
     Field::new(
         "sample",
         "none",
-        "only so many documents, drawn at random from every kind and size; the same question draws the same ones, and the whole batch, later and into the same output, does not buy them again",
+        "only so many documents, drawn at random from every kind and size; the same instructions draw the same ones, whichever model is asked, and the whole batch, later and into the same output, does not buy them again",
     )
     .flag(Flag::new(
         Takes::Number,
         "N",
         "Only so many documents, drawn at random; the whole batch, into the same output, does not buy them again",
+    )),
+    Field::new(
+        "truth",
+        "none",
+        "a JSONL object of `{\"id\",\"expected\"}` lines: the report says how many of these documents' answers [agree with it](agreement.md), by field",
+    )
+    .flag(Flag::new(
+        Takes::Source,
+        "FILE",
+        "What answers should be, as JSONL of {\"id\",\"expected\"}: the report says how many agree, by field",
     )),
     Field::new(
         "replace",

@@ -26,6 +26,7 @@ pub(super) fn check(input: &BatchInput) -> Result<(), String> {
         ("on_cut", input.on_cut.is_some()),
         ("schema", input.schema.is_some()),
         ("effort", input.effort.is_some()),
+        ("truth", input.truth.is_some()),
     ];
     if let Some((field, _)) = of_answers.iter().find(|(_, given)| *given) {
         return Err(format!(

@@ -9,7 +9,7 @@ use tidegate_types::{DocumentId, ModelId, Spend};
 use tidegate_workflows::contract::{Finished, Progress};
 
 use super::{course::Course, given_up::GivenUp};
-use crate::output::result::DocumentResult;
+use crate::output::{agreement::Compared, result::DocumentResult};
 
 /// So many missing documents are named.
 const NAMED: usize = 5;
@@ -83,6 +83,9 @@ pub(super) struct Answered {
     /// What was given up.
     #[serde(default)]
     pub(super) given_up: GivenUp,
+    /// How many of the answers are as they should be.
+    #[serde(default)]
+    pub(super) compared: Compared,
 }
 
 impl Answered {

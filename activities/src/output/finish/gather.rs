@@ -30,6 +30,7 @@ use crate::{
         result::DocumentResult,
         seal::READ_AHEAD,
         sealed::{self, Settled},
+        truth::Truth,
         version::Version,
     },
     storage::{Assembly, Error, Location},
@@ -50,6 +51,7 @@ pub(super) struct Gathering<'a> {
     folder: &'a Location,
     finish: &'a Finish,
     takes: Takes,
+    truth: Option<Truth>,
     began: Option<DateTime<FixedOffset>>,
     first_part: u32,
     written_as: ResultsAs,
@@ -77,6 +79,7 @@ impl<'a> Gathering<'a> {
         folder: &'a Location,
         finish: &'a Finish,
         stored: Option<&Stored>,
+        truth: Option<Truth>,
     ) -> Result<Self, Failure> {
         let in_one_file = stored
             .and_then(|stored| stored.job.results_jsonl)
@@ -94,6 +97,7 @@ impl<'a> Gathering<'a> {
             folder,
             finish,
             takes: Takes::of(stored, finish.progress.done),
+            truth,
             began: finish.progress.started_at.as_deref().and_then(time),
             first_part,
             written_as,
@@ -246,6 +250,11 @@ impl<'a> Gathering<'a> {
         }
         let takes = self.takes;
         let line = line.filter(|line| takes.question(&line.result));
+        if line.is_none()
+            && self.truth.as_ref().is_some_and(|truth| truth.of(&planned.id).is_some())
+        {
+            self.answered.compared.agreement.unanswered += 1;
+        }
         let answered_at = line.as_ref().and_then(|line| time(&line.result.completed_at));
         if line.is_some() && answered_at >= self.began {
             self.counted.new += 1;
@@ -289,8 +298,18 @@ impl<'a> Gathering<'a> {
 
     async fn result(&mut self, line: &Line) -> Result<(), Failure> {
         self.answered.add(&line.result);
+        self.compare(&line.result);
         self.since += line.json.len();
         self.results.append(self.folder, &line.json).await
+    }
+
+    /// Holds an answer to this batch's question against what it should be.
+    fn compare(&mut self, result: &DocumentResult) {
+        let expected = self.truth.as_ref().and_then(|truth| truth.of(&result.id));
+        if let Some(expected) = expected.filter(|_| self.takes.question(result)) {
+            let usd = result.saved_usd.or(result.cost_usd);
+            self.answered.compared.add(result.id.as_str(), expected, &result.answer, usd);
+        }
     }
 
     /// Results that no planned document has claimed.

@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use percent_encoding::percent_decode_str;
 
 use super::{GivenUp, Kind, Report, course::Course};
+use crate::output::agreement::{Agreement, Mistake, Rate};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -55,6 +56,7 @@ pub(super) fn page(report: &Report, course: &Course) -> String {
                 @if let Some(why) = &report.full_price { p { (why) } }
                 @if !course.answers.is_empty() { (chart(course)) }
                 @if !report.given_up.is_empty() { (failures(&report.given_up)) }
+                @if let Some(agreement) = &report.agreement { (agrees(agreement)) }
                 (models(report))
                 p .faint { "The same for programs: report.json; every failure: failures.jsonl." }
             }
@@ -148,6 +150,31 @@ fn said(kind: &Kind) -> Vec<String> {
     sentences.collect()
 }
 
+fn agrees(agreement: &Agreement) -> Markup {
+    let row = |name: &str, rate: Rate, most: Option<&Mistake>| {
+        let [from, to] = rate.interval();
+        let percent = |part: f64| format!("{:.1} %", part * 100.0);
+        let most = most.map(|it| {
+            format!("{} × {} in place of {}", count(it.documents), it.answered, it.expected)
+        });
+        html! { tr {
+            td { (name) } td .number { (count(rate.compared)) } td .number { (percent(rate.part())) }
+            td .number { (percent(from)) " to " (percent(to)) } td .faint { (most.unwrap_or_default()) }
+        } }
+    };
+    html! {
+        h2 { "How many answers are as they should be" }
+        div .scroll { table {
+            thead { tr { th { "field" } th .number { "compared" } th .number { "agree" } th .number { "in 95 of 100 samples" } th { "most frequent mistake" } } }
+            tbody {
+                @for (name, field) in &agreement.fields { (row(name, field.rate, field.confusion.first())) }
+                (row("all fields", agreement.documents, None))
+            }
+        } }
+        @if agreement.unanswered > 0 { p { (count(agreement.unanswered)) " documents have no answer." } }
+    }
+}
+
 fn models(report: &Report) -> Markup {
     html! {
         h2 { "Who answered" }
@@ -204,6 +231,7 @@ mod tests {
     use tidegate_workflows::contract::{Progress, Totals};
 
     use super::*;
+    use crate::output::agreement::Compared;
 
     #[test]
     fn the_report_is_one_file_that_loads_nothing() {
@@ -214,7 +242,11 @@ mod tests {
             let line = serde_json::json!({"id": id, "error_type": "TooLarge", "message": message});
             given_up.add(line.to_string().as_bytes());
         }
+        let mut compared = Compared::default();
+        compared.add("a", &serde_json::json!({"total": 5}), r#"{"total": 6}"#, None);
+        let agreement = compared.told().agreement;
         let report = Report {
+            agreement: Some(agreement),
             progress: Progress {
                 documents: 1_202,
                 totals,
@@ -252,6 +284,7 @@ mod tests {
             "<div>1 × &lt;script&gt;</div><div>1 × too long</div>",
             "a.pdf, &lt;b&gt;.pdf",
             "<p>at the full price</p>",
+            "<td class=\"faint\">1 × 6 in place of 5</td>",
             "<td>hidden text</td><td class=\"number\">1</td><td class=\"number\">1,200</td>",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -1,0 +1,72 @@
+//! How many answers agree with what they should be, as it is shown; and whether that is enough.
+
+use tidegate_activities::output::agreement::{Agreement, Rate};
+
+use super::{
+    exit::Outcome,
+    figures::{count, counted, percent},
+    output::{self, Table},
+};
+
+/// A part, of which all are 1.
+pub(super) fn part(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|part: &f64| (0.0..=1.0).contains(part))
+        .ok_or_else(|| "write a part between 0 and 1, such as 0.97".to_owned())
+}
+
+/// `91.8 % (84.3 % to 95.9 %)`.
+pub(super) fn with_interval(rate: Rate) -> String {
+    let [from, to] = rate.interval();
+    format!("{} ({} to {})", percent(rate.part()), percent(from), percent(to))
+}
+
+/// Field by field.
+pub(super) fn table(agreement: &Agreement) -> String {
+    let mut table =
+        Table::new(&["FIELD", "COMPARED", "AGREE (IN 95 OF 100 SAMPLES)", "MOST FREQUENT MISTAKE"]);
+    for (name, field) in &agreement.fields {
+        let most = field.confusion.first().map(|it| {
+            format!("{} × {} in place of {}", count(it.documents), it.answered, it.expected)
+        });
+        let Rate { compared, .. } = field.rate;
+        table.row(vec![
+            name.clone(),
+            count(compared),
+            with_interval(field.rate),
+            most.unwrap_or_default(),
+        ]);
+    }
+    let all = agreement.documents;
+    table.row(vec![
+        "all fields".to_owned(),
+        count(all.compared),
+        with_interval(all),
+        String::new(),
+    ]);
+    table.text()
+}
+
+/// Whether so large a part of the answers agrees for sure: the interval's lower end tells. `whose` says
+/// of which answers.
+pub(super) fn enough(agreement: Option<&Agreement>, at_least: f64, whose: &str) -> Outcome {
+    let Some(agreement) = agreement else {
+        output::say(&format!(
+            "{whose}: nothing was compared; --at-least {at_least} cannot be said"
+        ));
+        return Outcome::Faulty;
+    };
+    let [from, _] = agreement.documents.interval();
+    if from >= at_least {
+        return Outcome::Done;
+    }
+    output::say(&format!(
+        "{whose}: {} agree, of {}; of all documents perhaps no more than {}, and --at-least asks for {}",
+        percent(agreement.documents.part()),
+        counted(agreement.documents.compared, "document"),
+        percent(from),
+        percent(at_least),
+    ));
+    Outcome::Faulty
+}

@@ -1,0 +1,348 @@
+//! `tidegate compare`: one sample through several models, and how far they agree.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tidegate_activities::{
+    batch::plan,
+    output::agreement::{Agreement, Compared, Disagreement},
+    services::Services,
+};
+use tidegate_types::ModelId;
+use tidegate_workflows::{
+    contract::{Job, Progress},
+    input::{self, BatchInput},
+};
+
+use crate::{
+    config::Config,
+    signal,
+    temporal::{self, Ending, Temporal},
+    worker,
+};
+
+use super::{
+    agreement,
+    exit::{Outcome, usage},
+    figures::{count, dollars},
+    follow::{Followed, follow},
+    given::GivenToMany,
+    output::{self, Table},
+    place,
+    reported::Reported,
+};
+
+/// Documents that are compared unless the command says how many.
+const SAMPLE: u32 = 100;
+
+/// Ask several models the same question about a sample, and compare answers, price and failures
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The models, such as anthropic:claude-sonnet-5
+    #[arg(required = true, num_args = 1.., value_name = "MODEL")]
+    models: Vec<ModelId>,
+    #[command(flatten)]
+    given: GivenToMany,
+    /// End with 1 unless so large a part of each model's answers agrees with --truth, or with the
+    /// first model's answers, by the lower end of the interval that holds it in 95 of 100 samples
+    #[arg(long, value_name = "PART", value_parser = agreement::part)]
+    at_least: Option<f64>,
+    /// The result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One model's batch.
+struct Asked {
+    model: ModelId,
+    id: String,
+    job: Job,
+}
+
+/// What it came to.
+#[derive(Debug, Serialize)]
+struct Seen {
+    model: ModelId,
+    workflow_id: String,
+    output: String,
+    answered: u64,
+    failed: u64,
+    /// US dollars a document, of those whose price is known.
+    cost_usd_each: Option<f64>,
+    /// The same for all documents of the source.
+    cost_usd_of_all: Option<f64>,
+    /// With the author's truth, where that is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agreement: Option<Agreement>,
+    #[serde(skip)]
+    answers: BTreeMap<String, Answer>,
+}
+
+/// A document's line of `results.jsonl`.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    id: String,
+    answer: String,
+    #[serde(default)]
+    cost_usd: Option<f64>,
+    #[serde(default)]
+    saved_usd: Option<f64>,
+}
+
+/// How far two models agree.
+#[derive(Debug, Serialize)]
+struct Pair {
+    models: [ModelId; 2],
+    #[serde(flatten)]
+    agreement: Agreement,
+}
+
+/// `comparison.json`.
+#[derive(Debug, Serialize)]
+struct Comparison {
+    documents_in_all: Option<u64>,
+    models: Vec<Seen>,
+    pairs: Vec<Pair>,
+}
+
+/// A line of `disagreements.jsonl`: what each of two models answered.
+#[derive(Serialize)]
+struct Difference<'a> {
+    id: &'a str,
+    field: &'a str,
+    answers: BTreeMap<&'a ModelId, &'a Value>,
+}
+
+pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
+    let base = args.given.0.input()?;
+    let temporal = Temporal::open(config).await?;
+    let mut asked: Vec<Asked> = Vec::new();
+    for model in &args.models {
+        if asked.iter().any(|it| it.model == *model) {
+            return Err(usage(format!("{model} is named twice")));
+        }
+        asked.push(start(&temporal, &base, model).await?);
+    }
+    let services = worker::services_without_providers(config)?;
+    let mut models = Vec::new();
+    for one in &asked {
+        match follow(config, &temporal, &one.id, signal::stop()).await? {
+            Followed::Ended(Ending::Completed(progress)) => {
+                models.push(seen(config, &services, one, &progress).await?);
+            }
+            Followed::Ended(Ending::Cancelled(_)) => {
+                anyhow::bail!("{} was cancelled; the same command goes on where it stood", one.id);
+            }
+            Followed::Ended(Ending::Broken(why)) => {
+                anyhow::bail!("the batch {} has not been finished: {why}", one.id);
+            }
+            Followed::Detached => {
+                output::say(
+                    "detached; the work goes on. The same command, later, compares what is there and buys nothing twice",
+                );
+                return Ok(Outcome::Done);
+            }
+        }
+    }
+    let comparison = compared(&services, &asked, models, &base.output).await?;
+    if args.json {
+        output::json(&comparison)?;
+    } else {
+        show(&comparison, &base.output)?;
+    }
+    Ok(args.at_least.map_or(Outcome::Done, |at_least| enough(&comparison, at_least)))
+}
+
+/// Each model's answers lie in a folder of their own, where the next run finds them.
+async fn start(temporal: &Temporal, base: &BatchInput, model: &ModelId) -> anyhow::Result<Asked> {
+    let name = model.to_string().replace([':', '/'], "-");
+    let input = BatchInput {
+        model: Some(model.clone()),
+        output: format!("{}/{name}/", base.output.trim_end_matches('/')),
+        sample: Some(base.sample.unwrap_or(SAMPLE)),
+        results: None,
+        results_jsonl: Some(true),
+        ..base.clone()
+    };
+    let batch = input::parse(&temporal::json(&input)).map_err(usage)?;
+    let source = input.source.as_deref().unwrap_or_default();
+    let id = place::batch_id(source, chrono::Utc::now(), rand::random());
+    temporal.start(&id, &input).await?;
+    output::say(&format!("{model}: batch {}", output::styled(output::STRONG, &id)));
+    Ok(Asked { model: model.clone(), id, job: batch.job })
+}
+
+async fn seen(
+    config: &Config,
+    services: &Services,
+    asked: &Asked,
+    progress: &Progress,
+) -> anyhow::Result<Seen> {
+    let place = services.storage.resolve(&asked.job.output).context("output")?;
+    let lines = place.child("results.jsonl").read_if_there().await;
+    let lines = lines.with_context(|| format!("reading the answers of {}", asked.model))?;
+    let mut answers = BTreeMap::new();
+    for line in lines.unwrap_or_default().split(|byte| *byte == b'\n').filter(|it| !it.is_empty()) {
+        let answer: Answer = serde_json::from_slice(line).context("a line of the results")?;
+        answers.insert(answer.id.clone(), answer);
+    }
+    let prices = answers.values().filter_map(|it| it.saved_usd.or(it.cost_usd));
+    let (sum, priced) = prices.fold((0.0, 0_u32), |(sum, count), usd| (sum + usd, count + 1));
+    let reported = Reported::of(config, progress).await;
+    Ok(Seen {
+        model: asked.model.clone(),
+        workflow_id: asked.id.clone(),
+        output: asked.job.output.clone(),
+        answered: answers.len() as u64,
+        failed: progress.totals.failed,
+        cost_usd_each: (priced > 0).then(|| sum / f64::from(priced)),
+        cost_usd_of_all: None,
+        agreement: reported.agreement,
+        answers,
+    })
+}
+
+/// Compares, and writes it down beside the models' outputs.
+async fn compared(
+    services: &Services,
+    asked: &[Asked],
+    mut models: Vec<Seen>,
+    output: &str,
+) -> anyhow::Result<Comparison> {
+    let whole = match asked.first() {
+        Some(one) => plan::forecast(services, &Job { sample: None, ..one.job.clone() }).await.ok(),
+        None => None,
+    };
+    let documents_in_all = whole.map(|whole| whole.documents);
+    for seen in &mut models {
+        let all = seen.cost_usd_each.zip(documents_in_all);
+        #[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
+        let of_all = all.map(|(each, documents)| each * documents as f64);
+        seen.cost_usd_of_all = of_all;
+    }
+    let (mut pairs, mut lines) = (Vec::new(), Vec::new());
+    for (at, one) in models.iter().enumerate() {
+        for other in &models[at + 1..] {
+            let Compared { agreement, disagreements } = between(one, other);
+            for Disagreement { id, field, expected, answered } in &disagreements {
+                let answers = BTreeMap::from([(&one.model, expected), (&other.model, answered)]);
+                serde_json::to_writer(&mut lines, &Difference { id, field, answers })?;
+                lines.push(b'\n');
+            }
+            pairs.push(Pair { models: [one.model.clone(), other.model.clone()], agreement });
+        }
+    }
+    let comparison = Comparison { documents_in_all, models, pairs };
+    let place = services.storage.resolve(output).context("output")?;
+    place.child("disagreements.jsonl").write(lines).await.context("writing the differences")?;
+    let mut json = serde_json::to_vec_pretty(&comparison)?;
+    json.push(b'\n');
+    place.child("comparison.json").write(json).await.context("writing the comparison")?;
+    Ok(comparison)
+}
+
+/// The first model's answers are what the other's should be.
+fn between(one: &Seen, other: &Seen) -> Compared {
+    let mut compared = Compared::default();
+    for (id, first) in &one.answers {
+        let expected = match serde_json::from_str(&first.answer) {
+            Ok(object @ Value::Object(_)) => object,
+            _ => Value::String(first.answer.clone()),
+        };
+        match other.answers.get(id) {
+            Some(second) => compared.add(id, &expected, &second.answer, None),
+            None => compared.agreement.unanswered += 1,
+        }
+    }
+    compared.told()
+}
+
+fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> {
+    let with_truth = comparison.models.iter().any(|seen| seen.agreement.is_some());
+    let head =
+        ["MODEL", "ANSWERED", "FAILED", "COST A DOCUMENT", "COST OF ALL", "AGREES WITH THE TRUTH"];
+    let mut table = Table::new(if with_truth { &head } else { &head[..5] });
+    let usd = |usd: Option<f64>| usd.map_or_else(|| "unknown".to_owned(), dollars);
+    for seen in &comparison.models {
+        let truth = seen.agreement.as_ref().map(|it| agreement::with_interval(it.documents));
+        let row = [
+            seen.model.to_string(),
+            count(seen.answered),
+            count(seen.failed),
+            usd(seen.cost_usd_each),
+            usd(seen.cost_usd_of_all),
+        ];
+        let truth = with_truth.then(|| truth.unwrap_or_default());
+        table.row(row.into_iter().chain(truth).collect());
+    }
+    output::data(&table.text())?;
+    for Pair { models: [one, other], agreement } in &comparison.pairs {
+        output::data(&format!("\n{other}, where {one} is taken to be right:"))?;
+        output::data(&agreement::table(agreement))?;
+    }
+    output::say(&format!(
+        "what differs, document by document: disagreements.jsonl in {}",
+        place::shown(output)
+    ));
+    Ok(())
+}
+
+fn enough(comparison: &Comparison, at_least: f64) -> Outcome {
+    let by_truth = comparison.models.iter().any(|seen| seen.agreement.is_some());
+    let outcomes: Vec<Outcome> = if by_truth {
+        let of = |seen: &Seen| {
+            agreement::enough(seen.agreement.as_ref(), at_least, &seen.model.to_string())
+        };
+        comparison.models.iter().map(of).collect()
+    } else {
+        let first = comparison.models.first().map(|seen| &seen.model);
+        let pairs = comparison.pairs.iter().filter(|pair| Some(&pair.models[0]) == first);
+        pairs
+            .map(|pair| {
+                agreement::enough(Some(&pair.agreement), at_least, &pair.models[1].to_string())
+            })
+            .collect()
+    };
+    if outcomes.contains(&Outcome::Faulty) { Outcome::Faulty } else { Outcome::Done }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(model: &str, answers: &[(&str, &str)]) -> Seen {
+        let answer = |(id, answer): &(&str, &str)| {
+            let (id, answer) = ((*id).to_owned(), (*answer).to_owned());
+            (id.clone(), Answer { id, answer, cost_usd: None, saved_usd: None })
+        };
+        Seen {
+            model: model.parse().unwrap(),
+            workflow_id: String::new(),
+            output: String::new(),
+            answered: answers.len() as u64,
+            failed: 0,
+            cost_usd_each: None,
+            cost_usd_of_all: None,
+            agreement: None,
+            answers: answers.iter().map(answer).collect(),
+        }
+    }
+
+    #[test]
+    fn models_are_compared_field_by_field() {
+        let one =
+            seen("a:one", &[("1", r#"{"to": "Anna", "total": 5}"#), ("2", "yes"), ("3", "x")]);
+        let other = seen("a:two", &[("1", r#"{"total": 5.0, "to": "Berta"}"#), ("2", "yes ")]);
+        let Compared { agreement, disagreements } = between(&one, &other);
+        assert_eq!((agreement.documents.agreed, agreement.documents.compared), (1, 2));
+        assert_eq!(agreement.unanswered, 1);
+        assert_eq!(agreement.fields["total"].rate.agreed, 1);
+        assert_eq!((&*disagreements[0].id, &*disagreements[0].field), ("1", "to"));
+        let pairs = vec![Pair { models: [one.model.clone(), other.model.clone()], agreement }];
+        let comparison = Comparison { documents_in_all: None, models: vec![one, other], pairs };
+        assert_eq!(enough(&comparison, 0.05), Outcome::Done);
+        assert_eq!(enough(&comparison, 0.5), Outcome::Faulty);
+    }
+}

@@ -1,0 +1,118 @@
+//! Answers that are held against what they should be, and models against each other.
+
+use serde_json::{Value, json};
+
+use crate::{
+    fleet::{MODEL, fleet, lines},
+    why::tidegate,
+};
+
+fn models(names: &[&str]) -> String {
+    names.iter().map(|name| format!("[models.\"{name}\"]\nrpm = 6000\n")).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_report_says_how_many_answers_are_as_they_should_be() {
+    let Some(mut fleet) = fleet("", &models(&[MODEL])).await else { return };
+    fleet.documents(20, 40);
+    fleet.worker();
+    fleet.start("bought", &fleet.batch("out")).await;
+    fleet.result("bought").await.unwrap();
+    let rows: Vec<String> = (fleet.results("out").iter())
+        .filter(|(id, _)| *id != "report-0019.md")
+        .map(|(id, result)| match &**id {
+            "report-0003.md" => json!({"id": id, "expected": "another answer"}).to_string(),
+            _ => json!({"id": id, "expected": result["answer"]}).to_string(),
+        })
+        .collect();
+    std::fs::write(fleet.path("truth.jsonl"), rows.join("\n")).unwrap();
+    let (source, output) = (fleet.uri("in/"), fleet.uri("out/"));
+    let truth = fleet.uri("truth.jsonl");
+    let run = async |truth: &str, at_least: &str| {
+        let batch = fleet.batch("out");
+        let said = batch["instructions"].as_str().unwrap();
+        tidegate(
+            &fleet,
+            &[
+                "run",
+                &source,
+                "--output",
+                &output,
+                "-i",
+                said,
+                "--model",
+                MODEL,
+                "--truth",
+                truth,
+                "--at-least",
+                at_least,
+                "--json",
+            ],
+        )
+        .await
+    };
+    // 18 of 19: of all documents perhaps no more than 75 %.
+    let enough = run(&truth, "0.7").await;
+    assert_eq!(enough.status.code(), Some(0), "{}", text(&enough.stderr));
+    let told: Value = serde_json::from_slice(&enough.stdout).unwrap();
+    assert_eq!((&told["skipped"], &told["provider_calls"]), (&json!(20), &json!(0)), "{told}");
+    let agreement = &told["agreement"];
+    assert_eq!(
+        (&agreement["documents"]["agreed"], &agreement["documents"]["compared"]),
+        (&json!(18), &json!(19)),
+        "{agreement}"
+    );
+    let mistake = &agreement["fields"]["answer"]["confusion"][0];
+    assert_eq!(mistake["expected"], json!("\"another answer\""));
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(fleet.path("out/report.json")).unwrap()).unwrap();
+    assert_eq!(report["agreement"], *agreement);
+    let differ = lines(&fleet.path("out/disagreements.jsonl"));
+    assert_eq!((differ.len(), &differ[0]["id"]), (1, &json!("report-0003.md")));
+    let too_few = run(&truth, "0.97").await;
+    assert_eq!(too_few.status.code(), Some(1));
+    assert!(
+        text(&too_few.stderr).contains("94.7 % agree, of 19 documents"),
+        "{}",
+        text(&too_few.stderr)
+    );
+    std::fs::write(fleet.path("truth.jsonl"), "{\"id\": \"a\", \"expect\": 1}\n").unwrap();
+    let wrong = run(&truth, "0.97").await;
+    let said = text(&wrong.stderr);
+    assert!(said.contains("row 1") && said.contains("expect"), "{said}");
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn models_are_asked_about_one_sample_and_compared() {
+    let other = "anthropic:claude-haiku-4-5";
+    let Some(mut fleet) = fleet("", &models(&[MODEL, other])).await else { return };
+    fleet.documents(30, 40);
+    fleet.worker();
+    let (source, output) = (fleet.uri("in/"), fleet.uri("compared/"));
+    let compare = async |more: &[&str]| {
+        let words =
+            ["compare", MODEL, other, &source, "-o", &output, "-i", "Sum up.", "--sample", "10"];
+        tidegate(&fleet, &[&words, more].concat()).await
+    };
+    let first = compare(&["--json"]).await;
+    assert_eq!(first.status.code(), Some(0), "{}", text(&first.stderr));
+    let told: Value = serde_json::from_slice(&first.stdout).unwrap();
+    assert_eq!(told["documents_in_all"], json!(30));
+    let answered: Vec<&Value> = (0..2).map(|model| &told["models"][model]["answered"]).collect();
+    assert_eq!(answered, [&json!(10), &json!(10)], "{told}");
+    let pair = &told["pairs"][0];
+    assert_eq!(pair["models"], json!([MODEL, other]));
+    assert_eq!(pair["documents"]["compared"], json!(10));
+    let calls = fleet.account().admitted;
+    let again = compare(&["--at-least", "1"]).await;
+    assert_eq!(again.status.code(), Some(1), "ten of ten say nothing so sure");
+    assert_eq!(fleet.account().admitted, calls, "nothing is bought twice");
+    assert!(text(&again.stdout).contains("COST OF ALL"), "{}", text(&again.stdout));
+    assert!(fleet.path("compared/comparison.json").exists());
+    fleet.stop().await;
+}
