@@ -36,7 +36,7 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_price: Option<String>,
     /// Documents with neither a result nor a failure, in a batch that has worked on all of them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub missing: u64,
     /// The ids of the first few of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -51,7 +51,7 @@ pub struct Report {
     pub left_out: BTreeMap<LeftOut, LeftOutTotal>,
     /// Of these results, those of files that an older version of the reader has read: it may make
     /// another text of them today.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub older_reader: u64,
     /// Of these results, those whose provider gave a reason for their end that is not known here,
     /// by its own word: whether they are whole is not known.
@@ -87,11 +87,6 @@ impl From<(u64, Spend)> for ModelTotals {
             cost_usd: spend.known_usd().map(rounded_usd),
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
