@@ -58,7 +58,7 @@ simulate: tools ## the limiter in virtual time under faults, a thousand seeds (S
 mutate: tools ## each number of the limiter halved and doubled, and the test or simulated row that notices
 	@$(CARGO) run --locked --release --quiet -p tidegate-quota --example mutate -- $(ARGS)
 
-lint: ## formatting, clippy, scripts, samples; licences where cargo-deny is installed
+lint: ## formatting, clippy, scripts, samples, figures of the code; licences where cargo-deny is installed
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@# The Python package has a lock of its own, which a new dependency here makes old.
@@ -68,6 +68,8 @@ lint: ## formatting, clippy, scripts, samples; licences where cargo-deny is inst
 	else echo "SKIPPED shellcheck: not installed (the scripts were not linted; 'make manifests' fetches it)" >&2; fi
 	@if python3 -c '' >/dev/null 2>&1; then echo "samples/generate.py --check"; python3 samples/generate.py --check; \
 	else echo "SKIPPED samples/generate.py --check: no python3 (the samples were not compared)" >&2; fi
+	@if python3 -c '' >/dev/null 2>&1; then python3 scripts/figures.py; \
+	else echo "SKIPPED scripts/figures.py: no python3 (the figures of the code were not printed)" >&2; fi
 	@if command -v cargo-deny >/dev/null 2>&1; then echo "cargo deny check"; $(CARGO) deny --locked check; \
 	else echo "SKIPPED cargo deny check: not installed (licences and advisories were not checked)" >&2; fi
 

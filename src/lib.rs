@@ -9,6 +9,7 @@
 //! * [`devstack`]: a private Temporal, Redis and simulated provider, for `dev` and `demo`
 //! * [`temporal`]: the connection to the Temporal server, and what commands ask of it
 //! * [`telemetry`]: logs, and the metrics page; `listener`: pages over HTTP, bounded; `traces`: OpenTelemetry
+//! * [`metrics`]: what a worker tells of itself and of batches, by name
 //! * [`version`]: which build this is, and which layouts it knows
 //! * [`signal`]: the signals that ask this process to stop
 
@@ -19,6 +20,7 @@ pub mod cli;
 pub mod config;
 pub mod devstack;
 mod listener;
+pub mod metrics;
 pub mod plugin;
 pub mod signal;
 pub mod telemetry;

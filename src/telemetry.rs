@@ -172,8 +172,7 @@ impl Telemetry {
         tidegate_quota::metrics::describe();
         tidegate_activities::metrics::describe();
         tidegate_calls::metrics::describe();
-        crate::worker::build_info::describe();
-        crate::worker::batches::describe();
+        crate::metrics::describe();
         let exporter = PrometheusExporterOptions::builder()
             .socket_addr(SocketAddr::from(([127, 0, 0, 1], 0)))
             .counters_total_suffix(true)

@@ -4,8 +4,7 @@
 //! * [`slots`]: the pool of slots that the lanes share
 //! * `supplier`: how Temporal's SDK takes slots from it
 //! * [`settings`]: what operators have set, beside Redis
-//! * [`batches`]: how many there are
-//! * [`build_info`]: which program and configuration this is
+//! * `batches`: how many there are
 //! * [`admissible`]: how much work more workers could take, for whoever starts them
 
 use std::{
@@ -39,13 +38,13 @@ use tracing::{error, info, warn};
 use self::{slots::Pool, supplier::LaneSlots};
 use crate::{
     config::{Config, Version, Versioning},
+    metrics,
     telemetry::Telemetry,
     temporal::{self, Temporal},
 };
 
 pub mod admissible;
-pub mod batches;
-pub mod build_info;
+mod batches;
 mod memory;
 mod reachable;
 pub mod settings;
@@ -109,7 +108,7 @@ pub(crate) async fn run_process(
     for warning in config.warnings().iter().chain(&config.missing_keys()) {
         warn!("{warning}");
     }
-    build_info::tell(config);
+    metrics::build_info(config);
     let (quota, call_stats) =
         (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.call_stats));
     let (services, stopping) =

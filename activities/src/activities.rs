@@ -190,7 +190,7 @@ impl DocumentActivities {
         task: SubmitBatch,
     ) -> Result<SubmittedBatch, ActivityError> {
         let (attempt, number) = (Attempt::of(&ctx, "step"), ctx.info().attempt);
-        let work = provider_batch::submit_in(&self.services, Some(&attempt), &task, number);
+        let work = provider_batch::submit(&self.services, Some(&attempt), &task, number);
         self.step_in(&ctx, &attempt, STORE_DEADLINE, work).await
     }
 

@@ -57,10 +57,10 @@ pub struct DocumentState {
     pub spooled_millis: Option<i64>,
     /// So many documents that may take much memory are being read. Where the next attempt finds
     /// some, the worker died meanwhile.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub reading: u32,
     /// Workers in a row that died so.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub dead_readers: u32,
     /// The document's result answers this question about an earlier content.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -83,11 +83,6 @@ impl AttemptState {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
 /// Faults of stores that an activity has met, over all its attempts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -99,7 +94,7 @@ pub struct StoreFaults {
     /// When the first of the row was met, in milliseconds since 1970.
     pub since_millis: Option<i64>,
     /// Calls that the document had made then.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub calls: u32,
 }
 

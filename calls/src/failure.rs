@@ -40,10 +40,11 @@ mod provider;
 mod retry;
 mod size;
 
+use std::fmt;
+
 use tidegate_types::{FailureType, WaitsFor};
 
 pub use self::{
-    answer::Shortfall,
     bounds::*,
     provider::provider_failure,
     retry::{Retry, StoreFault},
@@ -131,5 +132,24 @@ impl Failure {
     #[must_use]
     pub fn is_retried(&self) -> bool {
         self.retry != Retry::Never
+    }
+}
+
+/// How an answer is less than was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shortfall {
+    /// There is nothing in it: a reasoning model may have spent all its tokens on thinking.
+    pub is_empty: bool,
+    /// The output tokens that it had room for.
+    pub room: u32,
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { is_empty, room } = self;
+        match is_empty {
+            true => write!(f, "the answer is empty (it had {room} output tokens)"),
+            false => write!(f, "the answer was cut at {room} output tokens"),
+        }
     }
 }

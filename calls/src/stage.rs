@@ -54,16 +54,11 @@ pub struct Course {
     /// Where it stands.
     pub stage: Stage,
     /// Attempts whose process died before it told of a call, which it may have made.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub lost: u32,
     /// Attempts in a row, up to this one, whose process died.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub deaths: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl Course {

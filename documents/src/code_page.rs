@@ -5,8 +5,6 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, MACINTOSH, UTF_8};
 
-use crate::encoding;
-
 /// What the bytes from 128 on mean in code page 437.
 const CP437: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
 
@@ -23,10 +21,9 @@ pub(crate) enum CodePage {
 }
 
 impl CodePage {
-    /// The likeliest of bytes that are not in UTF-8. What detectors find stands unless it puts signs,
-    /// or letters of another alphabet, between letters.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        let known = encoding::of(bytes);
+    /// The likeliest of bytes that are not in UTF-8. What detectors find, `known`, stands unless it puts
+    /// signs, or letters of another alphabet, between letters.
+    pub(crate) fn of(known: &'static Encoding, bytes: &[u8]) -> Self {
         if known == UTF_8 {
             return Self::Known(known);
         }
@@ -89,10 +86,12 @@ fn is_latin(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encoding;
 
     #[test]
     fn what_detectors_do_not_know_is_told_by_its_words() {
-        let read = |bytes: &[u8]| CodePage::of(bytes).decoded(bytes).into_owned();
+        let read =
+            |bytes: &[u8]| CodePage::of(encoding::of(bytes), bytes).decoded(bytes).into_owned();
         assert_eq!(
             read(b"M\x81he f\x81r Stra\xe1e und \x99l, 20 m\xfd"),
             "Mühe für Straße und Öl, 20 m²"

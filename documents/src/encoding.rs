@@ -44,7 +44,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
         }
         return if is_binary(text) { Err(Unreadable::Binary) } else { Ok(Cow::Borrowed(text)) };
     }
-    match CodePage::of(bytes) {
+    match CodePage::of(of(bytes), bytes) {
         CodePage::Known(encoding) => text(encoding, bytes),
         page => {
             let text = page.decoded(bytes);

@@ -319,6 +319,8 @@ impl crate::store::Store for Store {
     }
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
-        Ok(self.with(model, |kept, terms| kept.mechanism.snapshot(terms, &kept.known)))
+        Ok(self.with(model, |kept, terms| {
+            kept.known.explain(kept.mechanism.snapshot(terms), &kept.mechanism.plan)
+        }))
     }
 }

@@ -25,9 +25,6 @@ pub(crate) use configured::Configured;
 pub(crate) use known::Known;
 use known::One;
 
-/// Another number makes another fingerprint: two versions of the policy do not take turns.
-pub(crate) const VERSION: u64 = 2;
-
 /// What a run of the policy comes to.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {

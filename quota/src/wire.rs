@@ -15,7 +15,7 @@ use crate::{
     policy::Configured,
     request::Ticket,
     store::{Ask, Decision, Expectation, Hold, ProviderSignal, Settled, Settlement},
-    wire_read::{Read, read},
+    wire_read::{Read, read, unknown},
 };
 
 /// The scripts take no larger number: up to here whole ones are exact.
@@ -267,8 +267,4 @@ fn expectation(ratio: i64, output: i64, cached: i64) -> Option<Expectation> {
         output: unsigned(output),
         cached: unsigned(cached),
     })
-}
-
-pub(crate) fn unknown(reply: &[Value]) -> Error {
-    Error::Protocol(format!("{reply:?}").chars().take(200).collect())
 }

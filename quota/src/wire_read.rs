@@ -13,7 +13,6 @@ use crate::{
     policy::{Configured, Known},
     remembered::Remembered,
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
-    wire::unknown,
 };
 
 /// What the policy goes by.
@@ -219,4 +218,9 @@ fn lanes_seen(
     seen.retain(|lane| !lane.elsewhere || is_used(lane));
     seen.sort_by_key(|lane| model.lanes.index(&lane.lane).unwrap_or(usize::MAX));
     Some(seen)
+}
+
+/// A reply that is none of ours.
+pub(crate) fn unknown(reply: &[Value]) -> Error {
+    Error::Protocol(format!("{reply:?}").chars().take(200).collect())
 }

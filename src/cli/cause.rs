@@ -21,7 +21,8 @@ pub(super) use self::waits::Waits;
 use super::{
     advice,
     figures::{self, count, counted, span},
-    keys, snapshot,
+    keys,
+    snapshot::{binds, unused},
     trouble::Trouble,
 };
 
@@ -252,7 +253,7 @@ fn answer(
         return Cause::slows(format!("the gate is open; its documents come back {}", again(next)));
     }
     if waits.turn > 0 {
-        let bound = snapshot::binds(model, snapshot, held)
+        let bound = binds(model, snapshot, held)
             .or_else(|| waits.binding.map(|binding| binding.to_string()));
         let bound = bound.map_or_else(String::new, |binding| format!(": {binding}"));
         return Cause::slows(format!("it waits for quota{bound}{}", counts(model, snapshot)));
@@ -262,7 +263,7 @@ fn answer(
             "its documents wait for a free slot: start more workers, or raise worker.max-concurrent-documents",
         );
     }
-    Cause::slows(match snapshot::binds(model, snapshot, held) {
+    Cause::slows(match binds(model, snapshot, held) {
         Some(binds) => {
             let counts = counts(model, snapshot);
             format!("it goes on as fast as the quota allows: {binds}{counts}")
@@ -276,7 +277,7 @@ fn answer(
 
 /// That the bound on output takes part of the quota, where it does.
 fn counts(model: &ModelQuota, snapshot: &Snapshot) -> String {
-    snapshot::unused(model, snapshot).map_or_else(String::new, |unused| format!("; {unused}"))
+    unused(model, snapshot).map_or_else(String::new, |unused| format!("; {unused}"))
 }
 
 fn not_configured(what: &str) -> String {
@@ -347,7 +348,7 @@ fn failing(step: &FailingStep) -> String {
 
 /// The gate, with what the provider said when it was closed.
 fn gate(model: &ModelQuota, snapshot: &Snapshot, held: &Held, troubles: &[Trouble]) -> Cause {
-    let binds = snapshot::binds(model, snapshot, held).unwrap_or_default();
+    let binds = binds(model, snapshot, held).unwrap_or_default();
     let opens = format!("`tidegate resume {}` opens it now", model.id);
     if snapshot.exhausted {
         let next = advice::next("QuotaExhausted", Some(&model.id));

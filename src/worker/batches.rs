@@ -3,17 +3,15 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use metrics::{describe_gauge, gauge};
 use tidegate_quota::Quota;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::debug;
 
 use crate::{
+    metrics,
     telemetry::Telemetry,
     temporal::{Away, Status, Temporal},
 };
-
-const BATCHES: &str = "tidegate_batches";
 
 /// How often they are counted.
 const EVERY: Duration = Duration::from_secs(15);
@@ -30,14 +28,6 @@ const STATES: [Status; 6] = [
     Status::Terminated,
     Status::TimedOut,
 ];
-
-/// Gives the metric its help text.
-pub fn describe() {
-    describe_gauge!(
-        BATCHES,
-        "Batches of the namespace by state, as far back as Temporal keeps them; the same from each worker"
-    );
-}
 
 /// Counts them until `stop` resolves.
 pub(super) async fn keep(
@@ -59,7 +49,7 @@ pub(super) async fn keep(
         match seen {
             Ok(counts) => {
                 for (state, batches) in counts {
-                    gauge!(BATCHES, "state" => state).set(batches);
+                    metrics::batches(state, batches);
                 }
             }
             // What is known stays; the server's absence has lines and metrics of its own.

@@ -114,8 +114,7 @@ fn every_metric_that_is_watched_is_one_of_ours() {
         tidegate_quota::metrics::describe();
         tidegate_activities::metrics::describe();
         tidegate_calls::metrics::describe();
-        tidegate::worker::build_info::describe();
-        tidegate::worker::batches::describe();
+        tidegate::metrics::describe();
     });
     let described = described.0.lock().unwrap();
     let used = used("tidegate_");

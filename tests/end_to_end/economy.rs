@@ -211,10 +211,10 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
             only_find: false,
             until: None,
         };
-        let first = provider_batch::submit(&services, &task, 1).await.unwrap();
+        let first = provider_batch::submit(&services, None, &task, 1).await.unwrap();
         assert_eq!((first.requests, first.next), (6, 6));
         assert_eq!(
-            provider_batch::submit(&services, &task, 2).await.unwrap(),
+            provider_batch::submit(&services, None, &task, 2).await.unwrap(),
             first,
             "its reply was lost"
         );
@@ -226,24 +226,24 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
         std::fs::write(&memo, value.to_string()).unwrap();
         let find = SubmitBatch { only_find: true, ..task.clone() };
         assert_eq!(
-            provider_batch::submit(&services, &find, 1).await.unwrap(),
+            provider_batch::submit(&services, None, &find, 1).await.unwrap(),
             first,
             "found when time is up"
         );
         std::fs::write(&memo, value.to_string()).unwrap();
         assert_eq!(
-            provider_batch::submit(&services, &task, 3).await.unwrap(),
+            provider_batch::submit(&services, None, &task, 3).await.unwrap(),
             first,
             "its worker died"
         );
         let other = SubmitBatch { from: 3, only_find: true, ..task.clone() };
         assert_eq!(
-            provider_batch::submit(&services, &other, 1).await.unwrap().batch,
+            provider_batch::submit(&services, None, &other, 1).await.unwrap().batch,
             None,
             "it was never submitted"
         );
         let late = SubmitBatch { from: 3, until: Some(1), ..task.clone() };
-        let late = provider_batch::submit(&services, &late, 1).await.unwrap();
+        let late = provider_batch::submit(&services, None, &late, 1).await.unwrap();
         assert_eq!(
             (late.batch, late.next),
             (None, 6),

@@ -1,7 +1,7 @@
 //! Files that import each other in a circle, found by reading a crate's `use`s and paths.
 //!
-//! An arrow runs from the file that names an item to the file that defines it; re-exports are
-//! followed, and are no arrows themselves. Tests and the inside of macros are left out.
+//! An arrow runs from the file that names an item to the file that defines it, whichever re-export it
+//! goes through; a re-export is an arrow of its own. Tests and the inside of macros are left out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,7 +33,12 @@ struct Crate {
 
 /// The largest sets of files of which each reaches all others, more than one file each.
 pub(crate) fn circles(root: &Path) -> Vec<BTreeSet<PathBuf>> {
-    of_arrows(&Crate::of(root).arrows())
+    of_arrows(&arrows(root))
+}
+
+/// From each file of a crate to those whose items it names.
+pub(crate) fn arrows(root: &Path) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
+    Crate::of(root).arrows()
 }
 
 /// The same of a crate's modules: a folder is one.
@@ -43,14 +48,14 @@ pub(crate) fn circles_of_modules(root: &Path) -> Vec<BTreeSet<PathBuf>> {
         let first = file.strip_prefix(above).unwrap().iter().next().unwrap();
         Path::new(first).with_extension("")
     };
-    let mut arrows: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
+    let mut between: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
     // The crate's own table of contents names all of them.
-    for (from, to) in Crate::of(root).arrows().into_iter().filter(|(from, _)| from != root) {
+    for (from, to) in arrows(root).into_iter().filter(|(from, _)| from != root) {
         let from = module(&from);
         let others = to.iter().map(|to| module(to)).filter(|to| *to != from);
-        arrows.entry(from.clone()).or_default().extend(others.collect::<Vec<_>>());
+        between.entry(from.clone()).or_default().extend(others.collect::<Vec<_>>());
     }
-    of_arrows(&arrows)
+    of_arrows(&between)
 }
 
 fn of_arrows(arrows: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> Vec<BTreeSet<PathBuf>> {
@@ -105,10 +110,11 @@ impl Crate {
                 Item::Use(import) => {
                     let public = !matches!(import.vis, Visibility::Inherited);
                     for (name, path) in flattened(&import.tree) {
+                        self.named.push((module.to_vec(), path.clone()));
                         match (public, name) {
                             (true, Some(name)) => drop(here.reexports.insert(name, path)),
                             (true, None) => here.globs.push(path),
-                            (false, _) => self.named.push((module.to_vec(), path)),
+                            (false, _) => {}
                         }
                     }
                 }

@@ -14,6 +14,7 @@
 
 mod admits;
 mod circles;
+mod layers;
 
 use std::{
     collections::BTreeSet,
@@ -23,6 +24,7 @@ use std::{
 
 use admits::{admissions, in_text};
 use circles::{circles, circles_of_modules};
+use layers::{ACTIVITIES, up};
 
 /// The crates that `package` links, without build-time tools.
 fn tree(package: &str, depth: Option<u32>) -> BTreeSet<String> {
@@ -276,6 +278,32 @@ fn modules_of_the_providers_import_one_way() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let found = circles_of_modules(&root.join("providers/src/lib.rs"));
     assert!(found.is_empty(), "modules that import each other in a circle: {found:#?}");
+}
+
+/// A document's way stands above what is written for it, and can be read from the top down.
+#[test]
+fn layers_of_the_activities_import_down_only() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("activities/src/lib.rs");
+    let found = up(&root, &ACTIVITIES);
+    assert!(found.is_empty(), "imports from a layer to one above it: {found:#?}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    std::fs::create_dir(folder.path().join("room")).unwrap();
+    write("lib.rs", "pub mod low; pub mod room;");
+    write("low.rs", "pub fn f() {}");
+    write("room/mod.rs", "pub mod a; pub mod b; fn f() { a::f(); crate::low::f() }");
+    write("room/a.rs", "pub fn f() { crate::low::f() }");
+    write("room/b.rs", "pub fn g() { super::a::f() }");
+    let root = folder.path().join("lib.rs");
+    let layers: [&[&str]; 3] = [&["low"], &["room/a"], &["room"]];
+    assert_eq!(up(&root, &layers), []);
+    let found = |from: &str, to: &str| [(PathBuf::from(from), PathBuf::from(to))];
+    write("low.rs", "pub use crate::room::b::g; pub fn f() {}");
+    assert_eq!(up(&root, &layers), found("low", "room/b"), "a re-export is an import");
+    write("low.rs", "pub fn f() {}");
+    write("room/a.rs", "pub fn f() { super::b::g() }");
+    assert_eq!(up(&root, &layers), found("room/a", "room/b"), "the longest name counts");
 }
 
 /// Whoever asks a provider comes through the guard: budgets, keys and health hold every call.

@@ -11,10 +11,12 @@
 //! * [`failure`]: why there is no result, and what is waited for
 //! * [`usage`]: tokens that one provider call used, in one meaning for all providers
 //! * [`spend`]: what calls took, counted and added up
+//! * [`is_default`]: whether a field is left out where it is written
 
 #![deny(missing_docs)]
 
 pub mod charge;
+mod default;
 pub mod document_id;
 pub mod effort;
 pub mod failure;
@@ -24,6 +26,7 @@ pub mod spend;
 pub mod usage;
 
 pub use charge::{Charge, OutputHold};
+pub use default::is_default;
 pub use document_id::DocumentId;
 pub use effort::Effort;
 pub use failure::{FailureType, WaitsFor};

@@ -25,13 +25,8 @@ pub struct Spend {
     /// US dollars, as far as prices are known.
     pub cost_usd: f64,
     /// Calls with tokens that no price is known for: [`Self::cost_usd`] is without them.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub unpriced_calls: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl Spend {

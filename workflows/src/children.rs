@@ -7,14 +7,12 @@
 //! left to start goes to those that started with few. So the window is full although no shard waits
 //! for another's last document, and never more documents are in flight than it has places.
 
-mod run;
+pub(crate) mod run;
 
 use std::{
     collections::BTreeMap,
     time::{Duration, SystemTime},
 };
-
-pub(crate) use run::run;
 
 use crate::{
     contract::{

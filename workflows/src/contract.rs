@@ -33,8 +33,8 @@ pub use long::{FAN_IN, LongDocument, LongOutcome, PARTS_AT_ONCE, PartTask, Parts
 pub use progress::{Progress, Totals};
 pub(crate) use progress::{eta, rfc3339};
 pub use provider_batch::{
-    BatchState, CollectedBatch, OpenBatches, ProviderBatch, ProviderBatching, SubmitBatch,
-    SubmittedBatch, SubmittedBatches,
+    BatchState, CollectedBatch, OpenBatches, ProviderBatch, ProviderBatching, STOPPING,
+    SubmitBatch, SubmittedBatch, SubmittedBatches,
 };
 
 pub use tidegate_types::{CallCounts, FailureType, WaitsFor};

@@ -11,10 +11,9 @@
 //! * `children`: its shards, and the window that they share
 //! * [`process_group`]: some shards of a large batch
 //! * [`process_shard`]: one shard; `shard`: a sliding window over its documents, in that workflow or
-//!   in the batch's own; `report`: what it tells the batch
+//!   in the batch's own, and those that wait in their provider's batches; `report`: what it tells the batch
 //! * `pace`: how many of that window it uses, by how long its documents lie in their task queue
 //! * [`process_parts`]: a document that is read in parts
-//! * [`provider_batch`]: documents that wait in their provider's batches
 //! * `holds`: parts of a workflow's state that several workflows have
 //! * `pause_flag`: a pause that reaches documents which are handed out
 //! * [`policy`]: time-outs, retries and priorities of every activity
@@ -35,7 +34,6 @@ pub mod process_documents;
 pub mod process_group;
 pub mod process_parts;
 pub mod process_shard;
-pub mod provider_batch;
 mod report;
 mod shard;
 

@@ -17,7 +17,7 @@ use temporalio_workflow::{
 };
 
 use crate::{
-    children::{self, Children, OWN_SHARDS},
+    children::{Children, OWN_SHARDS, run},
     contract::{
         self, Activities, FailureType, Finish, Finished, Job, Live, Plan, Progress, SHARD_WINDOW,
         ShardInput, ShardReport, Totals,
@@ -158,7 +158,7 @@ impl ProcessDocuments {
             let worked = if ctx.state_mut(Self::becomes_its_shard) {
                 Self::work(ctx).await
             } else {
-                workflows::join!(children::run(ctx), Self::plan_more(ctx));
+                workflows::join!(run::run(ctx), Self::plan_more(ctx));
                 Ok(())
             };
             ctx.state_mut(|batch| batch.over = true);

@@ -17,7 +17,7 @@ use temporalio_workflow::{
 };
 
 use crate::{
-    children::{self, Children},
+    children::{Children, run},
     contract::{GroupInput, Live, Progress, ShardInput, ShardReport, Totals},
     failure::failed,
     holds::{Holds, Inside},
@@ -85,7 +85,7 @@ impl ProcessGroup {
 
     #[run(name = "ProcessGroup")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
-        let children = Box::pin(children::run(ctx));
+        let children = Box::pin(run::run(ctx));
         workflows::join!(children, Self::report_now_and_then(ctx.clone()));
         let (broken, totals) = ctx.look(|children| (children.broken.clone(), children.totals));
         let cancelled = ctx.cancellation_token().is_cancelled();

@@ -1,5 +1,7 @@
 //! One shard's documents: a sliding window over them, in whichever workflow holds it.
 
+mod provider_batch;
+
 use std::{future::poll_fn, ops::Range, task::Poll, time::SystemTime};
 
 use futures::future::FusedFuture;
@@ -19,7 +21,6 @@ use crate::{
     pace::{Pace, Places},
     policy,
     process_parts::ProcessParts,
-    provider_batch,
 };
 
 /// The workflow id of a batch's shard.

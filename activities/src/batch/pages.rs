@@ -13,7 +13,7 @@ use crate::{
     failure::Failure,
     output::{
         job::Document,
-        jsonl::written,
+        jsonl::{json, written},
         layout,
         sealed::{Earlier, Settled, Settles},
     },
@@ -144,8 +144,7 @@ impl<'a> Pages<'a> {
             }
             let names = self.names.behind(number, &added);
             layout::names(self.folder, number).write(names).await?;
-            let stop = serde_json::to_vec(&serde_json::json!({"cursor": cursor, "rest": rest}));
-            let stop = stop.map_err(|error| Failure::invalid_input(error.to_string()))?;
+            let stop = json(&serde_json::json!({"cursor": cursor, "rest": rest}))?;
             layout::page(self.folder, number + 1).write(stop).await?;
         }
         self.rest = rest;

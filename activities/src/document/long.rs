@@ -32,6 +32,7 @@ use crate::{
     metrics,
     output::{
         job::{Document, Shard},
+        jsonl::json,
         layout,
         result::{self, DocumentResult},
         version::Version,
@@ -90,13 +91,9 @@ pub async fn begin(
         how: long.how,
     };
     let folder = folder(shard, document, &parts);
-    let json =
-        serde_json::to_vec(&borders).map_err(|error| Failure::invalid_input(error.to_string()))?;
     folder.child("text").write(text.to_owned()).await?;
-    folder.child("parts.json").write(json).await?;
-    let json = serde_json::to_vec(&Begun { version, instead_of })
-        .map_err(|error| Failure::invalid_input(error.to_string()))?;
-    folder.child(VERSION).write(json).await?;
+    folder.child("parts.json").write(json(&borders)?).await?;
+    folder.child(VERSION).write(json(&Begun { version, instead_of })?).await?;
     Ok(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
 }
 

@@ -33,6 +33,7 @@ use crate::{
     metrics,
     output::{
         job::{Document, Shard, resolve},
+        jsonl::json,
         result::DocumentResult,
         unwritten::Bought,
         version::Version,
@@ -168,8 +169,7 @@ pub async fn process(
         outcome.spent += result.spend().tokens();
         metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     }
-    let json =
-        serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
+    let json = json(&results)?;
     unwritten.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
     spread(&shard, &kept, results).await?;
     outcome.spent += attempt.spent();

@@ -12,17 +12,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tidegate_documents::LeftOut;
+use tidegate_providers::{Finish, StopReason};
 use tidegate_types::ModelId;
 use tracing::warn;
 
 use crate::{
     fingerprint::Fingerprint,
-    output::{
-        job::Document,
-        result::{self, DocumentResult},
-        version::Version,
-    },
+    output::{job::Document, result::DocumentResult, version::Version},
     storage::{Error, Location, Storage},
 };
 
@@ -61,15 +57,10 @@ struct Answer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
     completed_at: String,
-    /// [`Version::left_out`]: what was sent is not made of the document again.
-    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
-    left_out: LeftOut,
-    /// [`Version::reader`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reader: Option<u32>,
-    /// [`Version::extracted`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    extracted: Option<Fingerprint>,
+    /// What was sent, but for its content and its stamp, which are another document's too: it is not
+    /// made of the document again.
+    #[serde(flatten)]
+    version: Version,
 }
 
 impl Answers {
@@ -98,9 +89,8 @@ impl Answers {
                 return None;
             }
         };
-        let Answer { reader, extracted, .. } = answer;
-        let left_out = answer.left_out.clone();
-        let version = Version { left_out, reader, extracted, ..version.clone() };
+        let Version { content, stamp, .. } = version.clone();
+        let version = Version { content, stamp, ..answer.version.clone() };
         Some(answer.result(document.clone()).answering(question, version))
     }
 
@@ -148,34 +138,20 @@ impl Answer {
             output_tokens: result.output_tokens,
             cost_usd: result.cost_usd,
             completed_at: result.completed_at.clone(),
-            left_out: result.version.left_out.clone(),
-            reader: result.version.reader,
-            extracted: result.version.extracted,
+            version: Version { content: None, stamp: None, ..result.version.clone() },
         }
     }
 
     /// As the result of another document, or of the same in another batch. It took nothing.
     fn result(self, document: Document) -> DocumentResult {
         DocumentResult {
-            id: document.id,
-            uri: document.uri,
-            fields: document.fields,
-            model: self.model,
-            answer: self.answer,
             embedding: self.embedding,
             parts: self.parts,
             stop_reason: self.stop_reason,
-            finish: tidegate_providers::Finish::Complete,
-            input_tokens: 0,
-            cached_input_tokens: 0,
-            output_tokens: 0,
-            usage_unknown: false,
+            finish: Finish::Complete,
             cost_usd: Some(0.0),
-            provider_calls: 0,
-            completed_at: result::now(),
-            question: None,
-            version: Version::default(),
             saved_usd: Some(self.cost_usd.unwrap_or_default()),
+            ..DocumentResult::new(document, &self.model, self.answer, &StopReason::EndTurn)
         }
     }
 }

@@ -7,23 +7,21 @@ mod course;
 mod gather;
 mod given_up;
 mod page;
+mod report;
 mod said;
 mod together;
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-use tidegate_documents::left_out::Kind as LeftOut;
-use tidegate_types::{ModelId, Spend, spend::rounded_usd};
 use tidegate_workflows::contract::{Finish, Finished, Progress};
 
 use self::{
     checkpoint::Checkpoint,
     gather::{Gathering, time},
+    report::ratio,
 };
 pub use self::{
     counted::LeftOutTotal,
     given_up::{GivenUp, Kind},
+    report::{ModelTotals, Report},
     said::{Said, Sentence},
 };
 use crate::{
@@ -32,97 +30,13 @@ use crate::{
     output::full_price,
     output::{
         actions,
-        agreement::Agreement,
-        forecast::Forecast,
         job::{Stored, resolve},
-        jsonl::written,
+        jsonl::{pretty, written},
         result,
         truth::Truth,
     },
     storage::Storage,
 };
-
-/// `report.json`: the workflow's result, and what only the results themselves can tell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
-    /// The workflow's result.
-    #[serde(flatten)]
-    pub progress: Progress,
-    /// RFC 3339.
-    pub finished_at: String,
-    /// From the batch's start to its end.
-    pub duration_seconds: f64,
-    /// Input tokens of this run read from prompt caches, as a part of all input.
-    pub cache_hit_ratio: f64,
-    /// Tokens of this run, input and output, by the minute: the effective rate, cached input
-    /// included.
-    pub tokens_per_minute: f64,
-    /// What Temporal Cloud charges for it, about: without the beats of calls longer than 15 s, and the
-    /// questions of those who look on.
-    #[serde(default)]
-    pub temporal_actions: u64,
-    /// What the batch was expected to take, to be held against what it took.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forecast: Option<Forecast>,
-    /// Why documents that could wait cost as much as others, where they did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub full_price: Option<String>,
-    /// Documents with neither a result nor a failure, in a batch that has worked on all of them.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub missing: u64,
-    /// The ids of the first few of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub first_missing: Vec<String>,
-    /// What was said of documents that were given up, by type.
-    #[serde(default, skip_serializing_if = "GivenUp::is_empty")]
-    pub given_up: GivenUp,
-    /// How many answers are as the author's `truth` says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agreement: Option<Agreement>,
-    /// Everything under `results/`, results of earlier runs included, by the model that answered.
-    pub models: BTreeMap<ModelId, ModelTotals>,
-    /// What of the documents of these results was not in the text that was sent, by kind.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub left_out: BTreeMap<LeftOut, LeftOutTotal>,
-    /// Of these results, those of files that an older version of the reader has read: it may make
-    /// another text of them today.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub older_reader: u64,
-    /// Of these results, those whose provider gave a reason for their end that is not known here,
-    /// by its own word: whether they are whole is not known.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub unknown_stop_reasons: BTreeMap<String, u64>,
-}
-
-/// One model's part of a batch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct ModelTotals {
-    /// Answered documents.
-    pub documents: u64,
-    /// Calls that they took.
-    pub provider_calls: u64,
-    /// All input tokens, cached or not.
-    pub input_tokens: u64,
-    /// Input tokens read from a prompt cache.
-    pub cached_input_tokens: u64,
-    /// Output tokens.
-    pub output_tokens: u64,
-    /// US dollars, of the calls whose price is known; `null` where it is known of none.
-    pub cost_usd: Option<f64>,
-}
-
-impl From<(u64, Spend)> for ModelTotals {
-    fn from((documents, spend): (u64, Spend)) -> Self {
-        Self {
-            documents,
-            provider_calls: spend.provider_calls,
-            input_tokens: spend.input_tokens,
-            cached_input_tokens: spend.cached_input_tokens,
-            output_tokens: spend.output_tokens,
-            cost_usd: spend.known_usd().map(rounded_usd),
-        }
-    }
-}
 
 /// Gathers what the batch left, checks that no planned document is missing from it, and writes the
 /// report. Can be repeated, and goes on where a worker has died. What is at hand at once is one
@@ -187,8 +101,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
             ..finish.progress.clone()
         },
     };
-    let mut json = serde_json::to_vec_pretty(&report)
-        .map_err(|error| Failure::invalid_input(error.to_string()))?;
+    let mut json = pretty(&report)?;
     json.push(b'\n');
     let html = page::page(&report, &answered.course);
     let disagreements = output.child("disagreements.jsonl");
@@ -199,15 +112,6 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
     output.child("report.json").write(json).await?;
     Checkpoint::forget(&folder).await;
     Ok(finished)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { float(part) / float(whole) }
 }
 
 fn seconds_between(from: Option<&str>, to: &str) -> f64 {

@@ -7,7 +7,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_calls::{
     budget::Payers,
@@ -22,7 +22,13 @@ use crate::{
     failure::{Failure, OfStore as _, RETRIES_PER_DOCUMENT},
     fingerprint::Fingerprint,
     hash::hash,
-    output::{forecast::Forecast, layout::manifest, question::StatedQuestion, version::Version},
+    output::{
+        forecast::Forecast,
+        jsonl::{lines, pretty},
+        layout::manifest,
+        question::StatedQuestion,
+        version::Version,
+    },
     schema::Judge,
     storage::{Location, Storage},
 };
@@ -105,9 +111,7 @@ impl Stored {
 
     /// Writes `job.json`.
     pub(crate) async fn write(&self, folder: &Location) -> Result<(), Failure> {
-        let json = serde_json::to_vec_pretty(self)
-            .map_err(|error| Failure::invalid_input(error.to_string()))?;
-        let written = folder.child("job.json").write(json).await;
+        let written = folder.child("job.json").write(pretty(self)?).await;
         written.map_err(|error| Failure::of_field("output", error))
     }
 
@@ -243,8 +247,10 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     let Stored { job, route, parts_add_retries, first_part, .. } = stored;
     let object = manifest(&folder, number);
     let bytes = object.read().await?;
-    let documents: Vec<Document> =
-        lines(&bytes).collect::<Result<_, _>>().map_err(|error| damaged(&object, &error))?;
+    let documents: Vec<Document> = lines(&bytes)
+        .map(|line| serde_json::from_slice(&line))
+        .collect::<Result<_, _>>()
+        .map_err(|error| damaged(&object, &error))?;
     let output = resolve(storage, "output", &job.output)?;
     let judge = job.schema.as_ref().map(Judge::of).transpose()?;
     let retries = job.retry_budget.map(|calls| RetryBudget {
@@ -266,11 +272,6 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         output,
         documents,
     })
-}
-
-fn lines<T: DeserializeOwned>(bytes: &[u8]) -> impl Iterator<Item = serde_json::Result<T>> {
-    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(serde_json::from_slice)
 }
 
 /// Of everything but the document, and the room for the answer, which says nothing about it.

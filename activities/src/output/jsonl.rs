@@ -1,4 +1,4 @@
-//! JSON, one value a line.
+//! JSON: an object of one value, or a value a line.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -13,6 +13,22 @@ pub(crate) fn lines(whole: &Bytes) -> impl Iterator<Item = Bytes> {
         .map(|line| whole.slice_ref(line))
 }
 
+/// A value.
+///
+/// # Errors
+/// `InvalidInput`; none in practice.
+pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec(value).map_err(unwritable)
+}
+
+/// A value for people.
+///
+/// # Errors
+/// As [`json`].
+pub(crate) fn pretty(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec_pretty(value).map_err(unwritable)
+}
+
 /// Values as lines.
 ///
 /// # Errors
@@ -22,9 +38,13 @@ pub(crate) fn written<T: Serialize>(
 ) -> Result<Vec<u8>, Failure> {
     let mut lines = Vec::new();
     for value in values {
-        serde_json::to_writer(&mut lines, &value)
-            .map_err(|error| Failure::invalid_input(error.to_string()))?;
+        serde_json::to_writer(&mut lines, &value).map_err(unwritable)?;
         lines.push(b'\n');
     }
     Ok(lines)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is the way of `map_err`")]
+fn unwritable(error: serde_json::Error) -> Failure {
+    Failure::invalid_input(error.to_string())
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     failure::{Failure, OfStore as _},
-    output::layout::FOLDER,
+    output::{jsonl::json, layout::FOLDER},
     storage::{Error, Location},
 };
 
@@ -66,8 +66,7 @@ where
                 return Err(held(output, &holder));
             }
         }
-        let json =
-            serde_json::to_vec(ours).map_err(|error| Failure::invalid_input(error.to_string()))?;
+        let json = json(ours)?;
         let next = latest.map_or(1, |latest| latest + 1);
         match folder.child(&name(next)).create(json).await {
             Ok(()) => return Ok(()),

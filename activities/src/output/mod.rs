@@ -7,7 +7,7 @@
 //!   records without names are called in it
 //! * [`result`]: a document's result, and [`version`]: of what; [`unwritten`]: one that cannot be written now, [`spool`]: the
 //!   folder for them; [`answers`]: those that batches share
-//! * [`seal`]: a shard's results become a part; `part`: one of them, [`sealed`]: all that lie there; `tables`: as columns
+//! * [`seal`]: a shard's results become a part; `part`: one of them, `line`: a result in it, [`sealed`]: all that lie there; `tables`: as columns
 //! * `truth`: what answers should be, and [`agreement`]: how many are
 //! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: what shards say to it
 
@@ -22,6 +22,7 @@ pub mod job;
 pub(crate) mod jsonl;
 pub mod layout;
 pub mod lease;
+mod line;
 pub mod part;
 pub mod question;
 pub(crate) mod recorded;

@@ -7,7 +7,7 @@ use tidegate_workflows::contract::Job;
 
 use crate::{
     failure::{Failure, OfStore as _},
-    output::{layout::FOLDER, question::StatedQuestion, result::DocumentResult},
+    output::{jsonl::pretty, layout::FOLDER, question::StatedQuestion, result::DocumentResult},
     storage::{Error, Location},
 };
 
@@ -20,8 +20,7 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// Says from now on what the output's results answer.
     pub(crate) async fn write(&self, output: &Location) -> Result<(), Failure> {
-        let json = serde_json::to_vec_pretty(self)
-            .map_err(|error| Failure::invalid_input(error.to_string()))?;
+        let json = pretty(self)?;
         let place = location(output);
         if place.read_if_there().await?.is_none_or(|there| there != json) {
             place.write(json).await.map_err(|error| Failure::of_field("output", error))?;

@@ -11,7 +11,7 @@ use crate::{
     attempt::Attempt,
     failure::{Failure, Shortfall},
     fingerprint::Fingerprint,
-    output::{job::Document, layout, unwritten::Bought, version::Version},
+    output::{job::Document, jsonl::json, layout, unwritten::Bought, version::Version},
     storage::{Error, Location},
 };
 
@@ -244,11 +244,7 @@ impl DocumentResult {
         location: &Location,
         instead_of: Option<Fingerprint>,
     ) -> Result<Bought, Failure> {
-        Ok(Bought::new(location, self.json()?).instead_of(instead_of))
-    }
-
-    fn json(&self) -> Result<Vec<u8>, Failure> {
-        serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))
+        Ok(Bought::new(location, json(self)?).instead_of(instead_of))
     }
 
     /// Whether the activity of this attempt wrote it: an attempt before this one may have, and died

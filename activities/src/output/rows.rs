@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use serde::Deserialize;
 use tidegate_types::DocumentId;
 
 use crate::{
@@ -13,8 +12,9 @@ use crate::{
     fingerprint::Fingerprint,
     output::{
         job::Document,
+        jsonl::lines,
         layout,
-        part::read_line,
+        line::read_line,
         seal::READ_AHEAD,
         sealed::{self, IndexLine},
     },
@@ -56,7 +56,9 @@ impl Known {
                 break;
             }
             let index = layout::part_index(output, part).read_if_there().await?;
-            for IndexLine { id, version, object, .. } in lines(&index.unwrap_or_default()) {
+            let index = index.unwrap_or_default();
+            let index = lines(&index).filter_map(|line| serde_json::from_slice(&line).ok());
+            for IndexLine { id, version, object, .. } in index {
                 let in_part =
                     || object.is_none() && is_ours(id.as_str()) && !known.contains_key(&id);
                 if let Some(content) = version.content
@@ -130,8 +132,3 @@ impl Known {
 /// The record has no name: its id is the number of its row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IsNumbered(pub(crate) bool);
-
-/// Those that can be read as such.
-fn lines<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> impl Iterator<Item = T> + 'a {
-    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
-}

@@ -39,7 +39,7 @@ mod absent {
     use bytes::Bytes;
 
     use super::ABSENT;
-    use crate::{failure::Failure, output::part::Line, storage::Location};
+    use crate::{failure::Failure, output::line::Line, storage::Location};
 
     /// There is none.
     pub(in crate::output) enum Table {}

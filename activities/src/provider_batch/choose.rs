@@ -5,10 +5,7 @@ use std::time::{Duration, SystemTime};
 use tidegate_calls::{caller::no_provider, route::Route};
 use tidegate_providers::BatchApi;
 use tidegate_types::ModelId;
-use tidegate_workflows::{
-    contract::{Deadline, Job, ProviderBatching},
-    provider_batch::STOPPING,
-};
+use tidegate_workflows::contract::{Deadline, Job, ProviderBatching, STOPPING};
 
 use crate::{
     failure::Failure,

@@ -20,4 +20,4 @@ mod submit;
 pub use check::{cancel, check};
 pub use choose::{choose, full_price};
 pub use collect::collect;
-pub use submit::{submit, submit_in};
+pub use submit::submit;

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::SubmitBatch;
 
 use crate::{
-    failure::Failure, fingerprint::Fingerprint, hash::hash, output::version::Version,
+    failure::Failure,
+    fingerprint::Fingerprint,
+    hash::hash,
+    output::{jsonl::json, version::Version},
     storage::Location,
 };
 
@@ -61,8 +64,7 @@ impl Submission {
     }
 
     pub(super) async fn write(&self, folder: &Location, task: &SubmitBatch) -> Result<(), Failure> {
-        let json =
-            serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))?;
+        let json = json(self)?;
         Ok(location(folder, task).write(json).await?)
     }
 }

@@ -59,23 +59,12 @@ struct Line {
 }
 
 /// Submits as many documents as fit into one batch, once. Those that cannot go this way are left
-/// out: they take the direct path, which says what is wrong with them.
+/// out: they take the direct path, which says what is wrong with them. Attempts before the one that
+/// is `carried` on may have died of what they read.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
 pub async fn submit(
-    services: &Services,
-    task: &SubmitBatch,
-    attempt: u32,
-) -> Result<SubmittedBatch, Failure> {
-    submit_in(services, None, task, attempt).await
-}
-
-/// The same in an activity, whose attempts before this one may have died of what they read.
-///
-/// # Errors
-/// As [`submit`].
-pub async fn submit_in(
     services: &Services,
     carried: Option<&Attempt>,
     task: &SubmitBatch,

@@ -1,29 +1,8 @@
 //! Answers that are cut, empty, or not what the schema asks for.
 
-use std::fmt;
-
 use tidegate_types::{FailureType, ModelId};
 
-use super::{AT_ONCE, Concerns, Failure, MAX_INVALID_OUTPUTS, Retry};
-
-/// How an answer is less than was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shortfall {
-    /// There is nothing in it: a reasoning model may have spent all its tokens on thinking.
-    pub is_empty: bool,
-    /// The output tokens that it had room for.
-    pub room: u32,
-}
-
-impl fmt::Display for Shortfall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { is_empty, room } = self;
-        match is_empty {
-            true => write!(f, "the answer is empty (it had {room} output tokens)"),
-            false => write!(f, "the answer was cut at {room} output tokens"),
-        }
-    }
-}
+use super::{AT_ONCE, Concerns, Failure, MAX_INVALID_OUTPUTS, Retry, Shortfall};
 
 impl Failure {
     /// An answer does not satisfy the schema; `count` of this document's answers did not.

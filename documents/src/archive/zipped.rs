@@ -15,7 +15,7 @@ use zip::{
 };
 
 use super::entry::{Budget, Entry, Visit, no_file};
-use crate::{code_page::CodePage, format::Format, unreadable::Unreadable};
+use crate::{code_page::CodePage, encoding, format::Format, unreadable::Unreadable};
 
 /// Gives each file to `visit`, also several of one name.
 pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(), Unreadable> {
@@ -66,7 +66,7 @@ fn named(name: &[u8], names: &Names<'_>) -> Option<String> {
                 all.push(b'\n');
             }
         }
-        Some(CodePage::of(&all))
+        Some(CodePage::of(encoding::of(&all), &all))
     };
     match std::str::from_utf8(name) {
         Ok(name) => Some(name.to_owned()),

@@ -8,12 +8,12 @@ use crate::{
     lanes::Share,
     number::{duration, whole},
     numbers::GRAIN,
-    policy::Known,
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
 };
 
 impl Mechanism {
-    pub(crate) fn snapshot(&self, terms: &Terms<'_>, known: &Known) -> Snapshot {
+    /// All but what the policy knows.
+    pub(crate) fn snapshot(&self, terms: &Terms<'_>) -> Snapshot {
         let above = |amount: f64| whole(amount.max(0.0).ceil());
         let calls = crate::number::float(self.ledger.len() as u64);
         // In the scripts' order, for it is rounded.
@@ -34,7 +34,7 @@ impl Mechanism {
                 used: lane.used.map(above),
             };
         let gate = self.gate.as_ref().filter(|gate| gate.until > self.at);
-        let snapshot = Snapshot {
+        Snapshot {
             pause: duration(self.closed_for()),
             exhausted: gate.is_some_and(|gate| gate.closed == Closed::Exhausted),
             reason: gate.map_or_else(String::new, |gate| gate.reason.clone()),
@@ -59,7 +59,6 @@ impl Mechanism {
             },
             lanes: terms.lanes.iter().zip(self.lanes.iter().enumerate()).map(lane).collect(),
             ..Snapshot::default()
-        };
-        known.explain(snapshot, &self.plan)
+        }
     }
 }

@@ -8,6 +8,9 @@ use crate::{
     numbers::MINUTE,
 };
 
+/// Another number makes another fingerprint: two versions of the policy do not take turns.
+const VERSION: u64 = 2;
+
 /// The same for every program that shares the quota.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Configured {
@@ -42,7 +45,7 @@ impl Configured {
     /// FNV-1a, as whole numbers are exact.
     pub(crate) fn fingerprint(&self) -> u64 {
         const EXACT: u64 = (1 << 52) - 1;
-        let text = format!("{} {self:?}", super::VERSION);
+        let text = format!("{} {self:?}", VERSION);
         let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         (text.bytes().fold(0xcbf2_9ce4_8422_2325, add) & EXACT) + 1
     }

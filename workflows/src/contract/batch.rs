@@ -31,10 +31,10 @@ pub struct Plan {
     #[serde(default)]
     pub renamed: u64,
     /// Documents in no shard, because their answers were sealed before.
-    #[serde(default, skip_serializing_if = "nothing")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub settled: u64,
     /// In how many pages it was written; 0 is one, by a version that knew of no more.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub pages: u32,
     /// More documents follow: `tidegate.plan_more` writes the next page, and all shards until then
     /// are full.
@@ -47,11 +47,11 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
     /// How long a call is then thought to take, in seconds; 0 where that is known.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub call_seconds: u32,
     /// After so many seconds without a beat a worker is given up that holds documents; 0 where the
     /// lane says nothing.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub heartbeat_seconds: u32,
     /// How the batch says what it is in Temporal's lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ pub struct ShardInput {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
     /// [`Plan::call_seconds`], until a call has told of the queue behind it.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub call_seconds: u32,
     /// The class of traffic.
     pub lane: Lane,
@@ -140,13 +140,13 @@ pub struct ShardInput {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<u32>,
     /// Documents in one call at most; 0 and 1 are the same.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub pack: u32,
     /// The least seconds between two reports of how far it is.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub report_seconds: u32,
     /// [`Plan::heartbeat_seconds`].
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub heartbeat_seconds: u32,
     /// Others wait for its places: it says when they are free.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -284,16 +284,6 @@ impl Finished {
         let Self { succeeded, failed, skipped, cancelled, .. } = *self;
         Totals { succeeded, failed, skipped, cancelled, in_flight: 0, ..totals }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn nothing(value: &u64) -> bool {
-    *value == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(super) fn is_zero(value: &u32) -> bool {
-    *value == 0
 }
 
 /// Whether the documents of a run wait, those that are handed out too.

@@ -16,7 +16,7 @@ pub struct FailureDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitsFor>,
     /// Answers that came and are no result: their tokens, without the calls.
-    #[serde(skip_serializing_if = "is_nothing")]
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub discarded: Taken,
     /// URI of the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,10 +27,6 @@ impl From<CallCounts> for FailureDetails {
     fn from(counts: CallCounts) -> Self {
         Self { counts, ..Self::default() }
     }
-}
-
-fn is_nothing(taken: &Taken) -> bool {
-    *taken == Taken::default()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub struct Job {
     /// Prefix for the results.
     pub output: String,
     /// What becomes of each document.
-    #[serde(default, skip_serializing_if = "Task::is_default")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub task: Task,
     /// Numbers of each vector; as many as the model likes, if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default_output: bool,
     /// What becomes of an answer that is cut or empty.
-    #[serde(default, skip_serializing_if = "OnCut::is_default")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub on_cut: OnCut,
     /// JSON Schema that each answer must satisfy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +114,7 @@ pub struct Job {
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub per_document: bool,
     /// As what results are written together: sealed parts, and all of them.
-    #[serde(default, skip_serializing_if = "ResultsAs::is_default")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub results: ResultsAs,
     /// `results.jsonl` is written; `None` leaves it to the number of documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,13 +168,6 @@ pub enum Task {
     Embed,
 }
 
-impl Task {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// How one model is asked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -214,13 +207,6 @@ pub enum OnCut {
     Fail,
 }
 
-impl OnCut {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// As what the results of several documents are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -249,11 +235,6 @@ impl ResultsAs {
             Self::Jsonl => Self::Parquet,
             Self::Parquet => Self::Jsonl,
         }
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 }
 

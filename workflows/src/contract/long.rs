@@ -113,7 +113,7 @@ pub struct LongDocument {
     /// Whose budget pays.
     pub tenant: Tenant,
     /// [`super::Plan::heartbeat_seconds`].
-    #[serde(default, skip_serializing_if = "super::batch::is_zero")]
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub heartbeat_seconds: u32,
     /// The level that it is on.
     #[serde(default)]

@@ -1,9 +1,15 @@
 //! Documents that go through their provider's batch API: later, at a lower price.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use tidegate_types::Spend;
 
 use super::document::{CutAnswers, FailedDocument};
+
+/// A provider that cancels a batch may finish what is at hand: OpenAI takes up to ten minutes, and
+/// Anthropic waits for requests that are under way.
+pub const STOPPING: Duration = Duration::from_secs(15 * 60);
 
 /// A batch whose documents go through their provider's batch API first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{DeserializeOwned, Error},
+    ser,
+};
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, InvalidName, ModelId};
 
@@ -17,7 +21,7 @@ pub const MAX_PACK: u64 = 50;
 const MAX_DEADLINE: u64 = 10 * 365 * 86_400;
 
 /// How PDFs go to the provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attach {
     /// As their text.
@@ -29,7 +33,7 @@ pub enum Attach {
 }
 
 /// Which of the provider's APIs answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// A call for each document, or for some of them.
@@ -39,90 +43,42 @@ pub enum Mode {
 }
 
 /// A text that means one of few things, in the input and on the command line.
-pub trait Word: Sized {
+pub trait Word: DeserializeOwned {
     /// What it must be, behind "must be".
     const MUST_BE: &'static str;
 
     /// The meaning of a text, if it has one.
-    fn read(text: &str) -> Option<Self>;
+    fn read(text: &str) -> Option<Self> {
+        serde_json::from_value(text.into()).ok()
+    }
 }
 
 impl Word for LongHow {
     const MUST_BE: &'static str = "\"map_reduce\" or \"per_chunk\"";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "map_reduce" => Some(Self::MapReduce),
-            "per_chunk" => Some(Self::PerChunk),
-            _ => None,
-        }
-    }
 }
 
 impl Word for Task {
     const MUST_BE: &'static str = "\"answer\" or \"embed\"";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "answer" => Some(Self::Answer),
-            "embed" => Some(Self::Embed),
-            _ => None,
-        }
-    }
 }
 
 impl Word for OnCut {
     const MUST_BE: &'static str = "\"raise\", \"keep\" or \"fail\"";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "raise" => Some(Self::Raise),
-            "keep" => Some(Self::Keep),
-            "fail" => Some(Self::Fail),
-            _ => None,
-        }
-    }
 }
 
 impl Word for ResultsAs {
     const MUST_BE: &'static str = "\"jsonl\" or \"parquet\"";
-
-    fn read(text: &str) -> Option<Self> {
-        [Self::Jsonl, Self::Parquet].into_iter().find(|it| it.as_str() == text)
-    }
 }
 
 impl Word for Effort {
     const MUST_BE: &'static str = "\"none\", \"low\", \"medium\" or \"high\"";
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
 }
 
 impl Word for Attach {
     const MUST_BE: &'static str = "\"native\", \"auto\" or \"text\"";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "native" => Some(Self::Native),
-            "auto" => Some(Self::Auto),
-            "text" => Some(Self::Text),
-            _ => None,
-        }
-    }
 }
 
 impl Word for Mode {
     const MUST_BE: &'static str = "\"direct\" or, for half the price within a day, \"economy\"";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "direct" => Some(Self::Direct),
-            "economy" => Some(Self::Economy),
-            _ => None,
-        }
-    }
 }
 
 impl Word for Deadline {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::counted::{Answered, Counted};
 use crate::{
     failure::Failure,
-    storage::{Assembled, Assembly, Location},
+    output::jsonl::json,
+    storage::{Assembled, Assembly, Error, Location},
 };
 
 /// What is written of an object.
@@ -99,8 +100,7 @@ impl Checkpoint {
             results: results.lengths(),
             failures: failures.lengths(),
         };
-        let mut whole = serde_json::to_vec(&header)
-            .map_err(|error| Failure::invalid_input(error.to_string()))?;
+        let mut whole = json(&header)?;
         whole.push(b'\n');
         for piece in results.pieces.iter().chain(&failures.pieces) {
             whole.extend_from_slice(piece);
@@ -114,6 +114,17 @@ impl Checkpoint {
             tracing::debug!(%error, "a finish's state stays behind");
         }
     }
+}
+
+/// Stores give up an upload that lies there for long: the next attempt begins anew.
+pub(super) async fn lost(folder: &Location, error: Error) -> Failure {
+    if let Error::Missing(object) = &error {
+        Checkpoint::forget(folder).await;
+        return Failure::transient(format!(
+            "what was written of {object} is gone; it is written from the beginning"
+        ));
+    }
+    error.into()
 }
 
 #[cfg(test)]

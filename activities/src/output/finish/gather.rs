@@ -26,7 +26,8 @@ use crate::{
         job::Stored,
         jsonl::lines,
         layout,
-        part::{self, Line, Part, read_line},
+        line::{Line, read_line},
+        part::{self, Part},
         result::DocumentResult,
         seal::READ_AHEAD,
         sealed::{self, Settled},
@@ -359,17 +360,6 @@ impl<'a> Gathering<'a> {
         }
         Ok(())
     }
-}
-
-/// Stores give up an upload that lies there for long: the next attempt begins anew.
-pub(super) async fn lost(folder: &Location, error: Error) -> Failure {
-    if let Error::Missing(object) = &error {
-        Checkpoint::forget(folder).await;
-        return Failure::transient(format!(
-            "what was written of {object} is gone; it is written from the beginning"
-        ));
-    }
-    error.into()
 }
 
 /// Documents of the plan that were not asked, in its order.

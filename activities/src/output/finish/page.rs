@@ -6,8 +6,15 @@ use std::fmt::Write as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use percent_encoding::percent_decode_str;
 
-use super::{GivenUp, Kind, Report, course::Course};
-use crate::output::agreement::{Agreement, Mistake, Rate};
+use super::{
+    course::Course,
+    given_up::{GivenUp, Kind},
+    report::{Report, ratio},
+};
+use crate::{
+    number::float,
+    output::agreement::{Agreement, Mistake, Rate},
+};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -106,17 +113,17 @@ fn chart(course: &Course) -> Markup {
     let width = course.answers.len();
     let mut path = String::new();
     for (place, answers) in course.answers.iter().enumerate() {
-        let high = super::ratio(*answers, most) * (HEIGHT - 2.0);
+        let high = ratio(*answers, most) * (HEIGHT - 2.0);
         let _ = write!(path, "M{place} {HEIGHT}v-{high:.1}h.9v{high:.1}z");
     }
-    let step = span(super::float(course.step));
+    let step = span(float(course.step));
     let title = format!("Answers in each {step}, at most {}", count(most));
     html! {
         figure {
             figcaption { (title) }
             svg viewBox=(format!("0 0 {width} {HEIGHT}")) preserveAspectRatio="none" role="img"
                 aria-label=(title) { path d=(path) {} }
-            div .axis { span { "begun" } span { (span(super::float(course.step) * super::float(width as u64))) " later" } }
+            div .axis { span { "begun" } span { (span(float(course.step) * float(width as u64))) " later" } }
         }
     }
 }
@@ -267,7 +274,7 @@ mod tests {
             models: BTreeMap::from([("a:b".parse().unwrap(), Default::default())]),
             left_out: BTreeMap::from([(
                 tidegate_documents::left_out::Kind::HiddenText,
-                super::super::LeftOutTotal { documents: 1, count: 1_200 },
+                crate::output::finish::LeftOutTotal { documents: 1, count: 1_200 },
             )]),
             older_reader: 0,
             unknown_stop_reasons: BTreeMap::new(),

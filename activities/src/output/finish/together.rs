@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tidegate_workflows::contract::ResultsAs;
 
-use super::{checkpoint::Written, gather::lost};
+use super::checkpoint::{Written, lost};
 use crate::{
     failure::Failure,
     output::{layout, tables::Table},

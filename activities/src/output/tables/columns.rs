@@ -20,7 +20,7 @@ use parquet::{
 };
 use serde_json::{Map, Value};
 
-use crate::{failure::Failure, output::part::Line, storage::Location};
+use crate::{failure::Failure, output::line::Line, storage::Location};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

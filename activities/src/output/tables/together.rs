@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        output::{part::Line, tables::read},
+        output::{line::Line, tables::read},
         storage::Storage,
     };
 

@@ -11,14 +11,14 @@ use temporalio_workflow::{
     WorkflowContext, workflows,
 };
 
+use super::Shard;
 use crate::{
     contract::{
-        Activities, BatchState, OpenBatches, ProviderBatch, ProviderBatching, SubmitBatch,
-        SubmittedBatch, SubmittedBatches,
+        Activities, BatchState, OpenBatches, ProviderBatch, ProviderBatching, STOPPING,
+        SubmitBatch, SubmittedBatch, SubmittedBatches,
     },
     holds::{Holds, Inside},
     policy,
-    shard::Shard,
 };
 
 /// A batch is checked after this long, then ever less often: no result is late by more than half of
@@ -28,10 +28,6 @@ const LAST_CHECK: Duration = Duration::from_secs(600);
 
 /// Providers give up after 24 h, and say so by then.
 const MAX_WAIT: Duration = Duration::from_secs(25 * 60 * 60);
-
-/// A provider that cancels a batch may finish what is at hand: OpenAI takes up to ten minutes, and
-/// Anthropic waits for requests that are under way.
-pub const STOPPING: Duration = Duration::from_secs(15 * 60);
 
 /// A batch that finds no room is halved so often, because the account's queue may be smaller than
 /// it. After that the queue is full, and the halves are submitted as they are.

@@ -1,0 +1,205 @@
+//! Who may spend how much, and why no more.
+
+use std::{fmt, time::Duration};
+
+use tidegate_types::Tenant;
+
+use crate::error::Error;
+
+/// Who must not spend more.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Payer {
+    /// A tenant, in each day from 00:00 UTC.
+    Tenant(Tenant),
+    /// A batch by its workflow id, over all its runs.
+    Batch(String),
+}
+
+impl fmt::Display for Payer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tenant(tenant) => write!(f, "tenant \"{tenant}\""),
+            Self::Batch(batch) => write!(f, "batch \"{batch}\""),
+        }
+    }
+}
+
+/// How much a payer may spend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Budget {
+    /// Who.
+    pub payer: Payer,
+    /// US dollars. All callers should give the same; a caller that gives less is refused sooner.
+    pub usd: f64,
+    /// Whether it must be there, because it was opened before: one that is not is lost.
+    pub opened: bool,
+}
+
+impl Budget {
+    /// What a tenant may spend in a day (UTC).
+    #[must_use]
+    pub fn daily(tenant: Tenant, usd: f64) -> Self {
+        Self { payer: Payer::Tenant(tenant), usd, opened: false }
+    }
+
+    /// What a batch may spend in all. Forgotten 30 days after its last call.
+    #[must_use]
+    pub fn of_batch(workflow_id: impl Into<String>, usd: f64) -> Self {
+        Self { payer: Payer::Batch(workflow_id.into()), usd, opened: false }
+    }
+
+    /// The same, which must be there: see [`Budgets::open`](super::Budgets::open).
+    #[must_use]
+    pub fn opened(self) -> Self {
+        Self { opened: true, ..self }
+    }
+}
+
+/// Why [`Budgets::reserve`](super::Budgets::reserve) held nothing. Without a hold no call may be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Unheld {
+    /// The budget has too little left.
+    #[error(transparent)]
+    Refused(#[from] BudgetRefused),
+    /// It was opened, and Redis has lost it: what was spent is not known.
+    #[error("what {payer} has spent is not known any more: Redis has lost it")]
+    Lost {
+        /// Whose budget it is.
+        payer: Payer,
+        /// The day that it is for, counted from 1970-01-01; 0 without days.
+        day: u64,
+    },
+    /// As much as the last checkpoint allows is spent or held: another one is due first.
+    #[error("a checkpoint of the budget of {0} is due")]
+    Unsaved(Payer),
+    /// Redis does not answer, so what is left is not known. Come back later.
+    #[error("no budget can be kept, so no call is made: {0}")]
+    Unknown(#[from] Error),
+}
+
+/// A budget that has too little left for a call.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub struct BudgetRefused {
+    /// Whose budget it is.
+    pub payer: Payer,
+    /// The budget in US dollars.
+    pub budget_usd: f64,
+    /// US dollars of it that are neither spent nor held.
+    pub left_usd: f64,
+    /// US dollars that the call may cost.
+    pub needed_usd: f64,
+    /// US dollars that calls under way hold, and may give back.
+    pub returning_usd: f64,
+    /// Until the budget begins anew; `None` when it never does.
+    pub reset: Option<Duration>,
+}
+
+impl BudgetRefused {
+    /// Whether the call would fit if those under way cost nothing: then it may yet.
+    #[must_use]
+    pub fn may_come_back(&self) -> bool {
+        self.returning_usd > 0.0 && self.needed_usd <= self.left_usd + self.returning_usd + 1e-10
+    }
+}
+
+impl fmt::Display for BudgetRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { payer, budget_usd, left_usd, needed_usd, reset, .. } = self;
+        let [budget, left, needed] = [budget_usd, left_usd, needed_usd].map(|usd| Usd(*usd));
+        let span = if reset.is_some() { "a day" } else { "in all" };
+        write!(
+            f,
+            "{payer} may spend {budget} {span}; {left} is left and this call may cost {needed}; "
+        )?;
+        if self.may_come_back() {
+            let returning = Usd(self.returning_usd);
+            return write!(f, "calls under way hold {returning} and may give some of it back");
+        }
+        match reset {
+            Some(reset) => {
+                let minutes = reset.as_secs().div_ceil(60);
+                write!(
+                    f,
+                    "the next day begins in {} h {} min, at 00:00 UTC",
+                    minutes / 60,
+                    minutes % 60
+                )
+            }
+            None => f.write_str("start the batch again with a higher budget_usd to go on"),
+        }
+    }
+}
+
+/// An amount of money as people write it: cents, and where they would say too little, two digits
+/// that do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Usd(pub f64);
+
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The wire's own unit has nine decimals.
+        let text = format!("{:.9}", self.0);
+        let digits = text.find('.').map_or(0, |point| {
+            let fraction = &text[point + 1..];
+            let last = fraction.trim_end_matches('0').len();
+            let first = if self.0 >= 1.0 {
+                0
+            } else {
+                fraction.len() - fraction.trim_start_matches('0').len()
+            };
+            (first + 2).min(last).max(2)
+        });
+        write!(f, "{:.digits$} USD", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_reads_as_money() {
+        #[rustfmt::skip]
+        let cases = [
+            (0.0, "0.00 USD"), (10.0, "10.00 USD"), (0.5, "0.50 USD"), (12.3456, "12.35 USD"), (0.0123, "0.012 USD"),
+            (0.000_004_2, "0.0000042 USD"), (1e-9, "0.000000001 USD"),
+        ];
+        for (usd, text) in cases {
+            assert_eq!(Usd(usd).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_who_how_much_and_until_when() {
+        let refused = BudgetRefused {
+            payer: Payer::Batch("night".to_owned()),
+            budget_usd: 2.0,
+            left_usd: 0.01,
+            needed_usd: 0.04,
+            returning_usd: 0.0,
+            reset: None,
+        };
+        assert_eq!(
+            refused.to_string(),
+            "batch \"night\" may spend 2.00 USD in all; 0.01 USD is left and this call may cost 0.04 USD; start the batch again with a higher budget_usd to go on"
+        );
+        let waiting = BudgetRefused { returning_usd: 0.5, ..refused.clone() };
+        assert!(waiting.may_come_back());
+        assert!(
+            waiting
+                .to_string()
+                .ends_with("calls under way hold 0.50 USD and may give some of it back")
+        );
+        assert!(!BudgetRefused { returning_usd: 0.02, ..waiting }.may_come_back(), "not enough");
+        let payer = Payer::Tenant("acme".to_owned().try_into().unwrap());
+        let refused = BudgetRefused {
+            payer,
+            reset: Some(Duration::from_secs(5 * 3600 + 11 * 60 + 1)),
+            ..refused
+        };
+        assert_eq!(
+            refused.to_string(),
+            "tenant \"acme\" may spend 2.00 USD a day; 0.01 USD is left and this call may cost 0.04 USD; the next day begins in 5 h 12 min, at 00:00 UTC"
+        );
+    }
+}

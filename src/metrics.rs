@@ -1,0 +1,32 @@
+//! What a worker tells of itself and of batches, as metrics, by name.
+
+use metrics::{describe_gauge, gauge};
+
+use crate::{config::Config, version};
+
+const BUILD_INFO: &str = "tidegate_build_info";
+const BATCHES: &str = "tidegate_batches";
+
+/// Gives every metric its help text.
+pub fn describe() {
+    describe_gauge!(
+        BUILD_INFO,
+        "1, with this worker's version and the fingerprint of what a fleet's workers must have in common (limits, lanes, routes, budgets, pauses)"
+    );
+    describe_gauge!(
+        BATCHES,
+        "Batches of the namespace by state, as far back as Temporal keeps them; the same from each worker"
+    );
+}
+
+/// Which program and which configuration this is: workers of one fleet can be compared by it.
+pub(crate) fn build_info(config: &Config) {
+    let labels =
+        [("version", version::short().to_owned()), ("configuration", config.fingerprint())];
+    gauge!(BUILD_INFO, &labels).set(1.0);
+}
+
+/// So many batches are in this state.
+pub(crate) fn batches(state: &'static str, batches: f64) {
+    gauge!(BATCHES, "state" => state).set(batches);
+}

@@ -1,0 +1,44 @@
+//! Layers of a crate: which file may import which.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use crate::circles::arrows;
+
+/// The layers of `activities/src/`, from the bottom up, by the beginnings of their files' paths. Files of
+/// none are at the top.
+pub(crate) const ACTIVITIES: [&[&str]; 10] = [
+    &["cuts", "fingerprint", "hash", "host_rates", "memory", "metrics", "number"],
+    &["archives", "storage"],
+    &["attempt", "checkpoints", "failure", "heartbeat", "schema", "spans"],
+    &["output"],
+    &["services"],
+    &["document/keep"],
+    &["document/ask"],
+    &["document/read"],
+    &["document"],
+    &["provider_batch"],
+];
+
+/// Imports from a layer to one above it, by the paths in the crate. A layer that has no file panics: its
+/// name guards nothing.
+pub(crate) fn up(root: &Path, layers: &[&[&str]]) -> Vec<(PathBuf, PathBuf)> {
+    let above = root.parent().unwrap();
+    let arrows: BTreeMap<PathBuf, BTreeSet<PathBuf>> = arrows(root);
+    let named = |file: &Path| file.strip_prefix(above).unwrap().with_extension("");
+    let layer = |file: &Path| {
+        let all = layers.iter().enumerate();
+        let all = all.flat_map(|(at, names)| names.iter().map(move |name| (at, name)));
+        let of = all.filter(|(_, name)| file.starts_with(name));
+        of.max_by_key(|(_, name)| name.len()).map_or(layers.len(), |(at, _)| at)
+    };
+    let files: BTreeSet<PathBuf> =
+        arrows.iter().flat_map(|(from, to)| to.iter().chain([from])).map(|it| named(it)).collect();
+    for name in layers.iter().copied().flatten() {
+        assert!(files.iter().any(|file| file.starts_with(name)), "there is no {name}");
+    }
+    let all = arrows.iter().flat_map(|(from, to)| to.iter().map(|to| (named(from), named(to))));
+    all.filter(|(from, to)| layer(from) < layer(to)).collect()
+}
