@@ -6,7 +6,7 @@ use std::{
 };
 
 use tidegate_providers::{
-    BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Kind, Observed, Provider,
+    BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Observed, Provider,
     Request as Call, Verbatim, overheard::Whole,
 };
 use tidegate_quota::{Permit, Quota, Refused, Request, call_stats::CallStats};
@@ -22,7 +22,6 @@ use crate::{
     counted::can_be,
     failure::Failure,
     gates::{About, Asking, Gate, Gates, Held},
-    keys::KeyNow,
     learned_caps::LearnedCaps,
     metrics, spans,
     waiting::{WaitSlot, WaitingRoom},
@@ -147,12 +146,7 @@ impl Guard {
             Err(error) => {
                 spans::failed(&span, &error);
                 drop(span);
-                let key = provider.key().filter(|_| error.kind == Kind::Unauthorized);
-                let renewed = key.zip(version).is_some_and(|(key, version)| {
-                    self.gates.keys.read_again(request.model.provider(), key, version)
-                });
-                let now = if renewed { KeyNow::Replaced } else { KeyNow::TheSame(provider.key()) };
-                Err(sent.refused_after(&error, now).await)
+                Err(sent.refused_by(provider, version, &error).await)
             }
         }
     }

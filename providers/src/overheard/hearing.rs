@@ -141,6 +141,14 @@ impl VerbatimReply {
         let body = reply.json().unwrap_or_default();
         Ok(Whole { headers: reply.headers, body, heard })
     }
+
+    /// Reads a refusal to its end: what it means, and what the vendor says, which may quote the
+    /// request.
+    pub async fn refused(self) -> (Error, Value) {
+        let hearing = Hearing::from(&self);
+        let reply = Reply::read(self.response).await;
+        (hearing.refused(&reply), reply.json().unwrap_or_default())
+    }
 }
 
 /// A whole answer.
