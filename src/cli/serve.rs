@@ -1,5 +1,5 @@
-//! The commands that work until they are stopped: `tidegate worker`, `tidegate dev` and
-//! `tidegate simulator`.
+//! The commands that work until they are stopped: `tidegate worker`, `tidegate serve`, `tidegate dev`
+//! and `tidegate simulator`.
 
 use std::{net::IpAddr, path::PathBuf};
 
@@ -9,6 +9,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 use crate::{
     config::{Config, show, sources},
     devstack::{Stack, simulation, stack::Options},
+    serve::Serve,
     signal, telemetry, worker,
 };
 
@@ -43,6 +44,13 @@ pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
             std::process::exit(1);
         }
     }
+}
+
+pub(super) async fn door(config: &Config) -> anyhow::Result<Outcome> {
+    let telemetry = telemetry::start(config.worker.metrics_address()).await;
+    let door = Serve::bind(config).await?;
+    Box::pin(door.run(&telemetry, signal::stop())).await?;
+    Ok(Outcome::Done)
 }
 
 /// Temporal with its UI, Redis, a simulated provider and one worker, until Ctrl-C
