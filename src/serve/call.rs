@@ -1,19 +1,24 @@
 //! The way of one call: choose a model, wait for the turn, send the body as it is, pass the answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
+    Json,
     body::Body,
     http::{HeaderMap, HeaderName, StatusCode},
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, future::BoxFuture, stream};
 use serde_json::{Value, json};
 use tidegate_calls::{
     Ask, Attempt,
     admission::Admitted,
     attempt::CallState,
-    failure::Failure,
+    caller::Terms,
+    failure::{Failure, Retry},
     gates::Held,
     route::Route,
     verbatim::{Answer, NoAnswer},
@@ -25,6 +30,7 @@ use tokio::sync::oneshot;
 
 use super::{
     client_call::ClientCall,
+    dialect::Translated,
     door::Door,
     problem::Problem,
     turn::{self, LAPSES},
@@ -55,25 +61,67 @@ pub(super) async fn answer(door: &Arc<Door>, call: &ClientCall) -> Outcome {
     let takes =
         |model: &ModelId| services.providers.get(model).is_some_and(|it| it.takes(call.operation));
     let route = call.route_of(takes);
-    let Some(first) = route.models.first() else {
-        let what = format!(
-            "is {}, which does not take {}; ask a model of this dialect",
-            call.name,
-            call.operation.path()
-        );
-        return Outcome { model: None, result: Err(Problem::invalid("model", &what)) };
-    };
+    let Some(first) = route.models.first() else { return translated(door, call).await };
     if call.operation == Operation::CountTokens {
         let result = count_tokens(door, call, first).await;
         return Outcome { model: Some(first.clone()), result };
     }
     let attempt = attempt(call, &route);
-    match admitted(door, call, &route, &attempt).await {
+    let ask = |request: Request| -> BoxFuture<'_, _> {
+        Box::pin(async {
+            let is_new = request.ticket.is_none();
+            let admitted = match is_new {
+                true => first_ask(door, &attempt, request).await,
+                false => admit(door, &attempt, &request).await,
+            };
+            admitted.map_err(|held| Stop::of(&held, door))
+        })
+    };
+    match in_turn(door, call, &route, &attempt, ask).await {
         Ok((admitted, model)) => {
             let result = sent(door, call, admitted, model, &attempt).await;
             Outcome { model: Some(model.clone()), result }
         }
-        Err((model, problem)) => Outcome { model, result: Err(problem) },
+        Err(outcome) => *outcome,
+    }
+}
+
+/// Answers a call of models that speak another dialect.
+async fn translated(door: &Arc<Door>, call: &ClientCall) -> Outcome {
+    let services = &door.services;
+    let Some(asked) = &call.asked else {
+        let result = Err(Problem::invalid("model", "does not count tokens"));
+        return Outcome { model: None, result };
+    };
+    let named = (call.operation, call.name.as_str());
+    let read = Translated::read(named, &call.fields, asked, &call.route, &services.providers);
+    let (question, route) = match read {
+        Ok(read) => read,
+        Err(problem) => return Outcome { model: None, result: Err(problem) },
+    };
+    let attempt = attempt(call, &route);
+    let ask = |request: Request| -> BoxFuture<'_, _> {
+        let (attempt, question) = (&attempt, &question);
+        Box::pin(async move {
+            let patience = request.max_wait.unwrap_or_default();
+            let patient = attempt.clone().deadline(Some(Instant::now() + patience));
+            let (lane, tenant) = (&call.holder.lane, &call.holder.tenant);
+            let terms = Terms { lane, tenant, batch_usd: None, retries: None };
+            let route = Route::single(request.model);
+            let asked = services.caller().ask(&patient, terms, &route, question).await;
+            asked.map(|(_, completion)| completion).map_err(|failure| {
+                // What a provider has answered is for the client to ask again.
+                let turn = if attempt.has_sent() { None } else { delay(&failure, door) };
+                Stop { failure, turn }
+            })
+        })
+    };
+    match in_turn(door, call, &route, &attempt, ask).await {
+        Ok((completion, model)) => {
+            let body = question.answer(&completion);
+            Outcome { model: Some(model.clone()), result: Ok(Json(body).into_response()) }
+        }
+        Err(outcome) => *outcome,
     }
 }
 
@@ -91,13 +139,37 @@ fn attempt(call: &ClientCall, route: &Route) -> Attempt {
     attempt.of_batch("", &reservation)
 }
 
-/// Leave for the call, after a wait in place if need be; and the model that it is for.
-async fn admitted<'r>(
-    door: &Arc<Door>,
+/// Why nothing was asked, and when it is worth to ask again; never, where there is no turn.
+struct Stop {
+    failure: Failure,
+    turn: Option<Duration>,
+}
+
+impl Stop {
+    fn of(held: &Held, door: &Door) -> Self {
+        let turn = match held.refused.as_deref() {
+            Some(Refused::Wait { wait, .. } | Refused::Paused { wait, .. }) => Some(*wait),
+            _ => delay(&held.failure, door),
+        };
+        Self { failure: held.failure.clone(), turn }
+    }
+}
+
+fn delay(failure: &Failure, door: &Door) -> Option<Duration> {
+    match failure.retry {
+        Retry::Turn(turn) => Some(turn),
+        retry => retry.delay(door.services.guard.backoff, 1),
+    }
+}
+
+/// Asks when its turn has come, after a wait in place if need be; and of which model.
+async fn in_turn<'r, 'a, T>(
+    door: &Door,
     call: &ClientCall,
     route: &'r Route,
     attempt: &Attempt,
-) -> Result<(Admitted, &'r ModelId), (Option<ModelId>, Problem)> {
+    ask: impl Fn(Request) -> BoxFuture<'a, Result<T, Stop>>,
+) -> Result<(T, &'r ModelId), Box<Outcome>> {
     let services = &door.services;
     let quota = &services.guard.quota;
     let knows_tickets = call.headers.contains_key("x-tidegate-ticket");
@@ -112,31 +184,24 @@ async fn admitted<'r>(
         }
     }
     loop {
-        let model = route
-            .choose(&services.guard, &services.queues, attempt, &call.holder.lane)
-            .await
-            .ok_or_else(|| (None, Problem::no_model(&call.name)))?;
-        let told = |problem| (Some(model.clone()), problem);
+        let chosen = route.choose(&services.guard, &services.queues, attempt, &call.holder.lane);
+        let Some(model) = chosen.await else {
+            let result = Err(Problem::no_model(&call.name));
+            return Err(Box::new(Outcome { model: None, result }));
+        };
+        let told = |problem| Box::new(Outcome { model: Some(model.clone()), result: Err(problem) });
         let request = request(door, call, attempt, model);
         // First its turn is asked for: it must be known where a client hangs up while it waits.
         let (is_new, place) = (request.ticket.is_none(), Place::new(quota, &request));
         let patience = if is_new { Duration::ZERO } else { call.wait.left() };
-        let asked = request.max_wait(patience);
-        let answer = if is_new {
-            first(door, attempt, asked).await
-        } else {
-            admit(door, attempt, &asked).await
-        };
-        let held = match answer {
-            Ok(admitted) => {
+        let Stop { failure, turn } = match ask(request.max_wait(patience)).await {
+            Ok(answer) => {
                 place.leave();
-                return Ok((admitted, model));
+                return Ok((answer, model));
             }
-            Err(held) => held,
+            Err(stop) => stop,
         };
-        let Some(turn) = turn_of(&held, door) else {
-            return Err(told(Problem::held(&held.failure)));
-        };
+        let Some(turn) = turn else { return Err(told(Problem::held(&failure))) };
         if turn <= call.wait.left() {
             if !is_new || attempt.state().ticket.is_none() {
                 tokio::time::sleep(turn).await;
@@ -150,7 +215,7 @@ async fn admitted<'r>(
             quota.keep_turn(&call.holder.name, &name(model), ticket, turn + LAPSES).await;
         }
         let written = ticket.map(|ticket| turn::written(&call.holder, model, ticket, turn));
-        return Err(told(Problem::later(&held.failure, turn, written)));
+        return Err(told(Problem::later(&failure, turn, written)));
     }
 }
 
@@ -167,7 +232,7 @@ fn request(door: &Door, call: &ClientCall, attempt: &Attempt, model: &ModelId) -
 
 /// Asks for a turn. Where the client hangs up before the answer, it is heard nevertheless, and given
 /// up.
-async fn first(
+async fn first_ask(
     door: &Arc<Door>,
     attempt: &Attempt,
     request: Request,
@@ -220,14 +285,6 @@ impl Drop for Place {
                 let _ = quota.give_up(&request).await;
             });
         }
-    }
-}
-
-/// When it is worth to ask again; `None` never.
-fn turn_of(held: &Held, door: &Door) -> Option<Duration> {
-    match held.refused.as_deref() {
-        Some(Refused::Wait { wait, .. } | Refused::Paused { wait, .. }) => Some(*wait),
-        _ => held.failure.retry.delay(door.services.guard.backoff, 1),
     }
 }
 

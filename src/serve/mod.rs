@@ -13,11 +13,13 @@
 //! * `wait`: how long a call waits in place; `turn`: tickets, and the names of turns
 //! * `problem`: what is refused, in the dialect's form
 //! * `usage_chunk`: what the door asked a vendor for, and the client did not
+//! * `dialect`: what is asked of a model that speaks another dialect
 //! * `models`: `/v1/models`
 
 mod access;
 mod call;
 mod client_call;
+mod dialect;
 mod door;
 mod keys;
 mod models;

@@ -2,6 +2,9 @@
 //! they come, are answered.
 
 mod clients;
+mod dialects;
+mod ends;
+mod fields;
 mod passing;
 mod vendor;
 mod waiting;
@@ -21,7 +24,9 @@ struct Doors {
     folder: TempDir,
     prefix: String,
     redis: String,
+    serve: String,
     settings: String,
+    config: Option<Config>,
     running: Vec<(String, oneshot::Sender<()>, JoinHandle<()>)>,
     http: reqwest::Client,
 }
@@ -29,11 +34,18 @@ struct Doors {
 impl Doors {
     /// One door, with these settings beside a key; `None`, said aloud, without a Redis.
     async fn start(settings: &str) -> Option<Self> {
+        Self::start_with("", settings).await
+    }
+
+    /// The same with these lines in its own section.
+    async fn start_with(serve: &str, settings: &str) -> Option<Self> {
         let mut doors = Self {
             folder: tempfile::tempdir().unwrap(),
             prefix: unique("door"),
             redis: Redis::shared()?.url.clone(),
+            serve: serve.to_owned(),
             settings: settings.to_owned(),
+            config: None,
             running: Vec::new(),
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
         };
@@ -48,13 +60,14 @@ impl Doors {
         let (key, folder) = (key.display(), self.folder.path().display());
         let text = format!(
             "[redis]\nurl = \"{}\"\nkey-prefix = \"{}\"\n[storage]\nroots = [\"file://{folder}\"]\n[gate]\njitter = \"100ms\"\n\
-             [serve]\nlisten = \"127.0.0.1:0\"\n[serve.keys.web]\nkey-file = \"{key}\"\n{}\n",
-            self.redis, self.prefix, self.settings
+             [serve]\nlisten = \"127.0.0.1:0\"\n{}\n[serve.keys.web]\nkey-file = \"{key}\"\n{}\n",
+            self.redis, self.prefix, self.serve, self.settings
         );
         let file = self.folder.path().join("tidegate.toml");
         std::fs::write(&file, text).unwrap();
         let config = Config::load(Some(&file)).unwrap();
         let door = Serve::bind(&config).await.unwrap();
+        self.config = Some(config);
         let url = format!("http://{}", door.address());
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
