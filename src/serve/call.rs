@@ -1,9 +1,6 @@
 //! The way of one call: choose a model, wait for the turn, send the body as it is, pass the answer.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     Json,
@@ -14,26 +11,25 @@ use axum::{
 use futures::{StreamExt as _, future::BoxFuture, stream};
 use serde_json::{Value, json};
 use tidegate_calls::{
-    Ask, Attempt,
+    Attempt,
     admission::Admitted,
     attempt::CallState,
     caller::Terms,
-    failure::{Failure, Retry},
-    gates::Held,
+    failure::Failure,
     route::Route,
     verbatim::{Answer, NoAnswer},
 };
 use tidegate_providers::{Error, Fields, Kind, Operation, Provider, Verbatim};
-use tidegate_quota::{Quota, Refused, Request};
+use tidegate_quota::Request;
 use tidegate_types::ModelId;
-use tokio::sync::oneshot;
 
 use super::{
     client_call::ClientCall,
     dialect::Translated,
     door::Door,
+    in_turn::{Outcome, Stop, admit, delay, first_ask, in_turn, request},
     problem::Problem,
-    turn::{self, LAPSES},
+    turn,
     usage_chunk::WithoutUsage,
 };
 
@@ -49,12 +45,6 @@ const PASSED: [&str; 7] = [
     "retry-after",
 ];
 
-/// What comes of a call, and which model was asked, for the log.
-pub(super) struct Outcome {
-    pub(super) model: Option<ModelId>,
-    pub(super) result: Result<Response, Problem>,
-}
-
 /// Answers a call.
 pub(super) async fn answer(door: &Arc<Door>, call: &ClientCall) -> Outcome {
     let services = &door.services;
@@ -69,12 +59,10 @@ pub(super) async fn answer(door: &Arc<Door>, call: &ClientCall) -> Outcome {
     let attempt = attempt(call, &route);
     let ask = |request: Request| -> BoxFuture<'_, _> {
         Box::pin(async {
-            let is_new = request.ticket.is_none();
-            let admitted = match is_new {
-                true => first_ask(door, &attempt, request).await,
-                false => admit(door, &attempt, &request).await,
-            };
-            admitted.map_err(|held| Stop::of(&held, door))
+            if request.ticket.is_none() {
+                return first_ask(door, &attempt, request).await;
+            }
+            admit(door, &attempt, &request).await.map_err(|held| Stop::of(&held, door))
         })
     };
     match in_turn(door, call, &route, &attempt, ask).await {
@@ -112,7 +100,7 @@ async fn translated(door: &Arc<Door>, call: &ClientCall) -> Outcome {
             asked.map(|(_, completion)| completion).map_err(|failure| {
                 // What a provider has answered is for the client to ask again.
                 let turn = if attempt.has_sent() { None } else { delay(&failure, door) };
-                Stop { failure, turn }
+                Stop::new(failure, turn)
             })
         })
     };
@@ -137,155 +125,6 @@ fn attempt(call: &ClientCall, route: &Route) -> Attempt {
     });
     let attempt = Attempt::new(reservation.clone(), String::new(), state.unwrap_or_default());
     attempt.of_batch("", &reservation)
-}
-
-/// Why nothing was asked, and when it is worth to ask again; never, where there is no turn.
-struct Stop {
-    failure: Failure,
-    turn: Option<Duration>,
-}
-
-impl Stop {
-    fn of(held: &Held, door: &Door) -> Self {
-        let turn = match held.refused.as_deref() {
-            Some(Refused::Wait { wait, .. } | Refused::Paused { wait, .. }) => Some(*wait),
-            _ => delay(&held.failure, door),
-        };
-        Self { failure: held.failure.clone(), turn }
-    }
-}
-
-fn delay(failure: &Failure, door: &Door) -> Option<Duration> {
-    match failure.retry {
-        Retry::Turn(turn) => Some(turn),
-        retry => retry.delay(door.services.guard.backoff, 1),
-    }
-}
-
-/// Asks when its turn has come, after a wait in place if need be; and of which model.
-async fn in_turn<'r, 'a, T>(
-    door: &Door,
-    call: &ClientCall,
-    route: &'r Route,
-    attempt: &Attempt,
-    ask: impl Fn(Request) -> BoxFuture<'a, Result<T, Stop>>,
-) -> Result<(T, &'r ModelId), Box<Outcome>> {
-    let services = &door.services;
-    let quota = &services.guard.quota;
-    let knows_tickets = call.headers.contains_key("x-tidegate-ticket");
-    let name = |model: &ModelId| turn::name(&call.holder, call.operation, model, &call.body);
-    if !knows_tickets && call.wait.may_be_back {
-        for (place, model) in (0..).zip(&route.models) {
-            if let Some(ticket) = quota.take_turn(&call.holder.name, &name(model)).await {
-                attempt.asks(place);
-                attempt.deferred(Some(ticket));
-                break;
-            }
-        }
-    }
-    loop {
-        let chosen = route.choose(&services.guard, &services.queues, attempt, &call.holder.lane);
-        let Some(model) = chosen.await else {
-            let result = Err(Problem::no_model(&call.name));
-            return Err(Box::new(Outcome { model: None, result }));
-        };
-        let told = |problem| Box::new(Outcome { model: Some(model.clone()), result: Err(problem) });
-        let request = request(door, call, attempt, model);
-        // First its turn is asked for: it must be known where a client hangs up while it waits.
-        let (is_new, place) = (request.ticket.is_none(), Place::new(quota, &request));
-        let patience = if is_new { Duration::ZERO } else { call.wait.left() };
-        let Stop { failure, turn } = match ask(request.max_wait(patience)).await {
-            Ok(answer) => {
-                place.leave();
-                return Ok((answer, model));
-            }
-            Err(stop) => stop,
-        };
-        let Some(turn) = turn else { return Err(told(Problem::held(&failure))) };
-        if turn <= call.wait.left() {
-            if !is_new || attempt.state().ticket.is_none() {
-                tokio::time::sleep(turn).await;
-            }
-            place.leave();
-            continue;
-        }
-        place.leave();
-        let ticket = attempt.state().ticket.filter(|ticket| ticket.position > 0);
-        if let Some(ticket) = ticket.filter(|_| !knows_tickets) {
-            quota.keep_turn(&call.holder.name, &name(model), ticket, turn + LAPSES).await;
-        }
-        let written = ticket.map(|ticket| turn::written(&call.holder, model, ticket, turn));
-        return Err(told(Problem::later(&failure, turn, written)));
-    }
-}
-
-/// What is asked of the limiter, in the attempt's turn.
-fn request(door: &Door, call: &ClientCall, attempt: &Attempt, model: &ModelId) -> Request {
-    let services = &door.services;
-    let ask = call.asked.as_ref().map(Ask::of).unwrap_or_default();
-    let bound = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
-    let output = bound.map_or(ask.max_output_tokens, |most| ask.max_output_tokens.min(most.into()));
-    let ask = Ask { max_output_tokens: output, ..ask };
-    let ask = ask.lane(call.holder.lane.clone()).tenant(call.holder.tenant.clone());
-    ask.request(model.clone(), attempt.reservation.clone()).ticket(attempt.state().ticket)
-}
-
-/// Asks for a turn. Where the client hangs up before the answer, it is heard nevertheless, and given
-/// up.
-async fn first_ask(
-    door: &Arc<Door>,
-    attempt: &Attempt,
-    request: Request,
-) -> Result<Admitted, Box<Held>> {
-    let (tell, told) = oneshot::channel();
-    let (door, attempt) = (Arc::clone(door), attempt.clone());
-    tokio::spawn(async move {
-        let answer = admit(&door, &attempt, &request).await;
-        if tell.send(answer).is_err() {
-            let request = request.ticket(attempt.state().ticket);
-            drop(Place::new(&door.services.guard.quota, &request));
-        }
-    });
-    let stops = || Box::new(Held::by_budget(Failure::worker_stops()));
-    told.await.unwrap_or_else(|_| Err(stops()))
-}
-
-async fn admit(door: &Door, attempt: &Attempt, request: &Request) -> Result<Admitted, Box<Held>> {
-    let services = &door.services;
-    let budget = services
-        .budgets
-        .call_budget(attempt, request, None)
-        .map_err(|failure| Box::new(Held::by_budget(failure)))?;
-    services.guard.admit(attempt, request, &budget).await.map_err(Box::new)
-}
-
-/// The place of a call that waits: given up when this is dropped, as where its client hangs up.
-struct Place {
-    waits: Option<(Quota, Request)>,
-}
-
-impl Place {
-    /// Of a request with a ticket; one without has none yet.
-    fn new(quota: &Quota, request: &Request) -> Self {
-        let waits = request.ticket.map(|_| (quota.clone(), request.clone()));
-        Self { waits }
-    }
-
-    /// It went, or its turn is kept.
-    fn leave(mut self) {
-        self.waits = None;
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some((quota, request)) = self.waits.take() {
-            tokio::spawn(async move {
-                // While Redis is away nobody stands in its line.
-                let _ = quota.give_up(&request).await;
-            });
-        }
-    }
 }
 
 /// Sends the body as it is; once more, after leave of its own, where the vendor refuses the one field

@@ -9,7 +9,8 @@
 //!
 //! * `server`: where it is served, and its routes; `door`: what it works with; `access`: a line of the log for each call
 //! * `keys`: who may call, and what
-//! * `client_call`: what a client asks for; `call`: the way of one call
+//! * `client_call`: what a client asks for; `call`: the way of one call;
+//!   `in_turn`: its turn
 //! * `wait`: how long a call waits in place; `turn`: tickets, and the names of turns
 //! * `problem`: what is refused, in the dialect's form
 //! * `usage_chunk`: what the door asked a vendor for, and the client did not
@@ -21,6 +22,7 @@ mod call;
 mod client_call;
 mod dialect;
 mod door;
+mod in_turn;
 mod keys;
 mod models;
 mod problem;

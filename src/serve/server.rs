@@ -25,6 +25,7 @@ use super::{
     call,
     client_call::ClientCall,
     door::Door,
+    in_turn::Outcome,
     keys::Holder,
     models,
     problem::{Form, Problem},
@@ -121,7 +122,7 @@ async fn called(
     };
     let (model, result) = match read.await {
         Ok(call) => {
-            let call::Outcome { model, result } = call::answer(door, &call).await;
+            let Outcome { model, result } = call::answer(door, &call).await;
             (model, result)
         }
         Err(problem) => (None, Err(problem)),
