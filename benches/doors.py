@@ -191,7 +191,8 @@ def fleet(calls, litellm):
                     failed.append(type(error).__name__)
 
         async def all_of_them():
-            await asyncio.gather(*map(one, range(calls)))
+            async with client:
+                await asyncio.gather(*map(one, range(calls)))
 
         begun = time.monotonic()
         asyncio.run(all_of_them())

@@ -5,6 +5,7 @@ mod clients;
 mod dialects;
 mod ends;
 mod fields;
+mod outages;
 mod passing;
 mod vendor;
 mod waiting;
@@ -39,10 +40,19 @@ impl Doors {
 
     /// The same with these lines in its own section.
     async fn start_with(serve: &str, settings: &str) -> Option<Self> {
+        Some(Self::made(&Redis::shared()?.url, serve, settings).await)
+    }
+
+    /// The same at a Redis that may be killed.
+    async fn start_at(redis: &str, settings: &str) -> Self {
+        Self::made(redis, "", settings).await
+    }
+
+    async fn made(redis: &str, serve: &str, settings: &str) -> Self {
         let mut doors = Self {
             folder: tempfile::tempdir().unwrap(),
             prefix: unique("door"),
-            redis: Redis::shared()?.url.clone(),
+            redis: redis.to_owned(),
             serve: serve.to_owned(),
             settings: settings.to_owned(),
             config: None,
@@ -50,7 +60,7 @@ impl Doors {
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
         };
         doors.one_more().await;
-        Some(doors)
+        doors
     }
 
     async fn one_more(&mut self) -> String {
