@@ -49,7 +49,7 @@ scripts! {
     PAUSE: "pause-6",
     PLAN: "plan-7",
     INSPECT: "inspect-8",
-    LEAVE: "leave-6",
+    LEAVE: "leave-7",
     LANES: "lanes-1",
     RENEW: "renew-1",
     BEAT: "beat-1",
@@ -62,6 +62,7 @@ scripts! {
     BUDGET_OPEN: "budget-open-1",
     BUDGET_CHECKPOINT: "budget-checkpoint-1",
     BUCKET: "bucket-1",
+    TURNS: "turns-1",
 }
 
 #[cfg(test)]

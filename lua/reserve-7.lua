@@ -184,19 +184,6 @@ local function admit(id, need, place, work, grains)
   add_to_day(keys, quota, now, need[REQUESTS], need[COMBINED], now)
 end
 
--- A call's work: the part of a limit that it takes most of; where calls at once alone are limited,
--- one of them.
-local function work_of(need)
-  local work
-  for dimension = 1, DIMENSIONS do
-    local most = state[dimension_slot(dimension) + MOST]
-    if most > 0 then
-      work = math.max(work or 0, need[dimension] / most)
-    end
-  end
-  return work or state[CONCURRENT] > 0 and 1 / state[CONCURRENT] or 0
-end
-
 local function answer(id, call)
   local need = { call[4], call[5], call[6], call[7] }
   if redis.call('HEXISTS', keys.entries, id) == 1 then
@@ -206,7 +193,7 @@ local function answer(id, call)
   if none then
     return none
   end
-  local place, work = place_of(state, queue, tenant, call[2], call[3], now), work_of(need)
+  local place, work = place_of(state, queue, tenant, call[2], call[3], now), work_of(state, need)
   local grains = math.ceil(work * GRAIN)
   local obstacle = until_room(keys, state, quota, lane, place, need, work, now)
   local shut, hold = shut_for(state, now)

@@ -272,6 +272,26 @@ ensure_sdks() {
     mv "$TOOLS/sdks.partial" "$TOOLS/sdks"
 }
 
+# The SDKs for node of tests/end_to_end/door_http/package.json, in .tools/node; without npm they are left out.
+ensure_node_sdks() {
+    if [ "${TIDEGATE_SDKS:-}" = no ]; then return; fi
+    wanted=tests/end_to_end/door_http/package.json
+    if cmp -s "$wanted" "$TOOLS/node/package.json"; then return; fi
+    if ! have npm; then
+        say "npm is not on the PATH: the vendors' SDKs for node, and the one test that uses them, are left out"
+        return
+    fi
+    say "fetching the vendors' SDKs for node (from npm, 20 MB) into .tools"
+    rm -rf "$TOOLS/node.partial"
+    mkdir -p "$TOOLS/node.partial"
+    cp "$wanted" "$TOOLS/node.partial/package.json"
+    if ! quietly npm install --prefix "$TOOLS/node.partial" --no-audit --no-fund --ignore-scripts; then
+        fail "npm could not install $wanted (see above, and .tools/setup.log)" "check the network and npm's settings"
+    fi
+    rm -rf "$TOOLS/node"
+    mv "$TOOLS/node.partial" "$TOOLS/node"
+}
+
 # What clients/python is built and tested with: a virtual environment in .tools/python, since maturin installs into one.
 ensure_python() {
     if [ "${TIDEGATE_PYTHON:-}" = no ]; then return; fi
@@ -344,7 +364,10 @@ report() {
 
 case ${1:-} in
 --temporal-cli) temporal_cli ;;
---sdks) ensure_sdks ;;
+--sdks)
+    ensure_sdks
+    ensure_node_sdks
+    ;;
 --python) ensure_python ;;
 --deploy) ensure_deploy ;;
 "" | --report)

@@ -6,6 +6,7 @@
 //! * [`cli`]: the commands, one file each
 //! * [`config`]: `tidegate.toml`, the environment, and defaults
 //! * [`worker`]: one worker process; [`attach()`]: the same in anybody's process; [`plugin`]: with anybody's worker
+//! * [`serve`]: the HTTP door
 //! * [`devstack`]: a private Temporal, Redis and simulated provider, for `dev` and `demo`
 //! * [`temporal`]: the connection to the Temporal server, and what commands ask of it
 //! * [`telemetry`]: logs, and the metrics page; `listener`: pages over HTTP, bounded; `traces`: OpenTelemetry
@@ -22,6 +23,7 @@ pub mod devstack;
 mod listener;
 pub mod metrics;
 pub mod plugin;
+pub mod serve;
 pub mod signal;
 pub mod telemetry;
 pub mod temporal;

@@ -1,7 +1,7 @@
 //! Pages over HTTP for people and probes: few connections at once, and none that has us wait for its
 //! header. Whoever reaches the address could else take every descriptor that answers need.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
@@ -13,10 +13,16 @@ use hyper_util::{
     server::conn::auto::Builder,
     service::TowerToHyperService,
 };
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    sync::Semaphore,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::debug;
 
-/// Connections that are open at once; others wait until one ends.
+/// Connections of a page that are open at once; others wait until one ends.
 const MOST: usize = 64;
 
 /// A header is there after so long, or its connection is closed; so is one that asks nothing more.
@@ -28,14 +34,34 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// This machine's own names.
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
+/// How connections are taken.
+pub(crate) struct Bounds {
+    /// So many are open at once; others wait until one ends.
+    pub(crate) connections: usize,
+    /// With it connections speak TLS alone.
+    pub(crate) tls: Option<TlsAcceptor>,
+    /// Cancelled, no connection is taken any more, and each ends after the answer under way.
+    pub(crate) stop: CancellationToken,
+}
+
 /// Answers until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, router: Router) {
-    let places = Arc::new(Semaphore::new(MOST));
-    let mut server = Builder::new(TokioExecutor::new());
-    server.http1().timer(TokioTimer::new()).header_read_timeout(HEADER);
+    let stop = CancellationToken::new();
+    serve_within(listener, router, Bounds { connections: MOST, tls: None, stop }).await;
+}
+
+/// Answers until it is told to stop, and the answers under way have ended.
+pub(crate) async fn serve_within(listener: TcpListener, router: Router, bounds: Bounds) {
+    let Bounds { connections, tls, stop } = bounds;
+    let places = Arc::new(Semaphore::new(connections));
+    let open = TaskTracker::new();
     // The semaphore is never closed.
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        let (stream, from) = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        let (stream, from) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 debug!(%error, "a connection cannot be accepted");
@@ -43,15 +69,42 @@ pub(crate) async fn serve(listener: TcpListener, router: Router) {
                 continue;
             }
         };
+        // The events of a stream are small, and each is waited for.
+        let _ = stream.set_nodelay(true);
         let router = router.clone().layer(Extension(ConnectInfo(from)));
-        let server = server.clone();
-        tokio::spawn(async move {
-            let service = TowerToHyperService::new(router);
-            // Whoever is gone or too slow is told nothing.
-            let _ = server.serve_connection(TokioIo::new(stream), service).await;
+        let (tls, stop) = (tls.clone(), stop.clone());
+        open.spawn(async move {
+            match tls {
+                None => answer(stream, router, stop).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = tokio::time::timeout(HEADER, tls.accept(stream)).await {
+                        answer(stream, router, stop).await;
+                    }
+                }
+            }
             drop(place);
         });
     }
+    drop(listener);
+    open.close();
+    open.wait().await;
+}
+
+/// Whoever is gone or too slow is told nothing.
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    stop: CancellationToken,
+) {
+    let mut server = Builder::new(TokioExecutor::new());
+    server.http1().timer(TokioTimer::new()).header_read_timeout(HEADER);
+    let service = TowerToHyperService::new(router);
+    let mut connection = pin!(server.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = &mut connection => return,
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
 }
 
 /// On loopback a name that is not this machine's own is that of another site's page, which reaches us

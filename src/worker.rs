@@ -431,7 +431,7 @@ fn sdk_worker(
 }
 
 /// What the fleet is told of this worker.
-fn about(config: &Config) -> About {
+pub(crate) fn about(config: &Config) -> About {
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -442,7 +442,7 @@ fn about(config: &Config) -> About {
 }
 
 /// Shown in Temporal's UI and counted in the fleet: unique to this process.
-fn identity() -> String {
+pub(crate) fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| "worker".to_owned(), |name| name.trim().to_owned());
     format!("tidegate-{host}-{}-{:04x}", std::process::id(), rand::random::<u16>())

@@ -85,7 +85,9 @@ impl Services {
         self.reader.for_party(lane.as_str())
     }
 
-    pub(crate) fn caller(&self) -> Caller<'_> {
+    /// What a process asks with.
+    #[must_use]
+    pub fn caller(&self) -> Caller<'_> {
         let Self { providers, queues, warmth, budgets, guard, .. } = self;
         Caller { providers, queues, warmth, budgets, guard }
     }

@@ -11,7 +11,7 @@
 
 use std::{borrow::Cow, time::Instant};
 
-use tidegate_providers::{Charged, Error, Kind, Observed};
+use tidegate_providers::{Charged, Error, Kind, Observed, Provider};
 use tidegate_quota::{Permit, Request, intake::Place};
 use tidegate_types::{Spend, Usage};
 use tokio::task::JoinHandle;
@@ -49,6 +49,12 @@ pub(crate) struct Call {
 }
 
 impl Admitted {
+    /// What was asked of the limiter.
+    #[must_use]
+    pub fn request(&self) -> &Request {
+        &self.call.request
+    }
+
     /// The request is about to leave. Counted before, so that a crash cannot hide it.
     pub fn sent(self) -> Sent {
         let Self { mut call, passed } = self;
@@ -130,6 +136,22 @@ impl Sent {
     /// flight, and a spent account or day closes the gate until its reset.
     pub async fn refused(self, error: &Error) -> Failure {
         self.refused_after(error, KeyNow::TheSame(None)).await
+    }
+
+    /// The same, where the provider is known, and the version of the key that the call was made with.
+    pub(crate) async fn refused_by(
+        self,
+        provider: &dyn Provider,
+        version: Option<u64>,
+        error: &Error,
+    ) -> Failure {
+        let Call { request, guard, .. } = &*self.call;
+        let key = provider.key().filter(|_| error.kind == Kind::Unauthorized);
+        let renewed = key.zip(version).is_some_and(|(key, version)| {
+            guard.gates.keys.read_again(request.model.provider(), key, version)
+        });
+        let now = if renewed { KeyNow::Replaced } else { KeyNow::TheSame(provider.key()) };
+        self.refused_after(error, now).await
     }
 
     /// The same, where the call's key is known.

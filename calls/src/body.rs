@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
-use tidegate_providers::{Error, Heard, Vendor, overheard::Stream};
+use tidegate_providers::{Error, Heard, Hearing, overheard::Stream};
 use tokio::task::JoinHandle;
 
 use crate::admission::Sent;
@@ -19,12 +19,16 @@ const MAX_ANSWER: usize = 32 << 20;
 
 /// Listens to an answer on its way to whoever asked.
 #[derive(Debug)]
-pub struct Listener(Listens);
+pub struct Listener {
+    listens: Listens,
+    /// Of the request, estimated, where events that do not say what they used are counted.
+    input_tokens: Option<u64>,
+}
 
 #[derive(Debug)]
 enum Listens {
     /// It comes in one piece, which is read at its end.
-    Whole { vendor: Vendor, status: u16, headers: HeaderMap, bytes: Vec<u8>, is_too_long: bool },
+    Whole { hearing: Hearing, status: u16, headers: HeaderMap, bytes: Vec<u8>, is_too_long: bool },
     /// It comes as events.
     Events(Box<Stream>),
 }
@@ -32,18 +36,28 @@ enum Listens {
 impl Listener {
     /// To a reply that begins so.
     #[must_use]
-    pub fn new(vendor: Vendor, status: u16, headers: HeaderMap) -> Self {
+    pub fn new(hearing: impl Into<Hearing>, status: u16, headers: HeaderMap) -> Self {
+        let hearing = hearing.into();
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
-            return Self(Listens::Events(Box::new(Stream::new(vendor, status, headers))));
+            let listens = Listens::Events(Box::new(Stream::new(hearing, status, headers)));
+            return Self { listens, input_tokens: None };
         }
         let (bytes, is_too_long) = (Vec::new(), false);
-        Self(Listens::Whole { vendor, status, headers, bytes, is_too_long })
+        let listens = Listens::Whole { hearing, status, headers, bytes, is_too_long };
+        Self { listens, input_tokens: None }
+    }
+
+    /// The same, which counts what events have used that do not say so, or were not read to their
+    /// end; the request has so many tokens, estimated.
+    #[must_use]
+    pub fn counting(self, input_tokens: u64) -> Self {
+        Self { input_tokens: Some(input_tokens), ..self }
     }
 
     /// The next bytes of it, wherever they are cut.
     pub fn hear(&mut self, piece: &[u8]) {
-        match &mut self.0 {
+        match &mut self.listens {
             Listens::Events(stream) => stream.hear(piece),
             Listens::Whole { bytes, is_too_long, .. }
                 if *is_too_long || bytes.len() + piece.len() > MAX_ANSWER =>
@@ -58,7 +72,13 @@ impl Listener {
     /// Whether its last event has come. SDKs stop reading there, before the body ends.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        matches!(&self.0, Listens::Events(stream) if stream.is_over())
+        matches!(&self.listens, Listens::Events(stream) if stream.is_over())
+    }
+
+    /// Whether what it has used is known now, if nobody reads on.
+    fn can_end(&self) -> bool {
+        let counts = matches!(self.listens, Listens::Events(_)) && self.input_tokens.is_some();
+        counts || self.is_over()
     }
 
     /// It has ended.
@@ -66,19 +86,20 @@ impl Listener {
     /// # Errors
     /// As [`Vendor::heard`].
     pub fn ended(self) -> Result<Heard, Error> {
-        match self.0 {
-            Listens::Events(stream) => stream.ended(),
-            Listens::Whole { vendor, status, headers, bytes, is_too_long } => {
+        match (self.listens, self.input_tokens) {
+            (Listens::Events(stream), Some(input_tokens)) => stream.counted(input_tokens),
+            (Listens::Events(stream), None) => stream.ended(),
+            (Listens::Whole { hearing, status, headers, bytes, is_too_long }, _) => {
                 debug_assert!(!is_too_long || bytes.is_empty(), "what is too long is not kept");
-                vendor.heard(status, &headers, &bytes)
+                hearing.heard(status, &headers, &bytes)
             }
         }
     }
 }
 
 /// The body of an answer, with its call. Dropped before its end or its last event, what
-/// was reserved stays charged.
-pub(crate) struct Heeded<B> {
+/// was reserved stays charged, unless what came is counted.
+pub struct Heeded<B> {
     body: Pin<Box<B>>,
     state: State,
 }
@@ -131,7 +152,7 @@ impl<B: Body<Data = Bytes>> Body for Heeded<B> {
                     }
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                // Its call is dropped with it: what it used is not known.
+                // Its call is dropped with it.
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => match mem::replace(&mut this.state, State::Done) {
                     State::Listening(call) => {
@@ -148,7 +169,7 @@ impl<B: Body<Data = Bytes>> Body for Heeded<B> {
 impl<B> Drop for Heeded<B> {
     fn drop(&mut self) {
         if let State::Listening(call) = mem::replace(&mut self.state, State::Done)
-            && call.1.is_over()
+            && call.1.can_end()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let (sent, listener) = *call;

@@ -6,8 +6,8 @@ use std::{
 };
 
 use tidegate_providers::{
-    BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Kind, Observed, Provider,
-    Request as Call,
+    BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Observed, Provider,
+    Request as Call, Verbatim, overheard::Whole,
 };
 use tidegate_quota::{Permit, Quota, Refused, Request, call_stats::CallStats};
 use tidegate_types::{ModelId, Usage};
@@ -22,7 +22,6 @@ use crate::{
     counted::can_be,
     failure::Failure,
     gates::{About, Asking, Gate, Gates, Held},
-    keys::KeyNow,
     learned_caps::LearnedCaps,
     metrics, spans,
     waiting::{WaitSlot, WaitingRoom},
@@ -105,6 +104,23 @@ impl Guard {
         self.once(attempt, provider, request, || provider.embed(call), budget).await
     }
 
+    /// The same, with a body in the vendor's own form, which is answered in one piece.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn send(
+        &self,
+        attempt: &Attempt,
+        provider: &dyn Provider,
+        request: &Request,
+        call: &Verbatim<'_>,
+        budget: &CallBudget,
+    ) -> Result<Whole, Failure> {
+        let ask =
+            || -> BoxFuture<'_, _> { Box::pin(async { provider.send(call).await?.whole().await }) };
+        self.once(attempt, provider, request, ask, budget).await
+    }
+
     async fn once<'c, T: Answered>(
         &self,
         attempt: &Attempt,
@@ -130,12 +146,7 @@ impl Guard {
             Err(error) => {
                 spans::failed(&span, &error);
                 drop(span);
-                let key = provider.key().filter(|_| error.kind == Kind::Unauthorized);
-                let renewed = key.zip(version).is_some_and(|(key, version)| {
-                    self.gates.keys.read_again(request.model.provider(), key, version)
-                });
-                let now = if renewed { KeyNow::Replaced } else { KeyNow::TheSame(provider.key()) };
-                Err(sent.refused_after(&error, now).await)
+                Err(sent.refused_by(provider, version, &error).await)
             }
         }
     }
@@ -313,6 +324,22 @@ impl Answered for Completion {
 
     fn stopped(&self) -> Option<&str> {
         Some(self.stop_reason.as_str())
+    }
+}
+
+impl Answered for Whole {
+    const OPERATION: &'static str = "chat";
+
+    fn told(&self) -> (Option<&Usage>, &Observed) {
+        (self.heard.usage.as_ref(), &self.heard.observed)
+    }
+
+    fn forget_usage_unless(&mut self, can_be: impl Fn(&Usage, bool) -> bool) {
+        self.heard.usage = self.heard.usage.take().filter(|usage| can_be(usage, false));
+    }
+
+    fn stopped(&self) -> Option<&str> {
+        None
     }
 }
 

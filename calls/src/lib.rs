@@ -34,6 +34,7 @@
 //!   call that finds out
 //! * [`waiting`]: how many slots may hold attempts that only wait
 //! * [`ask`]: what a call is admitted with; [`settle`]: how it ends, by what the provider answered
+//! * [`verbatim`]: a call in a vendor's own form
 //! * [`layer`]: a [`tower_layer::Layer`] for any HTTP client; [`body`]: an answer on its way through it
 //! * [`metrics`]: every metric of this crate, by name; [`spans`]: what a trace tells of a call
 
@@ -68,6 +69,7 @@ pub mod settle;
 pub mod spans;
 pub mod stage;
 pub mod unknown_models;
+pub mod verbatim;
 pub mod waiting;
 pub mod warm_cache;
 

@@ -22,6 +22,19 @@ local function rate_of_work(state)
   return rate or 0, capacity or 0
 end
 
+-- A call's work: the part of a limit that it takes most of; where calls at once alone are limited,
+-- one of them.
+local function work_of(state, need)
+  local work
+  for dimension = 1, DIMENSIONS do
+    local most = state[dimension_slot(dimension) + MOST]
+    if most > 0 then
+      work = math.max(work or 0, need[dimension] / most)
+    end
+  end
+  return work or state[CONCURRENT] > 0 and 1 / state[CONCURRENT] or 0
+end
+
 -- A provider that refuses says when it has room for the call that goes first, and no more.
 local function refills_from(state)
   return state[CLOSED] == REFUSED and state[GATE] + QUIET or 0

@@ -107,6 +107,16 @@ local function wait_in(state, queue, tenant, place, work, until_when, now)
   end
 end
 
+-- A caller that waits comes no more.
+local function gives_up(line, turn, work)
+  if turn + work >= line.tail then
+    line.tail = math.max(line.served, math.min(turn, line.tail))
+  else
+    line.served = math.min(line.served + work, line.tail)
+  end
+  line.changed = true
+end
+
 -- Work of all who wait, in parts of a limit.
 local function waiting_in(queue)
   local waiting = 0

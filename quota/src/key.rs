@@ -115,6 +115,12 @@ pub fn retries(prefix: &str, run: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{batch:{}}}:retries", run.replace(['{', '}'], "_"))
 }
 
+/// The turns of a door's key that are kept for who comes back.
+#[must_use]
+pub fn turns(prefix: &str, door: &str) -> String {
+    format!("{prefix}:{LAYOUT}:{{door:{}}}:turns", door.replace(['{', '}'], "_"))
+}
+
 /// What a tenant has spent today.
 #[must_use]
 pub fn tenant_budget(prefix: &str, tenant: &Tenant) -> String {

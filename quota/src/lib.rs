@@ -40,6 +40,7 @@
 //! * [`snapshot`]: what a model's quota looks like
 //! * [`budget`]: budgets in US dollars, of a tenant's day or of a batch; [`retries`]: calls beyond the
 //!   first of each document
+//! * [`turns`]: turns of callers that know no ticket, under names that they come back with
 //! * [`bucket`]: a plain token bucket, for APIs that are not language models
 //! * `shared`, `breaker`, `fleet`: what happens while Redis is away
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
@@ -100,6 +101,7 @@ pub mod snapshot;
 pub mod stated;
 pub mod store;
 mod tasks;
+pub mod turns;
 pub mod unused;
 mod waiters;
 mod watch;

@@ -308,6 +308,18 @@ impl Mechanism {
         lane.close();
     }
 
+    /// The caller that asked so comes no more.
+    pub(crate) fn give_up(&mut self, ask: &Ask) {
+        let Some(ticket) = ask.ticket.filter(|it| it.position > 0) else { return };
+        let work = (self.plan.work_of(&units(&ask.amounts)) * GRAIN).ceil();
+        let lane = &mut self.lanes[ask.lane];
+        lane.open();
+        if ticket.epoch == self.epoch {
+            lane.queue.gives_up(&ask.tenant, crate::number::float(ticket.position - 1), work);
+        }
+        lane.close();
+    }
+
     /// A new plan, with changes of what is drawn: false if another was written since the reading.
     pub(crate) fn write(&mut self, version: u64, end: u64, plan: Plan, change: &Units) -> bool {
         if self.version != version {

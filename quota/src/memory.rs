@@ -318,6 +318,11 @@ impl crate::store::Store for Store {
         Ok(())
     }
 
+    async fn give_up(&self, model: &ModelQuota, ask: &Ask) -> Result<(), Error> {
+        self.with(model, |kept, _| kept.mechanism.give_up(ask));
+        Ok(())
+    }
+
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
         Ok(self.with(model, |kept, terms| {
             kept.known.explain(kept.mechanism.snapshot(terms), &kept.mechanism.plan)

@@ -308,6 +308,28 @@ impl Quota {
         }
     }
 
+    /// The caller that waits with this request's ticket comes no more: those behind it move up.
+    ///
+    /// # Errors
+    /// [`Error::UnknownModel`] or [`Error::Away`].
+    pub async fn give_up(&self, request: &Request) -> Result<(), Error> {
+        let model = self.model(&request.model)?;
+        let Some(lane) = model.lanes.index(&request.lane) else { return Ok(()) };
+        let ask = Ask {
+            reservation: request.reservation.clone(),
+            lane,
+            amounts: self.shared.amounts(model, request),
+            ticket: request.ticket,
+            template: request.template,
+            curious: false,
+            tenant: request.tenant.clone(),
+        };
+        match &self.shared.redis {
+            Some(redis) => redis.give_up(model, &ask).await,
+            None => self.shared.local.give_up(model, &ask).await,
+        }
+    }
+
     /// Opens a model's gate for the whole fleet, and ends [`Self::hold_model`].
     ///
     /// # Errors

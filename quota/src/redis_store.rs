@@ -26,6 +26,7 @@ use crate::{
     plan::{Plan, Units},
     policy::{self, Configured, Known, Outcome},
     remembered::Remembered,
+    request::Ticket,
     script::{Script, Scripts},
     snapshot::Snapshot,
     store::{Ask, Decision, Expectation, LimitChanges, Meter, Pause, Settled, Settlement},
@@ -162,6 +163,22 @@ impl Store {
 
     fn keys(&self, model: &ModelQuota) -> ModelKeys {
         ModelKeys::new(&self.prefix, &model.quota_name())
+    }
+
+    /// All callers of a tenant that wait in a lane come no more, or one of them.
+    async fn leaves(
+        &self,
+        model: &ModelQuota,
+        lane: usize,
+        tenant: &Tenant,
+        one: Option<(Ticket, &Amounts)>,
+    ) -> Result<(), Error> {
+        let (keys, (lane, numbers)) = (self.keys(model), self.number(model, lane).await?);
+        let mut six = keys.common().to_vec();
+        six.push(keys.tenants(lane));
+        let call = wire::leaves(lane, self.clock(), one);
+        let arguments = [tenant.as_str().as_bytes().to_vec(), call, self.quota(model, &numbers)];
+        self.run(&self.scripts.leave, &six, &arguments).await.map(drop)
     }
 
     /// Names the lanes again: where Redis has lost their numbers it gets those of this process.
@@ -410,12 +427,16 @@ impl crate::store::Store for Store {
     }
 
     async fn leave(&self, model: &ModelQuota, lane: usize, tenant: &Tenant) -> Result<(), Error> {
-        let (keys, (lane, numbers)) = (self.keys(model), self.number(model, lane).await?);
-        let mut six = keys.common().to_vec();
-        six.push(keys.tenants(lane));
-        let call = wire::Packed::default().number(lane).number(self.clock()).done();
-        let arguments = [tenant.as_str().as_bytes().to_vec(), call, self.quota(model, &numbers)];
-        self.run(&self.scripts.leave, &six, &arguments).await.map(drop)
+        self.leaves(model, lane, tenant, None).await
+    }
+
+    async fn give_up(&self, model: &ModelQuota, ask: &Ask) -> Result<(), Error> {
+        match ask.ticket.filter(|ticket| ticket.position > 0) {
+            Some(ticket) => {
+                self.leaves(model, ask.lane, &ask.tenant, Some((ticket, &ask.amounts))).await
+            }
+            None => Ok(()),
+        }
     }
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {

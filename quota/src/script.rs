@@ -41,6 +41,7 @@ scripts! {
     budget_open: BUDGET_OPEN,
     budget_checkpoint: BUDGET_CHECKPOINT,
     bucket: BUCKET,
+    turns: TURNS,
 }
 
 /// One script, run by its hash; its text is sent when the server does not have it.

@@ -335,6 +335,13 @@ pub trait Store: Send + Sync {
         tenant: &Tenant,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
+    /// The caller that waits with this ticket comes no more.
+    fn give_up(
+        &self,
+        model: &ModelQuota,
+        ask: &Ask,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
     /// Tells what the quota looks like.
     fn inspect(&self, model: &ModelQuota) -> impl Future<Output = Result<Snapshot, Error>> + Send;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
-    dimension::{DayLimit, Dimension, PerDimension},
+    dimension::{Amounts, DayLimit, Dimension, PerDimension},
     error::Error,
     lane_numbers::Numbered,
     mechanism::log::Reading,
@@ -82,6 +82,14 @@ fn pack_ask(packed: Packed, ask: &Ask, lane: u64, clock: u64) -> Packed {
         .each(&ask.amounts)
         .number(u64::from(ask.curious))
         .number(clock)
+}
+
+/// Callers of a lane that come no more: the one with this ticket, or all of a tenant's.
+pub(crate) fn leaves(lane: u64, clock: u64, one: Option<(Ticket, &Amounts)>) -> Vec<u8> {
+    let none = (Ticket { epoch: 0, position: 0 }, &Amounts::default());
+    let (ticket, amounts) = one.unwrap_or(none);
+    let packed = Packed::default().number(lane).number(clock);
+    packed.number(ticket.epoch).number(ticket.position).each(amounts).done()
 }
 
 /// How a settlement is to be taken.

@@ -56,6 +56,7 @@ both_stores! {
     callers_that_never_come_back_hold_up_no_other(model(paced(60_000)));
     callers_that_never_come_back_hold_up_no_other_behind_a_closed_gate(model(paced(60_000)));
     who_leaves_delays_nobody(model(paced(60_000)));
+    who_gives_up_delays_nobody(model(paced(60_000)));
     tenants_of_a_lane_get_equal_parts(model(paced(60_000)));
     a_tenant_alone_is_served_as_it_comes(model(paced(60_000)));
     // Lanes.
@@ -561,6 +562,30 @@ async fn who_leaves_delays_nobody<S: Store>(rig: &Rig<S>) {
     for ask in [stays, newcomer] {
         assert_eq!(rig.reserve(&ask).await, Decision::Granted);
         rig.advance(Duration::from_secs(2));
+    }
+}
+
+/// A hundred callers wait and hang up, but for one. It, and whoever comes next, wait for none of them.
+async fn who_gives_up_delays_nobody<S: Store>(rig: &Rig<S>) {
+    while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
+    let mut waiting = Vec::new();
+    for _ in 0..100 {
+        waiting.push(waits(rig, rig.ask(1_000)).await.0);
+    }
+    let stays = waiting.remove(50);
+    for ask in &waiting {
+        rig.store.give_up(&rig.model, ask).await.unwrap();
+    }
+    let (newcomer, soon) = waits(rig, rig.ask(1_000)).await;
+    assert!(soon < Duration::from_secs(4), "{soon:?}");
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert!(seen.lanes[0].queue < Duration::from_secs(4), "{:?}", seen.lanes);
+    rig.advance(Duration::from_secs(2));
+    assert_eq!(rig.reserve(&stays).await, Decision::Granted);
+    rig.advance(Duration::from_secs(2));
+    // But for what is rounded.
+    if let Decision::Wait { wait, .. } = rig.reserve(&newcomer).await {
+        assert!(wait <= Duration::from_millis(1), "{wait:?}");
     }
 }
 

@@ -122,9 +122,13 @@ fn scripts() -> Vec<Script> {
             arguments: vec![Numbers(vec![clock(6)]), model()],
         },
         Script {
-            name: "leave-6",
+            name: "leave-7",
             keys: &["tenants:1"],
-            arguments: vec![Text("tenant"), Numbers(vec![1.0, clock(6)]), model()],
+            arguments: vec![
+                Text("tenant"),
+                Numbers(vec![1.0, clock(6), 1.0, 1.0, 1.0, 0.0, 0.0, 1_000.0]),
+                model(),
+            ],
         },
         Script {
             name: "renew-1",

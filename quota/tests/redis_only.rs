@@ -80,6 +80,11 @@ enum Step {
         lane: usize,
         tenant: bool,
     },
+    GiveUp {
+        id: u8,
+        lane: usize,
+        input: u64,
+    },
     Advance {
         millis: i64,
     },
@@ -114,6 +119,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1_u64..20).prop_map(|seconds| Step::Pause { seconds }),
         1 => Just(Step::Resume),
         1 => (0_usize..3, any::<bool>()).prop_map(|(lane, tenant)| Step::Leave { lane, tenant }),
+        2 => (0_u8..40, 0_usize..3, 0_u64..400).prop_map(|(id, lane, input)| Step::GiveUp { id, lane, input }),
         2 => any::<bool>().prop_map(|frozen| Step::Freeze { frozen }),
         2 => any::<bool>().prop_map(|killed| Step::Thaw { killed }),
         6 => prop_oneof![8 => 0_i64..500, 8 => 0_i64..20_000, 8 => -2_000_i64..0, 1 => -200_000_i64..0].prop_map(|millis| Step::Advance { millis }),
@@ -273,6 +279,16 @@ async fn carry_out<S: Store + Freezes>(
         Step::Leave { lane, tenant } => {
             let tenant = Tenant::new(if *tenant { "even" } else { "odd" }).unwrap();
             format!("{:?}", rig.store.leave(&rig.model, *lane, &tenant).await.unwrap())
+        }
+        Step::GiveUp { id, lane, input } => {
+            let ask = Ask {
+                lane: *lane,
+                amounts: Amounts::call(*input, 10),
+                ticket: tickets[usize::from(*id) * 3 + lane],
+                tenant: Tenant::new(if id % 2 == 0 { "even" } else { "odd" }).unwrap(),
+                ..ask(format!("r{id}"), Amounts::default())
+            };
+            format!("{:?}", rig.store.give_up(&rig.model, &ask).await.unwrap())
         }
         Step::Resume => format!("{:?}", rig.store.resume(&rig.model).await.unwrap()),
         Step::Freeze { frozen } => {

@@ -50,6 +50,8 @@ enum Command {
     Dev(serve::DevArgs),
     /// One worker process; stops gracefully on SIGTERM or SIGINT
     Worker,
+    /// The HTTP door: OpenAI's and Anthropic's dialects, for any program
+    Serve,
     Run(Box<run::Args>),
     Compare(Box<compare::Args>),
     Status(status::Args),
@@ -85,7 +87,9 @@ impl Cli {
     #[must_use]
     pub fn usual_log(&self) -> &'static str {
         match self.command {
-            Command::Worker | Command::Simulator(_) | Command::Dashboard(_) => telemetry::WORKER,
+            Command::Worker | Command::Serve | Command::Simulator(_) | Command::Dashboard(_) => {
+                telemetry::WORKER
+            }
             Command::Dev(_) => telemetry::OURS,
             _ => "error",
         }
@@ -106,6 +110,7 @@ impl Cli {
             Command::Demo(args) => demo::run(args).await,
             Command::Dev(args) => serve::dev(args, config()?).await,
             Command::Worker => serve::worker(&config()?).await,
+            Command::Serve => serve::door(&config()?).await,
             Command::Run(args) => run::run(*args, &config()?).await,
             Command::Compare(args) => compare::run(*args, &config()?).await,
             Command::Status(args) => status::run(args, &config()?).await,

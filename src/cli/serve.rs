@@ -1,14 +1,15 @@
-//! The commands that work until they are stopped: `tidegate worker`, `tidegate dev` and
-//! `tidegate simulator`.
+//! The commands that work until they are stopped: `tidegate worker`, `tidegate serve`, `tidegate dev`
+//! and `tidegate simulator`.
 
 use std::{net::IpAddr, path::PathBuf};
 
 use anyhow::Context;
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::{
-    config::{Config, show, sources},
+    config::{Config, serve::ServeKey, show, sources},
     devstack::{Stack, simulation, stack::Options},
+    serve::Serve,
     signal, telemetry, worker,
 };
 
@@ -45,6 +46,13 @@ pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
     }
 }
 
+pub(super) async fn door(config: &Config) -> anyhow::Result<Outcome> {
+    let telemetry = telemetry::start(config.worker.metrics_address()).await;
+    let door = Serve::bind(config).await?;
+    Box::pin(door.run(&telemetry, signal::stop())).await?;
+    Ok(Outcome::Done)
+}
+
 /// Temporal with its UI, Redis, a simulated provider and one worker, until Ctrl-C
 #[derive(Debug, clap::Args)]
 pub(super) struct DevArgs {
@@ -68,7 +76,9 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
     let mut stack =
         Box::pin(Stack::start(Options { config, simulated, roots: Vec::new() })).await?;
     let page = page::start_for_one(stack.config()).await;
-    let shown = show_addresses(&stack, page.as_ref());
+    let door = Box::pin(DevDoor::start(&stack)).await;
+    let door = door.inspect_err(|error| tracing::warn!("no HTTP door: {error:#}")).ok();
+    let shown = show_addresses(&stack, page.as_ref(), door.as_ref());
     let ended = match shown {
         Ok(()) => {
             tokio::select! {
@@ -79,15 +89,62 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
         Err(error) => Err(error),
     };
     output::say("stopping …");
+    if let Some(door) = door {
+        door.stop().await;
+    }
     let stopped = Box::pin(stack.stop()).await;
     ended.and(stopped).map(|()| Outcome::Done)
 }
 
-fn show_addresses(stack: &Stack, page: Option<&Page>) -> anyhow::Result<()> {
+/// The HTTP door of an embedded stack, with a key of its own.
+struct DevDoor {
+    url: String,
+    key: String,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<()>,
+}
+
+impl DevDoor {
+    async fn start(stack: &Stack) -> anyhow::Result<Self> {
+        let mut config = stack.config().clone();
+        if config.serve.address().is_none() {
+            config.serve.listen = "127.0.0.1:0".to_owned();
+        }
+        let (key, file) =
+            (format!("{:032x}", rand::random::<u128>()), stack.folder().join("door-key"));
+        std::fs::write(&file, &key).with_context(|| format!("writing {}", file.display()))?;
+        let entry = ServeKey { key_file: Some(file), ..ServeKey::default() };
+        config.serve.keys.insert("dev".to_owned(), entry);
+        let door = Serve::bind(&config).await?;
+        let (stop, stopped) = oneshot::channel();
+        let url = format!("http://{}", door.address());
+        let running = tokio::spawn(async move {
+            let telemetry = telemetry::start(None).await;
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            if let Err(error) = Box::pin(door.run(&telemetry, stopped)).await {
+                tracing::warn!("the HTTP door ended: {error:#}");
+            }
+        });
+        Ok(Self { url, key, stop, running })
+    }
+
+    async fn stop(self) {
+        let _ = self.stop.send(());
+        let _ = self.running.await;
+    }
+}
+
+fn show_addresses(
+    stack: &Stack,
+    page: Option<&Page>,
+    door: Option<&DevDoor>,
+) -> anyhow::Result<()> {
     let file = stack.folder().join("tidegate.toml");
     std::fs::write(&file, show::toml(stack.config()))
         .with_context(|| format!("writing {}", file.display()))?;
-    output::data(&output::pairs(&addresses(stack, page)))?;
+    output::data(&output::pairs(&addresses(stack, page, door)))?;
     let models = stack.config().model_names();
     let example = models.first().map_or("provider:model", String::as_str);
     output::say(&format!(
@@ -97,10 +154,18 @@ fn show_addresses(stack: &Stack, page: Option<&Page>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn addresses(stack: &Stack, page: Option<&Page>) -> Vec<(&'static str, String)> {
+fn addresses(
+    stack: &Stack,
+    page: Option<&Page>,
+    door: Option<&DevDoor>,
+) -> Vec<(&'static str, String)> {
     let config = stack.config();
     let mut rows: Vec<_> =
         page.map(|page| ("the page", page.url_with_token())).into_iter().collect();
+    if let Some(door) = door {
+        rows.push(("the HTTP door", format!("{}/v1", door.url)));
+        rows.push(("its key", door.key.clone()));
+    }
     rows.extend([
         ("Temporal UI", stack.temporal().ui()),
         ("Temporal", stack.temporal().address()),

@@ -11,6 +11,7 @@ use super::{
     mask,
     model::Algorithm,
     sections::{Config, quota_lanes},
+    serve::INTERACTIVE,
 };
 
 /// After what time a silent worker may be given up: a shorter one could be no more than a busy
@@ -24,6 +25,7 @@ pub(super) fn all(config: &Config) -> Vec<Fault> {
     found.redis();
     found.gate();
     found.worker();
+    found.serve();
     found.documents();
     found.storage();
     found.providers();
@@ -159,6 +161,44 @@ impl Faults<'_> {
             if value.is_none() && named.iter().any(|(_, other)| other.is_some()) {
                 let what = "is not set; a version has both: deployment (TEMPORAL_DEPLOYMENT_NAME) and build-id (TEMPORAL_WORKER_BUILD_ID)";
                 self.add(&["worker", key], what);
+            }
+        }
+    }
+
+    fn serve(&mut self) {
+        let serve = &self.config.serve;
+        if serve.address().is_some_and(|listen| listen.parse::<SocketAddr>().is_err()) {
+            let what = format!(
+                "is \"{}\"; write an address and a port such as 127.0.0.1:8080, or off",
+                serve.listen
+            );
+            self.add(&["serve", "listen"], what);
+        }
+        if serve.tls_certificate_file.is_some() != serve.tls_key_file.is_some() {
+            let what = "wants both tls-certificate-file and tls-key-file";
+            self.add(&["serve", "tls-key-file"], what);
+        }
+        for (name, key) in &serve.keys {
+            if key.key_env.is_some() == key.key_file.is_some() {
+                self.add(&["serve", "keys", name], "needs one of key-env and key-file");
+            }
+            let tenant = key.tenant.clone().map(tidegate_types::Tenant::new);
+            if let Some(Err(error)) = tenant {
+                self.add(&["serve", "keys", name, "tenant"], format!("cannot be used: {error}"));
+            }
+            let lane = key.lane.as_deref().unwrap_or(INTERACTIVE);
+            if !self.config.lanes.contains_key(lane) {
+                let what = format!("is \"{lane}\", which is no lane; add a [lanes.{lane}] section");
+                self.add(&["serve", "keys", name, "lane"], what);
+            }
+            for model in &key.models {
+                let is_known = self.config.models.contains_key(model)
+                    || self.config.routes.contains_key(model)
+                    || self.config.model_names().contains(model);
+                if !is_known {
+                    let what = format!("names \"{model}\", which is no model and no route here");
+                    self.add(&["serve", "keys", name, "models"], what);
+                }
             }
         }
     }

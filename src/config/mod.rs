@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * [`sections`]: [`Config`] and its sections; those of [`provider`], [`model`], [`group`],
-//!   [`pool`], [`host`] and [`documents`] beside it
+//!   [`pool`], [`host`], [`serve`] and [`documents`] beside it
 //! * [`layers`]: defaults, then the file, then the environment; [`sources`]: where each key comes
 //!   from
 //! * [`fault`]: what is wrong, where, and what to do; `check` finds what types cannot
@@ -28,6 +28,7 @@ pub mod model;
 pub mod pool;
 pub mod provider;
 pub mod sections;
+pub mod serve;
 pub mod show;
 pub mod size;
 pub mod sources;

@@ -8,7 +8,8 @@ use tidegate_quota::{LimitError, Share};
 
 use super::{
     documents::Documents, group::Group, host::Host, mask, model::Model, pool::Pools,
-    provider::Provider, size::Size, sources::Sources, span::Span, version::Versioning,
+    provider::Provider, serve::Serve, size::Size, sources::Sources, span::Span,
+    version::Versioning,
 };
 
 /// The configuration in force.
@@ -27,6 +28,8 @@ pub struct Config {
     pub documents: Documents,
     /// What the fleet is doing, in a browser.
     pub dashboard: Dashboard,
+    /// The HTTP door.
+    pub serve: Serve,
     /// What may be read and written.
     pub storage: Storage,
     /// How each provider is reached.
@@ -61,6 +64,7 @@ impl Default for Config {
             worker: Worker::default(),
             documents: Documents::default(),
             dashboard: Dashboard::default(),
+            serve: Serve::default(),
             storage: Storage::default(),
             providers: vendors
                 .into_iter()

@@ -75,6 +75,20 @@ pub fn python_with_sdks() -> Option<process::Command> {
     Some(command)
 }
 
+/// The folder of the vendors' own SDKs for node, which `scripts/setup.sh --sdks` fetches into
+/// `.tools/node` where there is an npm; `None`, said aloud, where they are not.
+#[must_use]
+pub fn node_sdks() -> Option<std::path::PathBuf> {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/node/node_modules");
+    if modules.join("openai").exists() {
+        return Some(modules);
+    }
+    eprintln!(
+        "SKIPPED: the vendors' SDKs for node are not there: scripts/setup.sh --sdks fetches them"
+    );
+    None
+}
+
 /// A name that no other test has used, in this process or another: for key prefixes, task queues,
 /// workflow ids and namespaces.
 #[must_use]

@@ -11,7 +11,7 @@ use syn::{Attribute, Expr, Fields, Item, ItemStruct, Lit, Meta, Type};
 use tidegate::config::Config;
 use tidegate_workflows::input::FIELDS;
 
-const FILES: [&str; 6] = ["sections", "documents", "group", "host", "model", "provider"];
+const FILES: [&str; 7] = ["sections", "documents", "group", "host", "model", "provider", "serve"];
 
 const HEAD: &str = "# Configuration
 

@@ -2,17 +2,21 @@
 
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
+use tidegate_types::Usage;
 
-use super::Heard;
-use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text, vendor::Vendor};
+use super::{Heard, Hearing};
+use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text};
 
 /// A longer line is passed over: no event that tells of tokens is nearly as long.
 const MAX_LINE: usize = 4 << 20;
 
+/// Bytes of text a token.
+const BYTES_PER_TOKEN: u64 = 4;
+
 /// Listens to an answer on its way to whoever asked.
 #[derive(Debug)]
 pub struct Stream {
-    vendor: Vendor,
+    hearing: Hearing,
     status: u16,
     headers: HeaderMap,
     line: Vec<u8>,
@@ -21,15 +25,17 @@ pub struct Stream {
     usage: Map<String, Value>,
     of_gemini: Value,
     error: Option<Value>,
+    /// Bytes of what was written, for a stream that says nothing of its use.
+    written: u64,
     is_over: bool,
 }
 
 impl Stream {
     /// Of a reply that begins so.
     #[must_use]
-    pub fn new(vendor: Vendor, status: u16, headers: HeaderMap) -> Self {
+    pub fn new(hearing: impl Into<Hearing>, status: u16, headers: HeaderMap) -> Self {
         Self {
-            vendor,
+            hearing: hearing.into(),
             status,
             headers,
             line: Vec::new(),
@@ -37,6 +43,7 @@ impl Stream {
             usage: Map::new(),
             of_gemini: Value::Null,
             error: None,
+            written: 0,
             is_over: false,
         }
     }
@@ -80,6 +87,7 @@ impl Stream {
             self.error = Some(event);
             return;
         }
+        self.written = self.written.saturating_add(written(&event));
         // OpenAI's last chunk and Anthropic's deltas; Anthropic's first event; OpenAI's Responses.
         for place in ["/usage", "/message/usage", "/response/usage"] {
             if let Some(counts) = event.pointer(place).and_then(Value::as_object) {
@@ -92,6 +100,21 @@ impl Stream {
         }
     }
 
+    /// What it has used so far, where it may have been broken off or may not say: counted from what
+    /// was written, and from the estimated tokens of the request. What the vendor says goes first.
+    ///
+    /// # Errors
+    /// As [`Vendor::heard`](crate::Vendor::heard).
+    pub fn counted(self, input_tokens: u64) -> Result<Heard, Error> {
+        let output = self.written.div_ceil(BYTES_PER_TOKEN);
+        let mut heard = self.ended()?;
+        let said = heard.usage.filter(|usage| usage.input() > 0);
+        let usage =
+            said.unwrap_or_else(|| Usage { uncached_input: input_tokens, ..Usage::default() });
+        heard.usage = Some(Usage { output: usage.output.max(output), ..usage });
+        Ok(heard)
+    }
+
     /// It has ended: what it used, or the error that it ended with. A stream that was broken off
     /// has not ended, and what it used is not known.
     ///
@@ -101,7 +124,7 @@ impl Stream {
         self.end_line();
         if let Some(error) = self.error {
             let reply = Reply::of(self.status, &error);
-            return self.vendor.heard(self.status, &self.headers, &reply.body);
+            return self.hearing.heard(self.status, &self.headers, &reply.body);
         }
         let mut body = json!({});
         if !self.usage.is_empty() {
@@ -110,6 +133,28 @@ impl Stream {
         if !self.of_gemini.is_null() {
             body["usageMetadata"] = self.of_gemini;
         }
-        self.vendor.heard(self.status, &self.headers, body.to_string().as_bytes())
+        self.hearing.heard(self.status, &self.headers, body.to_string().as_bytes())
     }
 }
+
+/// Bytes of the answer in an event: OpenAI's chunks (text, reasoning, arguments of tools), its
+/// Responses' deltas, and Anthropic's.
+fn written(event: &Value) -> u64 {
+    fn texts(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len(),
+            Value::Array(elements) => elements.iter().map(texts).sum(),
+            Value::Object(fields) => {
+                let words = fields.iter().filter(|(name, _)| !IDS.contains(&name.as_str()));
+                words.map(|(_, it)| texts(it)).sum()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+    }
+    let choices = event.get("choices").and_then(Value::as_array).into_iter().flatten();
+    let deltas = choices.filter_map(|choice| choice.get("delta")).chain(event.get("delta"));
+    deltas.map(texts).sum::<usize>() as u64
+}
+
+/// Fields of a delta that the model did not write.
+const IDS: [&str; 5] = ["role", "type", "id", "stop_reason", "stop_sequence"];

@@ -152,6 +152,26 @@ fn a_stream_tells_its_use_wherever_it_is_cut() {
     assert_eq!(silent.ended().unwrap().usage, None);
 }
 
+/// One that says nothing, or was broken off before it did.
+#[test]
+fn a_stream_that_does_not_say_what_it_used_is_counted() {
+    let count = |vendor: Vendor, events: &[Value]| {
+        let mut stream = Stream::new(vendor, 200, HeaderMap::new());
+        events.iter().for_each(|event| stream.hear(format!("data: {event}\n\n").as_bytes()));
+        stream.counted(70).unwrap().usage.unwrap()
+    };
+    let delta = json!({"choices": [{"delta": {"role": "assistant", "content": "12345678"}}]});
+    let used = count(Vendor::OPENAI, &[delta.clone(), delta.clone()]);
+    assert_eq!((used.uncached_input, used.output), (70, 4));
+    let said = json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 9}});
+    assert_eq!(count(Vendor::OPENAI, &[delta, said]).output, 9, "what the vendor says goes first");
+    let begun = json!({"type": "message_start", "message": {"usage": {"input_tokens": 10, "output_tokens": 1}}});
+    let text =
+        json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "12345678"}});
+    let used = count(Vendor::ANTHROPIC, &[begun, text]);
+    assert_eq!((used.uncached_input, used.output), (10, 2));
+}
+
 #[test]
 fn an_error_inside_a_stream_is_one() {
     let mut stream = Stream::new(Vendor::ANTHROPIC, 200, HeaderMap::new());

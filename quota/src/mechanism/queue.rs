@@ -143,6 +143,16 @@ impl Queue {
         }
     }
 
+    /// A caller that waits comes no more.
+    pub(super) fn gives_up(&mut self, tenant: &Tenant, turn: f64, work: f64) {
+        let Some(line) = self.tenants.get_mut(tenant) else { return };
+        if turn + work >= line.tail {
+            line.tail = line.served.max(line.tail.min(turn));
+        } else {
+            line.served = (line.served + work).min(line.tail);
+        }
+    }
+
     /// Work of all who wait.
     pub(super) fn waiting(&self) -> f64 {
         self.tenants.values().map(|line| line.tail - line.served).sum()

@@ -1,18 +1,25 @@
 --[[
-Callers of a tenant that wait in a lane come no more: their batch was cancelled.
+Callers of a tenant that wait in a lane come no more: their batch was cancelled, or one of them has
+hung up.
 
 Guarantees
   * The tenant's next newcomer stands at the front of the lane, and not behind those that are gone.
     Others of the same tenant that still wait keep their turns, and may be overtaken by newcomers.
+  * Of one caller: those of its tenant that stand behind it move up by its work. Those before it may
+    go with those behind.
   * Turns of other tenants stay as they are.
-  * No amount changes. Said again it says the same.
+  * No amount changes. Said again of a tenant it says the same.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
   KEYS[6] tenants  hash of this lane, see include/queue.lua
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
   ARGV[1]  tenant
-  ARGV[2]  2 numbers: lane, counted from 1; clock for tests, 0 for the server's
+  ARGV[2]  8 numbers
+             1      lane, counted from 1
+             2      clock for tests, 0 for the server's
+             3, 4   ticket of the one caller: epoch and position; 0 for all of the tenant's
+             5..8   amounts that it asked for: requests, input, output, combined tokens
   ARGV[3]  the quota, see include/arguments.lua
 
 Reply: integers
@@ -25,7 +32,7 @@ Reply: integers
 --- @include "include/entries"
 --- @include "include/levels"
 --- @include "include/queue"
-local call, quota = read_arguments(3, 2, 2)
+local call, quota = read_arguments(3, 2, 8)
 if not call then
   return quota
 end
@@ -39,8 +46,11 @@ if not state then
 end
 local queue = load_queue(state, lane, KEYS[6])
 local line = queue.lines[ARGV[1]]
-if line then
+if line and call[4] == 0 then
   line.tail, line.changed = line.served, true
+elseif line and call[3] == state[EPOCH] then
+  local work = math.ceil(work_of(state, { call[5], call[6], call[7], call[8] }) * GRAIN)
+  gives_up(line, call[4] - 1, work)
 end
 save_queue(state, quota, queue, now)
 local waits = waits_in(state, lane)

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""The HTTP door beside the bare provider, and LiteLLM's proxy beside both.
+
+    cargo build --release && benches/doors.py               overhead and throughput
+    cargo build --release && benches/doors.py fleet 700     calls by 200 clients of the vendor's SDK, default settings
+    benches/doors.py --litellm …                            LiteLLM's proxy in the same run (fetched into .tools/litellm)
+
+The provider is `tidegate simulator`. Overhead: an open loop of 300 calls a second over connections that are kept, each
+time from when a call was due; throughput: a closed loop of 64 connections. Provider, door, Redis and clients share the
+machine. TIDEGATE names another program than target/release/tidegate. Bounds: median +2 ms, p99 +10 ms at 300 calls a
+second; 1,500 calls a second; the fleet within 1.05 of what the limit allows, without a refusal by the provider.
+"""
+
+import asyncio
+import json
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = os.environ.get("TIDEGATE", str(ROOT / "target/release/tidegate"))
+LITELLM = "litellm[proxy]==1.106.2"
+KEY, MODEL = "sk-a-key-of-the-benchmark", "gpt-6-mini"
+TPM, SECONDS, RATE, CONNECTIONS = 400_000, 20, 300, 64
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Stage:
+    def __init__(self, simulator, limits, litellm):
+        self.folder, self.processes = tempfile.TemporaryDirectory(), []
+        folder = pathlib.Path(self.folder.name)
+        (folder / "simulator.toml").write_text(simulator)
+        (folder / "key").write_text(KEY)
+        self.bare, door, redis = free_port(), free_port(), free_port()
+        (folder / "tidegate.toml").write_text(f"""
+[redis]
+url = "redis://127.0.0.1:{redis}"
+[worker]
+metrics-listen = "off"
+[serve]
+listen = "127.0.0.1:{door}"
+[serve.keys.bench]
+key-file = "{folder}/key"
+[providers.openai]
+base-url = "http://127.0.0.1:{self.bare}/v1"
+api-key-file = "{folder}/key"
+[models."openai:{MODEL}"]
+{limits}
+""")
+        server = shutil.which("redis-server") or shutil.which("valkey-server")
+        self.start([PROGRAM, "simulator", "--port", str(self.bare), "--config", folder / "simulator.toml"], self.bare)
+        self.start([server, "--port", str(redis), "--save", "", "--dir", folder], redis)
+        self.start([PROGRAM, "--config", folder / "tidegate.toml", "serve"], door)
+        self.doors = {"the bare provider": (self.bare, MODEL), "tidegate serve": (door, f"openai:{MODEL}")}
+        if litellm:
+            port = free_port()
+            model = {"model": f"openai/{MODEL}", "api_base": f"http://127.0.0.1:{self.bare}/v1", "api_key": KEY}
+            config = {"model_list": [{"model_name": MODEL, "litellm_params": model}], "general_settings": {"master_key": KEY}}
+            (folder / "litellm.json").write_text(json.dumps(config))
+            program = ROOT / ".tools/litellm/bin/litellm"
+            if not program.exists():
+                subprocess.run([sys.executable, "-m", "venv", ROOT / ".tools/litellm"], check=True)
+                subprocess.run([ROOT / ".tools/litellm/bin/pip", "install", "--quiet", LITELLM], check=True)
+            self.start([program, "--config", folder / "litellm.json", "--port", str(port), "--host", "127.0.0.1"], port)
+            self.doors["LiteLLM's proxy"] = (port, MODEL)
+
+    def start(self, command, port):
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        environment = os.environ | {"RUST_LOG": "warn", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        self.processes.append(subprocess.Popen(command, env=environment, **quiet))
+        end = time.monotonic() + 90
+        while time.monotonic() < end:
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.1)
+        raise SystemExit(f"nothing listens at {port}: {command[0]}")
+
+    def account(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.bare}/account") as answer:
+            return json.load(answer)["models"].get(MODEL, {})
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.terminate()
+        self.folder.cleanup()
+
+
+class Connection:
+    """One that is kept: a call at a time, HTTP by hand, so that the client costs little."""
+
+    def __init__(self, port, model):
+        self.port = port
+        body = json.dumps({"model": model, "max_tokens": 16, "messages": [{"role": "user", "content": "The tide?"}]})
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\n"
+        self.request = f"{head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
+        self.reader = None
+
+    async def call(self):
+        if self.reader is None:
+            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self.writer.write(self.request)
+        head = (await self.reader.readuntil(b"\r\n\r\n")).lower()
+        if b"transfer-encoding: chunked" in head:
+            while size := int(await self.reader.readline(), 16):
+                await self.reader.readexactly(size + 2)
+            await self.reader.readline()
+        else:
+            await self.reader.readexactly(int(head.split(b"content-length: ")[1].split(b"\r\n")[0]))
+        if not head.startswith(b"http/1.1 200"):
+            raise SystemExit(head.decode())
+
+
+async def open_loop(port, model):
+    idle, times = asyncio.Queue(), []
+    for _ in range(CONNECTIONS):
+        idle.put_nowait(Connection(port, model))
+
+    async def one(due):
+        connection = await idle.get()
+        await connection.call()
+        times.append(time.perf_counter() - due)
+        idle.put_nowait(connection)
+
+    begun, tasks = time.perf_counter(), []
+    for number in range(RATE * SECONDS):
+        due = begun + number / RATE
+        await asyncio.sleep(max(0, due - time.perf_counter()))
+        tasks.append(asyncio.create_task(one(due)))
+    await asyncio.gather(*tasks)
+    times = sorted(times[RATE:])
+    return [1e3 * statistics.median(times), 1e3 * times[int(len(times) * 0.99)]]
+
+
+async def closed_loop(port, model):
+    calls, end = 0, time.perf_counter() + SECONDS
+
+    async def one():
+        nonlocal calls
+        connection = Connection(port, model)
+        while time.perf_counter() < end:
+            await connection.call()
+            calls += 1
+
+    await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
+    return calls / SECONDS
+
+
+def beside(litellm):
+    stage = Stage("mean-output-tokens = 5\noutput-spread = 0.0\n", "rpm = 6_000_000\ntpm = 6_000_000_000", litellm)
+    print("| | median at 300/s | p99 at 300/s | calls a second, closed loop |\n|---|---|---|---|")
+    for name, (port, model) in stage.doors.items():
+        median, p99 = asyncio.run(open_loop(port, model))
+        print(f"| {name} | {median:.1f} ms | {p99:.1f} ms | {asyncio.run(closed_loop(port, model)):.0f} |", flush=True)
+    stage.stop()
+
+
+def fleet(calls, litellm):
+    """200 clients; what they may use of a minute is the limit, and a bucket of a minute is there at the start."""
+    sys.path.insert(0, str(ROOT / ".tools/sdks"))
+    import openai
+
+    limit = f'tpm = {TPM}\nalgorithm = "token-bucket"\nbucket = "60s"\n'
+    latency = 'latency = { base = "1s", per-output-token = "15ms", jitter = 0 }\nmean-output-tokens = 100\n'
+    for name in ["tidegate serve", "the bare provider"] + ["LiteLLM's proxy"] * litellm:
+        stage = Stage(f"{latency}[default]\n{limit}", f"tpm = {TPM}", litellm)
+        port, model = stage.doors[name]
+        client = openai.AsyncOpenAI(api_key=KEY, base_url=f"http://127.0.0.1:{port}/v1")
+        gate, failed = asyncio.Semaphore(200), []
+
+        async def one(number):
+            text = f"Report {number}. " + "In the harbour the master writes about the tide and the ships. " * 130
+            async with gate:
+                try:
+                    await client.chat.completions.create(
+                        model=model, max_tokens=300, messages=[{"role": "user", "content": text}]
+                    )
+                except openai.OpenAIError as error:
+                    failed.append(type(error).__name__)
+
+        async def all_of_them():
+            async with client:
+                await asyncio.gather(*map(one, range(calls)))
+
+        begun = time.monotonic()
+        asyncio.run(all_of_them())
+        took, account = time.monotonic() - begun, stage.account()
+        used = sum(account["refused"].values())
+        print(f"{name}: {calls - len(failed)} of {calls} answered in {took:.0f} s, {used} refused by the provider; {account}")
+        stage.stop()
+
+
+if __name__ == "__main__":
+    arguments = [one for one in sys.argv[1:] if one != "--litellm"]
+    with_litellm = "--litellm" in sys.argv
+    if arguments[:1] == ["fleet"]:
+        fleet(int(arguments[1]) if arguments[1:] else 700, with_litellm)
+    else:
+        beside(with_litellm)

@@ -1,0 +1,53 @@
+//! Turns that are kept under a name are given out once, the earliest first, and lapse.
+#![allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+
+use std::time::Duration;
+
+use tidegate_quota::{Options, Quota, Ticket, turns::MAX_TURNS};
+use tidegate_testkit::{Redis, unique};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn quota(server: &Redis, prefix: &str) -> Quota {
+    let answer_within = Duration::from_secs(5);
+    let options = Options { key_prefix: prefix.to_owned(), answer_within, ..Options::default() };
+    Quota::with_redis(&server.url, [], options).unwrap()
+}
+
+fn turn(position: u64) -> Ticket {
+    Ticket { epoch: 1_700_000_000_000_000, position }
+}
+
+#[tokio::test]
+async fn the_earliest_turn_of_a_name_is_given_out_once_by_any_replica() {
+    let Some(server) = Redis::start() else { return };
+    let prefix = unique("turns");
+    let (one, other) = (quota(&server, &prefix), quota(&server, &prefix));
+    for position in [9_007_199_254_740_991, 20, 3, 20] {
+        assert!(one.keep_turn("ops", "body", turn(position), LONG).await);
+    }
+    assert!(one.keep_turn("ops", "another", turn(1), LONG).await);
+    assert_eq!(other.take_turn("web", "body").await, None, "another key has its own");
+    let mut taken = Vec::new();
+    while let Some(ticket) = other.take_turn("ops", "body").await {
+        taken.push(ticket);
+    }
+    assert_eq!(taken, [3, 20, 20, 9_007_199_254_740_991].map(turn));
+}
+
+#[tokio::test]
+async fn turns_lapse_and_no_more_than_so_many_are_kept() {
+    let Some(server) = Redis::start() else { return };
+    let prefix = unique("turns");
+    let quota = quota(&server, &prefix);
+    assert!(quota.keep_turn("ops", "body", turn(1), Duration::from_millis(30)).await);
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    assert_eq!(quota.take_turn("ops", "body").await, None);
+    for position in 1..=MAX_TURNS {
+        assert!(quota.keep_turn("ops", "body", turn(position), LONG).await);
+    }
+    assert!(!quota.keep_turn("ops", "body", turn(1), LONG).await);
+    let key = tidegate_quota::key::turns(&prefix, "ops");
+    let lives: i64 = redis::cmd("PTTL").arg(key).query(&mut server.connection()).unwrap();
+    assert!((1..=60_000).contains(&lives), "{lives}");
+}

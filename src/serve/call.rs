@@ -1,0 +1,255 @@
+//! The way of one call: choose a model, wait for the turn, send the body as it is, pass the answer.
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    Json,
+    body::Body,
+    http::{HeaderMap, HeaderName, StatusCode},
+    response::{IntoResponse as _, Response},
+};
+use futures::{StreamExt as _, future::BoxFuture, stream};
+use serde_json::{Value, json};
+use tidegate_calls::{
+    Attempt,
+    admission::Admitted,
+    attempt::CallState,
+    caller::Terms,
+    failure::Failure,
+    route::Route,
+    verbatim::{Answer, NoAnswer},
+};
+use tidegate_providers::{Error, Fields, Kind, Operation, Provider, Verbatim};
+use tidegate_quota::Request;
+use tidegate_types::ModelId;
+
+use super::{
+    client_call::ClientCall,
+    dialect::Translated,
+    door::Door,
+    in_turn::{Outcome, Stop, admit, delay, first_ask, in_turn, request},
+    problem::Problem,
+    turn,
+    usage_chunk::WithoutUsage,
+};
+
+/// Headers of a vendor's answer that go on to the client. Those of its limits do not: they are of an
+/// account that others use, too.
+const PASSED: [&str; 7] = [
+    "content-type",
+    "cache-control",
+    "request-id",
+    "x-request-id",
+    "openai-processing-ms",
+    "openai-version",
+    "retry-after",
+];
+
+/// Answers a call.
+pub(super) async fn answer(door: &Arc<Door>, call: &ClientCall) -> Outcome {
+    let services = &door.services;
+    let takes =
+        |model: &ModelId| services.providers.get(model).is_some_and(|it| it.takes(call.operation));
+    let route = call.route_of(takes);
+    let Some(first) = route.models.first() else { return translated(door, call).await };
+    if call.operation == Operation::CountTokens {
+        let result = count_tokens(door, call, first).await;
+        return Outcome { model: Some(first.clone()), result };
+    }
+    let attempt = attempt(call, &route);
+    let ask = |request: Request| -> BoxFuture<'_, _> {
+        Box::pin(async {
+            if request.ticket.is_none() {
+                return first_ask(door, &attempt, request).await;
+            }
+            admit(door, &attempt, &request).await.map_err(|held| Stop::of(&held, door))
+        })
+    };
+    match in_turn(door, call, &route, &attempt, ask).await {
+        Ok((admitted, model)) => {
+            let result = sent(door, call, admitted, model, &attempt).await;
+            Outcome { model: Some(model.clone()), result }
+        }
+        Err(outcome) => *outcome,
+    }
+}
+
+/// Answers a call of models that speak another dialect.
+async fn translated(door: &Arc<Door>, call: &ClientCall) -> Outcome {
+    let services = &door.services;
+    let Some(asked) = &call.asked else {
+        let result = Err(Problem::invalid("model", "does not count tokens"));
+        return Outcome { model: None, result };
+    };
+    let named = (call.operation, call.name.as_str());
+    let read = Translated::read(named, &call.fields, asked, &call.route, &services.providers);
+    let (question, route) = match read {
+        Ok(read) => read,
+        Err(problem) => return Outcome { model: None, result: Err(problem) },
+    };
+    let attempt = attempt(call, &route);
+    let ask = |request: Request| -> BoxFuture<'_, _> {
+        let (attempt, question) = (&attempt, &question);
+        Box::pin(async move {
+            let patience = request.max_wait.unwrap_or_default();
+            let patient = attempt.clone().deadline(Some(Instant::now() + patience));
+            let (lane, tenant) = (&call.holder.lane, &call.holder.tenant);
+            let terms = Terms { lane, tenant, batch_usd: None, retries: None };
+            let route = Route::single(request.model);
+            let asked = services.caller().ask(&patient, terms, &route, question).await;
+            asked.map(|(_, completion)| completion).map_err(|failure| {
+                // What a provider has answered is for the client to ask again.
+                let turn = if attempt.has_sent() { None } else { delay(&failure, door) };
+                Stop::new(failure, turn)
+            })
+        })
+    };
+    match in_turn(door, call, &route, &attempt, ask).await {
+        Ok((completion, model)) => {
+            let body = question.answer(&completion);
+            Outcome { model: Some(model.clone()), result: Ok(Json(body).into_response()) }
+        }
+        Err(outcome) => *outcome,
+    }
+}
+
+/// An attempt of a name that no other has, in the turn of the client's ticket.
+fn attempt(call: &ClientCall, route: &Route) -> Attempt {
+    let reservation = format!("http:{:032x}", rand::random::<u128>());
+    let ticket = call.headers.get("x-tidegate-ticket").and_then(|value| value.to_str().ok());
+    let kept = ticket.and_then(|text| turn::read(&call.holder, &route.models, text));
+    let state = kept.map(|(place, ticket)| CallState {
+        ticket: Some(ticket),
+        model: u32::try_from(place).unwrap_or_default(),
+        ..CallState::default()
+    });
+    let attempt = Attempt::new(reservation.clone(), String::new(), state.unwrap_or_default());
+    attempt.of_batch("", &reservation)
+}
+
+/// Sends the body as it is; once more, after leave of its own, where the vendor refuses the one field
+/// that the door adds.
+async fn sent(
+    door: &Door,
+    call: &ClientCall,
+    mut admitted: Admitted,
+    model: &ModelId,
+    attempt: &Attempt,
+) -> Result<Response, Problem> {
+    let Some(provider) = door.services.providers.get(model) else {
+        return Err(Problem::no_model(&call.name));
+    };
+    loop {
+        let with_usage = door.asks_for_usage(model.provider()).then(|| with_usage(call)).flatten();
+        let verbatim = Verbatim {
+            operation: call.operation,
+            model: model.model(),
+            body: with_usage.as_ref().unwrap_or(&call.fields),
+            headers: &call.passed_headers(),
+        };
+        match admitted.send(provider, &verbatim).await {
+            Ok(answer) => return Ok(passed(answer, with_usage.is_some())),
+            Err(no_answer) if with_usage.is_some() && refuses_usage(&no_answer) => {
+                door.never_ask_for_usage(model.provider());
+                let request = request(door, call, attempt, model).max_wait(call.wait.left());
+                let again = admit(door, attempt, &request).await;
+                admitted = again.map_err(|held| Problem::held(&held.failure))?;
+            }
+            Err(no_answer) => return Err(Problem::of_provider(&no_answer)),
+        }
+    }
+}
+
+/// A stream of Chat Completions tells what it used if it is asked to; `None` where there is nothing to
+/// be asked.
+fn with_usage(call: &ClientCall) -> Option<Fields> {
+    let streams = call.asked.as_ref().is_some_and(|asked| asked.streams);
+    if call.operation != Operation::ChatCompletions || !streams {
+        return None;
+    }
+    let mut options = match call.fields.get("stream_options") {
+        None | Some(Value::Null) => json!({}),
+        Some(options @ Value::Object(_)) => options,
+        Some(_) => return None,
+    };
+    if options.get("include_usage") == Some(&Value::Bool(true)) {
+        return None;
+    }
+    options["include_usage"] = true.into();
+    let mut fields = call.fields.clone();
+    fields.set("stream_options", &options).ok()?;
+    Some(fields)
+}
+
+fn refuses_usage(no_answer: &NoAnswer) -> bool {
+    let says = || {
+        let words = no_answer.body.to_string();
+        words.contains("stream_options") || words.contains("include_usage")
+    };
+    matches!(no_answer.error.kind, Kind::InvalidRequest | Kind::Unsupported) && says()
+}
+
+fn passed(answer: Answer, hides_usage: bool) -> Response {
+    let Answer { status, headers, body } = answer;
+    let body = match hides_usage {
+        true => without_usage(Body::new(body)),
+        false => Body::new(body),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    response.headers_mut().extend(passed_headers(&headers));
+    response
+}
+
+fn passed_headers(headers: &HeaderMap) -> HeaderMap {
+    let named = PASSED
+        .iter()
+        .filter_map(|name| Some((HeaderName::from_static(name), headers.get(*name)?.clone())));
+    named.collect()
+}
+
+fn without_usage(body: Body) -> Body {
+    let pieces = body.into_data_stream().map(Some).chain(stream::iter([None]));
+    let passed = pieces.scan(WithoutUsage::default(), |filter, piece| {
+        let passed = match piece {
+            Some(Ok(piece)) => Ok(filter.pass(&piece)),
+            Some(Err(error)) => Err(error),
+            None => Ok(filter.rest()),
+        };
+        std::future::ready(Some(passed))
+    });
+    Body::from_stream(
+        passed.filter(|piece| {
+            std::future::ready(!piece.as_ref().is_ok_and(|piece| piece.is_empty()))
+        }),
+    )
+}
+
+/// It asks no model, and counts towards no limit on tokens.
+async fn count_tokens(
+    door: &Door,
+    call: &ClientCall,
+    model: &ModelId,
+) -> Result<Response, Problem> {
+    let provider: Option<&dyn Provider> = door.services.providers.get(model);
+    let provider = provider.ok_or_else(|| Problem::no_model(&call.name))?;
+    let verbatim = Verbatim {
+        operation: call.operation,
+        model: model.model(),
+        body: &call.fields,
+        headers: &call.passed_headers(),
+    };
+    let failed = |error: Error, body: Value| {
+        let failure = Failure::from_provider(&error, &Default::default());
+        Problem::of_provider(&NoAnswer { error, failure, body })
+    };
+    let reply = provider.send(&verbatim).await.map_err(|error| failed(error, Value::Null))?;
+    if !(200..300).contains(&reply.status()) {
+        let (error, body) = reply.refused().await;
+        return Err(failed(error, body));
+    }
+    let headers = passed_headers(reply.headers());
+    let mut response = Response::new(Body::new(reply.into_body()));
+    response.headers_mut().extend(headers);
+    Ok(response)
+}

@@ -1,0 +1,101 @@
+//! OpenAI's Chat Completions, as far as every dialect can say it.
+
+use chrono::Utc;
+use serde_json::{Value, json};
+use tidegate_providers::{Completion, Fields, Role, StopReason};
+
+use super::conversation::{Conversation, bound, refused, text};
+use crate::serve::problem::Problem;
+
+/// Reads a request. A field that is null, or says what is so anyway, is none.
+pub(super) fn read(fields: &Fields) -> Result<Conversation, Problem> {
+    let mut said = Conversation::default();
+    for name in fields.names() {
+        let value = fields.get(name).unwrap_or_default();
+        match (name, &value) {
+            ("model", _) | (_, Value::Null) | ("stream" | "store", Value::Bool(false)) => {}
+            ("n", Value::Number(count)) if count.as_u64() == Some(1) => {}
+            ("messages", Value::Array(messages)) => {
+                messages.iter().try_for_each(|message| read_message(&mut said, message))?;
+            }
+            ("max_tokens" | "max_completion_tokens", bounded) => {
+                said.max_output_tokens = Some(bound(name, bounded)?);
+            }
+            ("temperature", Value::Number(_)) => said.temperature = Some(value),
+            ("stop", Value::String(_)) => said.stop = Some(json!([value])),
+            ("stop", Value::Array(_)) => said.stop = Some(value),
+            ("response_format", format) => said.schema = schema(format)?,
+            _ => return Err(refused(name, "is not translated")),
+        }
+    }
+    Ok(said)
+}
+
+fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Problem> {
+    let Value::Object(fields) = message else {
+        return Err(refused("messages", "must be objects"));
+    };
+    let known = ["role", "content", "refusal"];
+    let other =
+        fields.iter().find(|(name, value)| !known.contains(&name.as_str()) && !value.is_null());
+    if let Some((name, _)) = other {
+        return Err(refused(&format!("messages.{name}"), "is not translated"));
+    }
+    let text = text("messages.content", fields.get("content").unwrap_or(&Value::Null))?;
+    match fields.get("role").and_then(Value::as_str) {
+        Some("system" | "developer") if said.turns.is_empty() => {
+            if !said.system.is_empty() {
+                said.system.push_str("\n\n");
+            }
+            said.system.push_str(&text);
+        }
+        Some("user") => said.says(Role::User, text),
+        Some("assistant") => said.says(Role::Assistant, text),
+        _ => {
+            return Err(refused(
+                "messages.role",
+                "must be user, assistant, or system at the beginning",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn schema(format: &Value) -> Result<Option<Value>, Problem> {
+    match format.get("type").and_then(Value::as_str) {
+        Some("text") => Ok(None),
+        Some("json_schema") => match format.pointer("/json_schema/schema") {
+            Some(schema) => Ok(Some(schema.clone())),
+            None => Err(refused("response_format", "has no schema")),
+        },
+        _ => Err(refused("response_format", "must be text or json_schema")),
+    }
+}
+
+pub(super) fn answer(id: &str, model: &str, completion: &Completion) -> Value {
+    let finish = match completion.stop_reason {
+        StopReason::MaxTokens => "length",
+        _ => "stop",
+    };
+    let usage = completion.usage.map(|usage| {
+        json!({
+            "prompt_tokens": usage.input(),
+            "completion_tokens": usage.output,
+            "total_tokens": usage.input() + usage.output,
+            "prompt_tokens_details": {"cached_tokens": usage.cache_read},
+        })
+    });
+    json!({
+        "id": format!("chatcmpl-{id}"),
+        "object": "chat.completion",
+        "created": Utc::now().timestamp(),
+        "model": model,
+        "choices": [{
+            "index": 0,
+            "message": {"role": "assistant", "content": completion.answer, "refusal": null},
+            "logprobs": null,
+            "finish_reason": finish,
+        }],
+        "usage": usage,
+    })
+}

@@ -1,0 +1,63 @@
+//! What every dialect can say.
+
+use serde_json::Value;
+use tidegate_providers::{Role, Turn};
+
+use crate::serve::problem::Problem;
+
+/// A question in no dialect.
+#[derive(Debug, Default)]
+pub(super) struct Conversation {
+    pub(super) system: String,
+    pub(super) turns: Vec<Turn>,
+    pub(super) max_output_tokens: Option<u32>,
+    pub(super) schema: Option<Value>,
+    pub(super) temperature: Option<Value>,
+    pub(super) stop: Option<Value>,
+}
+
+impl Conversation {
+    /// One more turn. Two of one speaker are one.
+    pub(super) fn says(&mut self, role: Role, text: String) {
+        match self.turns.last_mut() {
+            Some(last) if last.role == role => {
+                last.text.push_str("\n\n");
+                last.text.push_str(&text);
+            }
+            _ => self.turns.push(Turn { role, text }),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        let is_users = |turn: Option<&Turn>| turn.is_some_and(|turn| turn.role == Role::User);
+        if is_users(self.turns.first()) && is_users(self.turns.last()) {
+            return Ok(());
+        }
+        Err(refused("messages", "must begin and end with the user's"))
+    }
+}
+
+/// Why a field is refused whose model speaks another dialect.
+pub(super) fn refused(field: &str, why: &str) -> Problem {
+    Problem::invalid(field, &format!("{why}: the model speaks another dialect"))
+}
+
+/// The text of a message: one text, or parts that are texts.
+pub(super) fn text(field: &str, content: &Value) -> Result<String, Problem> {
+    let part = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text")) {
+        (Some("text"), Some(Value::String(text))) => Ok(text.clone()),
+        _ => Err(refused(field, "may hold texts alone")),
+    };
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => {
+            Ok(parts.iter().map(part).collect::<Result<Vec<_>, _>>()?.join("\n"))
+        }
+        _ => Err(refused(field, "may hold texts alone")),
+    }
+}
+
+pub(super) fn bound(field: &str, value: &Value) -> Result<u32, Problem> {
+    let bound = value.as_u64().and_then(|bound| u32::try_from(bound).ok()).filter(|it| *it > 0);
+    bound.ok_or_else(|| Problem::invalid(field, "must be a whole number above 0"))
+}

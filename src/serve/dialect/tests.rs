@@ -1,0 +1,79 @@
+use serde_json::json;
+
+use super::*;
+
+fn fields(body: &Value) -> Fields {
+    Fields::read(body.to_string().as_bytes()).unwrap()
+}
+
+fn param(result: Result<Conversation, Problem>) -> String {
+    let response = result.err().unwrap();
+    response.message.split(' ').next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_every_dialect_says_is_read_from_both() {
+    let schema = json!({"type": "object"});
+    let of_openai = chat::read(&fields(&json!({
+        "model": "m", "temperature": 0.5, "stop": "END", "max_completion_tokens": 9, "stream": false,
+        "top_p": null, "n": 1,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}},
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "One"}, {"type": "text", "text": "two"}]},
+            {"role": "assistant", "content": "Yes"},
+            {"role": "user", "content": "And?"},
+        ],
+    })));
+    let of_anthropic = messages::read(&fields(&json!({
+        "model": "m", "temperature": 0.5, "stop_sequences": ["END"], "max_tokens": 9,
+        "system": [{"type": "text", "text": "Be brief."}],
+        "output_config": {"format": {"type": "json_schema", "schema": schema}},
+        "messages": [
+            {"role": "user", "content": "One\ntwo"},
+            {"role": "assistant", "content": [{"type": "text", "text": "Yes"}]},
+            {"role": "user", "content": "And?"},
+        ],
+    })));
+    for said in [of_openai, of_anthropic] {
+        let said = said.ok().unwrap();
+        assert!(said.check().is_ok());
+        assert_eq!(said.system, "Be brief.");
+        let texts: Vec<&str> = said.turns.iter().map(|turn| turn.text.as_str()).collect();
+        assert_eq!(texts, ["One\ntwo", "Yes", "And?"]);
+        assert_eq!((said.max_output_tokens, said.schema), (Some(9), Some(schema.clone())));
+        assert_eq!((said.temperature, said.stop), (Some(json!(0.5)), Some(json!(["END"]))));
+    }
+}
+
+#[test]
+fn everything_else_is_refused_by_its_name() {
+    let picture = json!([{"type": "image_url", "image_url": {"url": "https://x"}}]);
+    let user = |content: Value| json!([{"role": "user", "content": content}]);
+    #[rustfmt::skip]
+    let cases = [
+        (json!({"tools": []}),                                            "tools"),
+        (json!({"stream": true}),                                         "stream"),
+        (json!({"n": 2}),                                                 "n"),
+        (json!({"seed": 1}),                                              "seed"),
+        (json!({"response_format": {"type": "json_object"}}),             "response_format"),
+        (json!({"messages": user(picture)}),                              "messages.content"),
+        (json!({"messages": [{"role": "tool", "content": "x"}]}),         "messages.role"),
+        (json!({"messages": [{"role": "user", "content": "x", "name": "y"}]}), "messages.name"),
+        (json!({"max_tokens": 0}),                                        "max_tokens"),
+    ];
+    for (body, expected) in cases {
+        assert_eq!(param(chat::read(&fields(&body))), expected, "{body}");
+    }
+    for (body, expected) in [
+        (json!({"thinking": {"type": "enabled"}}), "thinking"),
+        (json!({"output_config": {"effort": "low"}}), "output_config.effort"),
+        (json!({"system": [{"type": "text"}]}), "system"),
+        (json!({"top_k": 5}), "top_k"),
+    ] {
+        assert_eq!(param(messages::read(&fields(&body))), expected, "{body}");
+    }
+    let last = chat::read(&fields(&json!({"messages": [
+        {"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]})));
+    assert!(last.ok().unwrap().check().is_err(), "nothing is asked");
+}

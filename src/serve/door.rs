@@ -1,0 +1,68 @@
+//! What a door works with.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tidegate_activities::Services;
+use tidegate_calls::route::Route;
+use tidegate_types::ModelId;
+
+use super::{access, keys::Keys};
+use crate::config::Config;
+
+/// A door: what it calls with, who may, and where it is.
+pub(super) struct Door {
+    pub(super) services: Services,
+    pub(super) bound: SocketAddr,
+    pub(super) max_wait: Duration,
+    pub(super) max_body: usize,
+    pub(super) keys: Keys,
+    /// Models as they are configured, and routes.
+    pub(super) names: Vec<String>,
+    /// Providers that do not say what a stream has used.
+    without_usage: Mutex<HashSet<String>>,
+}
+
+impl Door {
+    pub(super) fn new(config: &Config, services: Services, keys: Keys, bound: SocketAddr) -> Self {
+        access::describe();
+        let names: BTreeSet<String> =
+            config.model_names().into_iter().chain(config.routes.keys().cloned()).collect();
+        Self {
+            services,
+            bound,
+            max_wait: *config.serve.max_wait,
+            max_body: usize::try_from(*config.serve.max_body).unwrap_or(usize::MAX),
+            keys,
+            names: names.into_iter().collect(),
+            without_usage: Mutex::default(),
+        }
+    }
+
+    /// From now on no call leaves, and who waits is told to come back.
+    pub(super) fn stop(&self) {
+        self.services.guard.stopping.cancel();
+    }
+
+    /// The models behind a name; `None` where it is no model and no route.
+    pub(super) fn route(&self, name: &str) -> Option<Route> {
+        if !self.names.iter().any(|known| known == name) {
+            return None;
+        }
+        let routes = &self.services.routes;
+        let model = || Some(Route::of_model(&name.parse::<ModelId>().ok()?, routes));
+        routes.get(name).cloned().or_else(model)
+    }
+
+    pub(super) fn asks_for_usage(&self, provider: &str) -> bool {
+        !self.without_usage.lock().contains(provider)
+    }
+
+    pub(super) fn never_ask_for_usage(&self, provider: &str) {
+        self.without_usage.lock().insert(provider.to_owned());
+    }
+}

@@ -1,0 +1,162 @@
+//! Who may call, and what.
+
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use axum::http::{HeaderMap, header};
+use sha2::{Digest, Sha256};
+use tidegate_types::{Lane, Tenant};
+
+use crate::config::{Config, serve::INTERACTIVE};
+
+/// The name of who needs no key.
+const OPEN: &str = "open";
+
+/// Every key of this door.
+pub(super) struct Keys {
+    keys: Vec<Arc<Holder>>,
+    /// Who has none.
+    open: Option<Arc<Holder>>,
+}
+
+/// Who calls.
+pub(super) struct Holder {
+    /// For logs, metrics and Redis.
+    pub(super) name: String,
+    pub(super) tenant: Tenant,
+    pub(super) lane: Lane,
+    /// Models and routes that it may ask; all, where there is none.
+    models: Vec<String>,
+    secret: String,
+}
+
+impl Keys {
+    /// Of a door that only this machine reaches, or others, too.
+    ///
+    /// # Errors
+    /// A key is not there, is another's, or there is none and nobody could call.
+    pub(super) fn new(config: &Config, is_loopback: bool) -> anyhow::Result<Self> {
+        let mut keys: Vec<Arc<Holder>> = Vec::new();
+        for (name, key) in &config.serve.keys {
+            let section = || format!("[serve.keys.{name}]");
+            let secret = key.secret().with_context(section)?;
+            let other = keys.iter().find(|other| other.secret == secret);
+            ensure!(other.is_none(), "{} has the key of another", section());
+            keys.push(Arc::new(Holder {
+                name: name.clone(),
+                tenant: match &key.tenant {
+                    Some(tenant) => Tenant::new(tenant.clone()).with_context(section)?,
+                    None => Tenant::default(),
+                },
+                lane: Lane::new(key.lane.as_deref().unwrap_or(INTERACTIVE))
+                    .with_context(section)?,
+                models: key.models.clone(),
+                secret,
+            }));
+        }
+        let open = config.serve.open_on_loopback && is_loopback;
+        ensure!(
+            open || !keys.is_empty(),
+            "nobody may call: add a [serve.keys.<name>] section with key-env or key-file, or set serve.open-on-loopback on an address of this machine"
+        );
+        let open = open.then(|| {
+            Ok::<_, anyhow::Error>(Arc::new(Holder {
+                name: OPEN.to_owned(),
+                tenant: Tenant::default(),
+                lane: Lane::new(INTERACTIVE)?,
+                models: Vec::new(),
+                secret: String::new(),
+            }))
+        });
+        Ok(Self { keys, open: open.transpose()? })
+    }
+
+    /// Whose key a request has, as a bearer's or as Anthropic's; every key is compared, in a time that
+    /// tells nothing of it.
+    pub(super) fn holder(&self, headers: &HeaderMap) -> Option<Arc<Holder>> {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let bearer = text(header::AUTHORIZATION.as_str()).and_then(|it| it.strip_prefix("Bearer "));
+        let given = Sha256::digest(bearer.or_else(|| text("x-api-key")).unwrap_or_default());
+        let mut found = None;
+        for key in &self.keys {
+            let known = Sha256::digest(&key.secret);
+            let differs = known.iter().zip(&given).fold(0, |differs, (a, b)| differs | (a ^ b));
+            if differs == 0 {
+                found = Some(key);
+            }
+        }
+        found.or(self.open.as_ref()).cloned()
+    }
+}
+
+impl Holder {
+    /// Whether it may ask this model or route.
+    pub(super) fn may_ask(&self, name: &str) -> bool {
+        self.models.is_empty() || self.models.iter().any(|model| model == name)
+    }
+
+    /// The one provider that its models are of; `None` where they may be of several.
+    pub(super) fn only_provider(&self) -> Option<&str> {
+        let provider = |model: &'_ String| Some(model.split_once(':')?.0.to_owned());
+        let first = self.models.first()?.split_once(':')?.0;
+        let all = self.models.iter().all(|model| provider(model).as_deref() == Some(first));
+        all.then_some(first)
+    }
+
+    pub(super) fn secret(&self) -> &[u8] {
+        self.secret.as_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn keys(open: bool, is_loopback: bool, models: &str) -> anyhow::Result<Keys> {
+        let mut file = tempfile::NamedTempFile::new()?;
+        writeln!(file, "a-key-of-some-length")?;
+        let mut text = format!("[serve]\nopen-on-loopback = {open}\n");
+        if !models.is_empty() {
+            let path = file.path().display();
+            text += &format!(
+                "[serve.keys.web]\nkey-file = \"{path}\"\ntenant = \"acme\"\nmodels = {models}\n"
+            );
+        }
+        let toml = tempfile::NamedTempFile::with_suffix(".toml")?;
+        std::fs::write(
+            toml.path(),
+            text + "[models.\"openai:m\"]\nrpm = 1\n[models.\"openai:n\"]\nrpm = 1\n[models.\"anthropic:m\"]\nrpm = 1\n",
+        )?;
+        Keys::new(&Config::from_layers(Some(toml.path()), [])?, is_loopback)
+    }
+
+    fn with(name: &'static str, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(header::HeaderName::from_static(name), value.parse().unwrap())])
+    }
+
+    #[test]
+    fn a_key_is_known_in_both_dialects_and_no_other_is() {
+        let keys = keys(false, true, "[\"openai:m\", \"openai:n\"]").unwrap();
+        let holder = keys.holder(&with("authorization", "Bearer a-key-of-some-length")).unwrap();
+        assert_eq!((holder.name.as_str(), holder.tenant.as_str()), ("web", "acme"));
+        assert!(holder.may_ask("openai:m") && !holder.may_ask("anthropic:m"));
+        assert_eq!(holder.only_provider(), Some("openai"));
+        assert!(keys.holder(&with("x-api-key", "a-key-of-some-length")).is_some());
+        for wrong in ["Bearer a-key-of-some-lengt", "Bearer ", "a-key-of-some-length"] {
+            assert!(keys.holder(&with("authorization", wrong)).is_none(), "{wrong}");
+        }
+        assert!(keys.holder(&HeaderMap::new()).is_none(), "loopback included");
+    }
+
+    #[test]
+    fn who_is_open_is_so_on_loopback_alone() {
+        let open = keys(true, true, "").unwrap();
+        assert_eq!(open.holder(&HeaderMap::new()).unwrap().name, "open");
+        for (open, is_loopback) in [(true, false), (false, true)] {
+            let refused = keys(open, is_loopback, "").err().unwrap().to_string();
+            assert!(refused.contains("nobody may call"), "{refused}");
+        }
+    }
+}

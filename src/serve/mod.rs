@@ -1,0 +1,168 @@
+//! The HTTP door, `tidegate serve`: any program that speaks OpenAI's or Anthropic's dialect calls
+//! through the same guard as documents do.
+//!
+//! The door keeps nothing of its own: replicas stand behind any balancer, and share the limiter. A call
+//! whose turn is near waits in place; a far one is told its exact turn, and keeps it by a ticket, or, if its
+//! client knows none, by a name that is made of the key, the model and the body.
+//!
+//! # Layout
+//!
+//! * `server`: where it is served, and its routes; `door`: what it works with; `access`: a line of the log for each call
+//! * `keys`: who may call, and what
+//! * `client_call`: what a client asks for; `call`: the way of one call;
+//!   `in_turn`: its turn
+//! * `wait`: how long a call waits in place; `turn`: tickets, and the names of turns
+//! * `problem`: what is refused, in the dialect's form
+//! * `usage_chunk`: what the door asked a vendor for, and the client did not
+//! * `dialect`: what is asked of a model that speaks another dialect
+//! * `models`: `/v1/models`
+
+mod access;
+mod call;
+mod client_call;
+mod dialect;
+mod door;
+mod in_turn;
+mod keys;
+mod models;
+mod problem;
+mod server;
+mod turn;
+mod usage_chunk;
+mod wait;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+use tidegate_activities::Services;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use self::{door::Door, keys::Keys, wait::LONGEST_WAIT};
+use crate::{
+    config::{Config, span::Span},
+    listener::{self, Bounds},
+    telemetry::Telemetry,
+    worker::{self, settings},
+};
+
+/// Connections that are open at once.
+const CONNECTIONS: usize = 10_000;
+
+/// Settlements of answered calls that are under way when the door stops have this long.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// Doors ask each other, and no worker, whose key is good.
+const QUEUE: &str = "serve";
+
+/// A door that is bound, before it answers.
+pub struct Serve {
+    config: Config,
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    door: Arc<Door>,
+}
+
+impl Serve {
+    /// Binds the door.
+    ///
+    /// # Errors
+    /// The configuration cannot be used, nobody may call, or the address cannot be listened on.
+    pub async fn bind(config: &Config) -> Result<Self> {
+        let listen = config.serve.address().context(
+            "serve.listen is off; set it to an address and a port, such as 127.0.0.1:8080",
+        )?;
+        let mut config = config.clone();
+        // How long a call waits is the caller's to say.
+        config.worker.max_slot_wait = Span(LONGEST_WAIT);
+        let listener = TcpListener::bind(listen).await.with_context(|| {
+            format!("{listen} cannot be listened on; free the port, or set serve.listen to another address")
+        })?;
+        let bound = listener.local_addr()?;
+        let tls = server::tls(&config.serve)?;
+        let keys = Keys::new(&config, bound.ip().is_loopback())?;
+        let services = worker::services(&config)?;
+        let door = Arc::new(Door::new(&config, services, keys, bound));
+        Ok(Self { config, listener, tls, door })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.door.bound
+    }
+
+    /// Answers until `shutdown` resolves; then takes no new call, and those under way are waited for.
+    ///
+    /// # Errors
+    /// A newer program has taken over the quota.
+    pub async fn run(
+        self,
+        telemetry: &Telemetry,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<()> {
+        let Self { config, listener, tls, door } = self;
+        for warning in config.warnings().iter().chain(&config.missing_keys()) {
+            warn!("{warning}");
+        }
+        let Services { guard, providers, budgets, .. } = &door.services;
+        let (quota, identity) = (&guard.quota, worker::identity());
+        let (ended, outdated) = (CancellationToken::new(), tokio::sync::Notify::new());
+        let alive = async {
+            quota.keep_alive(&identity, ended.cancelled()).await.inspect_err(|error| {
+                error!(%error, "this door stops");
+                outdated.notify_one();
+            })
+        };
+        let about = tidegate_calls::card::About { slots: 0, ..worker::about(&config) };
+        let keys = guard.gates.keys.keep(
+            (providers, quota, &guard.gates.health),
+            (&identity, QUEUE),
+            about,
+            ended.cancelled(),
+        );
+        let (state, stop) = (config.state()?, CancellationToken::new());
+        let bounds = Bounds { connections: CONNECTIONS, tls, stop: stop.clone() };
+        let serving = listener::serve_within(listener, server::router(&door), bounds);
+        let watch = async {
+            tokio::select! {
+                () = shutdown => {}
+                () = outdated.notified() => {}
+            }
+            let grace = config.shutdown_grace();
+            info!("stopping: answers under way are waited for up to {grace:?}");
+            telemetry.set_ready(false);
+            door.stop();
+            stop.cancel();
+            tokio::time::sleep(grace).await;
+        };
+        let work = async {
+            tokio::select! {
+                () = serving => {}
+                () = watch => {}
+                () = quota.keep_holds() => {}
+            }
+            ended.cancel();
+        };
+        info!(at = %door.bound, %identity, "serving");
+        telemetry.set_ready(true);
+        let (money, settings) = (
+            budgets.keep(ended.cancelled()),
+            settings::keep(quota, state.as_ref(), ended.cancelled()),
+        );
+        let ((), alive, (), (), ()) = tokio::join!(work, alive, keys, money, settings);
+        guard.settling.close();
+        // Redis may be away: what was reserved then stays charged until it passes.
+        let _ = tokio::time::timeout(SETTLE, guard.settling.wait()).await;
+        info!("stopped");
+        Ok(alive?)
+    }
+}
+
+impl std::fmt::Debug for Serve {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Serve").field("bound", &self.door.bound).finish_non_exhaustive()
+    }
+}

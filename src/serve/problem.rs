@@ -1,0 +1,214 @@
+//! What is refused, in the form of the client's dialect.
+
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+use serde_json::{Value, json};
+use tidegate_calls::{Failure, verbatim::NoAnswer};
+use tidegate_providers::Kind;
+use tidegate_types::FailureType;
+
+/// The vendors' SDKs ignore a longer one.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(55);
+
+/// A name of a vendor's is no longer.
+const MAX_NAME: usize = 64;
+
+/// Whose form an error has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    OpenAi,
+    Anthropic,
+}
+
+impl Form {
+    /// By the path, else by what only clients of Anthropic's send.
+    pub(super) fn of(path: &str, headers: &HeaderMap) -> Self {
+        let is_anthropics =
+            path.starts_with("/v1/messages") || headers.contains_key("anthropic-version");
+        if is_anthropics { Self::Anthropic } else { Self::OpenAi }
+    }
+}
+
+/// Why a call is not answered.
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    pub(super) status: StatusCode,
+    pub(super) message: String,
+    names: Box<Names>,
+    /// Whether an SDK is to try again, where the status does not say.
+    again: Option<bool>,
+    /// When it is worth to ask again, and what keeps the turn.
+    pub(super) turn: Option<(Duration, Option<String>)>,
+}
+
+/// What a vendor's clients tell problems by.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    /// Instead of the usual one of the status.
+    kind: Option<String>,
+    code: Option<String>,
+    param: Option<String>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { status, message, names: Box::default(), again: None, turn: None }
+    }
+
+    /// A field, or a header, that cannot be used.
+    pub(super) fn invalid(name: &str, what: &str) -> Self {
+        let mut problem = Self::new(StatusCode::BAD_REQUEST, format!("{name} {what}"));
+        problem.names.param = Some(name.to_owned());
+        problem
+    }
+
+    pub(super) fn no_model(name: &str) -> Self {
+        let message = format!(
+            "the model {name} does not exist, or this key may not ask it; GET /v1/models lists those that it may"
+        );
+        let mut problem = Self::new(StatusCode::NOT_FOUND, message);
+        problem.names.code = Some("model_not_found".to_owned());
+        problem.names.param = Some("model".to_owned());
+        problem
+    }
+
+    pub(super) fn no_key() -> Self {
+        let message =
+            "the key is missing or wrong; it goes as `Authorization: Bearer …` or `x-api-key: …`";
+        let mut problem = Self::new(StatusCode::UNAUTHORIZED, message);
+        problem.names.code = Some("invalid_api_key".to_owned());
+        problem
+    }
+
+    /// Nothing was asked, and the turn is so far off.
+    pub(super) fn later(failure: &Failure, turn: Duration, ticket: Option<String>) -> Self {
+        let mut problem = Self::held(failure);
+        problem.turn = Some((turn, ticket));
+        problem.again = Some(true);
+        problem
+    }
+
+    /// No call was made, for this.
+    pub(super) fn held(failure: &Failure) -> Self {
+        let (status, code, again) = match failure.kind {
+            FailureType::QuotaWait | FailureType::RateLimited => {
+                (StatusCode::TOO_MANY_REQUESTS, Some("rate_limit_exceeded"), None)
+            }
+            FailureType::QuotaExhausted | FailureType::BudgetExceeded => (
+                StatusCode::TOO_MANY_REQUESTS,
+                Some("insufficient_quota"),
+                Some(failure.is_retried()),
+            ),
+            FailureType::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, None, None),
+            FailureType::Overloaded | FailureType::Transient => {
+                (StatusCode::SERVICE_UNAVAILABLE, None, None)
+            }
+            // Not the client's key, but the provider's.
+            FailureType::Unauthorized => {
+                (StatusCode::BAD_GATEWAY, None, Some(failure.is_retried()))
+            }
+            _ => (StatusCode::BAD_REQUEST, None, None),
+        };
+        let mut problem = Self { again, ..Self::new(status, failure.message.clone()) };
+        problem.names.code = code.map(str::to_owned);
+        problem
+    }
+
+    /// The provider refused or failed: its status and its names, and its words without an echo of the
+    /// request.
+    pub(super) fn of_provider(no_answer: &NoAnswer) -> Self {
+        let NoAnswer { error, failure, body } = no_answer;
+        let told = body.get("error").unwrap_or(body);
+        let name = |field: &str| told.get(field).and_then(Value::as_str).filter(|it| is_name(it));
+        let status = match error.kind {
+            // Not the client's key, but the provider's.
+            Kind::Unauthorized => Some(StatusCode::BAD_GATEWAY),
+            Kind::Timeout if error.status.is_none() => Some(StatusCode::GATEWAY_TIMEOUT),
+            _ => error.status.and_then(|status| StatusCode::from_u16(status).ok()),
+        };
+        let status = status.filter(|status| status.as_u16() >= 400);
+        let mut problem =
+            Self::new(status.unwrap_or(StatusCode::BAD_GATEWAY), error.message.clone());
+        if error.kind != Kind::Unauthorized {
+            let name = |field| name(field).map(str::to_owned);
+            *problem.names = Names { kind: name("type"), code: name("code"), param: name("param") };
+        }
+        if !failure.is_retried() {
+            problem.again = Some(false);
+        }
+        problem.turn = error.retry_after.filter(|_| failure.is_retried()).map(|wait| (wait, None));
+        problem
+    }
+
+    fn usual(&self, form: Form) -> &'static str {
+        match (form, self.status.as_u16()) {
+            (Form::OpenAi, 429) => match self.names.code.as_deref() {
+                Some("insufficient_quota") => "insufficient_quota",
+                _ => "rate_limit_error",
+            },
+            (Form::OpenAi, 500..) => "server_error",
+            (Form::OpenAi, _) => "invalid_request_error",
+            (Form::Anthropic, 401) => "authentication_error",
+            (Form::Anthropic, 403) => "permission_error",
+            (Form::Anthropic, 404) => "not_found_error",
+            (Form::Anthropic, 413) => "request_too_large",
+            (Form::Anthropic, 429) => "rate_limit_error",
+            (Form::Anthropic, 503 | 529) => "overloaded_error",
+            (Form::Anthropic, 504) => "timeout_error",
+            (Form::Anthropic, 500..) => "api_error",
+            (Form::Anthropic, _) => "invalid_request_error",
+        }
+    }
+
+    pub(super) fn response(&self, form: Form) -> Response {
+        let Names { kind, code, param } = &*self.names;
+        let kind = kind.as_deref().unwrap_or_else(|| self.usual(form));
+        let body = match form {
+            Form::OpenAi => json!({"error": {
+                "message": self.message, "type": kind, "param": param, "code": code,
+            }}),
+            Form::Anthropic => {
+                json!({"type": "error", "error": {"type": kind, "message": self.message}})
+            }
+        };
+        let mut response = Response::new(Body::from(body.to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut add = |name: &'static str, value: String| {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(name, value);
+            }
+        };
+        if let Some(again) = self.again {
+            add("x-should-retry", again.to_string());
+        }
+        if let Some((turn, ticket)) = &self.turn {
+            let after = turn.min(&MAX_RETRY_AFTER).as_secs_f64().ceil().max(1.0);
+            add("retry-after", format!("{after}"));
+            add("x-tidegate-turn", format!("{:.3}", turn.as_secs_f64()));
+            if let Some(ticket) = ticket {
+                add("x-tidegate-ticket", ticket.clone());
+            }
+        }
+        response
+    }
+
+    /// How long its client is to stay away.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        let (turn, _) = self.turn.as_ref()?;
+        Some(*turn.min(&MAX_RETRY_AFTER))
+    }
+}
+
+/// What a vendor names, and no words.
+fn is_name(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.[]".contains(&byte);
+    text.len() <= MAX_NAME && text.bytes().all(is_letter)
+}

@@ -1,0 +1,149 @@
+//! Where the door is served, and its routes.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use axum::{
+    Router,
+    body::{Body, Bytes, to_bytes},
+    extract::{Request, State},
+    http::{HeaderMap, Method, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
+use tidegate_providers::Operation;
+use tokio_rustls::TlsAcceptor;
+
+use super::{
+    access::Line,
+    call,
+    client_call::ClientCall,
+    door::Door,
+    in_turn::Outcome,
+    keys::Holder,
+    models,
+    problem::{Form, Problem},
+};
+use crate::{config::serve, listener};
+
+/// A body has come as a whole after so long, or its client is too slow.
+const BODY: Duration = Duration::from_secs(60);
+
+const MODELS: &str = "/v1/models";
+
+/// TLS, if a certificate is configured.
+pub(super) fn tls(serve: &serve::Serve) -> Result<Option<TlsAcceptor>> {
+    let (Some(chain), Some(key)) = (&serve.tls_certificate_file, &serve.tls_key_file) else {
+        return Ok(None);
+    };
+    let read = |file: &std::path::Path| format!("reading {}", file.display());
+    let certificates = CertificateDer::pem_file_iter(chain).with_context(|| read(chain))?;
+    let certificates = certificates.collect::<Result<Vec<_>, _>>().with_context(|| read(chain))?;
+    let private = PrivateKeyDer::from_pem_file(key).with_context(|| read(key))?;
+    let mut config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(certificates, private)
+        .context("serve.tls-certificate-file and serve.tls-key-file")?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+}
+
+pub(super) fn router(door: &Arc<Door>) -> Router {
+    Router::new().fallback(answer).with_state(Arc::clone(door))
+}
+
+async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let (path, headers) = (parts.uri.path().trim_end_matches('/'), parts.headers);
+    if !is_own(&door, &headers) {
+        return (StatusCode::FORBIDDEN, "not served under that name\n").into_response();
+    }
+    match path {
+        "/healthz" => return "alive\n".into_response(),
+        "/readyz" => return ready(&door),
+        _ => {}
+    }
+    let form = Form::of(path, &headers);
+    let Some(holder) = door.keys.holder(&headers) else {
+        return Problem::no_key().response(form);
+    };
+    if let Some(name) = path.strip_prefix(MODELS).filter(|_| parts.method == Method::GET) {
+        let name = name.strip_prefix('/');
+        let answer = models::answer(&door.names, &holder, form, name);
+        return answer.unwrap_or_else(|problem| problem.response(form));
+    }
+    match Operation::at(path).filter(|_| parts.method == Method::POST) {
+        Some(operation) => Box::pin(called(&door, &holder, operation, headers, body)).await,
+        None => {
+            let message = format!(
+                "there is no {} {path} here; a provider's own address has it",
+                parts.method
+            );
+            Problem::new(StatusCode::NOT_FOUND, message).response(form)
+        }
+    }
+}
+
+/// Not a page of another site's, which reaches us through a browser.
+fn is_own(door: &Door, headers: &HeaderMap) -> bool {
+    let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    let own_origin = origin.is_none_or(|origin| {
+        let host = origin.split_once("://").map_or("", |(_, host)| host);
+        let host = host.parse().map(|host| HeaderMap::from_iter([(header::HOST, host)]));
+        host.is_ok_and(|host| listener::is_own_host(door.bound, &host))
+    });
+    own_origin && listener::is_own_host(door.bound, headers)
+}
+
+fn ready(door: &Door) -> Response {
+    if door.services.guard.stopping.is_cancelled() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
+    }
+    "ready\n".into_response()
+}
+
+async fn called(
+    door: &Arc<Door>,
+    holder: &Arc<Holder>,
+    operation: Operation,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let (began, form) = (Instant::now(), Form::of(operation.path(), &headers));
+    let read = async {
+        let body = whole(body, door.max_body).await?;
+        ClientCall::read(door, Arc::clone(holder), operation, headers, body)
+    };
+    let (model, result) = match read.await {
+        Ok(call) => {
+            let Outcome { model, result } = call::answer(door, &call).await;
+            (model, result)
+        }
+        Err(problem) => (None, Err(problem)),
+    };
+    let retry_after = result.as_ref().err().and_then(Problem::retry_after);
+    let response = result.unwrap_or_else(|problem| problem.response(form));
+    let (path, key, status) = (operation.path(), holder.name.as_str(), response.status());
+    Line { path, key, model: model.as_ref(), status, retry_after, began }.tell();
+    response
+}
+
+async fn whole(body: Body, most: usize) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(BODY, to_bytes(body, most)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body is longer than {most} bytes, or broke off; see serve.max-body"),
+        )),
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!("the body did not come within {BODY:?}"),
+        )),
+    }
+}

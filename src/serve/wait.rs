@@ -1,0 +1,104 @@
+//! How long a call waits in place.
+
+use std::time::{Duration, Instant};
+
+use axum::http::HeaderMap;
+
+use super::problem::Problem;
+use crate::config::span::Span;
+
+/// The longest wait that a client may ask for: the longest time-out of the vendors' SDKs is less.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
+
+/// A client that says nothing of its time-out waits so long at its last try.
+const LAST_TRY: Duration = Duration::from_secs(300);
+
+/// The vendors' SDKs try a call three times: with this many tries before, it is the last.
+const TRIES_BEFORE_THE_LAST: u64 = 2;
+
+/// What a client says of its wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    pub(super) until: Instant,
+    /// Whether it may have been here before with the same body.
+    pub(super) may_be_back: bool,
+}
+
+impl Wait {
+    /// From a request's headers, where a call waits for `usual` if they say nothing.
+    ///
+    /// # Errors
+    /// `x-tidegate-max-wait` is no length of time.
+    pub(super) fn of(headers: &HeaderMap, usual: Duration, now: Instant) -> Result<Self, Problem> {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let seconds = |name: &str| seconds(text(name)?);
+        let tries =
+            text("x-stainless-retry-count").and_then(|count| count.trim().parse::<u64>().ok());
+        let stated = match text("x-tidegate-max-wait") {
+            None => None,
+            Some(stated) => Some(
+                seconds("x-tidegate-max-wait")
+                    .or_else(|| stated.parse::<Span>().ok().map(|span| span.0))
+                    .ok_or_else(|| {
+                        Problem::invalid(
+                            "x-tidegate-max-wait",
+                            "must be seconds, or a length of time such as 30s",
+                        )
+                    })?,
+            ),
+        };
+        let is_last = tries.is_some_and(|tries| tries >= TRIES_BEFORE_THE_LAST);
+        let own = || seconds("x-stainless-read-timeout").or_else(|| seconds("x-stainless-timeout"));
+        let wait = match stated {
+            Some(stated) => stated,
+            None if is_last => own().unwrap_or(LAST_TRY).max(usual),
+            None => usual,
+        };
+        let may_be_back = tries != Some(0);
+        Ok(Self { until: now + wait.min(LONGEST_WAIT), may_be_back })
+    }
+
+    pub(super) fn left(self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_try_waits_as_long_as_its_client_does() {
+        let now = Instant::now();
+        let wait = |headers: &[(&'static str, &str)]| {
+            let headers = headers.iter().map(|(name, value)| {
+                (axum::http::HeaderName::from_static(name), value.parse().unwrap())
+            });
+            let wait = Wait::of(&headers.collect(), Duration::from_secs(30), now)?;
+            Ok::<_, Problem>(((wait.until - now).as_secs(), wait.may_be_back))
+        };
+        let count = |count| ("x-stainless-retry-count", count);
+        #[rustfmt::skip]
+        let cases: [(&[_], _); 9] = [
+            (&[],                                                            (30, true)),
+            (&[count("0"), ("x-stainless-read-timeout", "600.0")],           (30, false)),
+            (&[count("1"), ("x-stainless-timeout", "600")],                  (30, true)),
+            (&[count("2"), ("x-stainless-timeout", "600")],                  (600, true)),
+            (&[count("2"), ("x-stainless-read-timeout", "90.5")],            (90, true)),
+            (&[count("3")],                                                  (300, true)),
+            (&[count("2"), ("x-tidegate-max-wait", "5")],                    (5, true)),
+            (&[("x-tidegate-max-wait", "2m")],                               (120, true)),
+            (&[("x-tidegate-max-wait", "9999999")],                          (3_600, true)),
+        ];
+        for (headers, expected) in cases {
+            assert_eq!(wait(headers).ok(), Some(expected), "{headers:?}");
+        }
+        for wrong in ["soon", "-1", "nan"] {
+            assert!(wait(&[("x-tidegate-max-wait", wrong)]).is_err(), "{wrong}");
+        }
+    }
+}

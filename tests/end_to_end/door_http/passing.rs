@@ -1,0 +1,196 @@
+//! Same dialect: what a client writes is what the vendor is sent, and what the vendor answers is what the
+//! client reads.
+
+use super::{
+    vendor::{RawVendor, Says},
+    *,
+};
+
+const LIMITS: &str = "rpm = 6000\ntpm = 10_000_000";
+
+async fn doors(kind: &str, vendor: &RawVendor) -> Option<Doors> {
+    Doors::start(&provider(kind, &vendor.url, LIMITS)).await
+}
+
+#[tokio::test]
+async fn a_body_passes_as_it_is_and_so_does_its_answer() {
+    let answer = r#"{"id":"x",  "unknown":1.50,"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10}}"#;
+    let vendor = RawVendor::start(move |_| Says::json(200, answer)).await;
+    let Some(doors) = doors("openai", &vendor).await else { return };
+    let cases = [
+        (
+            "/v1/chat/completions",
+            r#"{"zeta":[1.50, {"b":1,"a":2}],"model":"openai:m","messages":[{"role":"user","content":"é"}],"tools":[],"seed":123456789012345678901}"#,
+        ),
+        ("/v1/responses", r#"{"model":"openai:m","input":"hi","reasoning":{"effort":"low"}}"#),
+        ("/v1/embeddings", r#"{"model":"openai:m","input":["a","b"],"encoding_format":"base64"}"#),
+    ];
+    for (path, body) in cases {
+        let request = doors.http.post(format!("{}{path}", doors.url())).bearer_auth(KEY);
+        let got = request
+            .header("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+            .body(body)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(
+            (got.status(), got.headers()["content-type"].as_bytes()),
+            (reqwest::StatusCode::OK, &b"application/json"[..])
+        );
+        assert_eq!(got.text().await.unwrap(), answer, "{path}");
+        let sent = vendor.sent().pop().unwrap();
+        assert_eq!((sent.path.as_str(), sent.body), (path, body.replace("openai:m", "m")));
+        assert!(sent.headers.contains_key("traceparent"));
+        assert_ne!(
+            sent.headers["authorization"],
+            format!("Bearer {KEY}"),
+            "the provider's own key"
+        );
+    }
+    assert_eq!(vendor.sent().len(), 3);
+    doors.stop().await;
+}
+
+#[tokio::test]
+async fn anthropics_dialect_passes_with_its_headers_and_counts_tokens() {
+    let vendor = RawVendor::start(|sent| match sent.path.as_str() {
+        "/v1/messages/count_tokens" => Says::json(200, r#"{"input_tokens":7}"#),
+        _ => Says::json(200, r#"{"content":[],"usage":{"input_tokens":9,"output_tokens":1}}"#),
+    })
+    .await;
+    let Some(doors) = doors("anthropic", &vendor).await else { return };
+    let body = json!({"model": "anthropic:m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
+    let post = |path: &str| {
+        let request = doors.http.post(format!("{}{path}", doors.url())).header("x-api-key", KEY);
+        request
+            .header("anthropic-version", "2026-10-21")
+            .header("anthropic-beta", "b-1")
+            .json(&body)
+    };
+    let got = post("/v1/messages").send().await.unwrap();
+    assert_eq!(got.status(), 200);
+    let sent = vendor.sent().pop().unwrap();
+    assert_eq!(
+        (&sent.headers["anthropic-version"], &sent.headers["anthropic-beta"]),
+        (&"2026-10-21".parse().unwrap(), &"b-1".parse().unwrap())
+    );
+    let counted: Value =
+        post("/v1/messages/count_tokens").send().await.unwrap().json().await.unwrap();
+    assert_eq!(counted["input_tokens"], 7);
+    doors.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_passes_byte_for_byte_but_for_the_usage_that_nobody_asked_for() {
+    let delta = r#"data: {"choices":[{"index":0,"delta":{"content":"é"}}]}"#;
+    let usage = r#"data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2}}"#;
+    let events = [delta, ": ping", delta, usage, "data: [DONE]"];
+    let vendor = RawVendor::start(move |_| Says::events(&events)).await;
+    let Some(doors) = doors("openai", &vendor).await else { return };
+    let whole = |events: &[&str]| events.iter().map(|it| format!("{it}\n\n")).collect::<String>();
+    let ask = async |more: Value| {
+        let got = doors.post("/v1/chat/completions", &chat("hi", more)).send().await.unwrap();
+        assert_eq!(got.headers()["content-type"], "text/event-stream");
+        got.text().await.unwrap()
+    };
+    let without = ask(json!({"stream": true})).await;
+    assert_eq!(without, whole(&[delta, ": ping", delta, "data: [DONE]"]));
+    let sent: Value = serde_json::from_str(&vendor.sent()[0].body).unwrap();
+    assert_eq!(sent["stream_options"], json!({"include_usage": true}));
+    let with = ask(json!({"stream": true, "stream_options": {"include_usage": true}})).await;
+    assert_eq!(with, whole(&events), "the client asked for it");
+    doors.stop().await;
+}
+
+#[tokio::test]
+async fn a_vendor_that_refuses_stream_options_is_not_asked_for_use_again() {
+    let vendor = RawVendor::start(|sent| match sent.body.contains("stream_options") {
+        true => Says::json(400, r#"{"error":{"message":"unknown field stream_options","type":"invalid_request_error","code":"invalid_value"}}"#),
+        false => Says::events(&["data: {\"choices\":[{\"delta\":{\"content\":\"12345678\"}}]}", "data: [DONE]"]),
+    })
+    .await;
+    let Some(doors) = doors("openai", &vendor).await else { return };
+    for calls in [2, 3] {
+        let body = chat("hi", json!({"stream": true}));
+        let got = doors.post("/v1/chat/completions", &body).send().await.unwrap();
+        assert_eq!(got.status(), 200);
+        assert!(got.text().await.unwrap().ends_with("data: [DONE]\n\n"));
+        assert_eq!(vendor.sent().len(), calls);
+    }
+    doors.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_refused_is_refused_in_the_dialects_form() {
+    let vendor = RawVendor::start(|_| {
+        let says = r#"{"error":{"message":"bad value near secretword of yours alone","type":"invalid_request_error","param":"temperature","code":"invalid_value"}}"#;
+        Says::json(400, says)
+    })
+    .await;
+    let Some(doors) = doors("openai", &vendor).await else { return };
+    let got = async |request: reqwest::RequestBuilder| {
+        let got = request.send().await.unwrap();
+        (got.status().as_u16(), got.json::<Value>().await.unwrap())
+    };
+    let at = |path: &str| format!("{}{path}", doors.url());
+    let (status, said) = got(doors.http.post(at("/v1/chat/completions")).body("{}")).await;
+    assert_eq!((status, &said["error"]["code"]), (401, &json!("invalid_api_key")));
+    let (status, said) =
+        got(doors.http.post(at("/v1/messages")).header("x-api-key", "no").body("{}")).await;
+    assert_eq!(
+        (status, &said["type"], &said["error"]["type"]),
+        (401, &json!("error"), &json!("authentication_error"))
+    );
+    for (path, kind) in
+        [("/v1/audio/speech", "invalid_request_error"), ("/v1/messages/batches", "not_found_error")]
+    {
+        let (status, said) = got(doors.post(path, &json!({}))).await;
+        assert_eq!((status, &said["error"]["type"]), (404, &json!(kind)), "{path}");
+    }
+    #[rustfmt::skip]
+    let cases = [
+        (json!({"model": "openai:other"}),                          404, "model"),
+        (json!({"background": true}),                               400, "background"),
+        (json!({"previous_response_id": "r"}),                      400, "previous_response_id"),
+        (json!({"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}]}), 400, "file_id"),
+    ];
+    for (more, expected, param) in cases {
+        let (status, said) = got(doors.post("/v1/chat/completions", &chat("hi", more))).await;
+        assert_eq!((status, &said["error"]["param"]), (expected, &json!(param)), "{said}");
+    }
+    assert_eq!(vendor.sent().len(), 0, "nothing was asked");
+    let text = "the secretword of yours alone is here";
+    let (status, said) = got(doors.post("/v1/chat/completions", &chat(text, json!({})))).await;
+    let error = &said["error"];
+    assert_eq!(
+        (status, &error["param"], &error["code"]),
+        (400, &json!("temperature"), &json!("invalid_value"))
+    );
+    assert!(!said.to_string().contains("secretword"), "{said}");
+    let listed: Value = doors
+        .http
+        .get(at("/v1/models"))
+        .bearer_auth(KEY)
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(listed["data"][0]["id"], "openai:m");
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(doors.http.get(at(path)).send().await.unwrap().status(), 200);
+    }
+    let foreign =
+        doors.http.get(at("/healthz")).header("host", "evil.example").send().await.unwrap();
+    assert_eq!(foreign.status(), 403);
+    let foreign = doors
+        .http
+        .get(at("/healthz"))
+        .header("origin", "https://evil.example")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(foreign.status(), 403);
+    doors.stop().await;
+}
