@@ -8,12 +8,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::Value;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tidegate_workflows::contract::{
-    self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Finished, Job,
-    MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan, Progress, ProviderBatch, Queue,
-    SealShard, SubmitBatch, SubmittedBatch,
+    self, BatchState, CallOutcome, CollectedBatch, DocumentOutcome, DocumentTask, EmbedOutcome,
+    Finish, Finished, Job, MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
+    Progress, ProviderBatch, Queue, SealShard, SubmitBatch, SubmittedBatch,
 };
 
 use tracing::{info, warn};
@@ -31,6 +32,7 @@ use crate::{
     document::long,
     document::pack,
     document::process,
+    door,
     failure::{Failure, MAX_DEAD_STEPS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
     heartbeat, metrics, provider_batch,
     services::Services,
@@ -276,6 +278,24 @@ impl DocumentActivities {
                 .await;
         }
         Ok(finished)
+    }
+
+    #[activity(definition = contract::markers::Call)]
+    pub async fn call(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: Value,
+    ) -> Result<CallOutcome, ActivityError> {
+        door::call(&self.services, &ctx, input).await
+    }
+
+    #[activity(definition = contract::markers::Embed)]
+    pub async fn embed(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: Value,
+    ) -> Result<EmbedOutcome, ActivityError> {
+        door::embed(&self.services, &ctx, input).await
     }
 }
 

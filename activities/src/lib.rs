@@ -10,6 +10,7 @@
 //! * [`batch`]: plan, forecast, source, job, seal, finish
 //! * [`document`]: a document in one call, part by part, or several in a call; its result
 //! * [`call`]: what a document's call asks, its attempts, and answers that cannot be written
+//! * [`door`]: calls of workflows that are none of ours
 //! * [`provider_batch`]: documents that go through their provider's batch API
 //! * [`failure`]: a failure → Temporal; stores, readers and steps of a batch that fail
 //! * [`own`]: a program's own activities behind the same quota
@@ -23,6 +24,7 @@ pub mod activities;
 pub mod batch;
 pub mod call;
 pub mod document;
+pub mod door;
 pub mod failure;
 pub mod fingerprint;
 mod hash;

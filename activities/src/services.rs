@@ -23,8 +23,9 @@ use crate::{
         unwritten::{Results, Unwritten},
     },
     document::{answers::Answers, archived::Archives},
+    door::Calls,
     memory::Memory,
-    storage::Storage,
+    storage::{Error, Location, Storage},
 };
 
 /// Made once for each worker process.
@@ -34,6 +35,8 @@ pub struct Services {
     pub storage: Storage,
     /// Answers that batches share, if they do.
     pub answers: Option<Answers>,
+    /// Where the answers of calls are kept, if any are made.
+    pub calls: Option<Calls>,
     /// From their bytes to text.
     pub reader: Reader,
     /// The APIs that answer.
@@ -77,6 +80,15 @@ impl Services {
         let unwritten = Arc::new(Unwritten::with_spool(spool));
         let results = Arc::new(Results(Arc::clone(&unwritten)));
         Self { guard: self.guard.with_results(results), unwritten, ..self }
+    }
+
+    /// The place of what may have been bought: under a root, or among the answers of calls.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where this worker writes to no such place.
+    pub fn place(&self, uri: &str) -> Result<Location, Error> {
+        let of_a_call = self.calls.as_ref().and_then(|calls| calls.place(uri).ok());
+        of_a_call.map_or_else(|| self.storage.resolve(uri), Ok)
     }
 
     /// From bytes to text, for documents of a lane: places for the processes are shared out by that.

@@ -21,6 +21,7 @@ mod crash;
 mod cut;
 mod deploy;
 mod docs;
+mod door;
 mod economy;
 mod embeddings;
 mod finish;

@@ -7,6 +7,7 @@
 //! is written there once, as the [`Job`].
 
 mod batch;
+mod call;
 mod document;
 mod failure;
 mod failure_counts;
@@ -19,6 +20,7 @@ pub use batch::{
     Finish, Finished, GroupInput, Labels, Live, LiveChild, MarkPaused, Plan, SealShard, ShardInput,
     ShardProgress, ShardReport,
 };
+pub use call::{CallOutcome, EmbedOutcome};
 pub use document::{
     CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask, Queue,
     Reused, Taken,
@@ -59,13 +61,15 @@ pub const SLEEPING_SHARDS_AT_ONCE: u32 = 100;
 mod definitions {
     use temporalio_macros::activity_definitions;
 
+    use serde_json::Value;
+
     use super::{
-        BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Finished, Job,
-        MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard,
-        SubmitBatch, SubmittedBatch,
+        BatchState, CallOutcome, CollectedBatch, DocumentOutcome, DocumentTask, EmbedOutcome,
+        Finish, Finished, Job, MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
+        ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
     };
 
-    /// The activities that the workflows call. `tidegate-activities` implements them.
+    /// The activities that the workflows call, and the two that any workflow may. `tidegate-activities` implements them.
     #[derive(Debug)]
     pub struct Activities;
 
@@ -128,6 +132,17 @@ mod definitions {
 
         #[activity(name = "tidegate.finish")]
         pub fn finish(finish: Finish) -> Finished {
+            unimplemented!()
+        }
+
+        // Read by hand, so that what is wrong with it is said in words.
+        #[activity(name = "tidegate.call")]
+        pub fn call(input: Value) -> CallOutcome {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.embed")]
+        pub fn embed(input: Value) -> EmbedOutcome {
             unimplemented!()
         }
     }

@@ -26,7 +26,7 @@ use crate::{
         prompt::{Content, Question},
         wording::About,
     },
-    document::{schema::Judge, version::Version},
+    document::{asked::Inquiry, schema::Judge, version::Version},
     failure::{Failure, OfStore as _, RETRIES_PER_DOCUMENT},
     fingerprint::Fingerprint,
     hash::hash,
@@ -151,7 +151,7 @@ pub struct Document {
 }
 
 impl Document {
-    pub(super) fn file(id: DocumentId, uri: String) -> Self {
+    pub(crate) fn file(id: DocumentId, uri: String) -> Self {
         let (version, fields) = (Version::default(), Map::new());
         Self { id, uri, text: None, unreadable: None, version, fields }
     }
@@ -203,6 +203,12 @@ impl Shard {
     pub(crate) fn terms(&self) -> Terms<'_> {
         let Job { lane, tenant, budget_usd, .. } = &self.job;
         Terms { lane, tenant, batch_usd: *budget_usd, retries: self.retries.as_ref() }
+    }
+
+    /// With what its documents are asked about, and what their answers are held to.
+    pub(crate) fn inquiry(&self) -> Inquiry<'_> {
+        let Self { job, route, judge, asks, .. } = self;
+        Inquiry { job, route, judge: judge.as_ref(), terms: self.terms(), asks: *asks }
     }
 
     /// What is asked about one of its documents.

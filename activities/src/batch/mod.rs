@@ -14,7 +14,7 @@
 
 mod actions;
 mod archives;
-mod asked_with;
+pub(crate) mod asked_with;
 pub mod ended;
 pub mod estimate;
 mod examples;

@@ -3,6 +3,7 @@
 //! * [`content`]: what of a document goes to the provider; [`version`]: which version of it that is
 //! * [`done`]: whether its answer is there already
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
+//! * `asked`: the answer to a question, whoever asks it
 //! * `embed`: its text as a vector
 //! * `readings`: texts of documents that come back
 //! * [`archived`]: documents in archives
@@ -10,6 +11,7 @@
 
 pub mod answers;
 pub mod archived;
+pub(crate) mod asked;
 pub mod content;
 pub(crate) mod done;
 pub(crate) mod embed;

@@ -2,16 +2,13 @@
 
 use std::borrow::Cow;
 
-use tidegate_types::Spend;
-use tidegate_workflows::contract::{
-    CutAnswers, DocumentOutcome, DocumentTask, Job, OnCut, Taken, Task,
-};
+use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, Job, Task};
 
 use crate::{
     batch::job::{Document, Shard},
-    call::cuts::Asks,
     call::{attempt::Attempt, prompt::Content},
     document::{
+        asked::{self, About},
         content::{self, Care, Read},
         done::{self, Before, Open},
         embed, long, readings,
@@ -19,7 +16,7 @@ use crate::{
         version::Version,
     },
     failure::Failure,
-    metrics, sandbox,
+    metrics,
     services::Services,
     spans,
     storage::Location,
@@ -157,62 +154,13 @@ pub(crate) async fn answer(
     Asked { content, version, beside }: Asked<'_>,
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
-    let (job, cuts) = (&shard.job, &services.cuts);
-    let reader = services.reader_for(&job.lane);
+    let reader = services.reader_for(&shard.job.lane);
     let mut question = shard.question(&reader, &document, content).await?;
     if let Some(beside) = beside {
         question = question.with_note(beside).uncached();
     }
-    let template = question.template;
-    let likely = shard.route.models.get(attempt.call.state().model as usize);
-    let cuts_of = |model| Asks { model, template, room: job.max_output_tokens };
-    if job.on_cut == OnCut::Raise && likely.is_some_and(|model| cuts.are_many(cuts_of(model))) {
-        attempt.begin_with_room();
-    }
-    let before = attempt.state().document;
-    let cut_before = before.raises > u32::from(before.began_raised);
-    question = question.with_room(before.raises, cut_before);
-    if let Some(wrong) = &before.wrong {
-        question = question.corrected(wrong);
-    }
-    let asked = services.caller().ask(&attempt.call, shard.terms(), &shard.route, &question).await;
-    let (model, completion) = asked.map_err(|failure| {
-        let failure = failure.with_way_out(&way_out(job));
-        if cut_before {
-            failure.without_room()
-        } else if before.began_raised && failure.lacks_room() {
-            attempt.begin_without_room();
-            failure.at_once()
-        } else {
-            failure
-        }
-    })?;
-    let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
-    let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
-    let own = Spend::of_tokens(&usage, cost_usd);
-    let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
-        .answering(shard.asks, version)
-        .with_usage_unknown(completion.usage.is_none())
-        .with_spend(attempt.spent() + own, cost_usd.is_some());
-    let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
-    let learned = services.guard.learned_caps.of(model);
-    let room = question.room(cap).min(learned.unwrap_or(u32::MAX));
-    if before.raises == 0 {
-        cuts.answered(cuts_of(model), result.is_cut());
-    }
-    let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
-    if let Err(failure) = judge(services, attempt, shard, &result, room, has_more).await {
-        let raised = u64::from(attempt.state().document.raises > before.raises);
-        let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
-        let cuts = CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
-        attempt.discard(Taken { spend: own, cuts });
-        attempt.call.failed_as(failure.kind);
-        if result.keep(kept).await {
-            attempt.keep(kept.to_string());
-        }
-        return Err(failure);
-    }
-    Ok(result)
+    let about = About { document, version, kept, way_out: way_out(&shard.job) };
+    asked::answer(services, attempt, shard.inquiry(), question, about).await
 }
 
 /// What a batch's author can do about what is too large for a call.
@@ -226,33 +174,6 @@ pub(crate) fn way_out(job: &Job) -> Cow<'static, str> {
         Some(long) => {
             format!("make the parts smaller: chunk_tokens, which is {}", long.chunk_tokens).into()
         }
-    }
-}
-
-/// Whether an answer is a result: whole, or wanted all the same, and what the schema says. The
-/// model is told what was wrong once; it may keep to the schema then.
-async fn judge(
-    services: &Services,
-    attempt: &Attempt,
-    shard: &Shard,
-    result: &DocumentResult,
-    room: u32,
-    has_more: bool,
-) -> Result<(), Failure> {
-    let short = result.shortfall(room);
-    match shard.job.on_cut {
-        OnCut::Raise if result.is_cut() && !has_more => {
-            return Err(Failure::truncated_at_cap(short, &result.model));
-        }
-        OnCut::Raise if result.is_cut() && attempt.raise() => return Err(Failure::cut(short)),
-        OnCut::Raise | OnCut::Fail if result.is_cut() => return Err(Failure::truncated(short)),
-        _ => {}
-    }
-    let Some(judge) = &shard.judge else { return Ok(()) };
-    match sandbox::judged(&services.reader_for(&shard.job.lane), judge, &result.answer).await? {
-        Err(wrong) if result.is_cut() => Err(Failure::truncated_json(short, &wrong)),
-        Err(wrong) => Err(Failure::invalid_output(&wrong, attempt.invalid_output(&wrong))),
-        Ok(()) => Ok(()),
     }
 }
 
