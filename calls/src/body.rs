@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
-use tidegate_providers::{Error, Heard, Vendor, overheard::Stream};
+use tidegate_providers::{Error, Heard, Hearing, overheard::Stream};
 use tokio::task::JoinHandle;
 
 use crate::admission::Sent;
@@ -24,7 +24,7 @@ pub struct Listener(Listens);
 #[derive(Debug)]
 enum Listens {
     /// It comes in one piece, which is read at its end.
-    Whole { vendor: Vendor, status: u16, headers: HeaderMap, bytes: Vec<u8>, is_too_long: bool },
+    Whole { hearing: Hearing, status: u16, headers: HeaderMap, bytes: Vec<u8>, is_too_long: bool },
     /// It comes as events.
     Events(Box<Stream>),
 }
@@ -32,13 +32,14 @@ enum Listens {
 impl Listener {
     /// To a reply that begins so.
     #[must_use]
-    pub fn new(vendor: Vendor, status: u16, headers: HeaderMap) -> Self {
+    pub fn new(hearing: impl Into<Hearing>, status: u16, headers: HeaderMap) -> Self {
+        let hearing = hearing.into();
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
-            return Self(Listens::Events(Box::new(Stream::new(vendor, status, headers))));
+            return Self(Listens::Events(Box::new(Stream::new(hearing, status, headers))));
         }
         let (bytes, is_too_long) = (Vec::new(), false);
-        Self(Listens::Whole { vendor, status, headers, bytes, is_too_long })
+        Self(Listens::Whole { hearing, status, headers, bytes, is_too_long })
     }
 
     /// The next bytes of it, wherever they are cut.
@@ -68,9 +69,9 @@ impl Listener {
     pub fn ended(self) -> Result<Heard, Error> {
         match self.0 {
             Listens::Events(stream) => stream.ended(),
-            Listens::Whole { vendor, status, headers, bytes, is_too_long } => {
+            Listens::Whole { hearing, status, headers, bytes, is_too_long } => {
                 debug_assert!(!is_too_long || bytes.is_empty(), "what is too long is not kept");
-                vendor.heard(status, &headers, &bytes)
+                hearing.heard(status, &headers, &bytes)
             }
         }
     }

@@ -7,7 +7,7 @@ use std::{
 
 use tidegate_providers::{
     BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Kind, Observed, Provider,
-    Request as Call,
+    Request as Call, Verbatim, overheard::Whole,
 };
 use tidegate_quota::{Permit, Quota, Refused, Request, call_stats::CallStats};
 use tidegate_types::{ModelId, Usage};
@@ -103,6 +103,23 @@ impl Guard {
         budget: &CallBudget,
     ) -> Result<Embedded, Failure> {
         self.once(attempt, provider, request, || provider.embed(call), budget).await
+    }
+
+    /// The same, with a body in the vendor's own form, which is answered in one piece.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn send(
+        &self,
+        attempt: &Attempt,
+        provider: &dyn Provider,
+        request: &Request,
+        call: &Verbatim<'_>,
+        budget: &CallBudget,
+    ) -> Result<Whole, Failure> {
+        let ask =
+            || -> BoxFuture<'_, _> { Box::pin(async { provider.send(call).await?.whole().await }) };
+        self.once(attempt, provider, request, ask, budget).await
     }
 
     async fn once<'c, T: Answered>(
@@ -313,6 +330,22 @@ impl Answered for Completion {
 
     fn stopped(&self) -> Option<&str> {
         Some(self.stop_reason.as_str())
+    }
+}
+
+impl Answered for Whole {
+    const OPERATION: &'static str = "chat";
+
+    fn told(&self) -> (Option<&Usage>, &Observed) {
+        (self.heard.usage.as_ref(), &self.heard.observed)
+    }
+
+    fn forget_usage_unless(&mut self, can_be: impl Fn(&Usage, bool) -> bool) {
+        self.heard.usage = self.heard.usage.take().filter(|usage| can_be(usage, false));
+    }
+
+    fn stopped(&self) -> Option<&str> {
+        None
     }
 }
 

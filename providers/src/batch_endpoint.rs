@@ -11,13 +11,13 @@ use url::Url;
 use crate::{
     batch::{Answer, AnswerSource, Answers},
     call::{BoxFuture, Request},
-    client::ReplyReader,
     envelope::Envelope,
     error::{Error, Kind},
     exchange::{Lines, Reply, Wire},
     message::Redactor,
     observed::Observed,
     refusal::Context,
+    reply_reader::ReplyReader,
     settings::{Setup, SetupError},
 };
 

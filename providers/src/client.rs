@@ -1,183 +1,36 @@
 //! What the HTTP clients of all vendors have in common: write a body, send it once, say what came
 //! back.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use http::HeaderMap;
-use serde_json::Value;
 use tidegate_types::Charge;
 
 use crate::{
     batch::BatchApi,
     bounds::Bounds,
     call::{BoxFuture, Completion, Request},
-    classify::Classifier,
     dialect::Dialect,
     embedding::{Embedded, EmbeddingRequest, Embeds},
-    envelope::Envelope,
-    error::{Charged, Error, Kind},
-    error_rule::ErrorRule,
-    exchange::{Reply, Wire},
+    error::{Error, Kind},
+    exchange::Wire,
     key::Key,
     message::Redactor,
-    observed::Observed,
-    provider::Provider,
-    refusal::Context,
-    schema,
-    settings::{Settings, Setup, SetupError},
-    vendor::Vendor,
+    provider::{self, Provider},
+    reply_reader::ReplyReader,
+    settings::{Setup, SetupError},
+    vendor::{Api, Interface},
+    verbatim::{Operation, Sender, Verbatim, VerbatimReply},
 };
-
-/// What is sent to one of a vendor's APIs, and what its replies mean.
-#[derive(Debug)]
-pub(crate) struct Protocol {
-    /// Appended to the base URL.
-    pub(crate) path: &'static [&'static str],
-    /// The body of a request.
-    pub(crate) body: fn(&Request<'_>, Dialect) -> Result<Vec<u8>, Error>,
-    /// The last segments of the path, for APIs with the model in it.
-    pub(crate) segments: Option<fn(&Request<'_>) -> Vec<String>>,
-    /// The limits that headers tell.
-    pub(crate) observed: fn(&HeaderMap) -> Observed,
-    /// A success without an error inside, which is not always an answer.
-    pub(crate) read: fn(&Value, &Reply, Context<'_>) -> Result<Completion, Error>,
-    /// What is known of an error beyond its words.
-    pub(crate) refused: fn(Error, &Reply) -> Error,
-}
-
-/// Makes completions and errors of the replies to one provider's calls.
-#[derive(Debug)]
-pub(crate) struct ReplyReader {
-    pub(crate) protocol: &'static Protocol,
-    /// The provider's configured name.
-    pub(crate) name: String,
-    dialect: Dialect,
-    classifier: Classifier,
-    pub(crate) key: Key,
-    errors: Vec<ErrorRule>,
-    is_official: bool,
-    request_timeout: Duration,
-}
-
-impl ReplyReader {
-    pub(crate) fn new(setup: &Setup<'_>, protocol: &'static Protocol) -> Arc<Self> {
-        let Settings { base_url, errors, request_timeout, .. } = setup.settings;
-        Arc::new(Self {
-            protocol,
-            name: setup.name.to_owned(),
-            dialect: Dialect::of(setup.settings),
-            classifier: setup.classifier.clone(),
-            key: setup.key.clone(),
-            errors: errors.clone(),
-            is_official: setup.settings.vendor.is_official(base_url),
-            request_timeout: *request_timeout,
-        })
-    }
-
-    pub(crate) fn vendor(&self) -> Vendor {
-        self.dialect.vendor
-    }
-
-    /// The body of a call.
-    pub(crate) fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        let prepared = self.dialect.prepared(request);
-        let body = (self.protocol.body)(&prepared.request(), self.dialect)?;
-        Ok(schema::with_json_mode(body, prepared.json_mode))
-    }
-
-    fn bounds(&self, model: &str) -> Bounds {
-        self.vendor().bounds(model, self.is_official, self.request_timeout)
-    }
-
-    /// Hides the key, and what a message quotes from the request.
-    pub(crate) fn redactor<'a>(&'a self, request: &Request<'a>) -> Redactor<'a> {
-        Redactor::new(&self.key, request)
-    }
-
-    /// Hides the key, where the request is not known.
-    pub(crate) fn key_redactor(&self) -> Redactor<'_> {
-        Redactor::of_key(&self.key)
-    }
-
-    pub(crate) fn context<'a>(&'a self, redactor: Redactor<'a>, observed: Observed) -> Context<'a> {
-        Context::new(&self.name, &self.classifier, &self.errors, redactor, observed)
-    }
-
-    /// What the reply to a call means.
-    pub(crate) fn read(&self, reply: &Reply, redactor: Redactor<'_>) -> Result<Completion, Error> {
-        let (body, context) = self.success(reply, redactor)?;
-        let completion = (self.protocol.read)(&body, reply, context)?;
-        // No prompt has no tokens: such counts are not known, and are charged as reserved.
-        let usage = completion.usage.filter(|usage| usage.input() > 0);
-        Ok(Completion { usage, ..completion })
-    }
-
-    /// What a success says, without an error inside.
-    fn success<'a>(
-        &'a self,
-        reply: &Reply,
-        redactor: Redactor<'a>,
-    ) -> Result<(Value, Context<'a>), Error> {
-        let context = self.context(redactor, (self.protocol.observed)(&reply.headers));
-        if !reply.is_success() {
-            return Err((self.protocol.refused)(context.refused_call(reply), reply));
-        }
-        let body = match reply.json() {
-            Ok(body) => body,
-            Err(why) => return Err(context.unreadable(reply, why)),
-        };
-        match Envelope::in_success(&body) {
-            Some(envelope) => Err(context.error_in_success(reply, &envelope)),
-            None => Ok((body, context)),
-        }
-    }
-
-    /// What the reply to a call for vectors means.
-    fn embedded(
-        &self,
-        embeds: &Embeds,
-        request: &EmbeddingRequest<'_>,
-        reply: &Reply,
-    ) -> Result<Embedded, Error> {
-        let redactor = Redactor::of_texts(&self.key, request.texts);
-        let (body, context) = self.success(reply, redactor)?;
-        let Some((vectors, usage)) = (embeds.read)(&body) else {
-            if body.get("data").or_else(|| body.get("embeddings")).is_some_and(Value::is_array) {
-                let text = "an embedding is empty or holds what is no number";
-                return Err(context.no_answer(reply, Kind::InvalidOutput, text, Charged::Unknown));
-            }
-            return Err(
-                context.unreadable(reply, "it is no list of embeddings (is base-url right?)")
-            );
-        };
-        let length = vectors.first().map_or(0, Vec::len);
-        let (asked, came) = (request.texts.len(), vectors.len());
-        // The batch asks for them, whatever the texts are.
-        let others = request.dimensions.filter(|wanted| came > 0 && *wanted as usize != length);
-        let wrong = if vectors.iter().any(|vector| vector.len() != length) {
-            Some((Kind::InvalidOutput, "the embeddings are not of one length".to_owned()))
-        } else if let Some(wanted) = others {
-            let text = format!(
-                "{wanted} dimensions were asked for, and {length} came: the model has no others"
-            );
-            Some((Kind::InvalidRequest, text))
-        } else if came != asked {
-            Some((Kind::InvalidOutput, format!("{came} embeddings came for {asked} texts")))
-        } else {
-            None
-        };
-        match wrong {
-            Some((kind, text)) => Err(context.no_answer(reply, kind, &text, Charged::from(usage))),
-            None => Ok(Embedded { vectors, usage, observed: context.observed }),
-        }
-    }
-}
 
 /// A client for one endpoint.
 #[derive(Debug)]
 pub(crate) struct Client {
     wire: Wire,
     embeddings: Option<(Wire, &'static Embeds)>,
+    /// Of each operation whose bodies it takes as they are.
+    verbatim: Vec<(Operation, Wire)>,
     replies: Arc<ReplyReader>,
     batches: Option<Box<dyn BatchApi>>,
 }
@@ -192,7 +45,10 @@ impl Client {
         let wire = Wire::new(setup, replies.protocol.path, headers)?;
         let embeddings = setup.settings.vendor.0.embeddings;
         let embeddings = embeddings.map(|it| Ok((wire.at(setup, it.path)?, it))).transpose()?;
-        Ok(Self { wire, embeddings, replies, batches: None })
+        let verbatim = Operation::ALL.into_iter().filter(|it| takes(replies.dialect, *it));
+        let verbatim = verbatim.map(|it| Ok((it, wire.at(setup, it.below_base())?)));
+        let verbatim = verbatim.collect::<Result<_, SetupError>>()?;
+        Ok(Self { wire, embeddings, verbatim, replies, batches: None })
     }
 
     /// The same, with the vendor's batches.
@@ -225,10 +81,41 @@ impl Client {
         self.replies.embedded(embeds, request, &reply)
     }
 
+    async fn send_as_it_is(&self, request: &Verbatim<'_>) -> Result<VerbatimReply, Error> {
+        let wire = self.verbatim.iter().find(|(operation, _)| *operation == request.operation);
+        let Some((_, wire)) = wire else { return Err(provider::not_taken(request)) };
+        let mut fields = request.body.clone();
+        fields
+            .set("model", &request.model.into())
+            .map_err(|error| Error::unsent(Kind::InvalidRequest, &error.to_string()))?;
+        let (body, redactor) = (Bytes::from(fields.to_vec()), self.replies.key_redactor());
+        let response = wire.post_as_it_is(request.headers, body.clone(), &redactor).await?;
+        let sender = Sender { replies: Arc::clone(&self.replies), request: body };
+        Ok(VerbatimReply { response, sender })
+    }
+
     /// What a reply means; apart from the call, so that it can be tested on any bytes.
     #[cfg(test)]
-    pub(crate) fn read(&self, request: &Request<'_>, reply: &Reply) -> Result<Completion, Error> {
+    pub(crate) fn read(
+        &self,
+        request: &Request<'_>,
+        reply: &crate::exchange::Reply,
+    ) -> Result<Completion, Error> {
         self.replies.read(reply, self.replies.redactor(request))
+    }
+}
+
+/// Whether a provider takes bodies of this operation as they are.
+fn takes(dialect: Dialect, operation: Operation) -> bool {
+    let Dialect { vendor, api } = dialect;
+    let is_openais = vendor.0.interface == Interface::OpenAi;
+    match operation {
+        Operation::ChatCompletions => is_openais,
+        Operation::Responses => {
+            is_openais && (vendor.0.responses.is_some() || api == Api::Responses)
+        }
+        Operation::Embeddings => is_openais && vendor.0.embeddings.is_some(),
+        Operation::Messages | Operation::CountTokens => vendor.0.interface == Interface::Messages,
     }
 }
 
@@ -245,6 +132,17 @@ impl Provider for Client {
         request: &'a EmbeddingRequest<'a>,
     ) -> BoxFuture<'a, Result<Embedded, Error>> {
         Box::pin(self.embed_texts(request))
+    }
+
+    fn takes(&self, operation: Operation) -> bool {
+        takes(self.replies.dialect, operation)
+    }
+
+    fn send<'a>(
+        &'a self,
+        request: &'a Verbatim<'a>,
+    ) -> BoxFuture<'a, Result<VerbatimReply, Error>> {
+        Box::pin(self.send_as_it_is(request))
     }
 
     fn charge(&self) -> Charge {

@@ -12,6 +12,7 @@
 
 use std::{error::Error as _, fmt, time::Duration};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use reqwest::{multipart, redirect};
 use serde_json::Value;
@@ -184,6 +185,19 @@ impl Wire {
         Ok(self.reply(response).await)
     }
 
+    /// Sends a body with these headers, which win over its own, and gives the response as it begins.
+    pub(crate) async fn post_as_it_is(
+        &self,
+        headers: &HeaderMap,
+        body: Bytes,
+        redactor: &Redactor<'_>,
+    ) -> Result<reqwest::Response, Error> {
+        let json = HeaderValue::from_static("application/json");
+        let request = self.http.post(self.endpoint.clone());
+        let request = request.header(header::CONTENT_TYPE, json).body(body);
+        self.response_with(headers, request, redactor).await
+    }
+
     /// A form with a file in it.
     pub(crate) async fn upload(
         &self,
@@ -253,7 +267,17 @@ impl Wire {
         request: reqwest::RequestBuilder,
         redactor: &Redactor<'_>,
     ) -> Result<reqwest::Response, Error> {
+        self.response_with(&HeaderMap::new(), request, redactor).await
+    }
+
+    async fn response_with(
+        &self,
+        others: &HeaderMap,
+        request: reqwest::RequestBuilder,
+        redactor: &Redactor<'_>,
+    ) -> Result<reqwest::Response, Error> {
         let mut headers = self.headers.clone();
+        headers.extend(others.clone());
         self.vendor.add_key(&self.key, &mut headers);
         let request =
             request.headers(headers).header(header::CONNECTION, HeaderValue::from_static("close"));

@@ -17,6 +17,7 @@
 //! * [`error`]: a failed call
 //! * [`observed`]: limits and remaining quota, as response headers state them
 //! * [`overheard`]: calls that another client makes: what they ask for, and what their replies mean
+//! * [`verbatim`]: calls in a vendor's own form that are sent as they are
 //! * [`schema`]: a JSON Schema in the form that a vendor keeps to
 //! * [`vendor`]: whose API a provider speaks
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
@@ -37,7 +38,7 @@
 //! where there is a batch API. No vendor type leaves its folder. `vertex` are other vendors' APIs at
 //! Google Cloud, and `google` the credentials that it takes.
 //!
-//! Shared and private: `client` (what all but Bedrock are), `batch_engine` (one way through every
+//! Shared and private: `client` (what all but Bedrock are) and `reply_reader` (what its replies mean), `batch_engine` (one way through every
 //! batch API) and `batch_endpoint` (its requests), `exchange` (one HTTP exchange), `endings` and
 //! `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in),
 //! `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to kind),
@@ -79,6 +80,7 @@ pub mod secret;
 pub mod settings;
 pub mod turn;
 pub mod vendor;
+pub mod verbatim;
 
 mod anthropic;
 mod batch_endpoint;
@@ -99,6 +101,7 @@ mod known_names;
 mod message;
 mod openai;
 mod refusal;
+mod reply_reader;
 mod vendors;
 mod vertex;
 mod wait_hint;
@@ -115,7 +118,7 @@ pub use error::{Charged, Error, Kind, Span};
 pub use google::ApplicationDefault;
 pub use key::{Key, KeySource};
 pub use observed::{Observed, Window};
-pub use overheard::{Asked, Heard};
+pub use overheard::{Asked, Heard, Hearing};
 pub use parameters::Parameters;
 pub use picture::Picture;
 pub use price::Prices;
@@ -125,3 +128,4 @@ pub use secret::{Secret, SecretError};
 pub use settings::{Settings, SetupError};
 pub use turn::{Role, Said, Turn};
 pub use vendor::{Api, OutputCap, Vendor};
+pub use verbatim::{Fields, Operation, Verbatim, VerbatimReply};

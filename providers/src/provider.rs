@@ -11,6 +11,7 @@ use crate::{
     embedding::{Embedded, EmbeddingRequest},
     error::{Error, Kind},
     key::Key,
+    verbatim::{Operation, Verbatim, VerbatimReply},
 };
 
 /// A service that answers prompts.
@@ -29,6 +30,22 @@ pub trait Provider: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'a, Result<Embedded, Error>> {
         let message = format!("{}: this provider has no embeddings", request.model);
         Box::pin(future::ready(Err(Error::unsent(Kind::InvalidRequest, &message))))
+    }
+
+    /// Whether it takes requests of this operation in its own form. By default none.
+    fn takes(&self, operation: Operation) -> bool {
+        let _ = operation;
+        false
+    }
+
+    /// Sends a request in the vendor's own form as it is, but for the model's name: at most one HTTP
+    /// request, never a second. Any reply is one; an error means that none came, or that nothing was
+    /// sent because it does not [take](Self::takes) the operation.
+    fn send<'a>(
+        &'a self,
+        request: &'a Verbatim<'a>,
+    ) -> BoxFuture<'a, Result<VerbatimReply, Error>> {
+        Box::pin(future::ready(Err(not_taken(request))))
     }
 
     /// What this provider counts towards its limits, and when. By default everything counts.
@@ -52,4 +69,11 @@ pub trait Provider: Send + Sync + fmt::Debug {
     fn batches(&self) -> Option<&dyn BatchApi> {
         None
     }
+}
+
+/// A provider that does not take an operation in its own form.
+pub(crate) fn not_taken(request: &Verbatim<'_>) -> Error {
+    let Verbatim { model, operation, .. } = request;
+    let message = format!("{model}: its provider does not take a body of {operation} as it is");
+    Error::unsent(Kind::InvalidRequest, &message)
 }

@@ -5,10 +5,11 @@ use serde_json::Value;
 use crate::{
     anthropic,
     call::Request,
-    client::{Client, Protocol, ReplyReader},
+    client::Client,
     dialect::Dialect,
     error::{Error, Kind},
     gemini,
+    reply_reader::{Protocol, ReplyReader},
     settings::{Setup, SetupError},
 };
 

@@ -12,10 +12,10 @@ use crate::{
     batch_endpoint::{BatchEndpoint, ReadLine},
     batch_engine::{BatchVendor, Batches},
     call::Request,
-    client::ReplyReader,
     error::Error,
     exchange::Reply,
     json::text,
+    reply_reader::ReplyReader,
     settings::{Setup, SetupError},
 };
 

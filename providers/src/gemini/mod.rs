@@ -10,7 +10,8 @@ pub(crate) mod response;
 use http::HeaderMap;
 
 use crate::{
-    client::{Client, Protocol, ReplyReader},
+    client::Client,
+    reply_reader::{Protocol, ReplyReader},
     settings::{Setup, SetupError},
 };
 

@@ -16,9 +16,10 @@ use url::Url;
 
 use crate::{
     call::Request,
-    client::{Client, Protocol, ReplyReader},
+    client::Client,
     dialect::Dialect,
     error::Error,
+    reply_reader::{Protocol, ReplyReader},
     schema::{self, Keeps},
     settings::{Settings, Setup, SetupError},
     vendor::{Api, OutputCap},

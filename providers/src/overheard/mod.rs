@@ -1,27 +1,30 @@
 //! Calls that another client makes: what its request asks for ([`Asked`]), and what the reply to it
-//! means ([`Heard`]). So that a vendor's own SDK, or any HTTP client, can go through a limiter.
+//! means ([`Heard`]), by [`Hearing`]. So that a vendor's own SDK, or any HTTP client, can go through a limiter.
 
 mod asked;
+mod hearing;
 mod stream;
 
 use http::HeaderMap;
 use serde_json::Value;
 use tidegate_types::Usage;
 
-pub use self::{asked::Asked, stream::Stream};
+pub use self::{
+    asked::Asked,
+    hearing::{Hearing, Whole},
+    stream::Stream,
+};
 use crate::{
     anthropic,
-    envelope::Envelope,
     error::Error,
-    exchange::{self, Fault, Reply},
+    exchange::{self, Fault},
     gemini,
     json::count,
     key::{Key, KeySource},
     message::Redactor,
     observed::Observed,
     openai,
-    refusal::Context,
-    vendor::{Interface, Vendor},
+    vendor::Vendor,
 };
 
 /// What an answer says beside its words.
@@ -40,39 +43,7 @@ impl Vendor {
     /// # Errors
     /// What the vendor's error means. It may quote the request, as vendors do; keys are masked.
     pub fn heard(self, status: u16, headers: &HeaderMap, body: &[u8]) -> Result<Heard, Error> {
-        let reply = Reply { status, headers: headers.clone(), body: body.to_vec(), cut: None };
-        if !reply.is_success() {
-            let error = self.explained(headers, |context| context.refused(&reply));
-            let is_gemini = self.0.interface == Interface::GenerateContent;
-            return Err(if is_gemini { gemini::with_reset(error, &reply) } else { error });
-        }
-        // A success that is no JSON is somebody's audio or text: nothing is known of what it used.
-        let Ok(body) = reply.json() else { return Ok(self.heard_in(headers, &Value::Null)) };
-        match Envelope::in_success(&body) {
-            Some(envelope) => {
-                Err(self.explained(headers, |context| context.error_in_success(&reply, &envelope)))
-            }
-            None => Ok(self.heard_in(headers, &body)),
-        }
-    }
-
-    fn heard_in(self, headers: &HeaderMap, body: &Value) -> Heard {
-        Heard { usage: self.usage(body), observed: self.observed(headers) }
-    }
-
-    fn explained(self, headers: &HeaderMap, error: impl FnOnce(Context<'_>) -> Error) -> Error {
-        let (classifier, key) = (self.classifier(), Key::new(None, KeySource::Fixed));
-        let (redactor, observed) = (Redactor::of_key(&key), self.observed(headers));
-        error(Context::new(self.as_str(), &classifier, &[], redactor, observed))
-    }
-
-    /// Those that are compatible with OpenAI have its headers.
-    fn observed(self, headers: &HeaderMap) -> Observed {
-        match self.0.interface {
-            Interface::Messages => anthropic::observed(headers),
-            Interface::GenerateContent => gemini::observed(headers),
-            _ => openai::observed(headers),
-        }
+        Hearing::from(self).heard(status, headers, body)
     }
 
     /// By the form of the vendor's own API, else by that of any other: gateways mix them.

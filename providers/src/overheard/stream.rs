@@ -3,8 +3,8 @@
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
-use super::Heard;
-use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text, vendor::Vendor};
+use super::{Heard, Hearing};
+use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text};
 
 /// A longer line is passed over: no event that tells of tokens is nearly as long.
 const MAX_LINE: usize = 4 << 20;
@@ -12,7 +12,7 @@ const MAX_LINE: usize = 4 << 20;
 /// Listens to an answer on its way to whoever asked.
 #[derive(Debug)]
 pub struct Stream {
-    vendor: Vendor,
+    hearing: Hearing,
     status: u16,
     headers: HeaderMap,
     line: Vec<u8>,
@@ -27,9 +27,9 @@ pub struct Stream {
 impl Stream {
     /// Of a reply that begins so.
     #[must_use]
-    pub fn new(vendor: Vendor, status: u16, headers: HeaderMap) -> Self {
+    pub fn new(hearing: impl Into<Hearing>, status: u16, headers: HeaderMap) -> Self {
         Self {
-            vendor,
+            hearing: hearing.into(),
             status,
             headers,
             line: Vec::new(),
@@ -101,7 +101,7 @@ impl Stream {
         self.end_line();
         if let Some(error) = self.error {
             let reply = Reply::of(self.status, &error);
-            return self.vendor.heard(self.status, &self.headers, &reply.body);
+            return self.hearing.heard(self.status, &self.headers, &reply.body);
         }
         let mut body = json!({});
         if !self.usage.is_empty() {
@@ -110,6 +110,6 @@ impl Stream {
         if !self.of_gemini.is_null() {
             body["usageMetadata"] = self.of_gemini;
         }
-        self.vendor.heard(self.status, &self.headers, body.to_string().as_bytes())
+        self.hearing.heard(self.status, &self.headers, body.to_string().as_bytes())
     }
 }

@@ -7,7 +7,7 @@ mod response;
 pub(crate) use response::usage;
 
 use super::errors;
-use crate::client::Protocol;
+use crate::reply_reader::Protocol;
 
 pub(super) static RESPONSES: Protocol = Protocol {
     path: &["responses"],

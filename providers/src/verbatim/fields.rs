@@ -1,0 +1,117 @@
+//! A JSON object whose fields stay as they were written.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error as _, MapAccess, Visitor},
+    ser::SerializeMap as _,
+};
+use serde_json::{Map, Value, value::RawValue};
+
+/// The body of a request: its fields in the order in which they came, each as it was written. No
+/// name comes twice.
+#[derive(Clone, Default)]
+pub struct Fields(Vec<(String, Box<RawValue>)>);
+
+/// A body that is no JSON object, or has a field twice. It quotes no value.
+#[derive(Debug, thiserror::Error)]
+#[error("the body is not one JSON object with each field once: {0}")]
+pub struct FieldsError(String);
+
+impl Fields {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// [`FieldsError`] says what is wrong, and where.
+    pub fn read(body: &[u8]) -> Result<Self, FieldsError> {
+        serde_json::from_slice(body).map_err(|error| FieldsError(error.to_string()))
+    }
+
+    /// A field's value; `None` without it.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Value> {
+        let (_, value) = self.0.iter().find(|(given, _)| given == name)?;
+        serde_json::from_str(value.get()).ok()
+    }
+
+    /// Puts a value into a field, in the field's place if it is there, else at the end.
+    ///
+    /// # Errors
+    /// [`FieldsError`] where it cannot be written as JSON.
+    pub fn set(&mut self, name: &str, value: &Value) -> Result<(), FieldsError> {
+        let unwritable = |error: serde_json::Error| FieldsError(error.to_string());
+        let value = serde_json::value::to_raw_value(value).map_err(unwritable)?;
+        match self.0.iter_mut().find(|(given, _)| given == name) {
+            Some((_, place)) => *place = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+        Ok(())
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// As JSON.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        // Texts and what was JSON before: it cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+impl TryFrom<&Map<String, Value>> for Fields {
+    type Error = FieldsError;
+
+    fn try_from(map: &Map<String, Value>) -> Result<Self, FieldsError> {
+        let mut fields = Self::default();
+        map.iter().try_for_each(|(name, value)| fields.set(name, value))?;
+        Ok(fields)
+    }
+}
+
+/// The names alone: the values are a prompt.
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ReadFields)
+    }
+}
+
+struct ReadFields;
+
+impl<'de> Visitor<'de> for ReadFields {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut fields = Fields::default();
+        while let Some(name) = map.next_key::<String>()? {
+            if fields.names().any(|given| given == name) {
+                return Err(A::Error::custom("a field comes twice"));
+            }
+            fields.0.push((name, map.next_value()?));
+        }
+        Ok(fields)
+    }
+}

@@ -1,0 +1,48 @@
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn fields_stay_as_they_were_written() {
+    let body = r#"{"z": 1.50, "model":"theirs","big":123456789012345678901234567890,"a":{"y": 1, "x": [ ]},"e":"\u00e9"}"#;
+    let mut fields = Fields::read(body.as_bytes()).unwrap();
+    fields.set("model", &json!("ours")).unwrap();
+    fields.set("new", &json!(true)).unwrap();
+    let expected = r#"{"z":1.50,"model":"ours","big":123456789012345678901234567890,"a":{"y": 1, "x": [ ]},"e":"\u00e9","new":true}"#;
+    assert_eq!(String::from_utf8(fields.to_vec()).unwrap(), expected);
+    assert_eq!(fields.get("a"), Some(json!({"y": 1, "x": []})));
+    assert_eq!(fields.get("none"), None);
+}
+
+/// The limiter and the vendor would read different ones.
+#[test]
+fn a_field_twice_is_refused_and_no_value_is_quoted() {
+    for body in
+        [r#"{"max_tokens":1,"secretword":2,"max_tokens":3}"#, r#"["secretword"]"#, "secretword"]
+    {
+        let error = Fields::read(body.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("the body is not one JSON object"), "{error}");
+        assert!(!error.contains("secretword"), "{error}");
+    }
+}
+
+#[test]
+fn operations_are_found_by_their_paths() {
+    for operation in Operation::ALL {
+        assert_eq!(Operation::at(operation.path()), Some(operation));
+    }
+    assert_eq!(Operation::at("/v1/messages/batches"), None);
+    assert_eq!(Operation::at("/v2/messages"), None);
+}
+
+#[test]
+fn words_are_told_from_names() {
+    let body = json!({
+        "model": "a-name-that-is-quite-long-for-a-model",
+        "tool_choice": "required",
+        "messages": [{"role": "assistant", "content": "short"}, {"content": [{"type": "input_text", "text": "x"}]}],
+        "metadata": {"mine": "two words"},
+    });
+    assert_eq!(words(body.to_string().as_bytes()), ["short", "x", "two words"]);
+    assert_eq!(words(b"no JSON"), Vec::<String>::new());
+}
