@@ -8,7 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tidegate_workflows::contract::{
@@ -284,18 +284,18 @@ impl DocumentActivities {
     pub async fn call(
         self: Arc<Self>,
         ctx: ActivityContext,
-        input: Value,
+        input: Box<RawValue>,
     ) -> Result<CallOutcome, ActivityError> {
-        door::call(&self.services, &ctx, input).await
+        door::call(&self.services, &ctx, &input).await
     }
 
     #[activity(definition = contract::markers::Embed)]
     pub async fn embed(
         self: Arc<Self>,
         ctx: ActivityContext,
-        input: Value,
+        input: Box<RawValue>,
     ) -> Result<EmbedOutcome, ActivityError> {
-        door::embed(&self.services, &ctx, input).await
+        door::embed(&self.services, &ctx, &input).await
     }
 }
 

@@ -15,7 +15,7 @@ use super::top;
 use super::{
     budget, config, dashboard, demo, doctor,
     exit::{self, Outcome},
-    extract, follow, limits, pause, quota, run, serve, shell, status, why, workers,
+    extract, follow, limits, pause, quota, run, serve, shell, status, submit, why, workers,
 };
 
 /// Runs documents through rate-limited LLM APIs on Temporal, at the full speed that the quota
@@ -51,6 +51,7 @@ enum Command {
     /// One worker process; stops gracefully on SIGTERM or SIGINT
     Worker,
     Run(Box<run::Args>),
+    Submit(submit::Args),
     Status(status::Args),
     Follow(follow::Args),
     Why(why::Args),
@@ -106,6 +107,7 @@ impl Cli {
             Command::Dev(args) => serve::dev(args, config()?).await,
             Command::Worker => serve::worker(&config()?).await,
             Command::Run(args) => run::run(*args, &config()?).await,
+            Command::Submit(args) => submit::run(args, &config()?).await,
             Command::Status(args) => status::run(args, &config()?).await,
             Command::Follow(args) => follow::run(args, &config()?).await,
             Command::Why(args) => why::run(args, &config()?).await,

@@ -26,7 +26,7 @@ use crate::{
         prompt::{Content, Question},
         wording::About,
     },
-    document::{asked::Inquiry, schema::Judge, version::Version},
+    document::{schema::Judge, version::Version},
     failure::{Failure, OfStore as _, RETRIES_PER_DOCUMENT},
     fingerprint::Fingerprint,
     hash::hash,
@@ -203,12 +203,6 @@ impl Shard {
     pub(crate) fn terms(&self) -> Terms<'_> {
         let Job { lane, tenant, budget_usd, .. } = &self.job;
         Terms { lane, tenant, batch_usd: *budget_usd, retries: self.retries.as_ref() }
-    }
-
-    /// With what its documents are asked about, and what their answers are held to.
-    pub(crate) fn inquiry(&self) -> Inquiry<'_> {
-        let Self { job, route, judge, asks, .. } = self;
-        Inquiry { job, route, judge: judge.as_ref(), terms: self.terms(), asks: *asks }
     }
 
     /// What is asked about one of its documents.

@@ -7,7 +7,7 @@ use tidegate_types::Spend;
 use tidegate_workflows::contract::{CutAnswers, Job, OnCut, Taken};
 
 use crate::{
-    batch::job::Document,
+    batch::job::{Document, Shard},
     call::{attempt::Attempt, cuts::Asks, prompt::Question},
     document::{result::DocumentResult, schema::Judge, version::Version},
     failure::Failure,
@@ -30,6 +30,14 @@ pub(crate) struct Inquiry<'a> {
     pub(crate) terms: Terms<'a>,
     /// Names the question.
     pub(crate) asks: Fingerprint,
+}
+
+impl<'a> Inquiry<'a> {
+    /// Of the documents of a shard.
+    pub(crate) fn of(shard: &'a Shard) -> Self {
+        let Shard { job, route, judge, asks, .. } = shard;
+        Self { job, route, judge: judge.as_ref(), terms: shard.terms(), asks: *asks }
+    }
 }
 
 /// What the answer is about.

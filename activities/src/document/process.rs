@@ -8,7 +8,7 @@ use crate::{
     batch::job::{Document, Shard},
     call::{attempt::Attempt, prompt::Content},
     document::{
-        asked::{self, About},
+        asked::{self, About, Inquiry},
         content::{self, Care, Read},
         done::{self, Before, Open},
         embed, long, readings,
@@ -160,7 +160,7 @@ pub(crate) async fn answer(
         question = question.with_note(beside).uncached();
     }
     let about = About { document, version, kept, way_out: way_out(&shard.job) };
-    asked::answer(services, attempt, shard.inquiry(), question, about).await
+    asked::answer(services, attempt, Inquiry::of(shard), question, about).await
 }
 
 /// What a batch's author can do about what is too large for a call.

@@ -9,7 +9,7 @@ use tidegate_workflows::{
     input,
 };
 
-use super::Asked;
+use super::{asked::Asked, body, given::Given};
 use crate::{
     batch::{
         asked_with,
@@ -21,7 +21,7 @@ use crate::{
         wording::{Place, Wording, role},
     },
     document::{
-        asked::{self, About, Inquiry},
+        asked::{About, Inquiry, answer},
         result::DocumentResult,
         schema::Judge,
         version::Version,
@@ -35,8 +35,11 @@ use crate::{
 ///
 /// # Errors
 /// `InvalidInput` says what to change; else what the guard and the provider say.
-pub(super) async fn ask(asked: Asked<'_>, input: Value) -> Result<CallOutcome, Failure> {
-    let call = input::call::call(input).map_err(Failure::invalid_input)?;
+pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, Failure> {
+    let call = input::call::call(given.value).map_err(Failure::invalid_input)?;
+    if let Some(body) = given.body {
+        return body::ask(asked, call, body).await;
+    }
     let Asked { services, lane, patience, kept, .. } = asked;
     let job = Job { lane: lane.clone(), ..call.job().map_err(Failure::invalid_input)? };
     let judge = job.schema.as_ref().map(Judge::of).transpose()?;
@@ -56,7 +59,7 @@ pub(super) async fn ask(asked: Asked<'_>, input: Value) -> Result<CallOutcome, F
         let document = Document::file(DocumentId::from_relative_path("call"), String::new());
         let way_out = "ask for less, or choose a model that takes more".into();
         let about = About { document, version: Version::default(), kept: &kept.part, way_out };
-        async move { asked::answer(services, &attempt, inquiry, question, about).await }
+        async move { answer(services, &attempt, inquiry, question, about).await }
     });
     let result = answered.await?;
     metrics::answered(&result.model, result.cost_usd, &job.tenant);

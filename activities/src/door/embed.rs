@@ -1,6 +1,5 @@
 //! `tidegate.embed`: the vectors of some texts, as many as fit one request of the vendor.
 
-use serde_json::Value;
 use tidegate_calls::{caller::Terms, route::Route};
 use tidegate_documents::tokens;
 use tidegate_providers::{EmbeddingRequest, embedding::Input};
@@ -10,7 +9,7 @@ use tidegate_workflows::{
     input,
 };
 
-use super::Asked;
+use super::{asked::Asked, given::Given};
 use crate::{
     batch::{asked_with, job::route_of},
     document::embed,
@@ -24,8 +23,8 @@ use crate::{
 ///
 /// # Errors
 /// `InvalidInput` and `TooLarge` say what to change; else what the guard and the provider say.
-pub(super) async fn ask(asked: Asked<'_>, input: Value) -> Result<EmbedOutcome, Failure> {
-    let call = input::call::embed(input).map_err(Failure::invalid_input)?;
+pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<EmbedOutcome, Failure> {
+    let call = input::call::embed(given.value).map_err(Failure::invalid_input)?;
     let Asked { services, lane, patience, .. } = asked;
     let (job, inputs) = call.job().map_err(Failure::invalid_input)?;
     let route = route_of(&job.target, &services.routes)?;

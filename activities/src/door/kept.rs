@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use temporalio_sdk::activities::ActivityInfo;
 use tidegate_workflows::contract::{CallOutcome, EmbedOutcome};
 
-use super::{calls::Calls, workflow};
+use super::{caller::workflow, calls::Calls};
 use crate::{
     call::{attempt::Attempt, unwritten::Bought},
     failure::Failure,

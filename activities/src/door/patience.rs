@@ -14,7 +14,7 @@ use temporalio_sdk::activities::{ActivityContext, ActivityInfo};
 use tidegate_calls::{attempt, route::Route};
 use tidegate_types::FailureType;
 
-use super::{Asked, workflow};
+use super::{asked::Asked, caller::workflow};
 use crate::{call::attempt::Attempt, failure::Failure, services::Services};
 
 /// What the caller allows.

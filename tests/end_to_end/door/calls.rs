@@ -73,7 +73,7 @@ async fn what_cannot_be_asked_is_refused_by_its_name() {
     let elsewhere = json!({"model": MODEL, "prompt": {"uri": "file:///etc/hostname"}});
     refused(activity("elsewhere"), call, elsewhere, &["InvalidInput", "prompt", "[calls]"]).await;
     let gone = json!({"model": MODEL, "prompt": {"uri": fleet.uri("inputs/gone.txt")}});
-    refused(activity("gone"), call, gone, &["InvalidInput", "there is nothing at"]).await;
+    refused(activity("gone"), call, gone, &["InvalidInput", "there is nothing"]).await;
     let queue = activity("queue").with("--task-queue", "tidegate");
     refused(queue, call, prompt("x"), &["InvalidInput", "tidegate-lane-interactive"]).await;
     let many = json!({"model": "openai:text-embedding-3-small", "inputs": vec!["tide"; 2_050]});
@@ -82,6 +82,41 @@ async fn what_cannot_be_asked_is_refused_by_its_name() {
     refused(activity("vectors"), "tidegate.embed", embeds_not, &["InvalidInput", "no embeddings"])
         .await;
     assert_eq!(asked(&fleet), 0, "nothing was asked");
+    fleet.stop().await;
+}
+
+/// A body in the vendor's own form is sent as it is, and the reply comes as it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_passes_with_its_tools() {
+    let more = "[models.\"openai:gpt-5.4-mini\"]\nrpm = 600\n";
+    let Some(mut fleet) = door("", LIMITS, more).await else { return };
+    fleet.worker();
+    let tool = json!({"name": "tide", "description": "The tide at a port.",
+        "input_schema": {"type": "object", "properties": {"port": {"type": "string"}}, "required": ["port"]}});
+    let body = json!({"max_tokens": 200, "tools": [tool], "messages": [{"role": "user", "content": "When is high water at Husum?"}]});
+    let input = json!({"model": MODEL, "body": body});
+    let answer = Activity::new(&fleet, "anthropic").call(&input).await.unwrap();
+    assert_eq!(answer["reply"]["type"], "message", "{answer}");
+    assert_eq!(answer["reply"]["usage"]["input_tokens"], answer["input_tokens"], "{answer}");
+    assert!(answer.get("answer").is_none() && answer["cost_usd"].as_f64() > Some(0.0), "{answer}");
+
+    std::fs::write(fleet.path("inputs/body.json"), body.to_string()).unwrap();
+    let by_uri = json!({"model": MODEL, "body": {"uri": fleet.uri("inputs/body.json")}});
+    let answer = Activity::new(&fleet, "by-uri").call(&by_uri).await.unwrap();
+    assert_eq!(answer["reply"]["type"], "message", "{answer}");
+
+    let body =
+        json!({"max_completion_tokens": 200, "messages": [{"role": "user", "content": "When?"}]});
+    let input = json!({"model": "openai:gpt-5.4-mini", "body": body});
+    let answer = Activity::new(&fleet, "openai").call(&input).await.unwrap();
+    assert!(answer["reply"]["choices"][0]["message"].is_object(), "{answer}");
+
+    let streams = json!({"model": MODEL, "body": {"messages": [], "stream": true}});
+    let says = ["InvalidInput", "leave stream out"];
+    refused(Activity::new(&fleet, "stream"), "tidegate.call", streams, &says).await;
+    let strange = json!({"model": MODEL, "body": {"input": "x"}});
+    let says = ["InvalidInput", "none of this form"];
+    refused(Activity::new(&fleet, "strange"), "tidegate.call", strange, &says).await;
     fleet.stop().await;
 }
 
@@ -130,5 +165,32 @@ async fn without_a_place_for_answers_nothing_is_bought() {
     let says = ["InvalidInput", "[calls] section"];
     refused(Activity::new(&fleet, "nowhere"), "tidegate.call", prompt("x"), &says).await;
     assert_eq!(asked(&fleet), 0);
+    fleet.stop().await;
+}
+
+/// One call by an id: the same id again buys nothing, and another input by it is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_submitted_once_by_its_id() {
+    let Some(mut fleet) = door("", LIMITS, "").await else { return };
+    fleet.worker();
+    let submit = async |id: &str, input: &Value| {
+        let input = input.to_string();
+        let output =
+            tidegate(&fleet, &["submit", "tidegate.call", "--id", id, "--input", &input]).await;
+        let (told, complaint) = (output.stdout, String::from_utf8(output.stderr).unwrap());
+        (output.status.code(), String::from_utf8(told).unwrap(), complaint)
+    };
+    let input = prompt("Why is the sea salty?");
+    let (first, second) = tokio::join!(submit("why", &input), submit("why", &input));
+    assert_eq!((first.0, &first.1), (Some(0), &second.1), "{} {}", first.2, second.2);
+    let outcome: Value = serde_json::from_str(&first.1).unwrap();
+    assert!(outcome["answer"].is_string(), "{outcome}");
+    assert_eq!(submit("why", &input).await, first);
+    assert_eq!(asked(&fleet), 1);
+    let (code, _, complaint) = submit("why", &prompt("Something else?")).await;
+    assert_eq!(code, Some(2), "{complaint}");
+    assert!(complaint.contains("another call was submitted"), "{complaint}");
+    let (code, _, complaint) = submit("typo", &json!({"model": MODEL, "promt": "x"})).await;
+    assert!(code == Some(1) && complaint.contains("did you mean"), "{complaint}");
     fleet.stop().await;
 }

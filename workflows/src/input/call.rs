@@ -10,8 +10,10 @@ use crate::contract::{Job, Message, OnCut, Task};
 
 /// Fields that may be `{"uri": "…"}`, for what is too large to pass through Temporal; behind each,
 /// whether it is JSON that lies there, and not a text.
-pub const BY_URI: [(&str, bool); 4] =
-    [("prompt", false), ("messages", true), ("body", true), ("inputs", true)];
+pub const BY_URI: [(&str, bool); 3] = [("prompt", false), ("messages", true), ("inputs", true)];
+
+/// The field of a body in the vendor's own form, which may be, too; it is read as it was written.
+pub const BODY: &str = "body";
 
 /// The input of `tidegate.call`. What is absent keeps its default.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -53,6 +55,9 @@ pub struct CallInput {
     /// Which calls belong together; by default those of a workflow.
     #[serde(deserialize_with = "read::text")]
     pub batch: Option<String>,
+    /// Whether there is a body in the vendor's own form, in place of all that is asked.
+    #[serde(rename = "body", deserialize_with = "is_object")]
+    pub has_body: bool,
 }
 
 /// The input of `tidegate.embed`.
@@ -96,6 +101,31 @@ pub fn embed(value: Value) -> Result<EmbedInput, String> {
 }
 
 impl CallInput {
+    /// The model that a body is sent to, and who pays.
+    ///
+    /// # Errors
+    /// A sentence that says which field is of no use beside a body.
+    pub fn of_body(self) -> Result<(ModelId, Tenant), String> {
+        let others = [
+            ("route", self.route.is_some()),
+            ("prompt", self.prompt.is_some()),
+            ("messages", self.messages.is_some()),
+            ("system", self.system.is_some()),
+            ("max_output_tokens", self.max_output_tokens.is_some()),
+            ("on_cut", self.on_cut.is_some()),
+            ("schema", self.schema.is_some()),
+            ("parameters", self.parameters.is_some()),
+            ("effort", self.effort.is_some()),
+        ];
+        if let Some((field, _)) = others.iter().find(|(_, given)| *given) {
+            return Err(format!(
+                "body is sent to one model as it is, and {field} would change it; leave {field} out"
+            ));
+        }
+        let model = self.model.ok_or("model is missing: the one whose form the body has")?;
+        Ok((model, self.tenant.unwrap_or_default()))
+    }
+
     /// What is asked, as a job without documents and without an output.
     ///
     /// # Errors
@@ -103,7 +133,9 @@ impl CallInput {
     pub fn job(self) -> Result<Job, String> {
         match (&self.prompt, &self.messages) {
             (None, None) => {
-                return Err("prompt is missing: what is asked; or give messages".to_owned());
+                return Err(
+                    "prompt is missing: what is asked; or give messages or a body".to_owned()
+                );
             }
             (Some(_), Some(_)) => return Err("give only one of prompt, messages".to_owned()),
             _ => {}
@@ -150,6 +182,18 @@ fn job(question: BatchInput) -> Result<Job, String> {
     // What a call has not, and a batch must have.
     let (documents, output) = (Some(Vec::new()), "none".to_owned());
     Ok(BatchInput { documents, output, ..question }.check()?.job)
+}
+
+fn is_object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    use serde::de::Error;
+
+    match Value::deserialize(deserializer)? {
+        Value::Object(_) => Ok(true),
+        other => Err(D::Error::custom(format!(
+            "must be an object in the vendor's own form, not {}",
+            read::kind(&other)
+        ))),
+    }
 }
 
 fn texts<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
@@ -216,6 +260,15 @@ mod tests {
             let error = asked(value).unwrap_err();
             assert!(error.contains(says), "{says}: {error}");
         }
+        let body = |more: Value| {
+            let mut value = json!({"model": "a:b", "body": {"max_tokens": 9}});
+            value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            call(value).and_then(CallInput::of_body)
+        };
+        assert_eq!(body(json!({"tenant": "acme"})).unwrap().1.as_str(), "acme");
+        assert!(body(json!({"effort": "low"})).unwrap_err().contains("leave effort out"));
+        assert!(body(json!({"model": null})).unwrap_err().contains("model is missing"));
+        assert!(body(json!({"body": "x"})).unwrap_err().contains("body must be an object"));
         for (value, says) in [
             (json!({"model": "a:b", "inputs": ["a", ""]}), "[1] is empty"),
             (json!({"model": "a:b", "inputs": "a"}), "inputs must be a list"),
