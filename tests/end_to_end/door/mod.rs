@@ -2,6 +2,7 @@
 
 mod bought;
 mod calls;
+mod sdks;
 mod waits;
 
 use serde_json::{Value, json};
