@@ -14,7 +14,7 @@ with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
 scripts := scripts/*.sh deploy/image/*.sh .ci/run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools sdks demo test python manifests browser simulate mutate lint bench clean distclean
+.PHONY: help setup tools sdks demo test python door manifests browser simulate mutate lint bench clean distclean
 # The steps of a target are meant to run one after the other, under `make -j` too.
 .NOTPARALLEL:
 
@@ -45,6 +45,11 @@ python: tools ## build the Python package and run its tests, with tools that set
 	@$(CARGO) build --workspace --locked --test end_to_end
 	@$(with_tools) scripts/python.sh
 
+door: tools ## the examples of the Temporal door on Temporal's own SDKs of Python and TypeScript
+	@scripts/setup.sh --python
+	@scripts/typescript.sh
+	@$(with_tools) TIDEGATE_REQUIRE_DOOR=1 TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked --test end_to_end -- --nocapture door::sdks $(ARGS)
+
 manifests: ## render and check deploy/ and a release, offline, with tools that setup fetches
 	@scripts/setup.sh --deploy
 	@scripts/check-deploy.sh
@@ -70,6 +75,8 @@ lint: ## formatting, clippy, scripts, samples, figures of the code; licences whe
 	else echo "SKIPPED samples/generate.py --check: no python3 (the samples were not compared)" >&2; fi
 	@if python3 -c '' >/dev/null 2>&1; then python3 scripts/figures.py; \
 	else echo "SKIPPED scripts/figures.py: no python3 (the figures of the code were not printed)" >&2; fi
+	@if python3 -c '' >/dev/null 2>&1; then echo "scripts/door_stubs.py --check"; python3 scripts/door_stubs.py --check; \
+	else echo "SKIPPED scripts/door_stubs.py --check: no python3 (types for other languages were not compared)" >&2; fi
 	@if command -v cargo-deny >/dev/null 2>&1; then echo "cargo deny check"; $(CARGO) deny --locked check; \
 	else echo "SKIPPED cargo deny check: not installed (licences and advisories were not checked)" >&2; fi
 

@@ -154,7 +154,7 @@ pub(crate) async fn run_process(
         std::future::pending::<()>().await;
     };
     let spool = async {
-        services.unwritten.drain(&services.storage).await;
+        services.unwritten.drain(|uri| services.place(uri)).await;
         // Without a spool there is nothing to do.
         std::future::pending::<()>().await;
     };
@@ -251,6 +251,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
     Ok(Services {
         storage: config.storage(&quota)?,
         answers: config.answers()?,
+        calls: config.calls()?,
         reader: reader(config)?,
         providers,
         budgets: Arc::new(match config.state()? {

@@ -8,12 +8,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::value::RawValue;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tidegate_workflows::contract::{
-    self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Finished, Job,
-    MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan, Progress, ProviderBatch, Queue,
-    SealShard, SubmitBatch, SubmittedBatch,
+    self, BatchState, CallOutcome, CollectedBatch, DocumentOutcome, DocumentTask, EmbedOutcome,
+    Finish, Finished, Job, MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
+    Progress, ProviderBatch, Queue, SealShard, SubmitBatch, SubmittedBatch,
 };
 
 use tracing::{info, warn};
@@ -22,6 +23,7 @@ use crate::{
     attempt::Attempt,
     batch::{ended as ended_batch, labels, leave, plan, source::Room},
     document::{long, pack, process},
+    door,
     failure::{Failure, MAX_DEAD_STEPS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
     heartbeat, metrics,
     output::{finish, lease::Holder, seal},
@@ -270,6 +272,24 @@ impl DocumentActivities {
                 .await;
         }
         Ok(finished)
+    }
+
+    #[activity(definition = contract::markers::Call)]
+    pub async fn call(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: Box<RawValue>,
+    ) -> Result<CallOutcome, ActivityError> {
+        door::call(&self.services, &ctx, &input).await
+    }
+
+    #[activity(definition = contract::markers::Embed)]
+    pub async fn embed(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: Box<RawValue>,
+    ) -> Result<EmbedOutcome, ActivityError> {
+        door::embed(&self.services, &ctx, &input).await
     }
 }
 

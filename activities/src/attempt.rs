@@ -142,6 +142,8 @@ pub struct Attempt {
     /// When the document's activity was scheduled, in milliseconds since 1970: results are ours
     /// from then on.
     pub scheduled_millis: i64,
+    /// Whoever asks lets no other follow it.
+    pub(crate) is_last: bool,
     state: Arc<Mutex<DocumentState>>,
     /// The attempt before died without a word, perhaps while it read.
     is_suspect: bool,
@@ -161,6 +163,7 @@ impl Attempt {
         Self {
             call: attempt::Attempt::new(reservation, batch, state.call),
             scheduled_millis,
+            is_last: false,
             state: Arc::new(Mutex::new(state.document)),
             is_suspect: false,
             news: Arc::default(),
@@ -172,7 +175,8 @@ impl Attempt {
     #[must_use]
     pub fn of(ctx: &ActivityContext, work: &str) -> Self {
         let info = ctx.info();
-        let run = info.workflow_run_id.as_deref().unwrap_or_default();
+        let runs = [info.workflow_run_id.as_deref(), info.activity_run_id.as_deref()];
+        let run = runs.into_iter().flatten().find(|run| !run.is_empty()).unwrap_or_default();
         let state = ctx.heartbeat_details().deserialize::<AttemptState>().ok().flatten();
         let mut state = state.unwrap_or_default().resumed();
         let is_suspect = state.call.course.died_silently(info.attempt);
@@ -191,6 +195,18 @@ impl Attempt {
     #[must_use]
     pub fn of_batch(self, workflow: &str, job: &str) -> Self {
         Self { call: self.call.of_batch(workflow, job), ..self }
+    }
+
+    /// The same, which no other follows, or which others may.
+    #[must_use]
+    pub fn last(self, is_last: bool) -> Self {
+        Self { is_last, ..self }
+    }
+
+    /// The same, of which the guard knows this.
+    #[must_use]
+    pub fn asking(self, call: attempt::Attempt) -> Self {
+        Self { call, ..self }
     }
 
     /// At a document that comes back from a provider's batch or a pack, in which it was asked.

@@ -10,6 +10,7 @@
 //!
 //! * [`activities`]: the activities as Temporal sees them; [`own`]: a program's own behind the same quota
 //! * [`batch`]: the plan; [`provider_batch`]: documents that go through their provider's batch API
+//! * [`door`]: calls of workflows that are none of ours
 //! * [`document`]: one document: read → ask → keep
 //! * [`services`]: what all of them work with
 //! * [`output`]: what a batch writes, and reads again: layout, lease, results, parts, reports
@@ -27,6 +28,7 @@ pub mod batch;
 pub mod checkpoints;
 pub mod cuts;
 pub mod document;
+pub mod door;
 pub mod failure;
 pub mod fingerprint;
 mod hash;

@@ -18,6 +18,7 @@ use tidegate_types::Lane;
 use crate::{
     archives::Archives,
     cuts::Cuts,
+    door::Calls,
     memory::Memory,
     output::{
         answers::Answers,
@@ -25,7 +26,7 @@ use crate::{
         spool::Spool,
         unwritten::{Results, Unwritten},
     },
-    storage::Storage,
+    storage::{Error, Location, Storage},
 };
 
 /// Made once for each worker process.
@@ -35,6 +36,8 @@ pub struct Services {
     pub storage: Storage,
     /// Answers that batches share, if they do.
     pub answers: Option<Answers>,
+    /// Where the answers of calls are kept, if any are made.
+    pub calls: Option<Calls>,
     /// From their bytes to text.
     pub reader: Reader,
     /// The APIs that answer.
@@ -78,6 +81,15 @@ impl Services {
         let unwritten = Arc::new(Unwritten::with_spool(spool));
         let results = Arc::new(Results(Arc::clone(&unwritten)));
         Self { guard: self.guard.with_results(results), unwritten, ..self }
+    }
+
+    /// The place of what may have been bought: under a root, or among the answers of calls.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where this worker writes to no such place.
+    pub fn place(&self, uri: &str) -> Result<Location, Error> {
+        let of_a_call = self.calls.as_ref().and_then(|calls| calls.place(uri).ok());
+        of_a_call.map_or_else(|| self.storage.resolve(uri), Ok)
     }
 
     /// From bytes to text, for documents of a lane: places for the processes are shared out by that.

@@ -186,6 +186,14 @@ impl Location {
         url.into()
     }
 
+    /// Another place under the roots of this one.
+    ///
+    /// # Errors
+    /// As [`Storage::resolve`].
+    pub fn elsewhere(&self, uri: &str) -> Result<Self, Error> {
+        self.storage.resolve(uri)
+    }
+
     /// A place below this one; `name` may hold slashes.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {

@@ -158,6 +158,7 @@ impl Rig {
         let services = Services {
             storage: Storage::new([root.as_str()]).unwrap(),
             answers: None,
+            calls: None,
             reader: Reader::isolated("/nowhere", [], DocumentLimits::default()),
             providers: Providers::default().with("anthropic", provider.clone()),
             budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()).into(),

@@ -256,6 +256,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
     let unwritten = Arc::default();
     let services = Services {
         answers: None,
+        calls: None,
         storage: forbidding,
         reader: Reader::isolated("/bin/false", [], Limits::default()),
         providers: Providers::default(),

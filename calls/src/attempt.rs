@@ -50,7 +50,7 @@ pub enum Patience {
     /// For a near turn in place; a far one it is told, and keeps.
     #[default]
     Near,
-    /// In place, however long it takes.
+    /// In place, however long it takes, where the waiting room has a slot for it.
     Whole,
 }
 

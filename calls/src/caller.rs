@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use tidegate_providers::{
-    Completion, Embedded, EmbeddingRequest, Provider, Providers, Request as Call,
+    Asked, Completion, Embedded, EmbeddingRequest, Fields, Operation, Provider, Providers,
+    Request as Call, Verbatim, overheard::Whole,
 };
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId, Tenant};
 
 use crate::{
+    ask::Ask,
     attempt::Attempt,
     budget::Budgets,
     failure::Failure,
@@ -144,6 +146,40 @@ impl Caller<'_> {
         Ok((model, embedded))
     }
 
+    /// Sends a body in the vendor's own form, as it is, to a model that takes it; the model, and the
+    /// reply in one piece.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]; `InvalidInput` where the provider takes no such body.
+    pub async fn send<'r>(
+        &self,
+        attempt: &Attempt,
+        terms: Terms<'_>,
+        route: &'r Route,
+        body: &Fields,
+    ) -> Result<(&'r ModelId, Whole), Failure> {
+        let (model, provider) = self.choose(attempt, terms.lane, route).await?;
+        let operation = operation(provider, body).ok_or_else(|| {
+            Failure::invalid_input(format!(
+                "body: {model} takes none of this form as it is; give a prompt or messages, or a body of its vendor's API"
+            ))
+        })?;
+        let mut named = body.clone();
+        named
+            .set("model", &model.model().into())
+            .map_err(|error| Failure::invalid_input(format!("body: {error}")))?;
+        let asked = Asked::read(operation.path(), &named.to_vec());
+        let ask = asked.as_ref().map(Ask::of).unwrap_or_default();
+        let request = self.request(attempt, terms, route, model, ask.template);
+        let request = request.tokens(ask.input_tokens, ask.max_output_tokens);
+        let budget = self.budgets.call_budget(attempt, &request, terms.batch_usd)?;
+        let headers = http::HeaderMap::new();
+        let call = Verbatim { operation, model: model.model(), body, headers: &headers };
+        let whole = self.guard.send(attempt, provider, &request, &call, &budget).await;
+        let whole = whole.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
+        Ok((model, whole))
+    }
+
     /// What the failure of a call to `model` means for the next. A model whose context nobody knows may
     /// have more room.
     fn fall_back(
@@ -200,6 +236,17 @@ impl Caller<'_> {
 /// bytes a token, where 4 are taken for one.
 fn overestimated(tokens: u64) -> u64 {
     tokens + tokens / 2
+}
+
+/// What a body asks of its vendor, where it answers with words.
+fn operation(provider: &dyn Provider, body: &Fields) -> Option<Operation> {
+    let has = |name: &str| body.names().any(|given| given == name);
+    let of_form = match has("messages") {
+        true => [Operation::Messages, Operation::ChatCompletions].as_slice(),
+        false if has("input") => &[Operation::Responses],
+        false => &[],
+    };
+    of_form.iter().copied().find(|operation| provider.takes(*operation))
 }
 
 /// This process cannot ask the model.

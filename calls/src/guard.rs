@@ -24,7 +24,7 @@ use crate::{
     gates::{About, Asking, Gate, Gates, Held},
     learned_caps::LearnedCaps,
     metrics, spans,
-    waiting::{WaitSlot, WaitingRoom},
+    waiting::{WATCH, WaitSlot, WaitingRoom},
 };
 
 /// Stands between whoever asks and the providers. Clones are the same.
@@ -204,10 +204,10 @@ impl Guard {
     /// A permit now, or after a wait in place. Who is told of a longer one is sent away, but for one
     /// that keeps watch.
     async fn permit(&self, attempt: &Attempt, request: &Request) -> Result<Permit, Refused> {
-        if attempt.patience == Patience::Whole {
+        let (mut patient, slot) = self.waiting.enter(request);
+        if attempt.patience == Patience::Whole && slot.is_some() {
             return self.permit_at_last(attempt, request).await;
         }
-        let (mut patient, slot) = self.waiting.enter(request);
         let left = attempt.deadline.map(|it| it.saturating_duration_since(Instant::now()));
         let stated = [patient.max_wait, request.max_wait, left].into_iter().flatten();
         patient.max_wait = stated.min();
@@ -226,9 +226,9 @@ impl Guard {
                 _ => return Err(refused),
             };
             if watch.is_none() {
-                // Who states for how long it waits keeps no watch.
+                // Who states for how long it waits keeps no watch, nor who has too little time for one.
                 let may_wait = !self.quota.longest_wait_in_place().is_zero()
-                    && left.is_none()
+                    && left.is_none_or(|left| left > WATCH)
                     && request.max_wait.is_none();
                 watch = slot.as_ref().filter(|_| may_wait).and_then(WaitSlot::watch);
             }

@@ -21,7 +21,7 @@ use tidegate_types::{Lane, ModelId};
 const ASKS_AGAIN: Duration = Duration::from_mins(1);
 
 /// It does so for this long, however far off its turn is.
-const WATCH: Duration = Duration::from_mins(5);
+pub(super) const WATCH: Duration = Duration::from_mins(5);
 
 type Slots = dyn Fn(&Lane) -> usize + Send + Sync;
 

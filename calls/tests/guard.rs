@@ -23,6 +23,7 @@ use tidegate_calls::{
     attempt::{CallState, Patience},
     budget::Budgets,
     failure::Retry,
+    waiting::WaitingRoom,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Parameters, Provider,
@@ -238,6 +239,26 @@ async fn who_waits_however_long_it_takes_is_admitted_when_its_turn_comes() {
     rig.attempt = Attempt::once().patience(Patience::Whole);
     rig.call(1_000, 500).await.unwrap();
     assert_eq!(rig.attempt.counts().deferrals, 0);
+}
+
+/// Of a worker, whose slots other models need.
+#[tokio::test]
+async fn who_waits_however_long_it_takes_does_so_in_half_of_the_slots() {
+    let options = Options { jitter: Duration::ZERO, ..Options::default() };
+    let options = Options { max_slot_wait: Duration::from_millis(10), ..options };
+    let mut rig = Rig::with_options(10_000, vec![answered(700, 50)], options);
+    rig.guard.waiting = Arc::new(WaitingRoom::new(|_| 4));
+    rig.guard.quota.pause(&rig.model, Duration::from_millis(300), "why").await.unwrap();
+    rig.attempt = Attempt::once().patience(Patience::Whole);
+    let enter = |rig: &Rig| rig.guard.waiting.enter(&Request::new(rig.model.clone(), "other")).1;
+    let (one, two) = (enter(&rig), enter(&rig));
+    assert!(one.is_some() && two.is_some());
+    let told = Instant::now();
+    let failure = rig.call(1, 1).await.unwrap_err();
+    assert!(failure.kind == FailureType::QuotaWait && told.elapsed() < Duration::from_millis(200));
+    drop(two);
+    rig.call(1_000, 500).await.unwrap();
+    assert_eq!(rig.provider_calls(), 1);
 }
 
 #[tokio::test]

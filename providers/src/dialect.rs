@@ -112,8 +112,9 @@ impl Dialect {
     /// it has none.
     #[must_use]
     pub fn embeds(self, model: &str) -> Option<Input> {
-        let Embeds { inputs, cuts, .. } = self.vendor.0.embeddings?;
-        Some(Input { tokens: bounds::cap(inputs, model), cuts: *cuts })
+        let Embeds { inputs, cuts, together: (texts, together), .. } = self.vendor.0.embeddings?;
+        let tokens = bounds::cap(inputs, model);
+        Some(Input { tokens, cuts: *cuts, texts: *texts, together: *together })
     }
 
     /// The parameters of an embedding that are known of, with what each may be; none where the

@@ -70,6 +70,8 @@ pub(crate) struct Embeds {
     pub(crate) inputs: Caps,
     /// A longer text is cut without a word, and not refused.
     pub(crate) cuts: bool,
+    /// Texts of a call at most, and tokens of all of them; `None` where that is not known.
+    pub(crate) together: (Option<usize>, Option<u64>),
 }
 
 impl fmt::Debug for Embeds {
@@ -85,6 +87,10 @@ pub struct Input {
     pub tokens: Option<u32>,
     /// A longer text is cut without a word, and not refused.
     pub cuts: bool,
+    /// Texts of a call at most, if that is known.
+    pub texts: Option<usize>,
+    /// Tokens of all texts of a call at most, if that is known.
+    pub together: Option<u64>,
 }
 
 /// A vector out of JSON.

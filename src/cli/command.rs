@@ -15,7 +15,7 @@ use super::top;
 use super::{
     budget, compare, config, dashboard, demo, doctor,
     exit::{self, Outcome},
-    extract, follow, limits, pause, quota, run, serve, shell, status, why, workers,
+    extract, follow, limits, pause, quota, run, serve, shell, status, submit, why, workers,
 };
 
 /// Runs documents through rate-limited LLM APIs on Temporal, at the full speed that the quota
@@ -54,6 +54,7 @@ enum Command {
     Serve,
     Run(Box<run::Args>),
     Compare(Box<compare::Args>),
+    Submit(submit::Args),
     Status(status::Args),
     Follow(follow::Args),
     Why(why::Args),
@@ -113,6 +114,7 @@ impl Cli {
             Command::Serve => serve::door(&config()?).await,
             Command::Run(args) => run::run(*args, &config()?).await,
             Command::Compare(args) => compare::run(*args, &config()?).await,
+            Command::Submit(args) => submit::run(args, &config()?).await,
             Command::Status(args) => status::run(args, &config()?).await,
             Command::Follow(args) => follow::run(args, &config()?).await,
             Command::Why(args) => why::run(args, &config()?).await,

@@ -264,6 +264,16 @@ async fn storage(config: &Config) -> Vec<Check> {
             "add folders or buckets to storage.roots",
         ));
     }
+    match &config.calls.answers {
+        Some(answers) => checks.push(one_root(answers).await),
+        None => checks.push(Check::ok(
+            "calls",
+            "tidegate.call and tidegate.embed are refused: calls.answers names no place for their answers",
+        )),
+    }
+    for inputs in &config.calls.inputs {
+        checks.push(one_root(inputs).await);
+    }
     checks
 }
 

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * `command`: the command line, and which command answers
-//! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `follow`, `status`, `why`, `top`, `workers`; `quota`,
+//! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `submit`, `follow`, `status`, `why`, `top`, `workers`; `quota`,
 //!   `limits`, `pause` (and `resume`); `dashboard`; `doctor`, `config`
 //! * `snapshot`: what the fleet is doing, for whoever shows it; `page`: in a browser
 //! * `shell`: `completions` and `man`
@@ -47,6 +47,7 @@ mod serve;
 mod shell;
 mod snapshot;
 mod status;
+mod submit;
 mod summary;
 #[cfg(feature = "top")]
 mod top;

@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::Context;
 use tidegate_activities::{
+    door::Calls,
     failure::Backoff,
     host_rates::HostRates,
     output::answers::Answers,
@@ -188,6 +189,16 @@ impl Config {
     pub fn answers(&self) -> anyhow::Result<Option<Answers>> {
         let prefix = self.storage.answers.as_deref();
         prefix.map(Answers::open).transpose().context("storage.answers")
+    }
+
+    /// Where the answers of calls are kept, if any are made.
+    ///
+    /// # Errors
+    /// Names the prefix that cannot be used.
+    pub fn calls(&self) -> anyhow::Result<Option<Calls>> {
+        let sections::Calls { answers, inputs, inline } = &self.calls;
+        let open = |answers: &String| Calls::open(answers, inputs, **inline);
+        answers.as_ref().map(open).transpose().context("calls.answers or calls.inputs")
     }
 
     /// What calls cost: the built-in prices, before them those of the configured file, before those

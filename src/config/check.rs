@@ -1,5 +1,7 @@
 //! Finds what the types cannot: values that make no sense, alone or together.
 
+mod places;
+
 use std::{net::SocketAddr, ops::RangeInclusive, time::Duration};
 
 use tidegate_providers::Vendor;
@@ -28,6 +30,7 @@ pub(super) fn all(config: &Config) -> Vec<Fault> {
     found.serve();
     found.documents();
     found.storage();
+    found.calls();
     found.providers();
     found.models();
     found.quotas();
@@ -206,54 +209,6 @@ impl Faults<'_> {
     fn documents(&mut self) {
         for (key, what) in self.config.documents.faults() {
             self.add(&["documents", key], what);
-        }
-    }
-
-    fn storage(&mut self) {
-        if let Some(prefix) = &self.config.storage.answers {
-            let usable = prefix.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
-                "file" => url.to_file_path().is_ok(),
-                "s3" | "gs" | "az" => url.has_host(),
-                _ => false,
-            });
-            if !usable {
-                let what = format!(
-                    "is \"{}\"; write file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix",
-                    mask::url(prefix)
-                );
-                self.add(&["storage", "answers"], what);
-            }
-        }
-        for root in &self.config.storage.roots {
-            let usable = root.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
-                "file" => url.to_file_path().is_ok(),
-                "s3" | "gs" | "az" | "http" | "https" => url.has_host(),
-                _ => false,
-            });
-            if !usable {
-                let what = format!(
-                    "holds \"{}\"; write file:///folder, s3://bucket/prefix, gs://bucket, az://container, or https://host to read from",
-                    mask::url(root)
-                );
-                self.add(&["storage", "roots"], what);
-            }
-        }
-        let web = |root: &String| {
-            let url = root.parse::<url::Url>().ok();
-            url.filter(|url| matches!(url.scheme(), "http" | "https"))?
-                .host_str()
-                .map(str::to_owned)
-        };
-        let web: Vec<String> = self.config.storage.roots.iter().filter_map(web).collect();
-        for (name, host) in &self.config.storage.hosts {
-            if !web.contains(name) {
-                let what = "is the host of no http:// or https:// root; write the name alone, such as \
-                    \"files.example.com\", and add https://files.example.com to roots";
-                self.add(&["storage", "hosts", name], what);
-            }
-            if host.limit().is_err() {
-                self.add(&["storage", "hosts", name, "burst"], "is 0; write at least 1");
-            }
         }
     }
 

@@ -32,6 +32,8 @@ pub struct Config {
     pub serve: Serve,
     /// What may be read and written.
     pub storage: Storage,
+    /// Calls of workflows that are none of ours: `tidegate.call` and `tidegate.embed`.
+    pub calls: Calls,
     /// How each provider is reached.
     pub providers: BTreeMap<String, Provider>,
     /// What the providers allow, by `provider:model`.
@@ -66,6 +68,7 @@ impl Default for Config {
             dashboard: Dashboard::default(),
             serve: Serve::default(),
             storage: Storage::default(),
+            calls: Calls::default(),
             providers: vendors
                 .into_iter()
                 .map(|vendor| (vendor.to_string(), Provider::default()))
@@ -307,6 +310,33 @@ impl Default for Storage {
             private_files: true,
             hosts: BTreeMap::new(),
         }
+    }
+}
+
+/// Calls of workflows that are none of ours: `tidegate.call` and `tidegate.embed`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Calls {
+    /// A prefix for their answers, as in `storage.roots`, which need not lie under one of them: an
+    /// answer lies there before its attempt returns, so that the next one buys nothing again. Without
+    /// it they are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<String>,
+    /// Prefixes under which an input that is given as `{"uri": "…"}` may lie.
+    pub inputs: Vec<String>,
+    /// What is larger is not returned, but named by its URI under `answers`; at most 1MiB, because
+    /// Temporal holds no payload of more than 2 MiB.
+    pub inline: Size,
+}
+
+impl Calls {
+    /// The largest `inline`.
+    pub(super) const MAX_INLINE: Size = Size(1 << 20);
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self { answers: None, inputs: Vec::new(), inline: Size(256 << 10) }
     }
 }
 

@@ -62,7 +62,7 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
         ),
         (
             "[gates]\nx = 1",
-            "t.toml: gates is not known; the keys here are temporal, redis, gate, worker, documents, dashboard, serve, storage, providers, models, quotas, lanes, tenants, routes, prices",
+            "t.toml: gates is not known; the keys here are temporal, redis, gate, worker, documents, dashboard, serve, storage, calls, providers, models, quotas, lanes, tenants, routes, prices",
         ),
         (
             "[gate]\njitter = 5",
@@ -103,6 +103,14 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
         (
             "[storage]\nroots = [\"/data\"]",
             "t.toml: storage.roots holds \"/data\"; write file:///folder, s3://bucket/prefix, gs://bucket, az://container, or https://host to read from",
+        ),
+        (
+            "[calls]\nanswers = \"https://h/x\"",
+            "t.toml: calls.answers is \"https://h/x\"; write file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix",
+        ),
+        (
+            "[calls]\ninline = \"2MiB\"",
+            "t.toml: calls.inline is 2MiB; Temporal holds no payload of more than 2 MiB: write at most 1MiB",
         ),
         (
             "[providers.mine]\nkind = \"openai\"",

@@ -69,6 +69,9 @@ impl Stack {
         config.redis.url = redis.url();
         config.worker.metrics_listen = "127.0.0.1:0".to_owned();
         config.worker.shutdown_grace = Some(GRACE);
+        if config.calls.answers.is_none() {
+            config.calls.answers = Some(folder_url(folder.path())? + "calls/");
+        }
         for root in roots {
             config.storage.roots.push(folder_url(&root)?);
         }

@@ -420,7 +420,7 @@ fn not_running(id: &str) -> anyhow::Error {
 }
 
 /// A failure and what caused it, each once.
-fn causes(error: &temporalio_common::error::IncomingError) -> String {
+pub(super) fn causes(error: &temporalio_common::error::IncomingError) -> String {
     let mut texts = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {
@@ -437,7 +437,7 @@ pub(crate) fn json<T: Serialize + 'static>(value: &T) -> RawValue {
     RawValue::from_value(value, &PayloadConverter::default())
 }
 
-fn parse<T: DeserializeOwned>(value: RawValue) -> anyhow::Result<T> {
+pub(super) fn parse<T: DeserializeOwned>(value: RawValue) -> anyhow::Result<T> {
     let payload = value.payloads.into_iter().next().context("the batch answered nothing")?;
     let encoding = payload.metadata.get("encoding").map(|name| String::from_utf8_lossy(name));
     if let Some(encoding) = encoding.filter(|name| !name.starts_with("json/")) {

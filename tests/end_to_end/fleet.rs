@@ -108,6 +108,10 @@ async fn start(
 }
 
 impl Fleet {
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join(name)
     }

@@ -22,6 +22,7 @@ mod crash;
 mod cut;
 mod deploy;
 mod docs;
+mod door;
 mod door_http;
 mod economy;
 mod embeddings;

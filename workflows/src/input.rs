@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use temporalio_common::data_converters::RawValue;
 use tidegate_types::{Effort, Lane, ModelId, Tenant};
@@ -19,6 +19,7 @@ use crate::{
     payload,
 };
 
+pub mod call;
 mod field;
 mod names;
 mod read;
@@ -206,19 +207,28 @@ pub fn parse(input: &RawValue) -> Result<Batch, String> {
 ///
 /// # Errors
 /// A sentence that says which field is wrong, and what to write.
-pub fn read(mut value: Value) -> Result<BatchInput, String> {
+pub fn read(value: Value) -> Result<BatchInput, String> {
+    let value = named::<BatchInput>(value)?;
+    if value.get("documents").is_some_and(|documents| !documents.is_array()) {
+        return Err("documents must be a list of URIs, such as [\"file:///data/a.txt\"]".to_owned());
+    }
+    typed(value)
+}
+
+/// An object whose fields are those of `T`, without those that are null: they count as absent.
+fn named<T: DeserializeOwned>(mut value: Value) -> Result<Value, String> {
     let Some(fields) = value.as_object_mut() else {
         return Err(format!("the input must be a JSON object, not {}", read::kind(&value)));
     };
-    let known = names::of::<BatchInput>();
+    let known = names::of::<T>();
     if let Some(unknown) = fields.keys().find(|name| !known.contains(&name.as_str())) {
         return Err(names::unknown(unknown, known));
     }
-    // A field that is null counts as absent.
     fields.retain(|_, value| !value.is_null());
-    if fields.get("documents").is_some_and(|documents| !documents.is_array()) {
-        return Err("documents must be a list of URIs, such as [\"file:///data/a.txt\"]".to_owned());
-    }
+    Ok(value)
+}
+
+fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value)
         .map_err(|error| format!("{} {}", error.path(), error.inner()))
 }

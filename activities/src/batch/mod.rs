@@ -7,7 +7,7 @@
 //! * [`ended`]: what Temporal says of a batch; `labels`: by which it finds one; [`leave`]: what a cancelled one leaves behind
 
 mod archives;
-mod asked_with;
+pub(crate) mod asked_with;
 pub mod ended;
 pub mod estimate;
 mod examples;

@@ -39,7 +39,7 @@ use crate::{
     metrics,
     output::spool::{Entry, Found, Header, Over, Spool},
     spans,
-    storage::{Error, Location, Storage},
+    storage::{Error, Location},
 };
 
 /// What cannot be written in this worker.
@@ -87,27 +87,29 @@ impl Bought {
         Self { needs: Some(object.uri()), ..self }
     }
 
-    /// Writes it, once.
+    /// Writes it, once. Whether it lies there now, and not another that may stay.
     ///
     /// # Errors
     /// The store fails.
-    pub async fn write(&self) -> Result<(), Failure> {
+    pub async fn write(&self) -> Result<bool, Failure> {
         let bytes = self.bytes.clone();
         if self.over.anything {
-            return Ok(self.location.write(bytes).await?);
+            self.location.write(bytes).await?;
+            return Ok(true);
         }
         match self.location.create(bytes.clone()).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(true),
             Err(Error::Exists(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        let Some(object) = self.over.object else { return Ok(()) };
+        let Some(object) = self.over.object else { return Ok(false) };
         let there = self.location.read_if_there().await?;
-        match there.is_none_or(|there| Fingerprint::of_bytes(&there) == object) {
-            true => Ok(self.location.write(bytes).await?),
-            // Two attempts overlapped, and the other was faster. Its result is as good as ours.
-            false => Ok(()),
+        // Two attempts overlapped, and the other was faster: its result is as good as ours.
+        let takes_its_place = there.is_none_or(|there| Fingerprint::of_bytes(&there) == object);
+        if takes_its_place {
+            self.location.write(bytes).await?;
         }
+        Ok(takes_its_place)
     }
 
     fn header(&self) -> Header {
@@ -169,11 +171,16 @@ impl Unwritten {
         }))
     }
 
-    /// Writes what an attempt has bought, and tries again for as long as its store fails.
+    /// Writes what an attempt has bought, and tries again for as long as its store fails. Whether it
+    /// lies there then, and not what another attempt was faster with.
     ///
     /// # Errors
     /// What is no fault of a store.
-    pub async fn keep(self: &Arc<Self>, attempt: &Attempt, bought: &Bought) -> Result<(), Failure> {
+    pub async fn keep(
+        self: &Arc<Self>,
+        attempt: &Attempt,
+        bought: &Bought,
+    ) -> Result<bool, Failure> {
         let spool = || self.put(attempt, bought);
         self.hold(attempt, None, spool, || bought.write()).instrument(spans::result()).await
     }
@@ -199,7 +206,7 @@ impl Unwritten {
         };
         let Header { over, needs, .. } = header;
         let bought = Bought { location: location.clone(), bytes, over, needs };
-        self.hold(attempt, Some(entry), || None, || bought.write()).await
+        self.hold(attempt, Some(entry), || None, || bought.write()).await.map(drop)
     }
 
     /// Whether the answer may be bought: it is not known to lie in the spool of another worker,
@@ -224,18 +231,22 @@ impl Unwritten {
     }
 
     /// Writes what lies in the spool and no attempt holds, every [`DRAIN_SPOOL`], until it is
-    /// dropped.
-    pub async fn drain(&self, storage: &Storage) {
+    /// dropped. `resolve` leads to the place of an object.
+    pub async fn drain(&self, resolve: impl Fn(&str) -> Result<Location, Error>) {
         let Some(spool) = &self.spool else { return };
         loop {
-            if let Err(error) = self.drain_once(spool, storage).await {
+            if let Err(error) = self.drain_once(spool, &resolve).await {
                 warn!(%error, "answers stay in the spool for now");
             }
             tokio::time::sleep(DRAIN_SPOOL).await;
         }
     }
 
-    async fn drain_once(&self, spool: &Spool, storage: &Storage) -> Result<(), Failure> {
+    async fn drain_once(
+        &self,
+        spool: &Spool,
+        resolve: &impl Fn(&str) -> Result<Location, Error>,
+    ) -> Result<(), Failure> {
         let cannot = |error: std::io::Error| {
             Failure::transient(format!("the spool cannot be read: {error}"))
         };
@@ -251,14 +262,14 @@ impl Unwritten {
                     continue;
                 }
             };
-            let location = match storage.resolve(&header.uri) {
+            let location = match resolve(&header.uri) {
                 Ok(location) => location,
                 Err(error) => {
                     self.say_stuck(file, &error);
                     continue;
                 }
             };
-            let needs = header.needs.as_ref().and_then(|needs| storage.resolve(needs).ok());
+            let needs = header.needs.as_ref().and_then(|needs| resolve(needs).ok());
             let is_needed = match needs {
                 Some(object) => object.stamp().await?.is_some(),
                 None => true,
@@ -293,17 +304,17 @@ impl Unwritten {
     }
 
     /// Holds an answer until it is written; from the first failure on it also lies in the spool.
-    async fn hold<W: Future<Output = Result<(), Failure>>>(
+    async fn hold<T, W: Future<Output = Result<T, Failure>>>(
         self: &Arc<Self>,
         attempt: &Attempt,
         mut entry: Option<Entry>,
         spool: impl Fn() -> Option<Entry>,
         mut write: impl FnMut() -> W,
-    ) -> Result<(), Failure> {
+    ) -> Result<T, Failure> {
         let mut held: Option<Held> = None;
         for before in 0.. {
             let failure = match write().await {
-                Ok(()) => {
+                Ok(value) => {
                     if let Some(entry) = entry {
                         entry.remove();
                     }
@@ -312,7 +323,7 @@ impl Unwritten {
                     }
                     attempt.spooled(false);
                     self.works(&attempt.call.batch);
-                    return Ok(());
+                    return Ok(value);
                 }
                 Err(failure) if matches!(failure.retry, Retry::ByStore { .. }) => failure,
                 Err(failure) => return Err(failure),
@@ -436,7 +447,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::{attempt::AttemptState, storage::Error};
+    use crate::{
+        attempt::AttemptState,
+        storage::{Error, Storage},
+    };
 
     fn attempt(batch: &str) -> Attempt {
         Attempt::new("r".to_owned(), batch.to_owned(), 0, AttemptState::default())
@@ -476,7 +490,7 @@ mod tests {
     #[tokio::test]
     async fn when_no_answer_is_held_any_more_one_call_at_a_time_finds_out() {
         let (all, mine) = (Arc::new(Unwritten::default()), attempt("mine"));
-        let kept = all.hold(&mine, None, || None, || async { Err(full()) });
+        let kept = all.hold(&mine, None, || None, || async { Err::<(), _>(full()) });
         // As when the batch is cancelled.
         assert!(tokio::time::timeout(Duration::from_millis(50), kept).await.is_err());
         let now = Instant::now();
@@ -493,8 +507,9 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_fault_of_a_store_ends_at_once() {
         let (all, mine) = (Arc::new(Unwritten::default()), attempt("mine"));
-        let failure =
-            all.hold(&mine, None, || None, || async { Err(Failure::invalid_input("no")) }).await;
+        let failure = all
+            .hold(&mine, None, || None, || async { Err::<(), _>(Failure::invalid_input("no")) })
+            .await;
         assert!(!failure.unwrap_err().is_retried());
         all.check("mine", Instant::now()).unwrap();
     }
@@ -533,7 +548,7 @@ mod tests {
         assert_eq!(place.read().await.unwrap(), "a");
         let spool = other.spool.as_ref().unwrap();
         assert_eq!(spool.files().unwrap().len(), 1);
-        other.drain_once(spool, &storage).await.unwrap();
+        other.drain_once(spool, &|uri: &str| storage.resolve(uri)).await.unwrap();
         assert_eq!(storage.resolve(&uri("b")).unwrap().read().await.unwrap(), "b");
         assert!(spool.files().unwrap().is_empty());
     }
@@ -553,11 +568,11 @@ mod tests {
         };
         put();
         version.write("1").await.unwrap();
-        all.drain_once(spool, &storage).await.unwrap();
+        all.drain_once(spool, &|uri: &str| storage.resolve(uri)).await.unwrap();
         assert_eq!(step.read().await.unwrap(), "late", "its document goes on");
         place("parts").clear().await.unwrap();
         put();
-        all.drain_once(spool, &storage).await.unwrap();
+        all.drain_once(spool, &|uri: &str| storage.resolve(uri)).await.unwrap();
         assert!(spool.files().unwrap().is_empty());
         assert!(!root.join("parts").exists());
     }

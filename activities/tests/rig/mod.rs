@@ -178,6 +178,7 @@ impl Rig {
         let services = Services {
             storage: Storage::new([uri("").as_str()]).unwrap(),
             answers: None,
+            calls: None,
             reader: reader(&folder.path().join("readings")),
             providers: Providers::default().with("anthropic", provider.clone()),
             budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()).into(),

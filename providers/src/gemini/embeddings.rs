@@ -46,6 +46,7 @@ pub(crate) static EMBEDS: Embeds = Embeds {
         ("text-embedding", 2_048),
     ],
     cuts: true,
+    together: (Some(100), None),
 };
 
 fn body(request: &EmbeddingRequest<'_>) -> Value {

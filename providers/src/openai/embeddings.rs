@@ -45,6 +45,7 @@ const OF_OPENAI: Embeds = Embeds {
     table: &TABLE,
     inputs: INPUTS,
     cuts: false,
+    together: (Some(2_048), Some(300_000)),
 };
 
 pub(crate) static OPENAI: Embeds = OF_OPENAI;
@@ -59,6 +60,7 @@ pub(crate) static AZURE: Embeds = Embeds {
 pub(crate) static COMPATIBLE: Embeds = Embeds {
     body: |request| body(request, "dimensions", &TABLE_OF_COMPATIBLE),
     table: &TABLE_OF_COMPATIBLE,
+    together: (None, None),
     ..OF_OPENAI
 };
 
@@ -66,6 +68,7 @@ pub(crate) static COMPATIBLE: Embeds = Embeds {
 pub(crate) static MISTRAL: Embeds = Embeds {
     body: |request| body(request, "output_dimension", &TABLE_OF_COMPATIBLE),
     table: &TABLE_OF_COMPATIBLE,
+    together: (None, None),
     ..OF_OPENAI
 };
 

@@ -1,11 +1,12 @@
 //! What a document's call asks. The guard around the call is [`tidegate_calls`].
 //!
-//! * `answer`: asks once; `embed`: the same for a vector
+//! * `asked`: the answer to a question, whoever asks it; `answer`: of a document; `embed`: the same for a vector
 //! * [`prompt`]: what a call asks; `wording`: in which words, `template`: those with names in them
 //! * `output_cap`: how long an answer may be where the author does not say
 //! * [`sandbox`]: what may take all memory or never end, in a process of its own
 
 pub(crate) mod answer;
+pub(crate) mod asked;
 pub(crate) mod embed;
 pub(crate) mod output_cap;
 pub mod prompt;

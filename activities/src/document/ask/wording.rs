@@ -200,7 +200,7 @@ fn example(
     ])
 }
 
-fn role(role: contract::Role) -> Role {
+pub(crate) fn role(role: contract::Role) -> Role {
     match role {
         contract::Role::Assistant => Role::Assistant,
         contract::Role::System | contract::Role::User => Role::User,

@@ -1,0 +1,61 @@
+//! `tidegate.call` with a body in the vendor's own form, which is sent as it is: tools and pictures
+//! included.
+
+use tidegate_calls::caller::Terms;
+use tidegate_providers::Fields;
+use tidegate_types::Spend;
+use tidegate_workflows::{
+    contract::{CallOutcome, Target},
+    input::call::CallInput,
+};
+
+use super::asked::Asked;
+use crate::{failure::Failure, metrics, output::job::route_of};
+
+/// What is known of a reply that nobody here reads.
+const UNKNOWN: &str = "unknown";
+
+/// Sends it, and waits where the caller lets no other attempt follow.
+///
+/// # Errors
+/// `InvalidInput` says what to change; else what the guard and the provider say.
+pub(super) async fn ask(
+    asked: Asked<'_>,
+    call: CallInput,
+    body: Fields,
+) -> Result<CallOutcome, Failure> {
+    let Asked { services, lane, patience, .. } = asked;
+    let (model, tenant) = call.of_body().map_err(Failure::invalid_input)?;
+    if body.get("stream").is_some_and(|stream| stream == true) {
+        return Err(Failure::invalid_input(
+            "body asks for its answer piece by piece, and an activity returns it whole; leave stream out",
+        ));
+    }
+    let route = &route_of(&Target::Model(model), &services.routes)?;
+    let terms = Terms { lane, tenant: &tenant, batch_usd: None, retries: None };
+    let body = &body;
+    let answered = patience.ask(asked, route, |attempt| async move {
+        services.caller().send(&attempt.call, terms, route, body).await
+    });
+    let (model, whole) = answered.await?;
+    let usage = whole.heard.usage;
+    let cost_usd = usage
+        .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
+    metrics::answered(model, cost_usd, &tenant);
+    let own = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
+    let spend = asked.attempt.spent() + own;
+    Ok(CallOutcome {
+        answer: None,
+        value: None,
+        reply: Some(whole.body),
+        answer_uri: None,
+        finish: UNKNOWN.to_owned(),
+        model: model.clone(),
+        input_tokens: spend.input_tokens,
+        cached_input_tokens: spend.cached_input_tokens,
+        output_tokens: spend.output_tokens,
+        usage_unknown: usage.is_none(),
+        cost_usd: cost_usd.map(|_| spend.cost_usd),
+        provider_calls: spend.provider_calls,
+    })
+}

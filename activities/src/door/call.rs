@@ -1,0 +1,103 @@
+//! `tidegate.call`: a prompt in our words, for any vendor.
+
+use serde_json::Value;
+use tidegate_calls::caller::Terms;
+use tidegate_providers::Turn;
+use tidegate_types::DocumentId;
+use tidegate_workflows::{
+    contract::{CallOutcome, Job},
+    input,
+};
+
+use super::{asked::Asked, body, given::Given};
+use crate::{
+    batch::asked_with,
+    document::ask::{
+        asked::{About, Inquiry, answer},
+        output_cap,
+        prompt::{Content, Question},
+        wording::{Place, Wording, role},
+    },
+    failure::Failure,
+    hash::hash,
+    metrics,
+    output::{
+        job::{Document, route_of},
+        result::DocumentResult,
+        version::Version,
+    },
+    schema::Judge,
+};
+
+/// Asks, and waits where the caller lets no other attempt follow.
+///
+/// # Errors
+/// `InvalidInput` says what to change; else what the guard and the provider say.
+pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, Failure> {
+    let call = input::call::call(given.value).map_err(Failure::invalid_input)?;
+    if let Some(body) = given.body {
+        return body::ask(asked, call, body).await;
+    }
+    let Asked { services, lane, patience, kept, .. } = asked;
+    let job = Job { lane: lane.clone(), ..call.job().map_err(Failure::invalid_input)? };
+    let judge = job.schema.as_ref().map(Judge::of).transpose()?;
+    let route = route_of(&job.target, &services.routes)?;
+    let mut job = asked_with::decided(services, &job, &route)?;
+    if job.default_output {
+        let (guard, thinking) = (&services.guard, job.thinking_tokens());
+        job.max_output_tokens = output_cap::of_route(guard, &services.providers, &route, thinking);
+    }
+    let template = template(&job);
+    let terms = Terms { lane, tenant: &job.tenant, batch_usd: None, retries: None };
+    let inquiry =
+        Inquiry { job: &job, route: &route, judge: judge.as_ref(), terms, asks: kept.asks };
+    let nothing = Content::Text(String::new());
+    let answered = patience.ask(asked, &route, |attempt| {
+        let question = Question::of(&job, template, wording(&job), &nothing).uncached();
+        let document = Document::file(DocumentId::from_relative_path("call"), String::new());
+        let way_out = "ask for less, or choose a model that takes more".into();
+        let about = About { document, version: Version::default(), kept: &kept.part, way_out };
+        async move { answer(services, &attempt, inquiry, question, about).await }
+    });
+    let result = answered.await?;
+    metrics::answered(&result.model, result.cost_usd, &job.tenant);
+    Ok(outcome(result, job.schema.is_some()))
+}
+
+/// What is said: nothing is filled in, and nothing stands around it.
+fn wording(job: &Job) -> Wording<'_> {
+    let turns = job.messages.iter();
+    Wording {
+        system: job.system.as_deref().unwrap_or_default().into(),
+        turns: turns.map(|it| Turn { role: role(it.role), text: it.content.clone() }).collect(),
+        place: Place::Around,
+        instructions: job.instructions.as_str().into(),
+        is_shared: false,
+    }
+}
+
+/// Names the calls that are like this one: what they use is learned together. Each asks something
+/// else, and they have the system prompt, the schema and how much is thought in common.
+fn template(job: &Job) -> u64 {
+    let common = serde_json::to_vec(&(&job.system, &job.schema, &job.asked_with));
+    hash([&b"call"[..], &common.unwrap_or_default()])
+}
+
+fn outcome(result: DocumentResult, has_schema: bool) -> CallOutcome {
+    let finish = serde_json::to_value(result.finish).ok();
+    let finish = finish.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+    CallOutcome {
+        value: has_schema.then(|| serde_json::from_str(&result.answer).ok()).flatten(),
+        answer: Some(result.answer),
+        reply: None,
+        answer_uri: None,
+        finish,
+        model: result.model,
+        input_tokens: result.input_tokens,
+        cached_input_tokens: result.cached_input_tokens,
+        output_tokens: result.output_tokens,
+        usage_unknown: result.usage_unknown,
+        cost_usd: result.cost_usd,
+        provider_calls: result.provider_calls,
+    }
+}

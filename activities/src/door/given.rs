@@ -1,0 +1,126 @@
+//! An input, parts of which may be `{"uri": "…"}`: what Temporal's payloads do not hold.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+use tidegate_providers::Fields;
+use tidegate_workflows::input::call::{BODY, BY_URI};
+
+use super::calls::Calls;
+use crate::{
+    failure::{Failure, OfStore as _},
+    services::Services,
+};
+
+/// Bytes of one part at most: no vendor takes a larger request.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// An input that is all here.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub(super) value: Value,
+    /// In the vendor's own form, as it was written.
+    pub(super) body: Option<Fields>,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    body: Fields,
+}
+
+/// The input, with what lies in a store in its place; `text` is how it was written.
+///
+/// # Errors
+/// `InvalidInput` where it may not be read or is not what it should be; `Transient` while the store
+/// fails.
+pub(super) async fn fetched(
+    services: &Services,
+    calls: &Calls,
+    text: &str,
+    mut input: Value,
+) -> Result<Given, Failure> {
+    for (field, is_json) in BY_URI {
+        let Some(value) = input.get_mut(field) else { continue };
+        if let Some(uri) = uri(value) {
+            let place = Place { services, calls, field, uri };
+            *value = if is_json { place.json().await? } else { place.text().await? };
+        }
+    }
+    let body = match input.get(BODY).filter(|body| body.is_object()) {
+        None => None,
+        Some(body) => Some(match uri(body) {
+            Some(uri) => Place { services, calls, field: BODY, uri }.fields().await?,
+            None => serde_json::from_str::<Body>(text).map(|it| it.body).map_err(|error| {
+                Failure::invalid_input(format!("{BODY} cannot be read: {error}"))
+            })?,
+        }),
+    };
+    Ok(Given { value: input, body })
+}
+
+/// Where a part lies, if it says nothing else.
+fn uri(value: &Value) -> Option<&str> {
+    let fields = value.as_object().filter(|fields| fields.len() == 1)?;
+    fields.get("uri")?.as_str()
+}
+
+/// Where a part of the input lies.
+struct Place<'a> {
+    services: &'a Services,
+    calls: &'a Calls,
+    field: &'a str,
+    uri: &'a str,
+}
+
+impl Place<'_> {
+    async fn text(&self) -> Result<Value, Failure> {
+        let text = String::from_utf8(self.bytes().await?.into());
+        text.map(Value::String).map_err(|_| self.wrong("it is no text in UTF-8"))
+    }
+
+    async fn json(&self) -> Result<Value, Failure> {
+        serde_json::from_slice(&self.bytes().await?)
+            .map_err(|error| self.wrong(&format!("it is no JSON: {error}")))
+    }
+
+    async fn fields(&self) -> Result<Fields, Failure> {
+        Fields::read(&self.bytes().await?).map_err(|error| self.wrong(&error.to_string()))
+    }
+
+    async fn bytes(&self) -> Result<Bytes, Failure> {
+        let place = self.calls.inputs.resolve(self.uri).map_err(|error| {
+            self.wrong(&format!(
+                "{error}; inputs are read under inputs of the [calls] section alone"
+            ))
+        })?;
+        let of_store = |error| Failure::of_field(self.field, error);
+        let size = place.size().await.map_err(of_store)?;
+        let size = size.ok_or_else(|| self.wrong("there is nothing"))?;
+        if size > MAX_BYTES {
+            return Err(self.wrong(&format!(
+                "{size} bytes, and at most {MAX_BYTES} are read; no vendor takes so much in one request"
+            )));
+        }
+        let _held = self.services.memory.hold(size).await;
+        place.read().await.map_err(of_store)
+    }
+
+    fn wrong(&self, why: &str) -> Failure {
+        Failure::invalid_input(format!("{}: {}: {why}", self.field, self.uri.escape_debug()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_part_is_elsewhere_where_it_says_that_alone() {
+        assert_eq!(uri(&json!({"uri": "file:///a"})), Some("file:///a"));
+        for value in [json!("file:///a"), json!({"uri": 7}), json!({"uri": "a", "model": "b"})] {
+            assert_eq!(uri(&value), None, "{value}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! An answer that is bought once: it lies under `[calls] answers` before its attempt returns.
+//!
+//! Its place is named by whose it is: namespace, workflow and run (a standalone activity has a run of
+//! its own), activity, when that was first scheduled, and what was asked. So every attempt finds what
+//! an earlier one has bought, and another run, or a workflow that was reset, buys its own.
+
+use std::time::SystemTime;
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use temporalio_sdk::activities::ActivityInfo;
+use tidegate_workflows::contract::{CallOutcome, EmbedOutcome};
+
+use super::{caller::workflow, calls::Calls};
+use crate::{
+    attempt::Attempt, failure::Failure, fingerprint::Fingerprint, output::unwritten::Bought,
+    services::Services, storage::Location,
+};
+
+/// An outcome whose large parts may stay where they lie.
+pub(super) trait Large {
+    /// The same, without them.
+    fn lying_at(self, uri: String) -> Self;
+}
+
+impl Large for CallOutcome {
+    fn lying_at(self, uri: String) -> Self {
+        Self { answer: None, value: None, reply: None, answer_uri: Some(uri), ..self }
+    }
+}
+
+impl Large for EmbedOutcome {
+    fn lying_at(self, uri: String) -> Self {
+        Self { vectors: None, answer_uri: Some(uri), ..self }
+    }
+}
+
+/// The place of one activity's answer.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// Names the question, whoever asks it.
+    pub(super) asks: Fingerprint,
+    location: Location,
+    /// Where an answer lies that is no result.
+    pub(super) part: Location,
+    inline: u64,
+}
+
+impl Kept {
+    /// Of what the running activity was given.
+    pub(super) fn of(calls: &Calls, info: &ActivityInfo, input: &Value) -> Self {
+        let scheduled =
+            info.scheduled_time.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        // To the nanosecond: of a standalone activity's runs it tells one from the other, where the
+        // SDK does not.
+        let scheduled = scheduled.unwrap_or_default().as_nanos().to_string();
+        let run = workflow(info).and(info.workflow_run_id.as_deref());
+        let asks = Fingerprint::of_json(input);
+        let whose = json!([info.namespace, workflow(info), run, info.activity_id, scheduled, asks]);
+        let name = Fingerprint::of_json(&whose).to_string();
+        let folder = calls.answers.child(&name[..2]);
+        let [location, part] =
+            ["json", "part.json"].map(|kind| folder.child(&format!("{name}.{kind}")));
+        Self { asks, location, part, inline: calls.inline }
+    }
+
+    /// What an attempt before this one has bought.
+    ///
+    /// # Errors
+    /// `Transient` while the store fails, or the answer lies in the spool of a worker that is away.
+    pub(super) async fn find<T: Large + DeserializeOwned>(
+        &self,
+        services: &Services,
+        attempt: &Attempt,
+    ) -> Result<Option<T>, Failure> {
+        services.unwritten.recover(attempt, &self.location).await?;
+        let found = self.read().await?;
+        if found.is_none() {
+            services.unwritten.check_spooled(attempt)?;
+        }
+        Ok(found)
+    }
+
+    /// Keeps what this attempt has bought. The first answer is returned, whoever bought it.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub(super) async fn keep<T: Large + Serialize + DeserializeOwned>(
+        &self,
+        services: &Services,
+        attempt: &Attempt,
+        outcome: T,
+    ) -> Result<T, Failure> {
+        let json = serde_json::to_vec(&outcome)
+            .map_err(|error| Failure::invalid_input(error.to_string()))?;
+        let length = json.len();
+        if services.unwritten.keep(attempt, &Bought::new(&self.location, json)).await? {
+            return Ok(self.returned(outcome, length));
+        }
+        let first = self.read().await?;
+        Ok(first.unwrap_or_else(|| self.returned(outcome, length)))
+    }
+
+    async fn read<T: Large + DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
+        let Some(bytes) = self.location.read_if_there().await? else { return Ok(None) };
+        let outcome = serde_json::from_slice(&bytes).map_err(|error| {
+            Failure::invalid_input(format!(
+                "{} is no answer of this activity ({error}); remove it",
+                self.location
+            ))
+        })?;
+        Ok(Some(self.returned(outcome, bytes.len())))
+    }
+
+    fn returned<T: Large>(&self, outcome: T, length: usize) -> T {
+        match length as u64 > self.inline {
+            true => outcome.lying_at(self.location.uri()),
+            false => outcome,
+        }
+    }
+}

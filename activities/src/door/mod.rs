@@ -1,0 +1,104 @@
+//! The Temporal door: activities that workflows of any SDK call by name, behind the same guard as a
+//! document's call.
+//!
+//! * [`calls`]: where answers are kept, and from where inputs are read
+//! * `call`: `tidegate.call` in our words, `body` in the vendor's own; `embed`: `tidegate.embed`
+//! * `asked`: what both are asked with; `caller`: whose call it is
+//! * `given`: an input, parts of which may lie in a store
+//! * `kept`: an answer that is bought once, and what of it is returned
+//! * `patience`: how long a call may wait, by its caller's time-outs and retry policy
+
+mod asked;
+mod body;
+mod call;
+mod caller;
+pub mod calls;
+mod embed;
+mod given;
+mod kept;
+mod patience;
+
+pub use calls::Calls;
+
+use futures::{FutureExt as _, future::BoxFuture};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, value::RawValue};
+use temporalio_sdk::activities::{ActivityContext, ActivityError};
+use tidegate_workflows::contract::{CallOutcome, EmbedOutcome};
+
+use crate::{
+    attempt::Attempt,
+    failure::{Failure, OfStore as _, STORE_DEADLINE},
+    hash::hash,
+    heartbeat,
+    services::Services,
+};
+
+use self::{
+    asked::Asked,
+    caller::{lane, workflow},
+    given::Given,
+    kept::{Kept, Large},
+    patience::Patience,
+};
+
+/// Answers a call, once.
+///
+/// # Errors
+/// The failure, with its type and delay; or the cancellation.
+pub async fn call(
+    services: &Services,
+    ctx: &ActivityContext,
+    input: &RawValue,
+) -> Result<CallOutcome, ActivityError> {
+    once(services, ctx, input, |asked, input| call::ask(asked, input).boxed()).await
+}
+
+/// Embeds some texts, once.
+///
+/// # Errors
+/// As [`call`].
+pub async fn embed(
+    services: &Services,
+    ctx: &ActivityContext,
+    input: &RawValue,
+) -> Result<EmbedOutcome, ActivityError> {
+    once(services, ctx, input, |asked, input| embed::ask(asked, input).boxed()).await
+}
+
+/// Buys an answer unless it was bought before, under heartbeats.
+async fn once<T: Large + Serialize + DeserializeOwned>(
+    services: &Services,
+    ctx: &ActivityContext,
+    input: &RawValue,
+    ask: impl for<'a> FnOnce(Asked<'a>, Given) -> BoxFuture<'a, Result<T, Failure>>,
+) -> Result<T, ActivityError> {
+    let info = ctx.info();
+    let text = input.get();
+    let input: Value = serde_json::from_str(text).unwrap_or_default();
+    let patience = Patience::of(ctx);
+    // An activity's id may say more than the limiter should know.
+    let name = format!("{:016x}", hash([info.activity_id.as_bytes()]));
+    let attempt = Attempt::of(ctx, &name).last(patience.is_last);
+    // Those that belong together are those of a workflow, unless their caller says so.
+    let batch = input.get("batch").and_then(Value::as_str).or_else(|| workflow(info));
+    let run = if attempt.call.run.is_empty() { name.clone() } else { attempt.call.run.clone() };
+    let attempt = attempt.of_batch(batch.unwrap_or(&name), &run);
+    let work = async {
+        let calls = services.calls.as_ref().ok_or_else(calls::missing)?;
+        let lane = lane(services, &info.task_queue)?;
+        let kept = Kept::of(calls, info, &input);
+        if let Some(bought) = kept.find(services, &attempt).await? {
+            return Ok(bought);
+        }
+        let input = given::fetched(services, calls, text, input).await?;
+        let (attempt, patience, kept) = (&attempt, &patience, &kept);
+        let asked = Asked { services, attempt, lane: &lane, patience, kept };
+        let outcome = ask(asked, input).await?;
+        kept.keep(services, attempt, outcome).await
+    };
+    let counted = async {
+        Box::pin(work).await.map_err(|failure: Failure| failure.counting(&attempt, STORE_DEADLINE))
+    };
+    heartbeat::beating(ctx, &attempt, &services.guard, heartbeat::UNSENT, counted).await
+}

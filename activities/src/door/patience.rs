@@ -1,0 +1,142 @@
+//! How long a call may wait, by its caller's time-outs and retry policy.
+//!
+//! A far turn goes back to Temporal as `QuotaWait`, and comes again with it. Where the caller lets no
+//! attempt follow, or closes the activity before the turn, the call waits in its slot, until there is
+//! just time enough left for the request. Such waits are bounded as all in this worker are.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use temporalio_client::{
+    ActivityDescribeOptions, NamespacedClient as _, UntypedWorkflow, WorkflowDescribeOptions,
+    WorkflowExecutionInfo, WorkflowHandle,
+};
+use temporalio_sdk::activities::{ActivityContext, ActivityInfo};
+use tidegate_calls::{attempt, route::Route};
+use tidegate_types::FailureType;
+
+use super::{asked::Asked, caller::workflow};
+use crate::{attempt::Attempt, failure::Failure, services::Services};
+
+/// What the caller allows.
+pub(super) struct Patience<'a> {
+    ctx: &'a ActivityContext,
+    /// No attempt follows this one.
+    pub(super) is_last: bool,
+    /// No attempt follows a wait.
+    stays: bool,
+    began: Instant,
+}
+
+impl<'a> Patience<'a> {
+    /// Of the running activity.
+    pub(super) fn of(ctx: &'a ActivityContext) -> Self {
+        let policy = ctx.info().retry_policy.as_ref();
+        let is_last =
+            policy.is_some_and(|it| (1..=ctx.info().attempt).contains(&it.maximum_attempts()));
+        let waits = FailureType::QuotaWait.as_str();
+        let fails = policy
+            .is_some_and(|it| it.non_retryable_error_types().iter().any(|kind| kind == waits));
+        Self { ctx, is_last, stays: is_last || fails, began: Instant::now() }
+    }
+
+    /// Asks, and again where a wait must be held here.
+    ///
+    /// # Errors
+    /// The failure with which the attempt ends.
+    pub(super) async fn ask<T, F: Future<Output = Result<T, Failure>>>(
+        &self,
+        asked: Asked<'_>,
+        route: &Route,
+        mut ask: impl FnMut(Attempt) -> F,
+    ) -> Result<T, Failure> {
+        let Asked { services, attempt, .. } = asked;
+        let guard = &services.guard;
+        let until = self.until(services, route);
+        let mut stays = self.stays;
+        loop {
+            let call = attempt.call.clone().deadline(until);
+            let call = if stays { call.patience(attempt::Patience::Whole) } else { call };
+            let failure = match ask(attempt.clone().asking(call)).await {
+                Err(failure) if failure.kind == FailureType::QuotaWait => failure,
+                ended => return ended,
+            };
+            let Some(delay) = failure.retry.delay(guard.backoff, self.ctx.info().attempt) else {
+                return Err(failure);
+            };
+            if !stays {
+                if !self.closes_within(delay).await {
+                    return Err(failure);
+                }
+                stays = true;
+                continue;
+            }
+            // It waits for something else than quota, or there is no time or no room left for it.
+            let is_late = until.is_some_and(|until| Instant::now() + delay > until);
+            let slot = route.models.first().and_then(|model| {
+                let request = attempt.call.request(model.clone()).lane(asked.lane.clone());
+                guard.waiting.enter(&request).1
+            });
+            if is_late || slot.is_none() {
+                return Err(failure);
+            }
+            tokio::select! {
+                () = guard.stopping.cancelled() => return Err(failure),
+                () = tokio::time::sleep(delay) => {}
+            }
+        }
+    }
+
+    /// Until when a call may wait here: then there is just time enough left for its request, or half
+    /// of the time where a request may take longer than that.
+    fn until(&self, services: &Services, route: &Route) -> Option<Instant> {
+        let info = self.ctx.info();
+        let left = since(info.deadline?, info)?;
+        let request = |model| Some(services.providers.get(model)?.bounds(model.model()).time)?;
+        let longest = route.models.iter().filter_map(request).max().unwrap_or_default();
+        Some(self.began + left.saturating_sub(longest).max(left / 2))
+    }
+
+    /// Whether the activity is closed before so much time has passed.
+    async fn closes_within(&self, delay: Duration) -> bool {
+        let info = self.ctx.info();
+        let at = self.began.elapsed() + delay;
+        let left = info.deadline.and_then(|deadline| since(deadline, info));
+        // The nearer of the attempt's own time-out, which the next does not share, and of the
+        // activity's: where it is passed, the server tells which it is.
+        if left.is_none_or(|left| at < left) {
+            return false;
+        }
+        let closes = self.closes().await;
+        closes.and_then(|closes| since(closes, info)).is_some_and(|left| at >= left)
+    }
+
+    /// When the activity is closed, with all its attempts.
+    async fn closes(&self) -> Option<SystemTime> {
+        let (info, client) = (self.ctx.info(), self.ctx.client());
+        let closes = match workflow(info) {
+            Some(workflow) => {
+                let execution = WorkflowExecutionInfo::builder()
+                    .namespace(client.namespace())
+                    .workflow_id(workflow.to_owned())
+                    .maybe_run_id(info.workflow_run_id.clone())
+                    .build();
+                let handle = WorkflowHandle::<_, UntypedWorkflow>::new(client, execution);
+                let seen = handle.describe(WorkflowDescribeOptions::default()).await.ok()?;
+                let mut pending = seen.raw().pending_activities.iter();
+                pending.find(|it| it.activity_id == info.activity_id)?.expiration_time
+            }
+            None => {
+                let run = info.activity_run_id.clone();
+                let handle = client.get_untyped_activity_handle(&info.activity_id, run);
+                let seen = handle.describe(ActivityDescribeOptions::default()).await.ok()?;
+                return seen.expiration_time();
+            }
+        };
+        closes?.try_into().ok()
+    }
+}
+
+/// How long after the attempt began, by the server's clock.
+fn since(time: SystemTime, info: &ActivityInfo) -> Option<Duration> {
+    Some(time.duration_since(info.started_time?).unwrap_or_default())
+}

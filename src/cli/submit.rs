@@ -1,0 +1,72 @@
+//! `tidegate submit`: one call as a durable unit, for scripts.
+
+use anyhow::Context;
+use serde_json::Value;
+use tidegate_types::Lane;
+use tidegate_workflows::policy;
+
+use crate::{
+    config::Config,
+    temporal::{Submitted, Temporal},
+};
+
+use super::{
+    exit::{Outcome, usage},
+    output,
+};
+
+/// Temporal holds no payload of more than 2 MiB.
+const MAX_INPUT: usize = 2_000_000;
+
+/// Make one call by an id, and print its outcome as JSON: again with the same id, the same outcome
+///
+/// A call that runs or has succeeded by this id is not made again, for as long as the namespace keeps
+/// what has ended (its retention); one that failed is. Another input by the same id is refused.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// What is called
+    #[arg(value_parser = ["tidegate.call", "tidegate.embed"])]
+    activity: String,
+    /// Names the call, in the whole namespace
+    #[arg(long)]
+    id: String,
+    /// The activity's input, or @FILE that holds it
+    #[arg(long, value_name = "JSON|@FILE")]
+    input: String,
+    /// The class of traffic
+    #[arg(long, default_value = "interactive")]
+    lane: Lane,
+}
+
+pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
+    let Args { activity, id, input, lane } = args;
+    let text = match input.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file)
+            .map_err(|error| usage(format!("--input: {file} cannot be read: {error}")))?,
+        None => input,
+    };
+    if text.len() > MAX_INPUT {
+        return Err(usage(format!(
+            "--input has {} bytes, and Temporal holds no more than 2 MiB; put the large part under [calls] inputs, and give it as {{\"uri\": \"…\"}}",
+            text.len()
+        )));
+    }
+    let input: Value = serde_json::from_str(&text)
+        .map_err(|error| usage(format!("--input is no JSON: {error}")))?;
+    if !config.quota_lanes()?.iter().any(|(known, _)| *known == lane) {
+        return Err(usage(format!("--lane: there is no lane called {lane}")));
+    }
+    let temporal = Temporal::open(config).await?;
+    let queue = policy::lane_queue(temporal.task_queue(), &lane);
+    let failed = || format!("{activity} by the id {id}");
+    match temporal.submit(&activity, &id, &queue, &input).await.with_context(failed)? {
+        Submitted::Done(outcome) => output::json(&outcome)?,
+        Submitted::Failed(why) => return Err(anyhow::anyhow!(why).context(failed())),
+        Submitted::Another => {
+            return Err(usage(format!(
+                "another call was submitted by the id {id}; choose another id, or give the same input"
+            )));
+        }
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,80 @@
+//! Prefixes that are read from, and those that are written to.
+
+use super::Faults;
+use crate::config::{mask, sections::Calls};
+
+impl Faults<'_> {
+    pub(super) fn storage(&mut self) {
+        self.written(&["storage", "answers"], self.config.storage.answers.as_ref());
+        for root in &self.config.storage.roots {
+            self.read(&["storage", "roots"], root);
+        }
+        let web = |root: &String| {
+            let url = root.parse::<url::Url>().ok();
+            url.filter(|url| matches!(url.scheme(), "http" | "https"))?
+                .host_str()
+                .map(str::to_owned)
+        };
+        let web: Vec<String> = self.config.storage.roots.iter().filter_map(web).collect();
+        for (name, host) in &self.config.storage.hosts {
+            if !web.contains(name) {
+                let what = "is the host of no http:// or https:// root; write the name alone, such as \
+                    \"files.example.com\", and add https://files.example.com to roots";
+                self.add(&["storage", "hosts", name], what);
+            }
+            if host.limit().is_err() {
+                self.add(&["storage", "hosts", name, "burst"], "is 0; write at least 1");
+            }
+        }
+    }
+
+    /// A prefix that is written to.
+    fn written(&mut self, key: &[&str], prefix: Option<&String>) {
+        let usable = |prefix: &&String| {
+            prefix.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
+                "file" => url.to_file_path().is_ok(),
+                "s3" | "gs" | "az" => url.has_host(),
+                _ => false,
+            })
+        };
+        if let Some(prefix) = prefix.filter(|prefix| !usable(prefix)) {
+            let what = format!(
+                "is \"{}\"; write file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix",
+                mask::url(prefix)
+            );
+            self.add(key, what);
+        }
+    }
+
+    /// One of the prefixes that are read from.
+    fn read(&mut self, key: &[&str], root: &str) {
+        let usable = root.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
+            "file" => url.to_file_path().is_ok(),
+            "s3" | "gs" | "az" | "http" | "https" => url.has_host(),
+            _ => false,
+        });
+        if !usable {
+            let what = format!(
+                "holds \"{}\"; write file:///folder, s3://bucket/prefix, gs://bucket, az://container, or https://host to read from",
+                mask::url(root)
+            );
+            self.add(key, what);
+        }
+    }
+
+    pub(super) fn calls(&mut self) {
+        let calls = &self.config.calls;
+        self.written(&["calls", "answers"], calls.answers.as_ref());
+        for prefix in &calls.inputs {
+            self.read(&["calls", "inputs"], prefix);
+        }
+        if calls.inline > Calls::MAX_INLINE {
+            let what = format!(
+                "is {}; Temporal holds no payload of more than 2 MiB: write at most {}",
+                calls.inline,
+                Calls::MAX_INLINE
+            );
+            self.add(&["calls", "inline"], what);
+        }
+    }
+}
