@@ -12,7 +12,7 @@ if ! command -v npm >/dev/null 2>&1; then
     exit 1
 fi
 mkdir -p "$INTO"
-rm -rf "$INTO/src" "$INTO/lib"
+rm -rf "${INTO:?}/src" "${INTO:?}/lib"
 cp -r "$FROM/src" "$FROM/tsconfig.json" "$FROM/package.json" "$INTO"
 # What was fetched for the same list stays.
 if ! cmp -s "$FROM/package-lock.json" "$INTO/package-lock.json" || [ ! -d "$INTO/node_modules" ]; then
