@@ -17,7 +17,8 @@
 //! * [`attempt`]: what one attempt tells the next; [`heartbeat`]: the frame around an activity's work; `spans`: what a
 //!   trace tells of a document; [`failure`]: a failure → Temporal; stores, readers and steps of a batch that fail
 //! * [`schema`]: whether an answer is what was asked for; [`checkpoints`]: what was spent of budgets, beside Redis
-//! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from; [`archives`]: documents in one object
+//! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from; [`archives`]: documents in one object;
+//!   [`calls`]: where the answers of calls are kept
 //! * [`fingerprint`]: names of what was asked, and of what it was asked about
 //! * [`cuts`]: how often answers are cut; [`memory`]: documents that are in it; [`metrics`]: every metric, by name
 
@@ -25,6 +26,7 @@ pub mod activities;
 pub mod archives;
 pub mod attempt;
 pub mod batch;
+pub mod calls;
 pub mod checkpoints;
 pub mod cuts;
 pub mod document;

@@ -17,8 +17,8 @@ use tidegate_types::Lane;
 
 use crate::{
     archives::Archives,
+    calls::Calls,
     cuts::Cuts,
-    door::Calls,
     memory::Memory,
     output::{
         answers::Answers,

@@ -201,7 +201,7 @@ impl Rig {
 
     /// A whole batch.
     async fn run(&mut self, more: Value) -> Result<Ran, Failure> {
-        self.run_until(more, u32::MAX).await
+        Box::pin(self.run_until(more, u32::MAX)).await
     }
 
     /// A batch that is cancelled after so many documents of each shard.
@@ -396,7 +396,7 @@ async fn another_question_is_refused_by_its_parts_or_replaces() {
 
     // Cancelled in the middle: each document has its old or its new result, whole.
     let replace = json!({"instructions": "Translate.", "replace": true});
-    let ran = rig.run_until(replace.clone(), 1).await.unwrap();
+    let ran = Box::pin(rig.run_until(replace.clone(), 1)).await.unwrap();
     let Finished { succeeded, skipped, cancelled, .. } = ran.finished;
     assert_eq!((succeeded, skipped, cancelled), (1, 0, 2));
     let answers = |rig: &Rig| {
@@ -429,7 +429,7 @@ async fn an_old_answer_does_not_stand_for_one_that_failed() {
     assert_eq!(ran.figures(), ([0, 2, 0, 0], 2));
     // A cancelled batch that has not come to a changed document does not count it as done.
     rig.document("b.md", "b, again", 5);
-    let ran = rig.run_until(json!({"instructions": "Translate."}), 0).await.unwrap();
+    let ran = Box::pin(rig.run_until(json!({"instructions": "Translate."}), 0)).await.unwrap();
     assert_eq!((ran.finished.skipped, ran.finished.cancelled), (0, 2));
 }
 

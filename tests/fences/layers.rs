@@ -11,7 +11,7 @@ use crate::circles::arrows;
 /// none are at the top.
 pub(crate) const ACTIVITIES: [&[&str]; 10] = [
     &["cuts", "fingerprint", "hash", "host_rates", "memory", "metrics", "number"],
-    &["archives", "storage"],
+    &["archives", "calls", "storage"],
     &["attempt", "checkpoints", "failure", "heartbeat", "schema", "spans"],
     &["output"],
     &["services"],

@@ -6,8 +6,8 @@ use serde_json::Value;
 use tidegate_providers::Fields;
 use tidegate_workflows::input::call::{BODY, BY_URI};
 
-use super::calls::Calls;
 use crate::{
+    calls::Calls,
     failure::{Failure, OfStore as _},
     services::Services,
 };

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use temporalio_sdk::activities::ActivityInfo;
 use tidegate_workflows::contract::{CallOutcome, EmbedOutcome};
 
-use super::{caller::workflow, calls::Calls};
+use super::caller::workflow;
 use crate::{
-    attempt::Attempt, failure::Failure, fingerprint::Fingerprint, output::unwritten::Bought,
-    services::Services, storage::Location,
+    attempt::Attempt, calls::Calls, failure::Failure, fingerprint::Fingerprint,
+    output::unwritten::Bought, services::Services, storage::Location,
 };
 
 /// An outcome whose large parts may stay where they lie.

@@ -12,13 +12,10 @@ mod asked;
 mod body;
 mod call;
 mod caller;
-pub mod calls;
 mod embed;
 mod given;
 mod kept;
 mod patience;
-
-pub use calls::Calls;
 
 use futures::{FutureExt as _, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
@@ -85,7 +82,7 @@ async fn once<T: Large + Serialize + DeserializeOwned>(
     let run = if attempt.call.run.is_empty() { name.clone() } else { attempt.call.run.clone() };
     let attempt = attempt.of_batch(batch.unwrap_or(&name), &run);
     let work = async {
-        let calls = services.calls.as_ref().ok_or_else(calls::missing)?;
+        let calls = services.calls.as_ref().ok_or_else(missing)?;
         let lane = lane(services, &info.task_queue)?;
         let kept = Kept::of(calls, info, &input);
         if let Some(bought) = kept.find(services, &attempt).await? {
@@ -101,4 +98,11 @@ async fn once<T: Large + Serialize + DeserializeOwned>(
         Box::pin(work).await.map_err(|failure: Failure| failure.counting(&attempt, STORE_DEADLINE))
     };
     heartbeat::beating(ctx, &attempt, &services.guard, heartbeat::UNSENT, counted).await
+}
+
+/// No answer could be kept, so none is bought.
+fn missing() -> Failure {
+    Failure::invalid_input(
+        "this worker has no place for answers; set answers in the [calls] section of all workers' configuration, such as file:///data/calls or s3://bucket/calls",
+    )
 }

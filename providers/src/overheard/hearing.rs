@@ -5,7 +5,7 @@ use std::fmt;
 use http::HeaderMap;
 use serde_json::Value;
 
-use super::Heard;
+use super::heard::Heard;
 use crate::{
     anthropic,
     envelope::Envelope,

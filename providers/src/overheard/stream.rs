@@ -4,7 +4,7 @@ use http::HeaderMap;
 use serde_json::{Map, Value, json};
 use tidegate_types::Usage;
 
-use super::{Heard, Hearing};
+use super::{heard::Heard, hearing::Hearing};
 use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text};
 
 /// A longer line is passed over: no event that tells of tokens is nearly as long.

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tidegate_types::Usage;
 
 use super::*;
 use crate::{

@@ -1,17 +1,14 @@
 //! Where the answers of calls are kept, and from where large inputs are read: `[calls]`.
 
-use crate::{
-    failure::Failure,
-    storage::{Error, Location, Storage},
-};
+use crate::storage::{Error, Location, Storage};
 
 /// What one worker knows of it.
 #[derive(Debug, Clone)]
 pub struct Calls {
-    pub(super) answers: Location,
-    pub(super) inputs: Storage,
+    pub(crate) answers: Location,
+    pub(crate) inputs: Storage,
     /// Bytes of JSON that are returned at most; a larger outcome is named by its URI.
-    pub(super) inline: u64,
+    pub(crate) inline: u64,
 }
 
 impl Calls {
@@ -33,11 +30,4 @@ impl Calls {
     pub(crate) fn place(&self, uri: &str) -> Result<Location, Error> {
         self.answers.elsewhere(uri)
     }
-}
-
-/// No answer could be kept, so none is bought.
-pub(super) fn missing() -> Failure {
-    Failure::invalid_input(
-        "this worker has no place for answers; set answers in the [calls] section of all workers' configuration, such as file:///data/calls or s3://bucket/calls",
-    )
 }
