@@ -9,7 +9,8 @@ Guarantees
     newcomer.
 
 Keys
-  KEYS[1] turns  sorted set of one door's key, "<name>:<epoch>:<position>:<number>" by when it lapses
+  KEYS[1] turns  sorted set of one door's key: "<name>:<epoch>:<position>:<number>", by when it
+                 lapses
 
 Arguments (times in milliseconds)
   ARGV[1] name      without a colon

@@ -114,10 +114,10 @@ local function has_calls(state, lane)
   return false
 end
 
--- What is kept for other lanes from a call of so much work: what a lane finds when it comes, which is
--- room for a mean call where it has had none lately;
--- what lanes have saved in the window for a larger call, which otherwise would never find room
--- beside smaller ones; and of that, what is enough: levels are left to that call.
+-- What is kept for other lanes from a call of so much work: what a lane finds when it comes, which
+-- is room for a mean call where it has had none lately; what lanes have saved in the window for a
+-- larger call, which otherwise would never find room beside smaller ones; and of that, what is
+-- enough: levels are left to that call.
 local function kept_for_others(state, quota, lane, work, now)
   local idle, saved, ready, _, capacity = 0, 0, 0, rate_of_work(state)
   local calls = state[dimension_slot(REQUESTS) + TOTAL]
