@@ -27,9 +27,7 @@ pub(super) fn table(agreement: &Agreement) -> String {
     let mut table =
         Table::new(&["FIELD", "COMPARED", "AGREE (IN 95 OF 100 SAMPLES)", "MOST FREQUENT MISTAKE"]);
     for (name, field) in &agreement.fields {
-        let most = field.confusion.first().map(|it| {
-            format!("{} × {} in place of {}", count(it.documents), it.answered, it.expected)
-        });
+        let most = field.confusion.first().map(ToString::to_string);
         let Rate { compared, .. } = field.rate;
         table.row(vec![
             name.clone(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use tidegate_activities::{
     batch::plan,
@@ -28,10 +28,11 @@ use super::{
     exit::{Outcome, usage},
     figures::{count, dollars},
     follow::{Followed, follow},
-    given::GivenToMany,
+    given::Given,
     output::{self, Table},
     place,
     reported::Reported,
+    sampled::{self, Answered},
 };
 
 /// Documents that are compared unless the command says how many.
@@ -44,7 +45,7 @@ pub(super) struct Args {
     #[arg(required = true, num_args = 1.., value_name = "MODEL")]
     models: Vec<ModelId>,
     #[command(flatten)]
-    given: GivenToMany,
+    given: Given<true>,
     /// End with 1 unless so large a part of each model's answers agrees with --truth, or with the
     /// first model's answers, by the lower end of the interval that holds it in 95 of 100 samples
     #[arg(long, value_name = "PART", value_parser = agreement::part)]
@@ -77,18 +78,7 @@ struct Seen {
     #[serde(skip_serializing_if = "Option::is_none")]
     agreement: Option<Agreement>,
     #[serde(skip)]
-    answers: BTreeMap<String, Answer>,
-}
-
-/// A document's line of `results.jsonl`.
-#[derive(Debug, Deserialize)]
-struct Answer {
-    id: String,
-    answer: String,
-    #[serde(default)]
-    cost_usd: Option<f64>,
-    #[serde(default)]
-    saved_usd: Option<f64>,
+    answers: BTreeMap<String, Answered>,
 }
 
 /// How far two models agree.
@@ -116,7 +106,7 @@ struct Difference<'a> {
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
-    let base = args.given.0.input()?;
+    let base = args.given.input()?;
     let temporal = Temporal::open(config).await?;
     let mut asked: Vec<Asked> = Vec::new();
     for model in &args.models {
@@ -152,7 +142,9 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     } else {
         show(&comparison, &base.output)?;
     }
-    Ok(args.at_least.map_or(Outcome::Done, |at_least| enough(&comparison, at_least)))
+    let outcome = args.at_least.map_or(Outcome::Done, |at_least| enough(&comparison, at_least));
+    let some_failed = comparison.models.iter().any(|seen| seen.failed > 0);
+    Ok(if outcome == Outcome::Done && some_failed { Outcome::SomeFailed } else { outcome })
 }
 
 /// Each model's answers lie in a folder of their own, where the next run finds them.
@@ -183,12 +175,9 @@ async fn seen(
     let place = services.storage.resolve(&asked.job.output).context("output")?;
     let lines = place.child("results.jsonl").read_if_there().await;
     let lines = lines.with_context(|| format!("reading the answers of {}", asked.model))?;
-    let mut answers = BTreeMap::new();
-    for line in lines.unwrap_or_default().split(|byte| *byte == b'\n').filter(|it| !it.is_empty()) {
-        let answer: Answer = serde_json::from_slice(line).context("a line of the results")?;
-        answers.insert(answer.id.clone(), answer);
-    }
-    let prices = answers.values().filter_map(|it| it.saved_usd.or(it.cost_usd));
+    let answers: Vec<Answered> = sampled::lines(&lines.unwrap_or_default())?;
+    let answers: BTreeMap<_, _> = answers.into_iter().map(|it| (it.id.clone(), it)).collect();
+    let prices = answers.values().filter_map(Answered::usd);
     let (sum, priced) = prices.fold((0.0, 0_u32), |(sum, count), usd| (sum + usd, count + 1));
     let reported = Reported::of(config, progress).await;
     Ok(Seen {
@@ -310,13 +299,19 @@ fn enough(comparison: &Comparison, at_least: f64) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn seen(model: &str, answers: &[(&str, &str)]) -> Seen {
-        let answer = |(id, answer): &(&str, &str)| {
-            let (id, answer) = ((*id).to_owned(), (*answer).to_owned());
-            (id.clone(), Answer { id, answer, cost_usd: None, saved_usd: None })
-        };
+        let lines: Vec<String> = answers
+            .iter()
+            .map(|(id, answer)| {
+                let line = json!({"id": id, "answer": answer, "finish": "complete", "input_tokens": 1, "output_tokens": 1});
+                line.to_string()
+            })
+            .collect();
+        let read: Vec<Answered> = sampled::lines(lines.join("\n").as_bytes()).unwrap();
         Seen {
             model: model.parse().unwrap(),
             workflow_id: String::new(),
@@ -326,7 +321,7 @@ mod tests {
             cost_usd_each: None,
             cost_usd_of_all: None,
             agreement: None,
-            answers: answers.iter().map(answer).collect(),
+            answers: read.into_iter().map(|it| (it.id.clone(), it)).collect(),
         }
     }
 

@@ -12,12 +12,14 @@ use tidegate_workflows::{
 
 use super::{exit::usage, place};
 
-/// What was given, as it stood on the command line.
+/// What was given, as it stood on the command line. Of a batch that `MANY` models are asked in turn, which
+/// are named elsewhere, all but the model.
 #[derive(Debug, Clone)]
-pub(super) struct Given(Vec<(&'static Field, Takes, Value)>);
+pub(super) struct Given<const MANY: bool = false>(Vec<(&'static Field, Takes, Value)>);
 
-fn flags() -> impl Iterator<Item = (&'static Field, &'static Flag)> {
-    FIELDS.iter().filter_map(|field| Some((field, field.flag.as_ref()?)))
+fn flags(many: bool) -> impl Iterator<Item = (&'static Field, &'static Flag)> {
+    let is_asked = move |field: &&Field| !(many && matches!(field.name, "model" | "route"));
+    FIELDS.iter().filter(is_asked).filter_map(|field| Some((field, field.flag.as_ref()?)))
 }
 
 /// Behind `--`.
@@ -77,9 +79,9 @@ fn raw(matches: &ArgMatches, field: &Field, flag: &Flag) -> Option<Value> {
     }
 }
 
-impl FromArgMatches for Given {
+impl<const MANY: bool> FromArgMatches for Given<MANY> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = flags()
+        let given = flags(MANY)
             .filter_map(|(field, flag)| Some((field, flag.takes, raw(matches, field, flag)?)));
         Ok(Self(given.collect()))
     }
@@ -90,9 +92,9 @@ impl FromArgMatches for Given {
     }
 }
 
-impl Args for Given {
+impl<const MANY: bool> Args for Given<MANY> {
     fn augment_args(command: Command) -> Command {
-        command.args(flags().map(|(field, flag)| argument(field, flag)))
+        command.args(flags(MANY).map(|(field, flag)| argument(field, flag)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -100,38 +102,7 @@ impl Args for Given {
     }
 }
 
-/// The same of a batch that several models are asked in turn: they are named elsewhere.
-#[derive(Debug, Clone)]
-pub(super) struct GivenToMany(pub(super) Given);
-
-fn flags_to_many() -> impl Iterator<Item = (&'static Field, &'static Flag)> {
-    flags().filter(|(field, _)| !matches!(field.name, "model" | "route"))
-}
-
-impl FromArgMatches for GivenToMany {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = flags_to_many()
-            .filter_map(|(field, flag)| Some((field, flag.takes, raw(matches, field, flag)?)));
-        Ok(Self(Given(given.collect())))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for GivenToMany {
-    fn augment_args(command: Command) -> Command {
-        command.args(flags_to_many().map(|(field, flag)| argument(field, flag)))
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl Given {
+impl<const MANY: bool> Given<MANY> {
     /// The workflow's input; what is not given keeps the workflow's own default.
     pub(super) fn input(&self) -> anyhow::Result<BatchInput> {
         let mut fields = Map::new();

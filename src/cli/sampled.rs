@@ -17,9 +17,9 @@ const SHOWN: usize = 72;
 
 /// A document's line of `results.jsonl`.
 #[derive(Debug, Default, Deserialize)]
-struct Answered {
-    id: String,
-    answer: String,
+pub(super) struct Answered {
+    pub(super) id: String,
+    pub(super) answer: String,
     #[serde(default)]
     embedding: Option<Vec<f32>>,
     finish: String,
@@ -41,7 +41,7 @@ struct Failed {
 }
 
 impl Answered {
-    fn usd(&self) -> Option<f64> {
+    pub(super) fn usd(&self) -> Option<f64> {
         self.saved_usd.or(self.cost_usd)
     }
 }
@@ -74,7 +74,8 @@ pub(super) async fn show(config: &Config, job: &Job) -> anyhow::Result<()> {
     }
 }
 
-fn lines<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> anyhow::Result<Vec<T>> {
+/// The values of a JSONL object.
+pub(super) fn lines<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> anyhow::Result<Vec<T>> {
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).context("a line of the results")).collect()
 }

@@ -75,7 +75,10 @@ impl Keys {
     /// tells nothing of it.
     pub(super) fn holder(&self, headers: &HeaderMap) -> Option<Arc<Holder>> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let bearer = text(header::AUTHORIZATION.as_str()).and_then(|it| it.strip_prefix("Bearer "));
+        let authorization = text(header::AUTHORIZATION.as_str());
+        let (scheme, key) = authorization.and_then(|it| it.split_once(' ')).unwrap_or_default();
+        // The scheme is the same in small letters (RFC 9110, 11.1).
+        let bearer = scheme.eq_ignore_ascii_case("bearer").then_some(key);
         let given = Sha256::digest(bearer.or_else(|| text("x-api-key")).unwrap_or_default());
         let mut found = None;
         for key in &self.keys {
@@ -144,6 +147,7 @@ mod tests {
         assert!(holder.may_ask("openai:m") && !holder.may_ask("anthropic:m"));
         assert_eq!(holder.only_provider(), Some("openai"));
         assert!(keys.holder(&with("x-api-key", "a-key-of-some-length")).is_some());
+        assert!(keys.holder(&with("authorization", "bearer a-key-of-some-length")).is_some());
         for wrong in ["Bearer a-key-of-some-lengt", "Bearer ", "a-key-of-some-length"] {
             assert!(keys.holder(&with("authorization", wrong)).is_none(), "{wrong}");
         }

@@ -86,9 +86,10 @@ where
     let storage = &services.storage;
     // Before the output: who mistyped a source should hear of that, and take nobody's output for it.
     let mut page = first(storage, job, &output, room.clone()).await?;
-    if let Some(truth) = &job.truth {
-        Truth::read(storage, truth).await?;
-    }
+    let truth = match &job.truth {
+        Some(uri) => Some(Truth::checked(storage, uri).await?),
+        None => None,
+    };
     if page.documents.is_empty() && page.next.is_none() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
@@ -105,6 +106,9 @@ where
         false => job.clone(),
     };
     let folder = layout::folder(&output, &batch.workflow, &batch.run);
+    if let Some(truth) = truth {
+        Truth::keep(&folder, truth).await?;
+    }
     let earlier = Earlier::of(&output).await?;
     let first_part = earlier.next;
     let mut pages = Pages::begin(&output, &folder, job, earlier);

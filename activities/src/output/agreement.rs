@@ -5,10 +5,10 @@
 //! [`WHOLE`]. Numbers agree by their value, texts whatever the spaces between their words, and a field
 //! that is missing with `null`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::number::float;
 
@@ -23,6 +23,9 @@ const MISTAKES: usize = 100;
 
 /// So much of a value is shown among the mistakes, in letters.
 const SHOWN: usize = 80;
+
+/// So much of it is kept among the disagreements, in letters: all of them are held until a batch ends.
+const KEPT: usize = 500;
 
 /// Of a normal distribution, 95 % lie within so many standard deviations.
 const DEVIATIONS: f64 = 1.959_964;
@@ -114,6 +117,13 @@ pub struct Mistake {
     pub documents: u64,
 }
 
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { expected, answered, documents } = self;
+        write!(f, "{documents} × {answered} in place of {expected}")
+    }
+}
+
 /// A field of a document that does not agree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Disagreement {
@@ -166,15 +176,14 @@ impl Compared {
     /// Adds a document's answer, which has cost so many US dollars.
     pub fn add(&mut self, id: &str, expected: &Value, answer: &str, usd: Option<f64>) {
         let answered = match expected {
-            Value::Object(_) => serde_json::from_str(answer).unwrap_or(Value::Null),
-            _ => Value::String(answer.to_owned()),
+            // A text may be written as it is, or as JSON.
+            Value::String(_) => serde_json::from_str::<String>(answer).ok().map(Value::String),
+            _ => serde_json::from_str(answer).ok(),
         };
+        let answered = answered.unwrap_or_else(|| Value::String(answer.to_owned()));
         let mut all_agree = true;
-        for (path, expected) in leaves(expected) {
-            let found = at(&answered, &path);
-            let agrees = agree(expected, found)
-                // A number or a choice that stands alone.
-                || path == WHOLE && serde_json::from_str(answer).is_ok_and(|it| agree(expected, &it));
+        for (path, expected, found) in leaves(expected, &answered) {
+            let agrees = agree(expected, found);
             all_agree &= agrees;
             let field = self.agreement.fields.entry(path.clone()).or_default();
             field.rate.add(agrees);
@@ -183,8 +192,7 @@ impl Compared {
             }
             field.confuse(expected, found);
             if self.disagreements.len() < DISAGREEMENTS {
-                let (expected, answered) = (expected.clone(), found.clone());
-                let id = id.to_owned();
+                let (id, expected, answered) = (id.to_owned(), kept(expected), kept(found));
                 self.disagreements.push(Disagreement { id, field: path, expected, answered });
             }
         }
@@ -219,39 +227,23 @@ impl Field {
     }
 }
 
-/// What is compared, by its path.
-fn leaves(expected: &Value) -> Vec<(String, &Value)> {
-    fn walk<'v>(path: &str, value: &'v Value, into: &mut Vec<(String, &'v Value)>) {
-        match value {
-            Value::Object(fields) if !fields.is_empty() => {
-                for (name, value) in fields {
-                    let path =
-                        if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                    walk(&path, value, into);
-                }
+/// What is compared, by its path, and what stands there; null where nothing does.
+fn leaves<'v>(expected: &'v Value, answered: &'v Value) -> Vec<(String, &'v Value, &'v Value)> {
+    let Value::Object(fields) = expected else {
+        return vec![(WHOLE.to_owned(), expected, answered)];
+    };
+    let (mut leaves, mut open) = (Vec::new(), vec![(String::new(), fields, answered)]);
+    while let Some((above, fields, answered)) = open.pop() {
+        for (name, expected) in fields {
+            let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+            let found = answered.get(name).unwrap_or(&Value::Null);
+            match expected {
+                Value::Object(inner) if !inner.is_empty() => open.push((path, inner, found)),
+                _ => leaves.push((path, expected, found)),
             }
-            _ => into.push((path.to_owned(), value)),
         }
     }
-    let mut leaves = Vec::new();
-    let path = if expected.as_object().is_some_and(|it| !it.is_empty()) { "" } else { WHOLE };
-    walk(path, expected, &mut leaves);
     leaves
-}
-
-/// What stands at a path; null where nothing does.
-fn at<'v>(answered: &'v Value, path: &str) -> &'v Value {
-    if !answered.is_object() {
-        return if path == WHOLE { answered } else { &Value::Null };
-    }
-    // A name may hold a dot.
-    let Some(fields) = answered.as_object() else { return &Value::Null };
-    if let Some(value) = fields.get(path) {
-        return value;
-    }
-    let dots = path.match_indices('.').map(|(dot, _)| path.split_at(dot));
-    let inner = dots.filter_map(|(name, rest)| Some((fields.get(name)?, rest.get(1..)?)));
-    inner.map(|(value, rest)| at(value, rest)).find(|it| !it.is_null()).unwrap_or(&Value::Null)
 }
 
 fn agree(expected: &Value, answered: &Value) -> bool {
@@ -267,19 +259,33 @@ fn agree(expected: &Value, answered: &Value) -> bool {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| agree(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
-            let names = one.keys().chain(other.keys());
-            let of = |object: &'_ serde_json::Map<String, Value>, name: &String| {
-                object.get(name).cloned().unwrap_or_default()
+            let at = |name: &String| {
+                let of = |object: &'_ Map<String, Value>| object.get(name).cloned();
+                agree(&of(one).unwrap_or_default(), &of(other).unwrap_or_default())
             };
-            names.into_iter().all(|name| agree(&of(one, name), &of(other, name)))
+            one.keys().chain(other.keys()).all(at)
         }
         (one, other) => one == other,
     }
 }
 
 fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
+    cut(value.to_string(), SHOWN)
+}
+
+/// As it stands among the disagreements: a long text is cut.
+fn kept(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(cut(text.clone(), KEPT)),
+        Value::Array(_) | Value::Object(_) if value.to_string().len() > KEPT => {
+            Value::String(cut(value.to_string(), KEPT))
+        }
+        value => value.clone(),
+    }
+}
+
+fn cut(text: String, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -330,9 +336,12 @@ mod tests {
             (json!("yes"), "\"yes\""),
             (json!(7), "7.0"),
             (json!(true), "false"),
-            (json!({}), "{}"),
+            (json!("7"), "7"),
         ]);
         assert_eq!(all.agreement.fields[WHOLE].rate, Rate { agreed: 4, compared: 5 });
+        let long = compared(&[(json!("ebb"), &*"flood ".repeat(1_000))]);
+        let Value::String(kept) = &long.disagreements[0].answered else { panic!("{long:?}") };
+        assert_eq!(kept.chars().count(), KEPT + 1);
     }
 
     /// By the binomial distribution of samples of 300 documents.

@@ -49,10 +49,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
     let output = resolve(storage, "output", &finish.output)?;
     let folder = resolve(storage, "job", &finish.plan.job)?;
     let stored = Stored::read_if_there(&folder).await?;
-    let truth = match stored.as_ref().and_then(|stored| stored.job.truth.as_deref()) {
-        Some(uri) => Some(Truth::read(storage, uri).await?),
-        None => None,
-    };
+    let truth = Truth::of_job(&folder).await?;
     let has_truth = truth.is_some();
     let gathering = Gathering::begin(&output, &folder, finish, stored.as_ref(), truth).await?;
     let (counted, answered) = gathering.gather().await?;

@@ -1,7 +1,10 @@
-//! What answers should be, as a batch's author knows it: JSONL of `{"id", "expected"}`.
+//! What answers should be, as a batch's author knows it: JSONL of `{"id", "expected"}`. It is read when
+//! the batch is planned, and kept with its job: what becomes of the author's own object then is no fault
+//! of answers that are bought.
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use tidegate_types::DocumentId;
@@ -9,7 +12,7 @@ use tidegate_types::DocumentId;
 use super::{job::resolve, jsonl::lines};
 use crate::{
     failure::{Failure, OfStore as _},
-    storage::Storage,
+    storage::{Location, Storage},
 };
 
 /// It is held whole while a batch ends: at most so many bytes.
@@ -27,11 +30,11 @@ struct Row {
 }
 
 impl Truth {
-    /// Reads it.
+    /// The author's own.
     ///
     /// # Errors
     /// `InvalidInput` names the line that is wrong; `Transient` when the store fails.
-    pub(crate) async fn read(storage: &Storage, uri: &str) -> Result<Self, Failure> {
+    pub(crate) async fn checked(storage: &Storage, uri: &str) -> Result<Bytes, Failure> {
         let location = resolve(storage, "truth", uri)?;
         let of_field = |error| Failure::of_field("truth", error);
         if location.size().await.map_err(of_field)?.is_some_and(|size| size > MOST) {
@@ -41,22 +44,37 @@ impl Truth {
             )));
         }
         let bytes = location.read().await.map_err(of_field)?;
+        let rows = Self::parse(&bytes)
+            .map_err(|why| Failure::invalid_input(format!("truth {uri}, {why}")))?;
+        if rows.0.is_empty() {
+            return Err(Failure::invalid_input(format!("truth {uri} has no rows")));
+        }
+        Ok(bytes)
+    }
+
+    /// Keeps it with a batch's job.
+    pub(crate) async fn keep(folder: &Location, truth: Bytes) -> Result<(), Failure> {
+        Ok(kept(folder).write(truth).await?)
+    }
+
+    /// What was kept with a batch's job, if that has one.
+    pub(crate) async fn of_job(folder: &Location) -> Result<Option<Self>, Failure> {
+        let Some(bytes) = kept(folder).read_if_there().await? else { return Ok(None) };
+        let damaged = |why| Failure::invalid_input(format!("{}, {why}", kept(folder)));
+        Self::parse(&bytes).map(Some).map_err(damaged)
+    }
+
+    fn parse(bytes: &Bytes) -> Result<Self, String> {
         let mut rows = HashMap::new();
-        for (number, line) in (1..).zip(lines(&bytes)) {
+        for (number, line) in (1..).zip(lines(bytes)) {
             let said = |why: String| {
-                Failure::invalid_input(format!(
-                    "truth {uri}, row {number}: {why}; each row is {{\"id\": …, \"expected\": …}}"
-                ))
+                format!("row {number}: {why}; each row is {{\"id\": …, \"expected\": …}}")
             };
             let Row { id, expected } =
                 serde_json::from_slice(&line).map_err(|error| said(error.to_string()))?;
-            let key = key(&id);
-            if rows.insert(key, expected).is_some() {
+            if rows.insert(key(&id), expected).is_some() {
                 return Err(said(format!("{id} is there twice")));
             }
-        }
-        if rows.is_empty() {
-            return Err(Failure::invalid_input(format!("truth {uri} has no rows")));
         }
         Ok(Self(rows))
     }
@@ -71,4 +89,8 @@ impl Truth {
 fn key(id: &str) -> String {
     let is_id = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '#'));
     if is_id { id.to_owned() } else { DocumentId::from_relative_path(id).to_string() }
+}
+
+fn kept(folder: &Location) -> Location {
+    folder.child("truth.jsonl")
 }

@@ -161,9 +161,7 @@ fn agrees(agreement: &Agreement) -> Markup {
     let row = |name: &str, rate: Rate, most: Option<&Mistake>| {
         let [from, to] = rate.interval();
         let percent = |part: f64| format!("{:.1} %", part * 100.0);
-        let most = most.map(|it| {
-            format!("{} × {} in place of {}", count(it.documents), it.answered, it.expected)
-        });
+        let most = most.map(ToString::to_string);
         html! { tr {
             td { (name) } td .number { (count(rate.compared)) } td .number { (percent(rate.part())) }
             td .number { (percent(from)) " to " (percent(to)) } td .faint { (most.unwrap_or_default()) }
