@@ -13,7 +13,7 @@ use crate::{
 #[cfg(feature = "top")]
 use super::top;
 use super::{
-    budget, compare, config, dashboard, demo, doctor,
+    ask, budget, compare, config, dashboard, demo, doctor,
     exit::{self, Outcome},
     extract, follow, limits, pause, quota, run, serve, shell, status, submit, why, workers,
 };
@@ -54,6 +54,7 @@ enum Command {
     Serve,
     Run(Box<run::Args>),
     Compare(Box<compare::Args>),
+    Ask(ask::Args),
     Submit(submit::Args),
     Status(status::Args),
     Follow(follow::Args),
@@ -114,6 +115,7 @@ impl Cli {
             Command::Serve => serve::door(&config()?).await,
             Command::Run(args) => run::run(*args, &config()?).await,
             Command::Compare(args) => compare::run(*args, &config()?).await,
+            Command::Ask(args) => ask::run(args, &config()?).await,
             Command::Submit(args) => submit::run(args, &config()?).await,
             Command::Status(args) => status::run(args, &config()?).await,
             Command::Follow(args) => follow::run(args, &config()?).await,

@@ -5,7 +5,6 @@ mod report;
 mod samples;
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     pin::pin,
     time::{Duration, Instant},
@@ -18,6 +17,7 @@ use super::{
     exit::Outcome,
     follow::{Followed, follow},
     output, page, place,
+    servers::Fetch,
 };
 use crate::{
     config::Config,
@@ -43,16 +43,21 @@ pub(super) struct Args {
     /// Leave the servers running after the batch, until Ctrl-C, to look around in the Temporal UI
     #[arg(long, conflicts_with = "without_limiter")]
     keep: bool,
+    #[command(flatten)]
+    fetch: Fetch,
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<Outcome> {
-    let samples = samples::find(args.documents)?;
     let output = match args.output {
         Some(folder) => folder,
         None => PathBuf::from(format!("out/demo-{}", chrono::Local::now().format("%Y%m%d-%H%M%S"))),
     };
     let mut interrupted = pin!(signal::stop());
     let run = async {
+        if !args.without_limiter {
+            args.fetch.provide().await?;
+        }
+        let samples = samples::write(&output.join("documents"), args.documents)?;
         if args.without_limiter {
             baseline::run(&samples, &output).await
         } else {
@@ -69,11 +74,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<Outcome> {
 /// An embedded stack, and a batch started as a user would.
 async fn with_tidegate(samples: &Samples, folder: &Path, keep: bool) -> anyhow::Result<Outcome> {
     output::say("starting Temporal, Redis, a simulated provider and a worker");
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     let mut config = Config::default();
     config.worker.max_concurrent_documents = CALLERS;
     config.storage.roots.clear();
-    let roots = vec![absolute(&samples.folder)?, absolute(folder)?];
+    let root = folder.canonicalize();
+    let roots = vec![root.with_context(|| format!("{} cannot be opened", folder.display()))?];
     let mut stack = Stack::start(Options { config, simulated: vec![DEMO], roots }).await?;
     let report = process(&mut stack, samples, folder).await;
     if let Ok(report) = &report {
@@ -153,6 +158,7 @@ fn report(
         account,
         limit: DEMO.tpm,
         places: vec![
+            ("samples", format!("{folder}/documents/")),
             ("answers", format!("{folder}/results.jsonl, {folder}/results/")),
             ("report", format!("{folder}/report.json")),
             ("Temporal UI", format!("{page} (while it runs; --keep leaves it)")),
@@ -162,24 +168,12 @@ fn report(
 
 /// The workflow's input, as `temporal workflow start` would take it.
 fn input(samples: &Samples, folder: &Path) -> anyhow::Result<BatchInput> {
-    let (mut source, mut documents) = (None, None);
-    if samples.all {
-        source = Some(place::source(&samples.folder.to_string_lossy())?);
-    } else {
-        let uris = samples.documents.iter().map(|path| place::source(&path.to_string_lossy()));
-        documents = Some(uris.collect::<anyhow::Result<Vec<_>>>()?);
-    }
     Ok(BatchInput {
-        source,
-        documents,
+        source: Some(place::source(&samples.folder.to_string_lossy())?),
         output: place::output(&folder.to_string_lossy())?,
         instructions: INSTRUCTIONS.to_owned(),
         model: Some(DEMO.id().parse()?),
         max_output_tokens: Some(MAX_OUTPUT_TOKENS),
         ..BatchInput::default()
     })
-}
-
-fn absolute(folder: &Path) -> anyhow::Result<PathBuf> {
-    folder.canonicalize().with_context(|| format!("{} cannot be opened", folder.display()))
 }

@@ -145,7 +145,7 @@ fn value(option: &str, takes: Takes, raw: &Value) -> anyhow::Result<Option<Value
 }
 
 /// As it is given, or what a file holds.
-fn text(option: &str, given: &str) -> anyhow::Result<String> {
+pub(super) fn text(option: &str, given: &str) -> anyhow::Result<String> {
     given.strip_prefix('@').map_or_else(|| Ok(given.to_owned()), |file| read(option, file))
 }
 
@@ -170,7 +170,7 @@ fn object(option: &str, given: &str) -> anyhow::Result<Value> {
     }
 }
 
-fn schema(option: &str, file: &str) -> anyhow::Result<Value> {
+pub(super) fn schema(option: &str, file: &str) -> anyhow::Result<Value> {
     match serde_json::from_str(&read(option, file)?) {
         Ok(schema @ Value::Object(_)) => Ok(schema),
         Ok(_) => Err(usage(format!("{option}: {file} must hold a JSON Schema object"))),

@@ -3,10 +3,11 @@
 //! # Layout
 //!
 //! * `command`: the command line, and which command answers
-//! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `submit`, `follow`, `status`, `why`, `top`, `workers`; `quota`,
+//! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `ask`, `submit`, `follow`, `status`, `why`, `top`, `workers`; `quota`,
 //!   `limits`, `pause` (and `resume`); `dashboard`; `doctor`, `config`
 //! * `snapshot`: what the fleet is doing, for whoever shows it; `page`: in a browser
 //! * `shell`: `completions` and `man`
+//! * `servers`: what `demo` and `dev` start, fetched where it is missing
 //! * `exit`: exit codes, and what deserves which
 //! * `output`: stdout and stderr, colour and columns
 //! * `figures`: numbers, times and rates for people
@@ -18,6 +19,7 @@
 
 mod advice;
 mod agreement;
+mod ask;
 mod budget;
 mod cause;
 mod command;
@@ -44,6 +46,7 @@ mod reported;
 mod run;
 mod sampled;
 mod serve;
+mod servers;
 mod shell;
 mod snapshot;
 mod status;

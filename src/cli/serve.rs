@@ -18,6 +18,7 @@ use super::{
     output,
     page::{self, Page},
     place,
+    servers::Fetch,
 };
 
 pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
@@ -59,6 +60,8 @@ pub(super) struct DevArgs {
     /// Talk to the configured providers
     #[arg(long)]
     no_simulator: bool,
+    #[command(flatten)]
+    fetch: Fetch,
 }
 
 pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Outcome> {
@@ -71,6 +74,7 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
         let here = std::env::current_dir().context("finding out the current folder")?;
         config.storage.roots = vec![place::folder_url(&here)?];
     }
+    args.fetch.provide().await?;
     let simulated = if args.no_simulator { Vec::new() } else { simulation::MODELS.to_vec() };
     output::say("starting …");
     let mut stack =

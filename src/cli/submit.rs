@@ -12,6 +12,7 @@ use crate::{
 
 use super::{
     exit::{Outcome, usage},
+    given::text,
     output,
 };
 
@@ -40,11 +41,7 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let Args { activity, id, input, lane } = args;
-    let text = match input.strip_prefix('@') {
-        Some(file) => std::fs::read_to_string(file)
-            .map_err(|error| usage(format!("--input: {file} cannot be read: {error}")))?,
-        None => input,
-    };
+    let text = text("--input", &input)?;
     if text.len() > MAX_INPUT {
         return Err(usage(format!(
             "--input has {} bytes, and Temporal holds no more than 2 MiB; put the large part under [calls] inputs, and give it as {{\"uri\": \"…\"}}",

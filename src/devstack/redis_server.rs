@@ -1,10 +1,6 @@
 //! A private Redis: in memory, on loopback, with nothing saved.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{ffi::OsString, path::Path, time::Duration};
 
 use anyhow::{Context, anyhow};
 use tempfile::TempDir;
@@ -13,7 +9,10 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::child::{Child, free_ports, on_path};
+use super::{
+    child::{Child, free_ports},
+    server_program::REDIS,
+};
 
 /// It starts in some 20 ms; a busy machine takes longer.
 const READY_WITHIN: Duration = Duration::from_secs(15);
@@ -36,7 +35,7 @@ impl RedisServer {
     /// # Errors
     /// There is no such program (the error says how to install it), or it does not start.
     pub async fn start() -> anyhow::Result<Self> {
-        let program = find()?;
+        let program = REDIS.find().with_context(|| REDIS.missing())?;
         let mut fault = anyhow!("it was never tried");
         for _ in 0..ATTEMPTS {
             match Self::attempt(&program).await {
@@ -90,14 +89,6 @@ impl RedisServer {
     }
 }
 
-fn find() -> anyhow::Result<PathBuf> {
-    let found = ["redis-server", "valkey-server"].into_iter().find_map(on_path);
-    found.context(
-        "neither redis-server nor valkey-server is on the PATH; `make setup` installs one, or use the system's package manager, \
-         such as `sudo apt-get install redis-server`",
-    )
-}
-
 async fn ping(port: u16) -> anyhow::Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
     stream.write_all(b"PING\r\n").await?;
@@ -116,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_starts_answers_and_goes() {
-        if find().is_err() {
+        if REDIS.find().is_none() {
             tidegate_testkit::skip("no redis-server on the PATH");
             return;
         }

@@ -10,7 +10,10 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use tokio::net::TcpStream;
 
-use super::child::{Child, free_ports, on_path};
+use super::{
+    child::{Child, free_ports},
+    server_program::TEMPORAL,
+};
 use crate::{config::Config, temporal::Temporal};
 
 /// Names a Temporal CLI to use before all others.
@@ -51,7 +54,7 @@ impl TemporalServer {
     /// # Errors
     /// There is no Temporal CLI (the error says how to install it), or the server does not start.
     pub async fn start() -> anyhow::Result<Self> {
-        let cli = cli()?;
+        let cli = find()?.with_context(|| TEMPORAL.missing())?;
         let mut fault = anyhow!("it was never tried");
         for _ in 0..ATTEMPTS {
             match Self::attempt(&cli).await {
@@ -131,25 +134,21 @@ async fn answers(port: u16, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The Temporal CLI: [`CLI_VARIABLE`], else the one that `make setup` fetched, else the `PATH`'s.
+/// The Temporal CLI: [`CLI_VARIABLE`], else the one that `make setup` fetched, else the `PATH`'s, else the
+/// one in the user's cache. None where there is none.
 ///
 /// # Errors
-/// There is none; the error says how to install it.
-pub fn cli() -> anyhow::Result<PathBuf> {
+/// [`CLI_VARIABLE`] names no program.
+pub fn find() -> anyhow::Result<Option<PathBuf>> {
     if let Some(named) = env::var_os(CLI_VARIABLE).filter(|named| !named.is_empty()) {
         let named = PathBuf::from(named);
         if !named.is_file() {
             bail!("{CLI_VARIABLE} names no program: {}; correct it, or unset it", named.display());
         }
-        return Ok(named);
+        return Ok(Some(named));
     }
     let program = env::current_exe().context("finding this program")?;
-    fetched(&program).or_else(|| on_path("temporal")).with_context(|| {
-        format!(
-            "the Temporal CLI is missing: it is neither in {FETCHED} of the project that this program was built in nor on the PATH; `make setup` fetches it, or see \
-             https://docs.temporal.io/cli#install, or name it in {CLI_VARIABLE}"
-        )
-    })
+    Ok(fetched(&program).or_else(|| TEMPORAL.find()))
 }
 
 /// The current folder and those above it may be anybody's.
@@ -176,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_starts_answers_and_goes() {
-        if cli().is_err() {
+        if !matches!(find(), Ok(Some(_))) {
             tidegate_testkit::skip("no Temporal CLI");
             return;
         }

@@ -19,7 +19,6 @@ use crate::{
 };
 
 pub(super) async fn run(samples: &Samples, folder: &Path) -> anyhow::Result<Outcome> {
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     let simulator = Simulator::start(simulation::provider(&[DEMO]))
         .await
         .context("the simulated provider does not start")?;

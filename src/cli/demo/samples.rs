@@ -1,16 +1,16 @@
-//! What the demo works on: the sample documents, and what each is asked.
+//! What the demo works on: the sample documents, which are inside the program, and what each is asked.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::Context;
+use include_dir::{Dir, File, include_dir};
 
-use crate::cli::{exit::usage, output};
+use crate::cli::output;
 
-/// Where they lie, below the project's folder.
-const FOLDER: &str = "samples/documents";
+static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/samples/documents");
 
 /// What each document is asked.
 pub(super) const INSTRUCTIONS: &str =
@@ -30,52 +30,37 @@ pub(super) struct Samples {
     pub(super) folder: PathBuf,
     /// Those that are processed, in order.
     pub(super) documents: Vec<PathBuf>,
-    /// Whether these are all of the folder.
-    pub(super) all: bool,
 }
 
-/// Finds the samples, in the current folder or above it; `count` takes so many, spread evenly over
-/// the whole.
-pub(super) fn find(count: Option<u32>) -> anyhow::Result<Samples> {
-    let here = env::current_dir().context("the current folder cannot be read")?;
-    let folder = here.ancestors().map(|above| above.join(FOLDER)).find(|folder| folder.is_dir()).ok_or_else(|| {
-        usage(format!(
-            "there is no {FOLDER} here or above; run the demo in the folder of the tidegate project (where its Makefile lies)"
-        ))
-    })?;
-    let mut documents = Vec::new();
-    gather(&folder, &mut documents)?;
-    documents.sort();
-    if documents.is_empty() {
-        return Err(usage(format!(
-            "{} holds no .md or .txt file; `git checkout samples` brings them back",
-            folder.display()
-        )));
-    }
-    let available = documents.len();
+/// Writes the samples into `folder`; `count` takes so many, spread evenly over the whole.
+pub(super) fn write(folder: &Path, count: Option<u32>) -> anyhow::Result<Samples> {
+    let mut all = Vec::new();
+    gather(&DOCUMENTS, &mut all);
+    all.sort_unstable_by_key(|file| file.path());
+    let available = all.len();
     let wanted = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(available);
     if wanted > available {
         output::say(&format!("there are {available} sample documents; all are processed"));
     }
     let wanted = wanted.min(available);
-    let documents: Vec<PathBuf> = (0..wanted)
-        .filter_map(|index| documents.get(index * available / wanted).cloned())
-        .collect();
-    Ok(Samples { folder, all: documents.len() == available, documents })
+    let mut documents = Vec::new();
+    for file in (0..wanted).filter_map(|index| all.get(index * available / wanted)) {
+        let path = folder.join(file.path());
+        let unwritable = || format!("{} cannot be written", path.display());
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).with_context(unwritable)?;
+        }
+        fs::write(&path, file.contents()).with_context(unwritable)?;
+        documents.push(path);
+    }
+    Ok(Samples { folder: folder.to_owned(), documents })
 }
 
-fn gather(folder: &Path, documents: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    let unreadable = || format!("{} cannot be read", folder.display());
-    for entry in fs::read_dir(folder).with_context(unreadable)? {
-        let path = entry.with_context(unreadable)?.path();
-        if path.is_dir() {
-            gather(&path, documents)?;
-        } else if path.extension().is_some_and(|extension| extension == "md" || extension == "txt")
-        {
-            documents.push(path);
-        }
+fn gather<'a>(folder: &'a Dir<'a>, files: &mut Vec<&'a File<'a>>) {
+    files.extend(folder.files());
+    for below in folder.dirs() {
+        gather(below, files);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -84,12 +69,14 @@ mod tests {
 
     #[test]
     fn some_are_spread_over_all() {
-        let all = find(None).unwrap();
-        assert!(all.all && all.documents.len() >= 8);
-        let some = find(Some(4)).unwrap();
-        assert!(!some.all);
-        assert_eq!(some.documents.len(), 4);
-        assert_eq!(some.documents[0], all.documents[0]);
-        assert!(some.documents[3] >= all.documents[all.documents.len() / 2]);
+        let folder = tempfile::tempdir().unwrap();
+        let all = write(&folder.path().join("all"), None).unwrap().documents;
+        assert!(all.len() >= 8);
+        let some = write(&folder.path().join("some"), Some(4)).unwrap().documents;
+        let end = |path: &PathBuf| path.file_name().unwrap().to_owned();
+        assert_eq!(some.len(), 4);
+        assert_eq!(end(&some[0]), end(&all[0]));
+        assert!(all.iter().position(|path| end(path) == end(&some[3])).unwrap() >= all.len() / 2);
+        assert_eq!(fs::read(&some[0]).unwrap(), fs::read(&all[0]).unwrap());
     }
 }

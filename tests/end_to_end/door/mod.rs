@@ -2,6 +2,7 @@
 
 mod bought;
 mod calls;
+mod lines;
 mod sdks;
 mod waits;
 

