@@ -79,7 +79,7 @@ def test_a_batch_and_callers_of_python_keep_one_limit(
     finally:
         ended(worker)
     results = list(batch.results())
-    assert (len(answers), len(results), batch.failures()) == (QUESTIONS, DOCUMENTS, [])
+    assert (len(answers), len(results), batch.results().failures()) == (QUESTIONS, DOCUMENTS, [])
     assert all(result["answer"] for result in results)
     account = provider.account("m")
     assert account["ok"] == account["requests"] == DOCUMENTS + QUESTIONS, "one call for each"

@@ -6,7 +6,7 @@
         permit.answered(answer)
 
 ``tidegate.sdk`` limits the vendors' own SDKs and any ``httpx`` client; ``tidegate.temporal`` is for
-activities; ``tidegate.run`` starts tidegate's own batches.
+activities; ``tidegate.run`` starts tidegate's own batches, and ``tidegate.results`` reads what they left.
 """
 
 from ._admission import Admission, Permit
@@ -14,6 +14,7 @@ from ._batch import Batch, follow, run
 from ._errors import CallFailed, Refused
 from ._limits import Lane, Limits
 from ._quota import Quota
+from ._results import Results, results
 from .sdk import AsyncTransport, Transport, limit
 
 __all__ = [
@@ -26,8 +27,10 @@ __all__ = [
     "Permit",
     "Quota",
     "Refused",
+    "Results",
     "Transport",
     "follow",
     "limit",
+    "results",
     "run",
 ]

@@ -4,15 +4,14 @@ the results lie where both can reach them."""
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlparse
 from uuid import uuid4
 
+from ._results import Results
+
 if TYPE_CHECKING:
-    import pandas
     from temporalio.client import Client, WorkflowHandle
 
 
@@ -59,33 +58,9 @@ class Batch:
         """Ends it; what is done stays."""
         await self._handle.cancel()
 
-    def results(self) -> Iterator[dict[str, Any]]:
-        """The results, one document at a time: of a batch that is done, in an output on this
-        machine. ``answer`` is the text, or the JSON where a schema was given."""
-        folder = _folder(self.output)
-        parts = sorted((folder / "results").glob("part-*.jsonl")) or [folder / "results.jsonl"]
-        for part in parts:
-            with part.open(encoding="utf-8") as lines:
-                yield from (json.loads(line) for line in lines if line.strip())
-
-    def failures(self) -> list[dict[str, Any]]:
-        """The documents that were given up, and why."""
-        file = _folder(self.output) / "failures.jsonl"
-        lines = file.read_text("utf-8").splitlines() if file.exists() else []
-        return [json.loads(line) for line in lines if line.strip()]
-
-    def frame(self) -> pandas.DataFrame:
-        """The results as a table; wants ``tidegate[pandas]``."""
-        import pandas
-
-        return pandas.DataFrame(list(self.results()))
-
-
-def _folder(output: str) -> Path:
-    address = urlparse(output)
-    if address.scheme != "file":
-        raise ValueError(f"{output} is not on this machine; read results/part-*.jsonl there with its own client")
-    return Path(unquote(address.path))
+    def results(self) -> Results:
+        """Its results, when it is done: one document at a time, or as a table."""
+        return Results(self.output)
 
 
 def _uri(place: str | Path) -> str:
