@@ -31,7 +31,9 @@ use tidegate_calls::{budget::Budgets, card::About, waiting::WaitingRoom};
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::Lane;
-use tidegate_workflows::{ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, policy};
+use tidegate_workflows::{
+    ProcessCall, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, policy,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -365,6 +367,7 @@ async fn boxed_worker(
         .register_workflow::<ProcessGroup>()?
         .register_workflow::<ProcessShard>()?
         .register_workflow::<ProcessParts>()?
+        .register_workflow::<ProcessCall>()?
         .build();
     let mut tuner = TunerBuilder::default();
     tuner.workflow_slot_supplier(Arc::new(FixedSizeSlotSupplier::new(WORKFLOW_SLOTS)));

@@ -15,7 +15,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tidegate_types::{Lane, ModelId};
-use tidegate_workflows::policy;
+use tidegate_workflows::contract::SubmittedCall;
 use tokio::sync::mpsc;
 
 use super::{
@@ -70,7 +70,7 @@ pub(super) struct Args {
 /// What is asked with every line.
 struct Asking {
     temporal: Temporal,
-    queue: String,
+    lane: Lane,
     common: Map<String, Value>,
 }
 
@@ -87,11 +87,10 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         return Err(usage(format!("--lane: there is no lane called {}", args.lane)));
     }
     let temporal = Temporal::open(config).await?;
-    let queue = policy::lane_queue(temporal.task_queue(), &args.lane);
     if io::stdin().is_terminal() {
         output::say("a prompt a line; Ctrl-D ends them");
     }
-    let asking = Asking { temporal, queue, common };
+    let asking = Asking { temporal, lane: args.lane.clone(), common };
     tokio::select! {
         outcome = Box::pin(answered(&asking, &args)) => outcome,
         () = signal::stop() => {
@@ -143,11 +142,9 @@ async fn answered(asking: &Asking, args: &Args) -> anyhow::Result<Outcome> {
             async move {
                 let it = match input.zip(id) {
                     None => None,
-                    Some((input, id)) => {
-                        Some(asking.one(&id, &input).await.with_context(|| {
-                            format!("line {number}; the same command goes on where this one ended")
-                        })?)
-                    }
+                    Some((input, id)) => Some(asking.one(&id, input).await.with_context(|| {
+                        format!("line {number}; the same command goes on where this one ended")
+                    })?),
                 };
                 anyhow::Ok(Line { number, it })
             }
@@ -184,14 +181,15 @@ impl Asking {
     }
 
     /// The outcome of a call, or why there is none.
-    async fn one(&self, id: &str, input: &Value) -> anyhow::Result<Result<Value, String>> {
+    async fn one(&self, id: &str, input: Value) -> anyhow::Result<Result<Value, String>> {
         let length = input["prompt"].as_str().map_or(0, str::len);
         if length > MAX_PROMPT {
             return Ok(Err(format!(
                 "it has {length} bytes, and a prompt may have {MAX_PROMPT}; make it a document, and use `tidegate run`"
             )));
         }
-        Ok(match self.temporal.submit(CALL, id, &self.queue, input).await? {
+        let call = SubmittedCall { activity: CALL.to_owned(), lane: self.lane.clone(), input };
+        Ok(match self.temporal.submit(id, &call).await? {
             Submitted::Done(outcome) => Ok(outcome),
             Submitted::Failed(why) => Err(why),
             Submitted::Another => Err(format!("the id {id} belongs to another call")),

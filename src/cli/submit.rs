@@ -3,7 +3,7 @@
 use anyhow::Context;
 use serde_json::Value;
 use tidegate_types::Lane;
-use tidegate_workflows::policy;
+use tidegate_workflows::contract::SubmittedCall;
 
 use crate::{
     config::Config,
@@ -54,9 +54,9 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         return Err(usage(format!("--lane: there is no lane called {lane}")));
     }
     let temporal = Temporal::open(config).await?;
-    let queue = policy::lane_queue(temporal.task_queue(), &lane);
     let failed = || format!("{activity} by the id {id}");
-    match temporal.submit(&activity, &id, &queue, &input).await.with_context(failed)? {
+    let call = SubmittedCall { activity: activity.clone(), lane, input };
+    match temporal.submit(&id, &call).await.with_context(failed)? {
         Submitted::Done(outcome) => output::json(&outcome)?,
         Submitted::Failed(why) => return Err(anyhow::anyhow!(why).context(failed())),
         Submitted::Another => {

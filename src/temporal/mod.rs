@@ -8,7 +8,7 @@
 //! * `codec`: payloads through a codec server
 //! * `undecodable`: activities whose input cannot be decoded
 //! * `batch`: batches, started, asked, signalled, and how they end
-//! * `standalone`: activities that belong to no workflow
+//! * `submit`: one call as a durable unit, by an id
 //! * `live`: how far a batch is at this moment
 //! * `pending`: what a batch's documents wait for
 //! * `versions`: which versions of the workers poll, and which is current
@@ -18,7 +18,7 @@ mod codec;
 mod connection;
 mod live;
 mod pending;
-mod standalone;
+mod submit;
 mod undecodable;
 mod versions;
 
@@ -26,5 +26,5 @@ pub(crate) use batch::json;
 pub use batch::{ANSWER_WITHIN, Batch, Ending, NoProgress, Status};
 pub use connection::{Away, Temporal, connect};
 pub use pending::{HeldBy, LastFailure, Pending};
-pub use standalone::Submitted;
+pub use submit::Submitted;
 pub use versions::Versions;

@@ -20,7 +20,7 @@ pub use batch::{
     Finish, Finished, GroupInput, Labels, Live, LiveChild, MarkPaused, Plan, SealShard, ShardInput,
     ShardProgress, ShardReport,
 };
-pub use call::{CallOutcome, EmbedOutcome};
+pub use call::{CallOutcome, EmbedOutcome, SubmittedCall};
 pub use document::{
     CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask, Queue,
     Reused, Taken,

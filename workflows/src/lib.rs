@@ -14,6 +14,7 @@
 //!   in the batch's own, and those that wait in their provider's batches; `report`: what it tells the batch
 //! * `pace`: how many of that window it uses, by how long its documents lie in their task queue
 //! * [`process_parts`]: a document that is read in parts
+//! * [`process_call`]: one call, where the server knows no activities without a workflow
 //! * `holds`: parts of a workflow's state that several workflows have
 //! * `pause_flag`: a pause that reaches documents which are handed out
 //! * [`policy`]: time-outs, retries and priorities of every activity
@@ -30,6 +31,7 @@ mod pace;
 mod pause_flag;
 mod payload;
 pub mod policy;
+pub mod process_call;
 pub mod process_documents;
 pub mod process_group;
 pub mod process_parts;
@@ -41,6 +43,7 @@ mod shard;
 /// are held to. What changes them goes behind a patch: `CONTRIBUTING.md`.
 pub const COMMANDS: &str = "0.1.0";
 
+pub use process_call::ProcessCall;
 pub use process_documents::ProcessDocuments;
 pub use process_group::ProcessGroup;
 pub use process_parts::ProcessParts;

@@ -23,6 +23,12 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// reading and writing.
 const DOCUMENT: Duration = Duration::from_secs(30 * 60);
 
+/// One attempt at one call that a user submits: ten minutes, and some wait before it.
+pub const CALL: Duration = Duration::from_secs(15 * 60);
+
+/// A worker that is gone is noticed this long after its last beat of such a call.
+pub const CALL_HEARTBEAT: Duration = Duration::from_secs(30);
+
 /// Listing, sealing and finishing stream through every document.
 const BATCH: Duration = Duration::from_secs(6 * 60 * 60);
 
@@ -67,6 +73,19 @@ pub fn document(
         .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
         .retry_policy(retry())
         .priority(priority)
+        .build()
+}
+
+/// Options of `tidegate.call` and `tidegate.embed`, for a workflow on `task_queue`, as
+/// `docs/temporal-door.md` tells callers to set them.
+#[must_use]
+pub fn call(task_queue: &str, lane: &Lane) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(CALL)
+        .task_queue(lane_queue(task_queue, lane))
+        .heartbeat_timeout(CALL_HEARTBEAT)
+        .do_not_eagerly_execute(true)
+        .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
+        .retry_policy(retry())
         .build()
 }
 

@@ -5,8 +5,11 @@ use std::process::Stdio;
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use super::{asked, door};
-use crate::fleet::{Fleet, MODEL};
+use super::{asked, door, prompt};
+use crate::{
+    fleet::{Fleet, MODEL},
+    why::tidegate,
+};
 
 const LIMITS: &str = "rpm = 6_000";
 
@@ -86,5 +89,40 @@ async fn it_goes_on_after_a_kill_and_a_line_that_fails_is_named() {
     assert_eq!(failed.code, Some(3), "{}", failed.complaint);
     assert!(failed.complaint.contains("line 1: it has 1600000 bytes"), "{}", failed.complaint);
     assert!(failed.lines[0].is_empty() && !failed.lines[1].is_empty());
+    fleet.stop().await;
+}
+
+/// An older server, or one where they are switched off.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_no_activity_stands_alone_a_workflow_makes_the_call() {
+    let Some(mut fleet) = door("", LIMITS, "").await else { return };
+    let older = tidegate_testkit::Temporal::start(&["activity.enableStandalone=false"]).unwrap();
+    let create = ["operator", "namespace", "create", "--namespace", &fleet.namespace()];
+    assert!(older.cli().args(create).output().unwrap().status.success());
+    let file = fleet.path("tidegate.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, config.replace(&fleet.temporal.address(), &older.address())).unwrap();
+    fleet.worker();
+    let submit = async |id: &str, input: &Value| {
+        let input = input.to_string();
+        let told =
+            tidegate(&fleet, &["submit", "tidegate.call", "--id", id, "--input", &input]).await;
+        (told.status.code(), told.stdout, String::from_utf8(told.stderr).unwrap())
+    };
+    let input = prompt("Why is the sea salty?");
+    let (first, second) = tokio::join!(submit("why", &input), submit("why", &input));
+    assert_eq!((first.0, &first.1), (Some(0), &second.1), "{} {}", first.2, second.2);
+    assert_eq!(submit("why", &input).await, first);
+    assert_eq!(asked(&fleet), 1);
+    let list = older.cli().args(["workflow", "list", "--namespace", &fleet.namespace()]).output();
+    let list = String::from_utf8(list.unwrap().stdout).unwrap();
+    assert!(list.contains("ProcessCall"), "{list}");
+    let (code, _, complaint) = submit("why", &prompt("Something else?")).await;
+    assert!(code == Some(2) && complaint.contains("another call"), "{complaint}");
+    let (code, _, complaint) = submit("typo", &serde_json::json!({"promt": "x"})).await;
+    assert!(code == Some(1) && complaint.contains("did you mean"), "{complaint}");
+    let lines = told(&fleet, &["--max-output-tokens", "4000"], "One?\nTwo?\n").await;
+    assert_eq!((lines.code, lines.lines.len()), (Some(0), 2), "{}", lines.complaint);
+    assert_eq!(asked(&fleet), 3);
     fleet.stop().await;
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tidegate_types::ModelId;
+use tidegate_types::{Lane, ModelId};
 
 /// What `tidegate.call` returns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,4 +61,15 @@ pub struct EmbedOutcome {
     pub cost_usd: Option<f64>,
     /// Provider calls that they took, the last one included.
     pub provider_calls: u64,
+}
+
+/// A call that a workflow of its own makes: `ProcessCall`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmittedCall {
+    /// `tidegate.call` or `tidegate.embed`.
+    pub activity: String,
+    /// The class of traffic.
+    pub lane: Lane,
+    /// The activity's input.
+    pub input: Value,
 }

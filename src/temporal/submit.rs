@@ -1,0 +1,125 @@
+//! One call as a durable unit, by an id: an activity that belongs to no workflow, or a workflow of its own where the
+//! server knows no such activities.
+
+use anyhow::Context;
+use futures::{FutureExt, future::BoxFuture};
+use serde_json::Value;
+use temporalio_client::{
+    ActivityDescribeOptions, ActivityExecutionInfoLike as _, ActivityIdConflictPolicy,
+    ActivityIdReusePolicy, ActivityStartOptions, UntypedWorkflow, WorkflowGetResultOptions,
+    WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowStartOptions,
+    errors::{ActivityResultError, StartActivityError, WorkflowGetResultError, WorkflowStartError},
+    tonic::Code,
+};
+use temporalio_common::UntypedActivity;
+use tidegate_workflows::{contract::SubmittedCall, policy};
+
+use super::{
+    batch::{causes, json, parse},
+    connection::Temporal,
+};
+
+/// What became of a submission.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Submitted {
+    /// Its result, now or of an earlier submission of the same.
+    Done(Value),
+    /// It failed, or was ended; the sentence says why.
+    Failed(String),
+    /// Something else was submitted by this id.
+    Another,
+}
+
+impl Temporal {
+    /// Starts a call by an id, or finds the one that runs or has succeeded, and waits for its end. One
+    /// that failed is started anew.
+    ///
+    /// # Errors
+    /// The server refuses, or is away.
+    pub fn submit<'a>(
+        &'a self,
+        id: &'a str,
+        call: &'a SubmittedCall,
+    ) -> BoxFuture<'a, anyhow::Result<Submitted>> {
+        async move {
+            match self.by_activity(id, call).await? {
+                Some(submitted) => Ok(submitted),
+                None => self.by_workflow(id, call).await,
+            }
+        }
+        .boxed()
+    }
+
+    /// None where the server knows no activities without a workflow.
+    async fn by_activity(
+        &self,
+        id: &str,
+        call: &SubmittedCall,
+    ) -> anyhow::Result<Option<Submitted>> {
+        let SubmittedCall { activity: kind, lane, input } = call;
+        let queue = policy::lane_queue(self.task_queue(), lane);
+        let options = ActivityStartOptions::with_start_to_close_timeout(queue, id, policy::CALL)
+            .heartbeat_timeout(policy::CALL_HEARTBEAT)
+            .id_reuse_policy(ActivityIdReusePolicy::AllowDuplicateFailedOnly)
+            .id_conflict_policy(ActivityIdConflictPolicy::UseExisting)
+            .build();
+        let activity = UntypedActivity::new(kind.as_str());
+        let handle = match self.client().start_activity(activity, json(input), options).await {
+            Ok(handle) => handle,
+            Err(StartActivityError::AlreadyStarted { run_id, .. }) => {
+                self.client().get_untyped_activity_handle(id, Some(run_id))
+            }
+            Err(StartActivityError::Rpc(status)) if status.code() == Code::Unimplemented => {
+                return Ok(None);
+            }
+            Err(error) => return Err(self.refused(&error.to_string())),
+        };
+        let whole = ActivityDescribeOptions::builder().include_input(true).build();
+        let seen = handle.describe(whole).await;
+        let seen = seen.map_err(|error| self.refused(&error.to_string()))?;
+        let given = seen.input().await?.map(parse::<Value>).transpose()?;
+        if seen.activity_type() != kind.as_str() || given.as_ref() != Some(input) {
+            return Ok(Some(Submitted::Another));
+        }
+        Ok(Some(match handle.result().await {
+            Ok(value) => Submitted::Done(parse(value)?),
+            Err(ActivityResultError::ActivityFailed(error)) => Submitted::Failed(causes(&error)),
+            Err(ActivityResultError::Cancelled { .. }) => cancelled(),
+            Err(ActivityResultError::Terminated) => terminated(),
+            Err(error) => return Err(self.refused(&error.to_string())),
+        }))
+    }
+
+    /// The same as a workflow that makes this one call.
+    async fn by_workflow(&self, id: &str, call: &SubmittedCall) -> anyhow::Result<Submitted> {
+        let options = WorkflowStartOptions::new(self.task_queue().to_owned(), id.to_owned())
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicateFailedOnly)
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .build();
+        let workflow = UntypedWorkflow::new("ProcessCall");
+        match self.client().start_workflow(workflow, json(call), options).await {
+            Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => {}
+            Err(error) => return Err(self.refused(&error.to_string())),
+        }
+        let given = serde_json::to_value(call).context("writing the call")?;
+        if self.first_input(id).await? != given {
+            return Ok(Submitted::Another);
+        }
+        let run = self.handle(id);
+        Ok(match run.get_result(WorkflowGetResultOptions::builder().build()).await {
+            Ok(value) => Submitted::Done(parse(value)?),
+            Err(WorkflowGetResultError::Failed(error)) => Submitted::Failed(causes(&error)),
+            Err(WorkflowGetResultError::Cancelled { .. }) => cancelled(),
+            Err(WorkflowGetResultError::Terminated { .. }) => terminated(),
+            Err(error) => return Err(self.refused(&error.to_string())),
+        })
+    }
+}
+
+fn cancelled() -> Submitted {
+    Submitted::Failed("it was cancelled".to_owned())
+}
+
+fn terminated() -> Submitted {
+    Submitted::Failed("it was terminated".to_owned())
+}
