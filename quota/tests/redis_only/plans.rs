@@ -1,0 +1,68 @@
+//! Plans that many programs write.
+
+use super::*;
+
+/// How much may go, as the time that it takes at an even pace.
+async fn room(rig: &Rig<redis_store::Store>) -> Duration {
+    let settlement = Settlement::released("nothing");
+    rig.store.settle(&rig.model, &settlement).await.unwrap().2
+}
+
+/// Ends a call; the provider's meter says that so much is used.
+async fn told(rig: &Rig<redis_store::Store>, ask: &Ask, used: u64) {
+    let used = PerDimension { combined: Some(used), ..PerDimension::default() };
+    let meter = Meter { used, ..Meter::default() };
+    let settlement = Settlement { meter, ..Settlement::used(&ask.reservation, ask.amounts) };
+    rig.store.settle(&rig.model, &settlement).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_admitted_while_the_policy_runs_counts() {
+    let Some(rig) = in_redis(simple(6_000), &unique("test")) else { return };
+    rig.settled_down().await;
+    rig.advance(Duration::from_secs(1));
+    rig.store.keep_tasks(true);
+    let ask = rig.ask(100);
+    rig.reserve(&ask).await;
+    told(&rig, &ask, 600).await;
+    for _ in 0..1_000 {
+        assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
+    }
+    assert_eq!(room(&rig).await, Duration::from_secs(49), "100 and 1,000 of 100 a second");
+    assert_eq!(rig.store.end_tasks(&rig.model, false).await.unwrap(), [true]);
+    assert_eq!(room(&rig).await, Duration::from_secs(44), "and 500 that others use");
+}
+
+#[tokio::test]
+async fn the_newer_program_s_plan_is_in_force() {
+    let prefix = unique("test");
+    let program = |limit, began| {
+        let rig = in_redis(simple(limit), &prefix)?;
+        Some(Rig { store: rig.store.clone().begun_at(began), ..rig })
+    };
+    let (Some(old), Some(new), Some(newest)) =
+        (program(1_000, 1), program(2_000, 2), program(3_000, 3))
+    else {
+        return;
+    };
+    let at = |second: u64| [&old, &new, &newest].map(|rig| rig.at(START + second * SECOND));
+    let limit = async |rig: &Rig<redis_store::Store>| {
+        let (ask, said) = (rig.ask(1), unique("id"));
+        let ask = Ask { reservation: said.clone(), ..ask };
+        let _ = rig.reserve(&ask).await;
+        rig.store.settle(&rig.model, &Settlement::released(&said)).await.unwrap();
+        rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined).limit
+    };
+    at(0);
+    assert_eq!(limit(&old).await, 1_000);
+    at(59);
+    assert_eq!(limit(&new).await, 1_000, "at most once a minute");
+    at(60);
+    assert_eq!(limit(&new).await, 2_000);
+    at(61);
+    assert_eq!((limit(&old).await, limit(&newest).await), (2_000, 2_000));
+    at(3_600);
+    assert_eq!(limit(&old).await, 2_000, "an older program never takes it back");
+    assert_eq!(limit(&newest).await, 3_000);
+    assert_eq!((limit(&new).await, limit(&old).await), (3_000, 3_000));
+}

@@ -1,0 +1,92 @@
+//! The scripts are the mechanism in memory; totals are what the ledger holds.
+
+use super::*;
+
+/// Totals must be what the ledger holds, and every lane's what its entries hold.
+pub(super) fn totals_equal_the_ledger(
+    connection: &mut redis::Connection,
+    prefix: &str,
+    used: Amounts,
+) -> Result<(), TestCaseError> {
+    let key = |what: &str| format!("{prefix}:v1:{{test:model}}:{what}");
+    let ids: Vec<String> =
+        redis::cmd("ZRANGE").arg(key("ledger")).arg(0).arg(-1).query(connection).unwrap();
+    let mut sum = PerDimension::<f64>::default();
+    for id in &ids {
+        let entry: Vec<u8> =
+            redis::cmd("HGET").arg(key("entries")).arg(id).query(connection).unwrap();
+        for (dimension, bytes) in Dimension::ALL.into_iter().zip(entry[19..].chunks(8)) {
+            sum[dimension] += f64::from_le_bytes(bytes.try_into().unwrap());
+        }
+    }
+    let entries: usize = redis::cmd("HLEN").arg(key("entries")).query(connection).unwrap();
+    let leases: usize = redis::cmd("ZCARD").arg(key("leases")).query(connection).unwrap();
+    prop_assert_eq!(
+        entries,
+        ids.len() + leases,
+        "an entry without a place in the ledger or a lease"
+    );
+    for (dimension, sum) in sum.iter() {
+        prop_assert!(
+            (sum - used[dimension] as f64).abs() < 0.5,
+            "ledger {} total {}",
+            sum,
+            used[dimension]
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The mechanism in memory and the scripts say the same to any history, to the microsecond; totals
+    /// equal the ledger; what is admitted keeps within every window at the moment of admission.
+    #[test]
+    fn scripts_and_twin_agree(kind in 0_u8..3, settled in any::<bool>(), steps in proptest::collection::vec(step(), 1..120)) {
+        let model = || match kind {
+            0 => lanes_and_dimensions(),
+            kind => learning(kind == 2),
+        };
+        let prefix = unique("test");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let Some(shared) = in_redis(model(), &prefix) else { return Ok(()) };
+        let local = in_memory(model());
+        let mut connection = Redis::shared().unwrap().connection();
+        runtime.block_on(async {
+            if settled {
+                shared.settled_down().await;
+                local.settled_down().await;
+            } else {
+                assert_eq!(shared.reserve(&shared.ask(1)).await, local.reserve(&local.ask(1)).await);
+            }
+        });
+        let (mut shared_tickets, mut local_tickets) = (vec![None; 120], vec![None; 120]);
+        runtime.block_on(async {
+            for (number, step) in steps.iter().enumerate() {
+                let before = local.store.inspect(&local.model).await.unwrap();
+                shared.store.inspect(&shared.model).await.unwrap();
+                let said = carry_out(&shared, &mut shared_tickets, step).await;
+                let twin_said = carry_out(&local, &mut local_tickets, step).await;
+                prop_assert!(alike(&said, &twin_said), "step {number} {step:?}: {said}, and the twin {twin_said}");
+                let (left, right) = (shared.store.inspect(&shared.model).await.unwrap(), local.store.inspect(&local.model).await.unwrap());
+                let (scripts, twin) = (format!("{left:?}"), format!("{right:?}"));
+                prop_assert!(alike(&scripts, &twin), "after step {number} {step:?}: {scripts}, and the twin {twin}");
+                if said.starts_with("Granted") && left.reservations > before.reservations {
+                    for dimension in Dimension::ALL {
+                        let (now, before) = (left.get(dimension), before.get(dimension));
+                        let window = now.plan.map_or(f64::INFINITY, |plan| plan.window.value);
+                        let within = now.used <= before.used || now.used as f64 <= window + 1.0;
+                        prop_assert!(within, "{} over its window", dimension);
+                    }
+                    prop_assert!(left.in_flight.limit == 0 || left.in_flight.used <= left.in_flight.limit, "too many at once");
+                    let lanes: u64 = left.lanes.iter().map(|lane| lane.used.combined).sum();
+                    prop_assert_eq!(lanes, left.get(Dimension::Combined).used, "lanes add up");
+                }
+            }
+            let used = shared.store.inspect(&shared.model).await.unwrap().used();
+            totals_equal_the_ledger(&mut connection, &prefix, used)
+        })?;
+    }
+}
