@@ -152,13 +152,18 @@ async fn answered(asking: &Asking, args: &Args) -> anyhow::Result<Outcome> {
         .try_buffered(usize::try_from(args.at_once).unwrap_or(usize::MAX));
     let mut answers = pin!(answers);
     let (mut succeeded, mut failed) = (0_u64, 0_u64);
+    let mut told = String::new();
     while let Some(Line { number, it }) = answers.next().await.transpose()? {
         let outcome = it.unwrap_or_else(|| Ok(json!({ "answer": "" })));
         match &outcome {
             Ok(_) => succeeded += 1,
             Err(why) => {
                 failed += 1;
-                output::say(&format!("line {number}: {why}"));
+                // A thousand lines may fail for one reason.
+                if *why != told {
+                    output::say(&format!("line {number}: {why}"));
+                    told.clone_from(why);
+                }
             }
         }
         if !written(&shown(number, outcome, args.json))? {
