@@ -177,6 +177,7 @@ impl DocumentActivities {
             index: task.from,
             raised: false,
             asked: false,
+            escalated: None,
         };
         let attempt = attempt(&ctx, &first, "pack");
         let work = pack::process(&self.services, &attempt, &task);
@@ -326,10 +327,11 @@ fn ended(batch: &str, progress: &Progress, finished: &Finished) {
     );
 }
 
-/// What a success is to a document; nothing for one that is read in parts, which has only begun.
+/// What a success is to a document; nothing for one that is read in parts, which has only begun, and
+/// for one that goes to its route's next model.
 fn whole(outcome: &DocumentOutcome) -> Option<&'static str> {
     let ended = if outcome.skipped { "skipped" } else { "succeeded" };
-    outcome.parts.is_none().then_some(ended)
+    (outcome.parts.is_none() && !outcome.escalates).then_some(ended)
 }
 
 /// The workflow that an activity belongs to.

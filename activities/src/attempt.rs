@@ -39,6 +39,12 @@ pub struct DocumentState {
     /// What was wrong with the last of them; quotes nothing of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
+    /// Questions about it that were answered before this one, where its answers are checked.
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
+    pub checked: u32,
+    /// The checks that its last answer has not passed, for good.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_checks: Vec<String>,
     /// How often `max_output_tokens` was raised.
     pub raises: u32,
     /// Of these, the one that it began with, because many answers to the question are cut.
@@ -236,7 +242,8 @@ impl Attempt {
     pub fn details(&self) -> FailureDetails {
         let AttemptState { call, document } = self.state();
         let discarded = Taken { spend: call.discarded, cuts: document.cuts };
-        FailureDetails { counts: call.counts, waits_for: None, discarded, kept: document.kept }
+        let DocumentState { kept, failed_checks, .. } = document;
+        FailureDetails { counts: call.counts, waits_for: None, discarded, kept, failed_checks }
     }
 
     /// Calls and waits of the document so far.
@@ -277,6 +284,20 @@ impl Attempt {
         state.invalid_outputs += 1;
         state.wrong = Some(wrong.to_owned());
         state.invalid_outputs
+    }
+
+    /// So many questions about the document are answered, and what is asked now is the next.
+    pub fn answered(&self, questions: u32) {
+        let mut state = self.state.lock();
+        if state.checked != questions {
+            (state.checked, state.invalid_outputs, state.wrong) = (questions, 0, None);
+            self.call.asks_anew();
+        }
+    }
+
+    /// Its last answer has not passed these checks, for good.
+    pub fn fails_checks(&self, names: Vec<String>) {
+        self.state.lock().failed_checks = names;
     }
 
     /// Reading may take the process with it: the server is told before, so that the next attempt

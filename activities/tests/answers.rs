@@ -245,12 +245,14 @@ impl Rig {
                     index,
                     raised: false,
                     asked: false,
+                    escalated: None,
                 };
                 match self.document_ends(&task, now).await {
                     Ok(outcome) => totals.add(&outcome),
                     Err(failure) => {
                         totals.failed += 1;
                         failures.push(FailedDocument {
+                            failed_checks: Vec::new(),
                             index,
                             error_type: failure.kind.as_str().to_owned(),
                             message: failure.message,

@@ -286,6 +286,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
             index,
             raised: false,
             asked: false,
+            escalated: None,
         };
         for attempt in 1..=tries {
             let failure = process::process(&services, &document, &task).await.unwrap_err();

@@ -196,7 +196,7 @@ impl Sent {
                         settled_as.to_mut().kind = Kind::Transient;
                         failure
                     }
-                    _ => Failure::from_provider(error, &attempt.counts()),
+                    _ => Failure::from_provider(error, &attempt.counts_now()),
                 }
             }
             // The provider itself judged the answer: as where we do, it is asked for once more.
@@ -204,11 +204,11 @@ impl Sent {
                 if error.status.is_some_and(|status| status >= 400)
                     && faults < MAX_INVALID_OUTPUTS =>
             {
-                Failure::from_provider(error, &attempt.counts()).at_once()
+                Failure::from_provider(error, &attempt.counts_now()).at_once()
             }
             // Time or an operator mends it: the circuit holds the documents meanwhile.
             Kind::Unreachable => Failure::transient(&error.message),
-            _ => Failure::from_provider(error, &attempt.counts()),
+            _ => Failure::from_provider(error, &attempt.counts_now()),
         };
         attempt.failed_as(failure.kind);
         if lets_in(error) {

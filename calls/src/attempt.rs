@@ -39,6 +39,9 @@ pub struct CallState {
     /// The model that was asked last, by its place in the route: the turn belongs to it.
     #[serde(rename = "asked")]
     pub model: u32,
+    /// Of its calls, those for questions before the one that is asked now.
+    #[serde(skip_serializing_if = "tidegate_types::is_default")]
+    pub earlier: u32,
     /// Answers that were no result, refusals and broken answers among them: their tokens, without
     /// the calls.
     pub discarded: Spend,
@@ -162,8 +165,38 @@ impl Attempt {
     /// Its calls so far that failed for another reason than a limit that refills.
     #[must_use]
     pub fn faults(&self) -> u32 {
-        let counts = self.counts();
-        counts.provider_calls.saturating_sub(counts.rate_limited)
+        let CallCounts { provider_calls, rate_limited, .. } = self.counts_now();
+        provider_calls.saturating_sub(rate_limited)
+    }
+
+    /// Calls and waits so far, without the calls for questions before the one that is asked now.
+    #[must_use]
+    pub fn counts_now(&self) -> CallCounts {
+        let CallState { counts, earlier, .. } = self.state();
+        CallCounts { provider_calls: counts.provider_calls.saturating_sub(earlier), ..counts }
+    }
+
+    /// Another question comes next, which is as much part of the work as the first: it has its own
+    /// turn, route and faults, and its first call is no retry.
+    pub fn asks_anew(&self) {
+        let mut state = self.state.lock();
+        *state = CallState {
+            counts: state.counts,
+            course: state.course,
+            discarded: state.discarded,
+            earlier: state.counts.provider_calls.saturating_sub(state.counts.rate_limited),
+            paid_retries: self.calls_of(&state),
+            ..CallState::default()
+        };
+    }
+
+    /// What attempts before this one have taken, as they left it beside their answers: what they
+    /// told last may be lost.
+    pub fn recall(&self, counts: CallCounts, discarded: Spend) {
+        let mut state = self.state.lock();
+        if state.counts.provider_calls < counts.provider_calls {
+            (state.counts, state.discarded) = (counts, discarded);
+        }
     }
 
     /// A call is about to leave. Counted before, so that a crash cannot hide it.

@@ -173,6 +173,21 @@ impl Budgets {
         Ok(())
     }
 
+    /// Holds, beside a call, what may have to follow it. It is given back when it is dropped.
+    ///
+    /// # Errors
+    /// As [`CallBudget::hold`].
+    pub async fn hold_beside(
+        &self,
+        payers: &Payers<'_>,
+        id: &str,
+        usd: f64,
+    ) -> Result<Vec<Hold>, Failure> {
+        let (budgets, lease) = (self.applying(payers), self.lease.unwrap_or(LEASE));
+        let reserve = |budget| self.reserve(budget, id, usd, lease);
+        try_join_all(budgets.iter().map(reserve)).await
+    }
+
     /// What a batch of the provider's has cost.
     pub async fn settle_batch(&self, payers: &Payers<'_>, id: &str, cost_usd: f64) {
         let budgets = self.applying(payers);

@@ -100,6 +100,16 @@ impl Route {
         })
     }
 
+    /// Its models one after the other, where what is no good of one goes to the next: the first with
+    /// those that are equivalent to it, then each by itself.
+    #[must_use]
+    pub fn levels(&self) -> Vec<Self> {
+        let first = Self { models: self.step(0).into_iter().cloned().collect(), ..self.clone() };
+        let others = self.models.iter().filter(|model| !first.models.contains(model));
+        let others = others.cloned().map(Self::single).collect::<Vec<_>>();
+        [vec![first], others].concat()
+    }
+
     /// The models of a step, in order; none where the route has ended.
     #[must_use]
     pub fn step(&self, step: u32) -> Vec<&ModelId> {

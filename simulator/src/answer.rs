@@ -1,6 +1,6 @@
 //! What is answered: an extract of the document, of a length that follows from its content.
 
-use crate::{call::Call, config::Config, extract, rng, schema, tokens};
+use crate::{call::Call, config::Config, extract, known, rng, schema, tokens};
 
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -26,10 +26,10 @@ impl Answer {
         let bytes = tokens::bytes(wanted);
         let sentences = extract::sentences(call.document(), bytes / 120 + 1);
         let text = match &call.schema {
-            Some(schema) => {
+            Some(schema) => known::answer(call, schema, config).unwrap_or_else(|| {
                 schema::fill(schema, &sentences, parts(call, config).as_deref(), call.hash)
                     .to_string()
-            }
+            }),
             None => summary(&sentences, bytes),
         };
         let cut_off = tokens::count(text.len()) > call.max_tokens;

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     batch::batches::Batches,
     fault::Fault,
+    known::Known,
     limits::Limits,
     refused_key::RefusedKey,
     value::{self, ConfigError},
@@ -52,6 +53,11 @@ pub struct Config {
     pub cache_min_tokens: u64,
     /// The part of the documents in one call that its answer leaves out, 0 to 1. Default 0.
     pub forget_rate: f64,
+    /// Documents whose right answer is known, for calls that want JSON.
+    pub known: Vec<Known>,
+    /// The part of such answers of each model in which one field is wrong, 0 to 1, and of its
+    /// judgements of them. Default 0.
+    pub error_rates: BTreeMap<String, f64>,
     /// How long answers take.
     pub latency: Latency,
     /// What becomes of batches.
@@ -74,6 +80,8 @@ impl Default for Config {
             output_spread: 0.4,
             cache_min_tokens: 1_024,
             forget_rate: 0.0,
+            known: Vec::new(),
+            error_rates: BTreeMap::new(),
             latency: Latency::default(),
             batches: Batches::default(),
             default: Limits::default(),
@@ -111,6 +119,15 @@ impl Config {
         }
         if !(0.0..=1.0).contains(&self.forget_rate) {
             return Err(ConfigError::invalid("forget-rate".into(), "a rate lies between 0 and 1"));
+        }
+        if let Some((model, _)) =
+            self.error_rates.iter().find(|(_, rate)| !(0.0..=1.0).contains(*rate))
+        {
+            let key = format!("error-rates.{model:?}");
+            return Err(ConfigError::invalid(key, "a rate lies between 0 and 1"));
+        }
+        for (index, known) in self.known.iter().enumerate() {
+            known.check(&format!("known[{index}]"))?;
         }
         if !(0.0..=1.0).contains(&self.latency.jitter) {
             return Err(ConfigError::invalid("latency.jitter".into(), "it lies between 0 and 1"));

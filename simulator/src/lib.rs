@@ -32,7 +32,7 @@
 //! * `batch`: many calls at once that are answered later, with a file for each vendor and a store
 //!   of what was taken in
 //! * `cache`: beginnings of prompts that are remembered
-//! * `answer`, `extract`, `schema`: what is answered; `embeddings`, `texts`: vectors; `tokens`: how tokens are counted; `rng`:
+//! * `answer`, `extract`, `schema`: what is answered, [`known`]: where the right answer is known; `embeddings`, `texts`: vectors; `tokens`: how tokens are counted; `rng`:
 //!   chance that repeats itself
 //! * `limiter`: one model's limits; `meter` is one dimension of it, with `bucket`, `fixed` and
 //!   `sliding` as its algorithms
@@ -57,6 +57,7 @@ mod extract;
 pub mod fault;
 mod fixed;
 mod gemini;
+pub mod known;
 mod ledger;
 mod limiter;
 pub mod limits;
@@ -89,6 +90,7 @@ pub use amounts::{Amounts, Dimension};
 pub use batch::batches::Batches;
 pub use config::{Config, Latency};
 pub use fault::{Fault, FaultKind};
+pub use known::Known;
 pub use limits::{Algorithm, Charge, Limits};
 pub use refused_key::RefusedKey;
 pub use series::Series;

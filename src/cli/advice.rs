@@ -82,6 +82,9 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
         Some(FailureType::InvalidOutput) => {
             "make the schema easier to meet, or name another model".to_owned()
         }
+        Some(FailureType::CheckFailed) => {
+            "read what came (\"kept\" in failures.jsonl), then correct the check, name a better model, or let the next of a route be asked (--escalate)".to_owned()
+        }
         Some(FailureType::ContentRefused) => {
             "look at these documents, or name another model for them".to_owned()
         }

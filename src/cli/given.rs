@@ -41,6 +41,7 @@ fn argument(field: &Field, flag: &Flag) -> Arg {
         | Takes::Text
         | Takes::Instructions
         | Takes::Turns
+        | Takes::List
         | Takes::Schema
         | Takes::Object => arg,
         Takes::Word(check) => {
@@ -138,6 +139,7 @@ fn value(option: &str, takes: Takes, raw: &Value) -> anyhow::Result<Option<Value
         }
         Takes::NumberOrNothing if raw == &Value::from(0) => true.into(),
         Takes::Turns => turns(option, given)?,
+        Takes::List => list(option, given)?,
         Takes::Schema => schema(option, given)?,
         Takes::Object => object(option, given)?,
         _ => raw.clone(),
@@ -158,6 +160,14 @@ fn turns(option: &str, file: &str) -> anyhow::Result<Value> {
             "{option}: {file} must hold a JSON list of {{\"role\", \"content\"}}: {error}"
         ))
     })
+}
+
+fn list(option: &str, file: &str) -> anyhow::Result<Value> {
+    match serde_json::from_str(&read(option, file)?) {
+        Ok(list @ Value::Array(_)) => Ok(list),
+        Ok(_) => Err(usage(format!("{option}: {file} must hold a JSON list"))),
+        Err(error) => Err(usage(format!("{option}: {file} is not JSON: {error}"))),
+    }
 }
 
 fn object(option: &str, given: &str) -> anyhow::Result<Value> {

@@ -3,7 +3,10 @@
 use serde::Deserialize;
 use tidegate_activities::{
     Storage,
-    output::{agreement::Agreement, finish::GivenUp},
+    output::{
+        agreement::Agreement,
+        finish::{Checks, GivenUp},
+    },
 };
 use tidegate_workflows::contract::Progress;
 
@@ -19,6 +22,9 @@ pub(super) struct Reported {
     pub(super) full_price: Option<String>,
     /// How many answers are as the author's truth says.
     pub(super) agreement: Option<Agreement>,
+    /// What the checks of the answers have come to.
+    #[serde(default)]
+    pub(super) checks: Checks,
     /// Results of files that an older version of the reader has read.
     #[serde(default)]
     pub(super) older_reader: u64,

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
-use tidegate_activities::output::forecast::{Forecast, Range};
+use tidegate_activities::output::{
+    finish::{CheckTotals, Checks},
+    forecast::{Forecast, Range},
+};
 use tidegate_workflows::contract::Progress;
 
 use crate::config::Config;
@@ -132,7 +135,8 @@ pub(super) async fn completed(
     at_least: Option<f64>,
 ) -> anyhow::Result<Outcome> {
     let failed = failed::of(config, progress).await;
-    let Reported { full_price, older_reader, agreement, .. } = Reported::of(config, progress).await;
+    let Reported { full_price, older_reader, agreement, checks, .. } =
+        Reported::of(config, progress).await;
     if as_json {
         let mut value = with_id(id, progress)?;
         value["failures_by_type"] = failed::value(&failed, None);
@@ -142,6 +146,9 @@ pub(super) async fn completed(
         if older_reader > 0 {
             value["older_reader"] = older_reader.into();
         }
+        if !checks.is_empty() {
+            value["checks"] = serde_json::to_value(&checks).context("writing the checks")?;
+        }
         if let Some(agreement) = &agreement {
             value["agreement"] =
                 serde_json::to_value(agreement).context("writing the agreement")?;
@@ -150,6 +157,7 @@ pub(super) async fn completed(
     } else {
         let took = figures::time(progress.started_at.as_deref()).map(figures::since);
         let mut rows = rows(progress, took);
+        rows.extend(checked(&checks));
         rows.extend(full_price.map(|why| ("note", why)));
         rows.extend((older_reader > 0).then(|| ("note", read_before(older_reader))));
         output::data(&output::pairs(&rows))?;
@@ -171,6 +179,29 @@ pub(super) async fn completed(
         output::say(output::pairs(&failed::rows(&failed, None)).trim_end());
     }
     Ok(outcome(progress))
+}
+
+/// What each check has come to, and how many documents went on.
+fn checked(checks: &Checks) -> Vec<(&'static str, String)> {
+    let row = |(name, totals): (&String, &CheckTotals)| {
+        let parts = [
+            (totals.passed, "passed"),
+            (totals.failed, "failed"),
+            (totals.unchecked, "unchecked"),
+            (totals.asked_again, "asked again"),
+            (totals.escalated, "went on"),
+        ];
+        let parts = parts.iter().filter(|(documents, _)| *documents > 0);
+        let parts: Vec<String> =
+            parts.map(|(documents, what)| format!("{} {what}", count(*documents))).collect();
+        ("check", format!("{name}: {}", parts.join(", ")))
+    };
+    let mut rows: Vec<_> = checks.by_name.iter().map(row).collect();
+    if checks.escalated > 0 {
+        let (went, all) = (count(checks.escalated), count(checks.documents));
+        rows.push(("next model", format!("{went} of {all} documents")));
+    }
+    rows
 }
 
 /// What an older reader has read may be read wrongly, and no plain run asks it anew.

@@ -16,6 +16,7 @@ mod asked;
 mod attached;
 mod batch;
 mod browser;
+mod checks;
 mod codec;
 mod content;
 mod crash;

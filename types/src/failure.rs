@@ -33,6 +33,8 @@ pub enum FailureType {
     Truncated,
     /// The answer does not satisfy the schema.
     InvalidOutput,
+    /// The answer does not pass the batch's checks.
+    CheckFailed,
     /// The batch's input makes no sense.
     InvalidInput,
     /// The document cannot be read as text.
@@ -41,7 +43,7 @@ pub enum FailureType {
 
 impl FailureType {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::RateLimited,
         Self::QuotaWait,
         Self::Overloaded,
@@ -54,6 +56,7 @@ impl FailureType {
         Self::ContentRefused,
         Self::Truncated,
         Self::InvalidOutput,
+        Self::CheckFailed,
         Self::InvalidInput,
         Self::UnreadableDocument,
     ];
@@ -74,6 +77,7 @@ impl FailureType {
             Self::ContentRefused => "ContentRefused",
             Self::Truncated => "Truncated",
             Self::InvalidOutput => "InvalidOutput",
+            Self::CheckFailed => "CheckFailed",
             Self::InvalidInput => "InvalidInput",
             Self::UnreadableDocument => "UnreadableDocument",
         }

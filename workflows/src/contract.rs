@@ -28,8 +28,8 @@ pub use document::{
 pub use failure::FailureDetails;
 pub use failure_counts::FailureCounts;
 pub use job::{
-    AskedWith, Deadline, Example, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack,
-    Records, ResultsAs, Role, Source, Target, Task,
+    AskedWith, Check, Deadline, Example, Job, Judge, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message,
+    OnCut, Pack, Records, ResultsAs, Role, Source, Target, Task,
 };
 pub use long::{FAN_IN, LongDocument, LongOutcome, PARTS_AT_ONCE, PartTask, Parts, Step};
 pub use progress::{Progress, Totals};

@@ -13,13 +13,14 @@ use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
 use crate::{
     contract::{
-        Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack, Records,
+        Check, Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack, Records,
         ResultsAs, Source, Target, Task,
     },
     payload,
 };
 
 pub mod call;
+mod checks;
 mod field;
 mod names;
 mod read;
@@ -106,6 +107,12 @@ pub struct BatchInput {
     /// JSON Schema that each answer must satisfy.
     #[serde(deserialize_with = "read::schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
+    /// What each answer must pass.
+    #[serde(deserialize_with = "read::checks", skip_serializing_if = "Option::is_none")]
+    pub checks: Option<Vec<Check>>,
+    /// Each model of the route is asked about what has not passed the checks before.
+    #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
+    pub escalate: Option<bool>,
     /// Fields of the vendor's request: temperature, seed, service tier and others.
     #[serde(deserialize_with = "read::parameters", skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Map<String, Value>>,
@@ -242,6 +249,7 @@ impl BatchInput {
             );
         }
         task::check(&self)?;
+        checks::check(&self)?;
         let task = self.task.unwrap_or_default();
         let Said { system, before, instructions } = match task {
             Task::Answer => said::checked(self.system, self.messages, self.instructions)?,
@@ -323,6 +331,8 @@ impl BatchInput {
             default_output: task == Task::Answer && self.max_output_tokens.is_none(),
             on_cut: self.on_cut.unwrap_or_default(),
             schema: self.schema.map(Value::Object),
+            checks: self.checks.unwrap_or_default(),
+            escalate: self.escalate == Some(true),
             parameters: self.parameters.unwrap_or_default(),
             effort: self.effort,
             asked_with: BTreeMap::new(),

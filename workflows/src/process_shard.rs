@@ -162,7 +162,7 @@ impl ProcessShard {
 
     /// The places of the window that the shard needs yet.
     fn needed(&self) -> u32 {
-        let in_flight = self.shard.input.totals.in_flight;
+        let in_flight = self.shard.in_window();
         if self.shard.has_handed_out() {
             u32::try_from(in_flight).unwrap_or(u32::MAX).min(self.told.places)
         } else {

@@ -2,7 +2,7 @@
 
 mod provider_batch;
 
-use std::{future::poll_fn, ops::Range, task::Poll, time::SystemTime};
+use std::{future::poll_fn, ops::Range, pin::Pin, task::Poll, time::SystemTime};
 
 use futures::future::FusedFuture;
 use temporalio_workflow::{
@@ -38,6 +38,10 @@ pub(crate) struct Shard {
     /// Every place of the window has ended.
     pub(crate) over: bool,
     pub(crate) pace: Pace,
+    /// Documents that have left the window, and whose next model is not asked yet.
+    pub(crate) escalated: Vec<DocumentTask>,
+    /// All that have left it and have not ended.
+    pub(crate) outside: u64,
     /// When something last happened to a document: a condition has no clock of its own.
     pub(crate) latest: Option<SystemTime>,
 }
@@ -104,13 +108,16 @@ pub(crate) async fn seal<W: Holds<Shard>>(
 
 /// All places of the window, and those that it is given later.
 async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
-    let (mut begun, mut running) = (0, Vec::new());
+    let (mut begun, mut running) = (0, Vec::<Pin<Box<dyn Future<Output = ()>>>>::new());
     loop {
         let places = ctx.look(Shard::places);
         let more: Vec<_> = (begun..places).map(|_| place(ctx.clone())).collect();
-        running.push(Box::pin(workflows::join_all(more)));
+        running.push(Box::pin(async { drop(workflows::join_all(more).await) }));
         begun = places;
-        let has_more = ctx.wait_condition(move |workflow| workflow.part().places() > begun);
+        for task in ctx.change(|shard| std::mem::take(&mut shard.escalated)) {
+            running.push(Box::pin(escalated(ctx.clone(), task)));
+        }
+        let has_more = ctx.wait_condition(move |workflow| workflow.part().wants_more(begun));
         let mut has_more = std::pin::pin!(has_more);
         let are_over = poll_fn(|task| {
             running.retain_mut(|places| places.as_mut().poll(task).is_pending());
@@ -123,7 +130,7 @@ async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
                 Poll::Pending
             }
         });
-        if are_over.await {
+        if are_over.await && ctx.look(|shard| shard.escalated.is_empty()) {
             return;
         }
     }
@@ -178,6 +185,7 @@ async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u3
         index,
         raised: shard.input.raise.binary_search(&index).is_ok(),
         asked: shard.input.asked.binary_search(&index).is_ok(),
+        escalated: None,
     });
     let ended =
         ctx.execute_activity(Activities::process_document, task.clone(), options(ctx)).await;
@@ -187,12 +195,31 @@ async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u3
             let cancelled = ctx.cancellation_token().is_cancelled();
             ctx.change(|shard| shard.record_parts(index, ended, updated, cancelled))
         }
+        Ok(outcome) if outcome.escalates => {
+            ctx.change(|shard| shard.escalate(task, &outcome));
+            follow(ctx, Some(outcome.queue));
+            true
+        }
         ended => {
             let goes_on = ctx.change(|shard| shard.record(index, &ended, Taken::default()));
             follow(ctx, ended.ok().filter(|it| !it.skipped).map(|it| it.queue));
             goes_on
         }
     }
+}
+
+/// A document at its route's next model. The window is as large as the first one's limits allow, and
+/// it takes no place there; no shard has more documents than may be pending.
+async fn escalated<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>, task: DocumentTask) {
+    let ended =
+        ctx.execute_activity(Activities::process_document, task.clone(), options(&ctx)).await;
+    ctx.change(|shard| {
+        shard.outside = shard.outside.saturating_sub(1);
+        match ended {
+            Ok(outcome) if outcome.escalates => shard.escalate(task, &outcome),
+            ended => drop(shard.record(task.index, &ended, Taken::default())),
+        }
+    });
 }
 
 /// A document that is read in parts, in a workflow of its own; else why that has no result.
@@ -274,18 +301,37 @@ impl Shard {
     }
 
     fn has_room(&self) -> bool {
-        self.input.open.is_none_or(|open| self.input.totals.in_flight < open.into())
+        self.input.open.is_none_or(|open| self.in_window() < open.into())
     }
 
     /// In flight after a call has ended, were there always a next document: what is missing at the
     /// shard's end or in a pause is not missing because of the quota.
     fn would_be_in_flight(&self) -> u64 {
-        let ShardInput { window, open, paused, totals, .. } = &self.input;
+        let ShardInput { window, open, paused, .. } = &self.input;
         if !paused && !self.exhausted() {
-            return totals.in_flight;
+            return self.in_window();
         }
         let others = open.unwrap_or(*window).saturating_sub(self.in_one_call());
-        totals.in_flight.max(others.into())
+        self.in_window().max(others.into())
+    }
+
+    /// Documents in flight that have a place of the window.
+    pub(crate) fn in_window(&self) -> u64 {
+        self.input.totals.in_flight.saturating_sub(self.outside)
+    }
+
+    /// There are more places than have begun, or documents that have left theirs.
+    fn wants_more(&self, begun: u32) -> bool {
+        self.places() > begun || !self.escalated.is_empty()
+    }
+
+    /// A document leaves the window, and is in flight as before.
+    fn escalate(&mut self, task: DocumentTask, outcome: &DocumentOutcome) {
+        self.input.totals.spend += outcome.spend;
+        self.input.totals.cuts += outcome.cuts;
+        let before = task.escalated.unwrap_or_default();
+        self.escalated.push(DocumentTask { escalated: Some(before + outcome.spend), ..task });
+        self.outside += 1;
     }
 
     fn exhausted(&self) -> bool {
@@ -407,6 +453,7 @@ impl Shard {
                 message,
                 provider_calls: 0,
                 kept: None,
+                failed_checks: Vec::new(),
             };
             let failed = (!cancelled).then_some(failed);
             LongOutcome { failed, cancelled, ..LongOutcome::default() }

@@ -5,6 +5,7 @@
 //! | input tokens | the sample's mean less two standard errors, and a quarter less for the estimate | the same, more |
 //! | output tokens | a tenth of what is likely at most (`max_output_tokens`, else 1,024) each | all of it |
 //! | US dollars | lower input and output at the cheapest model of the route | upper ones at the dearest |
+//! | the same of what is checked | each document asked once and judged | each model asked twice, and judged each time; or the share that a sample showed |
 //! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
 
 use futures::{StreamExt, stream};
@@ -17,6 +18,7 @@ use tidegate_workflows::contract::{FailureType, Job, LIKELY_OUTPUT_TOKENS, Pack,
 
 use crate::{
     attempt::Attempt,
+    batch::checked::Checked,
     document::{
         ask::{
             embed,
@@ -135,17 +137,23 @@ pub async fn forecast(
         from: f64::from(job.likely_output_tokens()) * MIN_OUTPUT,
         to: f64::from(job.likely_output_tokens()),
     };
+    let checked = Checked::of(services, job, route).await?;
     let calls = count * readable;
     let pack = pack(services, job, route, input, output);
     Ok(Forecast {
         documents,
         sampled,
         unreadable: sampled - tokens.len() as u64,
-        input_tokens: input.times(calls),
-        output_tokens: output.times(calls),
-        cost_usd: cost(services, route, input, output).map(|each| each.times(calls)),
+        input_tokens: checked.input(input).times(calls),
+        output_tokens: checked.output(output).times(calls),
+        cost_usd: match job.checks.is_empty() {
+            true => cost(services, &route.models, input, output),
+            false => checked.cost(services, input, output),
+        }
+        .map(|each| each.times(calls)),
         seconds: time(services, job, route, input, output, pack).map(|each| each.times(calls)),
         pack,
+        calls: (!job.checks.is_empty()).then(|| checked.calls()),
         provider_batch: false,
         temporal_actions: None,
         notes: notes(services, job, route)
@@ -223,15 +231,19 @@ fn mean(tokens: &[f64], all: bool) -> Range {
     Range { from: (mean - error).max(mean / 2.0), to: mean + error }
 }
 
-fn cost(services: &Services, route: &Route, input: Range, output: Range) -> Option<Range> {
+pub(super) fn cost(
+    services: &Services,
+    models: &[ModelId],
+    input: Range,
+    output: Range,
+) -> Option<Range> {
     let day = chrono::Utc::now().date_naive();
     let price = |model: &ModelId, input, output| {
         let usage =
             Usage { uncached_input: whole(input), output: whole(output), ..Usage::default() };
         services.prices.cost_usd(model, &usage, day)
     };
-    let each: Option<Vec<Range>> = route
-        .models
+    let each: Option<Vec<Range>> = models
         .iter()
         .map(|model| {
             Some(Range {

@@ -8,6 +8,7 @@ use tidegate_workflows::contract::{Example, Job};
 
 use crate::{
     document::ask::{
+        expression::{self, OF_CHECKS},
         template::Text,
         wording::{self, About, OF_ALL, Wording},
     },
@@ -82,6 +83,9 @@ pub(super) fn check<'a>(
     job: &Job,
     documents: impl IntoIterator<Item = &'a Document>,
 ) -> Result<(), Failure> {
+    let documents: Vec<&Document> =
+        documents.into_iter().filter(|document| document.unreadable.is_none()).collect();
+    check_expressions(job, &documents)?;
     if !job.template {
         return Ok(());
     }
@@ -94,7 +98,7 @@ pub(super) fn check<'a>(
     if names.is_empty() {
         return Ok(());
     }
-    for document in documents.into_iter().filter(|document| document.unreadable.is_none()) {
+    for document in documents {
         let fields = &document.fields;
         let Some((name, place)) = names.iter().find(|(name, _)| !fields.contains_key(name)) else {
             continue;
@@ -112,6 +116,36 @@ pub(super) fn check<'a>(
             "{place}: {{{{ {name} }}}} is not known of {}; known: {}",
             document.uri,
             known.collect::<Vec<_>>().join(", ")
+        )));
+    }
+    Ok(())
+}
+
+/// The same of the checks' expressions.
+fn check_expressions(job: &Job, documents: &[&Document]) -> Result<(), Failure> {
+    for (_, expression) in expression::of(&job.checks) {
+        let mut names = expression.names().map_err(Failure::invalid_input)?;
+        names.retain(|name| !OF_ALL.contains(&&**name) && !OF_CHECKS.contains(&&**name));
+        let lacks = |document: &&&Document| {
+            let fields = &document.fields;
+            let missing = names.iter().any(|name| !fields.contains_key(name));
+            // It may be asked for where it is known alone.
+            let may_do = || {
+                !expression::are_plain(&job.checks)
+                    || expression.knows_its_names(&About::of(document, ""))
+            };
+            missing && (fields.is_empty() || !may_do())
+        };
+        let Some(document) = documents.iter().find(lacks) else { continue };
+        let fields = document.fields.keys().map(String::as_str);
+        let known: Vec<&str> = OF_CHECKS.into_iter().chain(OF_ALL).chain(fields).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        return Err(Failure::invalid_input(format!(
+            "{}: {} is not known of {}; known: {}",
+            expression.place(),
+            names.join(", "),
+            document.uri,
+            known.join(", ")
         )));
     }
     Ok(())

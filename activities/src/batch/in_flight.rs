@@ -8,7 +8,10 @@ use tidegate_quota::{
 };
 use tidegate_workflows::contract::{Job, SHARD_WINDOW};
 
-use crate::{output::forecast::Forecast, services::Services};
+use crate::{
+    output::forecast::{Forecast, Range},
+    services::Services,
+};
 
 /// Output tokens a second, and seconds before the first of them, of a model that this worker has
 /// not called yet: slow ones. Too many in flight wait in Temporal's queue, where they cost little;
@@ -89,7 +92,10 @@ pub(super) fn seconds_of_a_call(
 /// What a call is like, as far as the forecast tells.
 fn expected(model: &ModelQuota, job: &Job, forecast: &Forecast, speed: Option<f64>) -> Typical {
     let documents = f64::from(u32::try_from(forecast.documents).unwrap_or(u32::MAX)).max(1.0);
-    let each = |from: f64, to: f64| f64::from(whole(f64::midpoint(from, to) / documents));
+    let calls = forecast.calls.unwrap_or(Range { from: 1.0, to: 1.0 });
+    let each = |from: f64, to: f64| {
+        f64::from(whole(f64::midpoint(from / calls.from, to / calls.to) / documents))
+    };
     let (input, output) = (
         each(forecast.input_tokens.from, forecast.input_tokens.to),
         each(forecast.output_tokens.from, forecast.output_tokens.to),

@@ -20,7 +20,8 @@ use crate::{
         source::{self, Cursor, Page, Room},
     },
     document::{
-        ask::{embed, output_cap},
+        ask::{embed, output_cap, sandbox},
+        check::Bound,
         pack,
     },
     failure::Failure,
@@ -81,6 +82,7 @@ where
 {
     let room = room.read_by(&services.reader_for(&job.lane));
     let (route, output) = survey(services, job, &batch.workflow)?;
+    sandbox::examined(&services.reader_for(&job.lane), job).await?;
     let job = &asked_with::decided(services, job, &route)?;
     let job = &examples::read(services, job).await?;
     let storage = &services.storage;
@@ -95,7 +97,8 @@ where
     }
     lease::take(&output, batch, has_ended).await?;
     let recorded = recorded::check(&output, job).await?;
-    route.models.iter().try_for_each(|model| check_provider(services, model))?;
+    let judges = judges(services, job);
+    route.models.iter().chain(&judges).try_for_each(|model| check_provider(services, model))?;
     let job = &match job.default_output {
         true => {
             let (guard, providers) = (&services.guard, &services.providers);
@@ -131,7 +134,7 @@ where
     forecast.check(job.budget_usd)?;
     services.budgets.open(&payers(job, &batch.workflow)).await?;
     recorded.write(&output).await?;
-    for model in &route.models {
+    for model in route.models.iter().chain(&judges) {
         services.guard.quota.expects(&job.lane, model);
     }
     let in_flight = in_flight::of(services, job, &route, &forecast);
@@ -193,6 +196,7 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
     let (route, output) = survey(services, job, "")?;
+    sandbox::examined(&services.reader_for(&job.lane), job).await?;
     let job = &asked_with::decided(services, job, &route)?;
     let job = &examples::read(services, job).await?;
     let (mut sample, mut unasked) = (Sample::default(), Ok(()));
@@ -287,9 +291,23 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
         ));
     }
     examples::check(job, [])?;
-    services.budgets.check(&payers(job, batch), &route.models)?;
+    let judges = judges(services, job);
+    judges.iter().try_for_each(|model| check_model(services, job, model))?;
+    if job.escalate && route.levels().len() < 2 {
+        return Err(Failure::invalid_input(format!(
+            "escalate: {} has no model after the first; name one, or leave escalate out",
+            job.target
+        )));
+    }
+    services.budgets.check(&payers(job, batch), route.models.iter().chain(&judges))?;
     let output = resolve(&services.storage, "output", &job.output)?;
     Ok((route, output))
+}
+
+/// The models that judge answers.
+fn judges(services: &Services, job: &Job) -> Vec<ModelId> {
+    let routes = Bound::judges(job).map(|it| Route::of_model(&it.model, &services.routes));
+    routes.flat_map(|route| route.models).collect()
 }
 
 fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failure> {

@@ -135,8 +135,8 @@ pub async fn process(
         step => {
             let Prompt { text, beside, cut } = question(&folder, step, &task.parts).await?;
             // Steps belong to a folder of their own; only the result must say it.
-            let asked =
-                Asked { content: &Content::Text(text), version: Version::default(), beside };
+            let (content, version) = (&Content::Text(text), Version::default());
+            let asked = Asked { content, version, beside, amiss: None, route: &shard.route };
             let mut done = answer(services, attempt, &shard, document, asked, &kept).await?;
             if cut {
                 // What it was made from is not whole.

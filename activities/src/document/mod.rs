@@ -3,9 +3,11 @@
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
 //! * [`read`]: what of it goes to the provider, if it is not done already
 //! * [`ask`]: in which words, and whether the answer is one
+//! * `check`: whether the answer passes what the batch's author wants of it
 //! * `keep`: what becomes of the answer
 
 pub mod ask;
+pub(crate) mod check;
 pub(crate) mod keep;
 pub mod long;
 pub mod pack;

@@ -1,5 +1,6 @@
 //! One document's way: read → text → already done? → estimate → guard → result.
 
+use tidegate_types::Spend;
 use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, Task};
 
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
             embed,
             prompt::Content,
         },
+        check::{self, Checking, Outcome},
         keep::{bought_before, forget, offer},
         long,
         read::{
@@ -42,7 +44,9 @@ pub async fn process(
     let care = Care::alone(attempt);
     let before = done::before(services, &shard, &document, care).await?;
     let Open { raw, updated, instead_of } = match before {
-        Before::Done(result) if result.is_of(attempt) => return Ok(result.outcome(attempt)),
+        Before::Done(result) if result.is_of(attempt) => {
+            return Ok(result.outcome_beyond(attempt, task.escalated.unwrap_or_default()));
+        }
         Before::Done(_) => {
             return Ok(DocumentOutcome { skipped: true, ..DocumentOutcome::default() });
         }
@@ -82,15 +86,31 @@ pub async fn process(
         attempt.begin_raised(kept.to_string());
     }
     let read = version.clone();
+    let is_checked = !shard.job.checks.is_empty();
+    let checking = check::location(&shard, &document);
+    let passed = |result: DocumentResult| Outcome::Passed(Box::new(result), Spend::default());
     let answered = match shard.job.task {
-        Task::Answer => {
-            let asked = Asked { content: &content, version, beside: None };
-            Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await
+        Task::Answer if is_checked => {
+            let (shard, document, content, kept) = (&*shard, &document, &content, &kept);
+            let it = Checking { services, attempt, shard, document, content, version, kept };
+            Box::pin(it.answer()).await
         }
-        Task::Embed => embed::one(services, attempt, &shard, document, &content, version).await,
+        Task::Answer => {
+            let (content, route) = (&content, &shard.route);
+            let asked = Asked { content, version, beside: None, amiss: None, route };
+            Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await.map(passed)
+        }
+        Task::Embed => {
+            embed::one(services, attempt, &shard, document, &content, version).await.map(passed)
+        }
     };
-    let result = match answered {
-        Ok(result) => result,
+    let (result, before) = match answered {
+        Ok(Outcome::Passed(result, before)) => (*result, before),
+        Ok(Outcome::Escalates) => {
+            let (spend, cuts) = (attempt.spent(), attempt.state().document.cuts);
+            let escalates = true;
+            return Ok(DocumentOutcome { escalates, spend, cuts, ..DocumentOutcome::default() });
+        }
         Err(failure) => {
             if let Content::Text(text) = &content
                 && parsed
@@ -108,7 +128,10 @@ pub async fn process(
     offer(services, &result).await;
     unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
     forget(attempt, &kept).await;
+    if attempt.state().document.checked > 0 {
+        check::forget(&checking).await;
+    }
     readings::forget(attempt, &shard, task).await;
     metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
-    Ok(result.outcome(attempt))
+    Ok(result.outcome_beyond(attempt, before))
 }

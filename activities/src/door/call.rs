@@ -56,7 +56,8 @@ pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, F
         let question = Question::of(&job, template, wording(&job), &nothing).uncached();
         let document = Document::file(DocumentId::from_relative_path("call"), String::new());
         let way_out = "ask for less, or choose a model that takes more".into();
-        let about = About { document, version: Version::default(), kept: &kept.part, way_out };
+        let (version, kept) = (Version::default(), &kept.part);
+        let about = About { document, version, kept, amiss: None, way_out };
         async move { answer(services, &attempt, inquiry, question, about).await }
     });
     let result = answered.await?;

@@ -51,9 +51,10 @@ pub(crate) fn expected(forecast: &Forecast, call: f64) -> Range {
     let beats = |seconds: f64| attempts * (seconds / BEAT).floor();
     let binds = seconds.to > IN_PLACE.max(2.0 * call);
     let waits = if binds { attempts * DEFERRALS * DEFERRAL } else { 0.0 };
+    let calls = forecast.calls.unwrap_or(Range { from: 1.0, to: 1.0 });
     Range {
-        from: attempts + beats(call / 2.0) + of_batch(shards, seconds.from, false),
-        to: attempts + beats(2.0 * call) + waits + of_batch(shards, seconds.to, false),
+        from: calls.from * attempts + beats(call / 2.0) + of_batch(shards, seconds.from, false),
+        to: calls.to * attempts + beats(2.0 * call) + waits + of_batch(shards, seconds.to, false),
     }
 }
 
@@ -120,6 +121,7 @@ mod tests {
             output_tokens: none,
             cost_usd: None,
             seconds: None,
+            calls: None,
             pack: 1,
             provider_batch: false,
             temporal_actions: None,

@@ -18,7 +18,11 @@ use tracing::warn;
 
 use crate::{
     fingerprint::Fingerprint,
-    output::{job::Document, result::DocumentResult, version::Version},
+    output::{
+        job::Document,
+        result::{AskedModel, Checked, DocumentResult},
+        version::Version,
+    },
     storage::{Error, Location, Storage},
 };
 
@@ -50,6 +54,10 @@ struct Answer {
     embedding: Option<Vec<f32>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parts: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checks: Vec<Checked>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    asked: Vec<AskedModel>,
     stop_reason: String,
     /// What it took when it was bought.
     input_tokens: u64,
@@ -97,8 +105,8 @@ impl Answers {
     /// Keeps what a result says, if it is whole and says what it answers.
     pub(crate) async fn keep(&self, result: &DocumentResult) {
         let of = result.question.zip(result.version.content);
-        let Some((question, content)) = of.filter(|_| result.is_whole() && !result.is_reused())
-        else {
+        let is_good = result.is_whole() && !result.is_reused() && result.unchecked.is_empty();
+        let Some((question, content)) = of.filter(|_| is_good) else {
             return;
         };
         let place = self.place(question, content);
@@ -133,6 +141,8 @@ impl Answer {
             answer: result.answer.clone(),
             embedding: result.embedding.clone(),
             parts: result.parts.clone(),
+            checks: result.checks.clone(),
+            asked: result.asked.clone(),
             stop_reason: result.stop_reason.clone(),
             input_tokens: result.input_tokens,
             output_tokens: result.output_tokens,
@@ -147,6 +157,8 @@ impl Answer {
         DocumentResult {
             embedding: self.embedding,
             parts: self.parts,
+            checks: self.checks,
+            asked: self.asked,
             stop_reason: self.stop_reason,
             finish: Finish::Complete,
             cost_usd: Some(0.0),

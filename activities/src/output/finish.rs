@@ -2,6 +2,7 @@
 //! `report.json`, and `report.html` for people.
 
 mod checkpoint;
+mod checks;
 mod counted;
 mod course;
 mod gather;
@@ -19,6 +20,7 @@ use self::{
     report::ratio,
 };
 pub use self::{
+    checks::{CheckTotals, Checks},
     counted::LeftOutTotal,
     given_up::{GivenUp, Kind},
     report::{ModelTotals, Report},
@@ -72,7 +74,15 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         seconds_between(finish.progress.started_at.as_deref(), &finished_at),
     );
     let compared = answered.compared.clone().told();
+    let checks = match &stored {
+        Some(Stored { job, route, .. }) => {
+            let failed = checks::failed(&answered.given_up);
+            answered.checks.clone().with_failed(failed, job, route)
+        }
+        None => answered.checks.clone(),
+    };
     let report = Report {
+        checks,
         agreement: has_truth.then_some(compared.agreement),
         duration_seconds,
         cache_hit_ratio: ratio(spend.cached_input_tokens, spend.input_tokens),

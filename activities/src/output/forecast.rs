@@ -47,6 +47,9 @@ pub struct Forecast {
     /// Documents in one call; 1 where they do not share calls.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pack: u32,
+    /// Calls of a document, where its answers are checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Range>,
     /// The documents go through their provider's batch API.
     #[serde(rename = "economy", default, skip_serializing_if = "std::ops::Not::not")]
     pub provider_batch: bool,
@@ -141,6 +144,7 @@ mod tests {
             cost_usd: Some(Range { from: 2.0, to: 5.0 }),
             seconds: None,
             pack: 1,
+            calls: None,
             provider_batch: false,
             temporal_actions: None,
             notes: Vec::new(),

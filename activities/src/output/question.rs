@@ -33,7 +33,7 @@ impl StatedQuestion {
             asked_with,
             ..
         } = job;
-        let Job { task, dimensions, template, system, messages, shown, .. } = job;
+        let Job { task, dimensions, template, system, messages, shown, checks, escalate, .. } = job;
         let target = match target {
             Target::Model(model) => ("model", json!(model)),
             Target::Route(route) => ("route", json!(route)),
@@ -62,6 +62,8 @@ impl StatedQuestion {
             ("parameters", of_models(fields)),
             ("effort", of_models(|with| with.effort.map(|effort| json!(effort)))),
             ("schema", schema.clone()),
+            ("checks", (!checks.is_empty()).then(|| json!(checks))),
+            ("escalate", escalate.then(|| json!(true))),
             (
                 "attach",
                 attach_pdf.then(|| json!("native")).or_else(|| attach_pages.then(|| json!("auto"))),

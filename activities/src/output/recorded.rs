@@ -29,6 +29,13 @@ impl Recorded {
     }
 }
 
+/// Whether what an output holds answers this job's question.
+pub(crate) async fn answers(output: &Location, job: &Job) -> Result<bool, Failure> {
+    let there = location(output).read_if_there().await?;
+    let there = there.and_then(|json| serde_json::from_slice::<Recorded>(&json).ok());
+    Ok(there.is_some_and(|there| there.question == StatedQuestion::of(job)))
+}
+
 /// What says which question the results answer: where it lies, there is an output.
 pub(crate) fn location(output: &Location) -> Location {
     output.child(FOLDER).child("question.json")

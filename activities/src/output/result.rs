@@ -15,6 +15,36 @@ use crate::{
     storage::{Error, Location},
 };
 
+/// What a check has come to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// The check.
+    pub name: String,
+    /// The answer passes it.
+    pub passed: bool,
+    /// Why it does not; it may quote the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// A model is asked, and once more with what was wrong.
+pub const MAX_ASKS: u32 = 2;
+
+/// A model that was asked for an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedModel {
+    /// The model.
+    pub model: ModelId,
+    /// Which model of the route it is, counted from 0: what fails its checks goes to the next.
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
+    pub level: u32,
+    /// Why it was asked.
+    pub why: String,
+    /// The checks that the answer before did not pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
+}
+
 /// One answered document. Written whole or not at all, and replaced by an answer to something else
 /// alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +66,15 @@ pub struct DocumentResult {
     /// The answers to each part, for a long document whose parts stand side by side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<String>>,
+    /// What the batch's checks have come to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Checked>,
+    /// Checks whose judge could not be asked: it had no budget or quota, or failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchecked: Vec<String>,
+    /// The models that were asked, in order, where the batch escalates or one was asked again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedModel>,
     /// `end_turn`, `max_tokens` when the answer was cut, or the provider's own word.
     pub stop_reason: String,
     /// Whether the answer is all of it: one that is empty is not.
@@ -86,6 +125,9 @@ impl DocumentResult {
             answer,
             embedding: None,
             parts: None,
+            checks: Vec::new(),
+            unchecked: Vec::new(),
+            asked: Vec::new(),
             stop_reason: stop_reason.as_str().to_owned(),
             finish,
             input_tokens: 0,
@@ -259,11 +301,17 @@ impl DocumentResult {
     /// a server that was killed has not heard of the attempt that made them, the result tells.
     #[must_use]
     pub fn outcome(&self, attempt: &Attempt) -> DocumentOutcome {
-        let mut calls = Spend::from(attempt.counts());
+        self.outcome_beyond(attempt, Spend::default())
+    }
+
+    /// The same, without what other activities have taken for it.
+    #[must_use]
+    pub fn outcome_beyond(&self, attempt: &Attempt, before: Spend) -> DocumentOutcome {
+        let (mut calls, own) = (Spend::from(attempt.counts()), self.spend().beyond(before));
         if !self.is_reused() {
-            calls.provider_calls = calls.provider_calls.max(self.provider_calls);
+            calls.provider_calls = calls.provider_calls.max(own.provider_calls);
         }
-        let spend = calls + self.spend().tokens();
+        let spend = calls + own.tokens();
         let cuts = CutAnswers { cut: self.is_cut().into(), ..attempt.state().document.cuts };
         let (reused, updated) = (self.reused(), attempt.state().document.updated);
         DocumentOutcome { spend, cuts, reused, updated, ..DocumentOutcome::default() }

@@ -40,6 +40,9 @@ pub struct FailureLine {
     /// URI of the answer that came and is no result: cut, or not what the schema says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
+    /// The checks that it has not passed, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_checks: Vec<String>,
 }
 
 /// Gathers what a shard's documents left. Can be repeated.
@@ -59,6 +62,7 @@ pub async fn seal(storage: &Storage, shards: &Shards, sealed: &SealShard) -> Res
             message: failure.message.clone(),
             provider_calls: failure.provider_calls,
             kept: failure.kept.clone(),
+            failed_checks: failure.failed_checks.clone(),
         })
     };
     let failures = written(sealed.failures.iter().filter_map(failed))?;

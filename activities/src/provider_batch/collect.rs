@@ -122,6 +122,7 @@ pub async fn collect(
                     message: failure.message,
                     provider_calls: 1,
                     kept,
+                    failed_checks: Vec::new(),
                 });
             }
             Disposition::Raise => {

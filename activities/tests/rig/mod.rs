@@ -21,7 +21,7 @@ use tidegate_activities::{
 };
 use tidegate_calls::{
     budget::Budgets,
-    route::{Queues, Routes},
+    route::{Queues, Route, Routes},
 };
 use tidegate_documents::{Limits as DocumentLimits, Reader};
 use tidegate_providers::{
@@ -34,12 +34,17 @@ use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, FailureDetails
 
 pub const MODEL: &str = "anthropic:claude-sonnet-5-5";
 
+/// The next model of the route `up`, which begins with [`MODEL`].
+pub const NEXT: &str = "anthropic:claude-opus-5-5";
+
 /// Answers from a list; tells what it was asked.
 #[derive(Debug, Clone, Default)]
 pub struct Scripted {
     pub answers: Arc<Mutex<VecDeque<Result<Completion, Error>>>>,
     /// The cap on output, and the instructions.
     pub asked: Arc<Mutex<Vec<(u32, String)>>>,
+    /// The models that were asked.
+    pub models: Arc<Mutex<Vec<String>>>,
     /// What was sent of the documents: kinds and sizes.
     pub sent: Arc<Mutex<Vec<String>>>,
     cap: Arc<Mutex<Option<u32>>>,
@@ -65,6 +70,7 @@ impl Provider for Scripted {
     ) -> BoxFuture<'a, Result<Completion, Error>> {
         let asked = (request.max_output_tokens, request.instructions.to_owned());
         self.asked.lock().unwrap().push(asked);
+        self.models.lock().unwrap().push(request.model.to_owned());
         self.sent.lock().unwrap().push(format!("{:?}", request.document));
         let answer = self.answers.lock().unwrap().pop_front();
         Box::pin(async move { answer.unwrap() })
@@ -168,9 +174,12 @@ impl Rig {
             std::fs::write(folder.path().join("in").join(name), bytes).unwrap();
         }
         let uri = |name: &str| format!("file://{}/{name}", folder.path().display());
-        let (model, lanes): (ModelId, _) = (MODEL.parse().unwrap(), Arc::new(Lanes::single()));
-        let model = ModelQuota::new(model, limits, Charge::default(), lanes).unwrap();
-        let quota = Quota::in_memory([model], Options::default());
+        let models = [MODEL, NEXT].map(|model| model.parse::<ModelId>().unwrap());
+        let quotas = models.clone().map(|model| {
+            ModelQuota::new(model, limits, Charge::default(), Arc::new(Lanes::single())).unwrap()
+        });
+        let quota = Quota::in_memory(quotas, Options::default());
+        let up = Route { models: models.to_vec(), ..Route::single(models[0].clone()) };
         let provider =
             Scripted { answers: Arc::new(Mutex::new(answers.into())), ..Scripted::default() };
         let prices = Prices::default();
@@ -183,7 +192,7 @@ impl Rig {
             providers: Providers::default().with("anthropic", provider.clone()),
             budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()).into(),
             prices,
-            routes: Routes::default(),
+            routes: Routes::from([("up".to_owned(), up)]),
             heartbeats: Default::default(),
             queues: Queues::default(),
             warmth: Arc::default(),
@@ -199,6 +208,9 @@ impl Rig {
             "model": MODEL, "lane": "batch", "tenant": "default", "max_output_tokens": 100,
         });
         job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        if job.get("route").is_some() {
+            job.as_object_mut().unwrap().remove("model");
+        }
         let job = serde_json::from_value(job).unwrap();
         let plan = plan::plan(&services, &job, "w", "run-1").await.unwrap();
         let task = DocumentTask {
@@ -208,6 +220,7 @@ impl Rig {
             index: 0,
             raised: false,
             asked: false,
+            escalated: None,
         };
         Self { services, provider, folder, plan, task, attempts: 0, state: json!({}) }
     }

@@ -14,6 +14,27 @@ impl Failure {
         Self::new(FailureType::InvalidOutput, message, retry)
     }
 
+    /// An answer does not pass these checks, and is asked for once more.
+    #[must_use]
+    pub fn checked_again(names: &str) -> Self {
+        let message = format!("the answer does not pass {names}; it is asked for again");
+        Self::new(FailureType::CheckFailed, message, Retry::After(AT_ONCE))
+    }
+
+    /// An answer is kept, and the next attempt has it judged: nothing has failed.
+    #[must_use]
+    pub fn judged_next() -> Self {
+        let message = "the answer is kept, and is judged by the next attempt";
+        let failure = Self::new(FailureType::CheckFailed, message, Retry::After(AT_ONCE));
+        Self { benign: true, ..failure }
+    }
+
+    /// An answer does not pass these checks, for good.
+    #[must_use]
+    pub fn check_failed(names: &str) -> Self {
+        Self::never(FailureType::CheckFailed, format!("the answer does not pass {names}"))
+    }
+
     /// An answer was cut, or is empty; the next attempt has more room.
     #[must_use]
     pub fn cut(shortfall: Shortfall) -> Self {

@@ -8,7 +8,7 @@ use tidegate_types::Spend;
 use super::long::Parts;
 
 /// One document of one shard; the manifest says which.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DocumentTask {
     /// [`crate::contract::Plan::job`].
     pub job: String,
@@ -26,6 +26,10 @@ pub struct DocumentTask {
     /// It was asked already, in a provider's batch or a pack: its next call is one beyond its first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
+    /// Its answers have not passed the checks, and the next model of its route is asked: what the
+    /// document has taken before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalated: Option<Spend>,
 }
 
 /// Answers that are not whole.
@@ -146,6 +150,9 @@ pub struct DocumentOutcome {
     /// Nothing was called yet: the document is to be read in parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
+    /// Its answers have not passed the checks: the next model of its route is to be asked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub escalates: bool,
     /// What it took.
     #[serde(flatten, serialize_with = "without_zeros")]
     pub spend: Spend,
@@ -174,9 +181,12 @@ pub struct FailedDocument {
     pub message: String,
     /// Provider calls that were spent on it.
     pub provider_calls: u64,
-    /// URI of the answer that came and is no result: cut, or not what the schema says.
+    /// URI of the answer that came and is no result: cut, or not what the schema or a check says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
+    /// The checks that it has not passed, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_checks: Vec<String>,
 }
 
 /// Some documents of one shard, to be answered together.
@@ -241,6 +251,7 @@ mod tests {
         let outcome = DocumentOutcome {
             skipped: true,
             parts: None,
+            escalates: true,
             spend: Spend { cost_usd: 0.25, deferrals: 3, ..Spend::default() },
             cuts: CutAnswers { cut: 1, raised_cost_usd: 0.5, ..CutAnswers::default() },
             reused: Reused { reused: 1, saved_usd: 0.125 },

@@ -21,6 +21,9 @@ pub struct FailureDetails {
     /// URI of the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
+    /// The checks that it has not passed, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_checks: Vec<String>,
 }
 
 impl From<CallCounts> for FailureDetails {

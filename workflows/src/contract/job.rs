@@ -57,6 +57,12 @@ pub struct Job {
     /// JSON Schema that each answer must satisfy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<serde_json::Value>,
+    /// What each answer must pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+    /// Each model of the route is asked about what has not passed the checks at the one before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub escalate: bool,
     /// Fields of the vendor's request, as the author states them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
@@ -155,6 +161,31 @@ impl Job {
     pub fn in_parts(&self, tokens: u64) -> Option<Long> {
         self.long.filter(|long| tokens > u64::from(long.chunk_tokens))
     }
+}
+
+/// What an answer must pass: an expression, a model's judgement, or, with neither, what its name
+/// says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// Names it in results and reports; no other has the same.
+    pub name: String,
+    /// An expression of the template language that must be true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expression: Option<String>,
+    /// A model that says whether the answer passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<Judge>,
+}
+
+/// A model that judges answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Judge {
+    /// `provider:model`.
+    pub model: ModelId,
+    /// What an answer must be to pass.
+    pub instructions: String,
 }
 
 /// What becomes of each document.

@@ -65,6 +65,8 @@ pub enum Takes {
     NumberOrNothing,
     /// A file with a list of turns.
     Turns,
+    /// A file with a JSON list.
+    List,
     /// A file with a JSON object.
     Schema,
     /// A JSON object, or `@` and the file that holds it.

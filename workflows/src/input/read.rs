@@ -11,7 +11,7 @@ use serde::{
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, InvalidName, ModelId};
 
-use crate::contract::{Deadline, LongHow, Message, OnCut, Pack, Records, ResultsAs, Task};
+use crate::contract::{Check, Deadline, LongHow, Message, OnCut, Pack, Records, ResultsAs, Task};
 
 /// Most documents in one call. An answer to more is long, and all of it is lost with one mistake in
 /// it.
@@ -240,20 +240,32 @@ pub(super) fn parameters<'de, D: Deserializer<'de>>(
     }
 }
 
+pub(super) fn checks<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<Check>>, D::Error> {
+    let meaning =
+        "a list of checks, such as [{\"name\": \"total\", \"expression\": \"answer.total > 0\"}]";
+    match Value::deserialize(deserializer)? {
+        Value::Array(checks) => each(checks).map_err(D::Error::custom).map(Some),
+        other => Err(D::Error::custom(must_be(meaning, &other))),
+    }
+}
+
+/// The values of a list; an error begins with the place of the one that is wrong.
+fn each<T: DeserializeOwned>(values: Vec<Value>) -> Result<Vec<T>, String> {
+    let values = values.into_iter().enumerate();
+    let read = |(place, value)| {
+        serde_json::from_value(value).map_err(|error| format!("[{place}]: {error}"))
+    };
+    values.map(read).collect()
+}
+
 pub(super) fn messages<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<Message>>, D::Error> {
     let meaning = "a list of turns, such as [{\"role\": \"user\", \"content\": \"…\"}]";
     match Value::deserialize(deserializer)? {
-        Value::Array(turns) => turns
-            .into_iter()
-            .enumerate()
-            .map(|(place, turn)| {
-                serde_json::from_value(turn)
-                    .map_err(|error| D::Error::custom(format!("[{place}]: {error}")))
-            })
-            .collect::<Result<_, _>>()
-            .map(Some),
+        Value::Array(turns) => each(turns).map_err(D::Error::custom).map(Some),
         other => Err(D::Error::custom(must_be(meaning, &other))),
     }
 }

@@ -158,6 +158,26 @@ pub const FIELDS: &[Field] = &[
     )
     .flag(Flag::new(Takes::Schema, "FILE", "JSON Schema that each answer must satisfy")),
     Field::new(
+        "checks",
+        "none",
+        "[what each answer must pass](checks.md): a list of `{\"name\",\"expression\"}` or `{\"name\",\"judge\":{\"model\",\"instructions\"}}`; what fails is asked for once more with what was wrong",
+    )
+    .flag(Flag::new(
+        Takes::List,
+        "FILE",
+        "What each answer must pass: a JSON list of {\"name\", \"expression\"} or {\"name\", \"judge\": {\"model\", \"instructions\"}}",
+    )),
+    Field::new(
+        "escalate",
+        "false",
+        "with `route` and `checks`: the first model is asked about each document, and [the next about what fails its checks](checks.md#the-next-model)",
+    )
+    .flag(Flag::new(
+        Takes::Nothing,
+        "",
+        "What fails its checks goes to the next model of the route",
+    ).requires("checks")),
+    Field::new(
         "max_in_flight",
         "what the limits can use",
         "documents in flight at once, without an upper bound of ours",

@@ -68,6 +68,45 @@ fn economy_deadlines_and_packs() {
 }
 
 #[test]
+fn checks_are_named_each_and_say_one_thing() {
+    let one = json!({"name": "total", "expression": "answer.total > 0"});
+    let judge = json!({"name": "all", "judge": {"model": "a:b", "instructions": "Is it right?"}});
+    let job = parsed(&with("checks", json!([one, judge]))).unwrap().job;
+    assert_eq!((job.checks.len(), job.escalate), (2, false));
+    assert_eq!(serde_json::to_value(&job.checks).unwrap(), json!([one, judge]));
+    let route = |more: Value| {
+        let mut batch = with("checks", json!([one]));
+        batch["model"] = Value::Null;
+        batch["route"] = json!("up");
+        batch.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        parsed(&batch)
+    };
+    assert!(route(json!({"escalate": true})).unwrap().job.escalate);
+    let checks = |list: Value| parsed(&with("checks", list)).unwrap_err();
+    for (refused, part) in [
+        (checks(json!([])), "checks is an empty list"),
+        (checks(json!("total")), "checks must be a list of checks"),
+        (checks(json!([{"name": "a"}])), "checks[0] \"a\": give an expression or a judge"),
+        (checks(json!([{"name": "evidence"}])), "checks[0] \"evidence\": quotes are not asked for"),
+        (checks(json!([one, one])), "checks[1]: \"total\" is there twice"),
+        (checks(json!([{"name": " ", "expression": "x"}])), "checks[0]: name must be"),
+        (checks(json!([{"name": "a", "expression": " "}])), "expression is empty"),
+        (checks(json!([{"name": "a", "expresion": "x"}])), "checks [0]: unknown field `expresion`"),
+        (
+            checks(json!([{"name": "a", "judge": {"model": "b", "instructions": "x"}}])),
+            "checks [0]",
+        ),
+        (route(json!({"pack": 5})).unwrap_err(), "leave out pack"),
+        (route(json!({"long": "map_reduce"})).unwrap_err(), "leave out long"),
+        (route(json!({"mode": "economy"})).unwrap_err(), "leave out mode"),
+        (route(json!({"escalate": true, "checks": null})).unwrap_err(), "of no use without checks"),
+        (parsed(&with("escalate", json!(true))).unwrap_err(), "of no use without route"),
+    ] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+}
+
+#[test]
 #[rustfmt::skip]
 fn every_fault_has_its_sentence() {
     let cases = [

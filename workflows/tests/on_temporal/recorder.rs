@@ -7,10 +7,10 @@ use serde_json::json;
 use temporalio_protos::temporal::api::history::v1::HistoryEvent;
 use tidegate_testkit::Temporal;
 use tidegate_workflows::contract::{
-    BatchState, CallCounts, FailureType, LongHow, Parts, ProviderBatching,
+    BatchState, CallCounts, DocumentOutcome, FailureType, LongHow, Parts, ProviderBatching,
 };
 
-use crate::common::{Act, Ended, Fake, Gate, input, server, until, with_worker};
+use crate::common::{Act, Ended, Fake, Gate, input, outcome, server, until, with_worker};
 
 pub(crate) const BATCH: &str = "batch.json";
 pub(crate) const SHARD: &str = "shard.json";
@@ -31,11 +31,25 @@ const BATCH_GROUPS: &str = "batch-groups.json";
 const GROUP: &str = "group.json";
 /// A batch whose plan grows while its shards run.
 const BATCH_PAGES: &str = "batch-pages.json";
+/// A batch whose documents go on to the next model.
+pub(crate) const BATCH_ESCALATED: &str = "batch-escalated.json";
 /// A shard that opens its window while no call has ended.
 pub(crate) const SHARD_OPENED: &str = "shard-opened.json";
 /// A batch whose last shard started with few places and is given more, and that shard.
 const BATCH_TOPPED_UP: &str = "batch-topped-up.json";
 pub(crate) const SHARD_TOPPED_UP: &str = "shard-topped-up.json";
+
+/// Of ten documents every second goes on, and the first of them once more.
+fn escalating() -> Fake {
+    Fake::new(10, 10, |task| {
+        let calls = task.escalated.map(|before| before.provider_calls);
+        let escalates = match calls {
+            None => task.index % 2 == 0,
+            Some(calls) => task.index == 0 && calls == 1,
+        };
+        Act::Succeed(DocumentOutcome { escalates, ..outcome() })
+    })
+}
 
 /// Where the histories of all versions lie, each in a folder of its own.
 pub(crate) fn folder() -> PathBuf {
@@ -75,6 +89,7 @@ impl Recorder {
         self.a_change_of_runs().await;
         self.other_paths().await;
         self.small_and_large_batches().await;
+        self.documents_that_go_on().await;
     }
 
     async fn failures_and_a_pause(&self) {
@@ -235,6 +250,16 @@ impl Recorder {
             gate.open();
             assert_eq!(batch.result().await.unwrap().totals.succeeded, 45);
             self.save(BATCH_PAGES, &batch.history().await);
+        })
+        .await;
+    }
+
+    /// Answers that do not pass their checks: documents go on to the next model, one of them to a third.
+    async fn documents_that_go_on(&self) {
+        with_worker(server(), escalating(), async |rig| {
+            let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
+            assert_eq!(batch.result().await.unwrap().totals.spend.provider_calls, 10 + 5 + 1);
+            self.save(BATCH_ESCALATED, &batch.history().await);
         })
         .await;
     }

@@ -13,8 +13,9 @@ use temporalio_sdk::workflow_replayer::{
 use tidegate_workflows::{COMMANDS, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard};
 
 use crate::recorder::{
-    BATCH, BATCH_CANCELLED, BATCH_CONTINUED, PARTS, Recorder, SHARD, SHARD_CANCELLED,
-    SHARD_CONTINUED, SHARD_ECONOMY, SHARD_OPENED, SHARD_PACKED, SHARD_TOPPED_UP, folder,
+    BATCH, BATCH_CANCELLED, BATCH_CONTINUED, BATCH_ESCALATED, PARTS, Recorder, SHARD,
+    SHARD_CANCELLED, SHARD_CONTINUED, SHARD_ECONOMY, SHARD_OPENED, SHARD_PACKED, SHARD_TOPPED_UP,
+    folder,
 };
 
 const SIGNAL: &str = "SignalExternalWorkflowExecutionInitiatedEventAttributes";
@@ -117,6 +118,8 @@ fn recorded_histories_have_met_failures_pause_resume_cancellation_and_a_change_o
             activities.iter().map(of).collect()
         };
         assert_eq!(scheduled(PARTS, &["tidegate.process_part"]), [12 + 2 + 1], "{version}");
+        let documents = scheduled(BATCH_ESCALATED, &["tidegate.process_document"]);
+        assert_eq!(documents, [10 + 5 + 1], "{version}");
         let opened = recorded(SHARD_OPENED);
         assert!(all(&opened, "TimerFiredEventAttributes").count() > 0, "{version}");
         let signals = recorded(SHARD_TOPPED_UP);

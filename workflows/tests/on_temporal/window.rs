@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
 
-use tidegate_workflows::contract::Totals;
+use tidegate_workflows::contract::{DocumentOutcome, Totals};
 
 use crate::common::{
     Act, Calls, Ended, Fake, Gate, assert_each_once, input, outcome, server, signals, until,
@@ -44,6 +44,57 @@ async fn a_batch_of_one_shard_needs_no_other_workflow_and_no_signal() {
         assert_each_once(&rig.fake.calls(), 1, 40);
         let history = batch.history().await;
         assert_eq!((children(&history), signals(&history, "shard_progress")), (0, 0));
+    })
+    .await;
+}
+
+/// Documents that go on to their next model wait there, and take no place of the first one's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_goes_on_leaves_the_window() {
+    let gate = Gate::default();
+    let at = gate.clone();
+    let fake = Fake::new(12, 12, move |task| match task.escalated {
+        None if task.index < 10 => Act::Succeed(DocumentOutcome { escalates: true, ..outcome() }),
+        None => Act::Succeed(outcome()),
+        Some(before) => {
+            assert_eq!(before, outcome().spend);
+            Act::WaitFor(at.clone(), outcome())
+        }
+    });
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 3}))).await;
+        let all = |calls: &Calls| calls.started.len() == 22 && calls.ended.len() == 12;
+        rig.fake.until("all were asked, and ten wait", all).await;
+        let progress = batch.progress().await.totals;
+        assert_eq!((progress.in_flight, progress.succeeded), (10, 2), "{progress:?}");
+        gate.pass(4);
+        rig.fake.until("four have ended", |calls| calls.ended.len() == 16).await;
+        gate.open();
+        let totals = batch.result().await.unwrap().totals;
+        assert_eq!((totals.succeeded, totals.in_flight, totals.failed), (12, 0, 0), "{totals:?}");
+        assert_eq!(totals.spend.provider_calls, 22);
+        replay(&json!({"events": batch.history().await})).await.unwrap();
+    })
+    .await;
+}
+
+/// The same, where the batch is cancelled meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_goes_on_is_cancelled_as_any() {
+    let gate = Gate::default();
+    let at = gate.clone();
+    let fake = Fake::new(8, 8, move |task| match task.escalated {
+        None => Act::Succeed(DocumentOutcome { escalates: true, ..outcome() }),
+        Some(_) => Act::Wait(at.clone()),
+    });
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 3}))).await;
+        rig.fake.until("all wait", |calls| calls.started.len() == 16).await;
+        batch.cancel().await;
+        assert_eq!(batch.result().await, Err(Ended::Cancelled));
+        let totals = batch.progress().await.totals;
+        assert_eq!((totals.cancelled, totals.in_flight), (8, 0), "{totals:?}");
+        assert_eq!(totals.spend.provider_calls, 8, "what was asked counts");
     })
     .await;
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tidegate_calls::route::Route;
 use tidegate_documents::Reader;
 use tidegate_workflows::contract::Job;
 
@@ -50,6 +51,10 @@ pub(crate) struct Asked<'a> {
     pub(crate) version: Version,
     /// Said beside the batch's instructions.
     pub(crate) beside: Option<&'a str>,
+    /// What was amiss with the answer before.
+    pub(crate) amiss: Option<&'a str>,
+    /// The models that are asked.
+    pub(crate) route: &'a Route,
 }
 
 /// The answer to a content, with what it took; one that is no result lies at `kept` from then on.
@@ -61,7 +66,7 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     shard: &Shard,
     document: Document,
-    Asked { content, version, beside }: Asked<'_>,
+    Asked { content, version, beside, amiss, route }: Asked<'_>,
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
     let reader = services.reader_for(&shard.job.lane);
@@ -69,8 +74,9 @@ pub(crate) async fn answer(
     if let Some(beside) = beside {
         question = question.with_note(beside).uncached();
     }
-    let about = asked::About { document, version, kept, way_out: way_out(&shard.job) };
-    asked::answer(services, attempt, Inquiry::of(shard), question, about).await
+    let about = asked::About { document, version, kept, amiss, way_out: way_out(&shard.job) };
+    let inquiry = Inquiry { route, ..Inquiry::of(shard) };
+    asked::answer(services, attempt, inquiry, question, about).await
 }
 
 /// What a batch's author can do about what is too large for a call.

@@ -53,6 +53,8 @@ pub(crate) struct About<'a> {
     pub(crate) version: Version,
     /// Where an answer lies that is no result.
     pub(crate) kept: &'a Location,
+    /// What was amiss with the answer before, as the model is told.
+    pub(crate) amiss: Option<&'a str>,
     /// What can be done about what is too large for a call.
     pub(crate) way_out: Cow<'a, str>,
 }
@@ -66,7 +68,7 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     inquiry: Inquiry<'_>,
     mut question: Question<'_>,
-    About { document, version, kept, way_out }: About<'_>,
+    About { document, version, kept, amiss, way_out }: About<'_>,
 ) -> Result<DocumentResult, Failure> {
     let Inquiry { job, route, terms, asks, .. } = inquiry;
     let cuts = &services.cuts;
@@ -79,8 +81,13 @@ pub(crate) async fn answer(
     let before = attempt.state().document;
     let cut_before = before.raises > u32::from(before.began_raised);
     question = question.with_room(before.raises, cut_before);
+    if let Some(amiss) = amiss {
+        question = question.corrected(amiss);
+    }
     if let Some(wrong) = &before.wrong {
-        question = question.corrected(wrong);
+        question = question.corrected(&format!(
+            "Your last answer was refused, because it does not satisfy the JSON Schema: {wrong}. Answer again, with JSON that satisfies it."
+        ));
     }
     let asked = services.caller().ask(&attempt.call, terms, route, &question).await;
     let (model, completion) = asked.map_err(|failure| {

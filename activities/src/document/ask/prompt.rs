@@ -162,13 +162,34 @@ impl<'a> Question<'a> {
         cap.map_or(self.max_output_tokens, |cap| self.max_output_tokens.min(cap.max(self.stated)))
     }
 
-    /// The same, after an answer that did not satisfy the schema. Documents so asked are few, and
-    /// are not told apart from the others of their template.
-    pub(crate) fn corrected(mut self, wrong: &str) -> Self {
-        self.wording.add(&format!(
-            "Your last answer was refused, because it does not satisfy the JSON Schema: {wrong}. Answer again, with JSON that satisfies it."
-        ));
+    /// The same, after an answer with which something was amiss. Documents so asked are few, and are
+    /// not told apart from the others of their template.
+    pub(crate) fn corrected(mut self, amiss: &str) -> Self {
+        self.wording.add(amiss);
         self.uncached()
+    }
+
+    /// What a model is asked that judges an answer, in a form of its own.
+    pub(crate) fn judging(
+        wording: Wording<'a>,
+        content: &'a Content,
+        schema: Value,
+        (likely, max_output_tokens): (u32, u32),
+    ) -> Self {
+        static NONE: BTreeMap<ModelId, AskedWith> = BTreeMap::new();
+        Self {
+            template: hash([wording.system.as_bytes()]),
+            wording,
+            content,
+            schema: Some(Cow::Owned(schema)),
+            max_output_tokens,
+            stated: 0,
+            likely: Some(likely),
+            asked_with: &NONE,
+            cache: true,
+            raises: 0,
+            was_cut: false,
+        }
     }
 
     /// The same, with another form of answer, which has this much room if the model has.

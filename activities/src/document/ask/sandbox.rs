@@ -18,8 +18,12 @@ use tidegate_documents::{
 use tidegate_workflows::contract::{FailureType, Job};
 
 use crate::{
-    document::ask::wording::{self, About, Wording},
+    document::ask::{
+        expression,
+        wording::{self, About, Wording},
+    },
     failure::Failure,
+    output::result::Checked,
     schema::Judge,
 };
 
@@ -40,6 +44,17 @@ enum Work<'a> {
         name: Cow<'a, str>,
         fields: Cow<'a, Map<String, Value>>,
         text: Cow<'a, str>,
+    },
+    /// [`expression::examine`].
+    Examine { job: Box<Cow<'a, Job>> },
+    /// [`expression::outcomes`].
+    Check {
+        job: Box<Cow<'a, Job>>,
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        fields: Cow<'a, Map<String, Value>>,
+        text: Cow<'a, str>,
+        answer: Cow<'a, str>,
     },
     /// [`Judge::valid`].
     Judge { schema: Cow<'a, Value>, answer: Cow<'a, str> },
@@ -73,6 +88,56 @@ pub(crate) async fn wording<'a>(
         ))
     };
     said.unwrap_or_else(too_much).map_err(Failure::invalid_input)
+}
+
+/// Looks at a job's checks before anything is asked.
+///
+/// # Errors
+/// `InvalidInput` says what is wrong with which; `Transient` where there can be no process.
+pub(crate) async fn examined(reader: &Reader, job: &Job) -> Result<(), Failure> {
+    if expression::are_plain(&job.checks) {
+        return expression::examine(job).map_err(Failure::invalid_input);
+    }
+    let said: Option<Result<(), String>> =
+        done(reader, &Work::Examine { job: Box::new(Cow::Borrowed(job)) }).await?;
+    let too_much =
+        || Err("checks: an expression takes too much to be read; make it simpler".into());
+    said.unwrap_or_else(too_much).map_err(Failure::invalid_input)
+}
+
+/// What the expressions of a job's checks say of an answer.
+///
+/// # Errors
+/// `Transient` where there can be no process.
+pub(crate) async fn checked(
+    reader: &Reader,
+    job: &Job,
+    about: &About<'_>,
+    answer: &str,
+) -> Result<Vec<Checked>, Failure> {
+    if expression::are_plain(&job.checks) {
+        return Ok(expression::outcomes(job, about, answer));
+    }
+    let work = Work::Check {
+        job: Box::new(Cow::Borrowed(job)),
+        id: about.id.into(),
+        name: about.name.as_ref().into(),
+        fields: Cow::Borrowed(about.fields),
+        text: about.text.into(),
+        answer: answer.into(),
+    };
+    let said = done(reader, &work).await?;
+    let too_much = || {
+        let why = format!(
+            "the checks take more than {} MiB or {} s; make them simpler",
+            BOUNDS.memory >> 20,
+            BOUNDS.time.as_secs()
+        );
+        let failed =
+            |name: &str| Checked { name: name.to_owned(), passed: false, why: Some(why.clone()) };
+        expression::of(&job.checks).map(|(name, _)| failed(name)).collect()
+    };
+    Ok(said.unwrap_or_else(too_much))
 }
 
 /// What is wrong with an answer, if anything is.
@@ -127,6 +192,11 @@ pub fn serve() -> io::Result<()> {
         Work::Words { job, id, name, fields, text } => {
             let about = About { id: &id, name: name.as_ref().into(), fields: &fields, text: &text };
             serde_json::to_vec(&Wording::of(&job, &about))?
+        }
+        Work::Examine { job } => serde_json::to_vec(&expression::examine(&job))?,
+        Work::Check { job, id, name, fields, text, answer } => {
+            let about = About { id: &id, name: name.as_ref().into(), fields: &fields, text: &text };
+            serde_json::to_vec(&expression::outcomes(&job, &about, &answer))?
         }
         Work::Judge { schema, answer } => {
             let judge = Judge::of(&schema).map_err(io::Error::other)?;

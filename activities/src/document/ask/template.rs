@@ -91,54 +91,65 @@ impl Text<'_> {
 
     /// On a thread with room for what the text may nest.
     fn deep<T: Send>(&self, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
-        let place = self.place;
         if self.text.len() > MAX_TEXT {
-            let (size, most) = (self.text.len(), MAX_TEXT);
+            let (place, size, most) = (self.place, self.text.len(), MAX_TEXT);
             return Err(format!("{place}: a template of {size} bytes; at most {most} are read"));
         }
-        if !self.text.contains('{') {
-            return work();
-        }
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
-            let thread = thread.map_err(|error| format!("{place}: no thread for it: {error}"))?;
-            thread.join().unwrap_or_else(|_| Err(format!("{place}: it cannot be read")))
-        })
+        if self.text.contains('{') { deep(self.place, work) } else { work() }
     }
 
     fn filled_here(&self, with: &Variables<'_>) -> Result<String, String> {
-        let texts = with.values().filter_map(|value| value.as_str()).map(str::len);
-        let room = self.text.len() + 2 * texts.sum::<usize>() + SPARE_BYTES;
+        let room = room(self.text, with);
         let engine = engine(room);
         let template = self.read(&engine)?;
         let mut written = Bounded { text: Vec::new(), room };
         let values = Value::from_pairs(with.iter().map(|(name, value)| (*name, value.clone())));
-        template.render_captured_to(values, &mut written).map_err(|error| {
-            let known: Vec<&str> = with.keys().copied().collect();
-            self.fault(&error, &known.join(", "))
-        })?;
+        let rendered = template.render_captured_to(values, &mut written);
+        rendered.map_err(|error| fault(self.place, &error, with))?;
         String::from_utf8(written.text).map_err(|_| format!("{} is no text", self.place))
     }
 
     fn read<'t>(&'t self, engine: &'t Environment<'t>) -> Result<Template<'t, 't>, String> {
         engine
             .template_from_named_str(self.place, self.text)
-            .map_err(|error| self.fault(&error, ""))
+            .map_err(|error| fault(self.place, &error, &Variables::new()))
     }
+}
 
-    fn fault(&self, error: &Error, known: &str) -> String {
-        let line = error.line().map_or_else(String::new, |line| format!(", line {line}"));
-        let what = match error.kind() {
-            ErrorKind::UndefinedError => format!("a name is not known; known: {known}"),
-            ErrorKind::OutOfFuel => "the template takes too many steps".to_owned(),
-            ErrorKind::WriteFailure => "the template puts out too much text".to_owned(),
-            kind => match error.detail() {
-                Some(detail) => format!("{kind}: {detail}"),
-                None => kind.to_string(),
-            },
-        };
-        format!("{}{line}: {what}", self.place)
-    }
+/// On a thread with room for whatever is nested.
+pub(super) fn deep<T: Send>(
+    place: &str,
+    work: impl FnOnce() -> Result<T, String> + Send,
+) -> Result<T, String> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        let thread = thread.map_err(|error| format!("{place}: no thread for it: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err(format!("{place}: it cannot be read")))
+    })
+}
+
+/// Bytes that a text may put out: all that it can name twice, and some.
+pub(super) fn room(text: &str, with: &Variables<'_>) -> usize {
+    let texts = with.values().filter_map(|value| value.as_str()).map(str::len);
+    text.len() + 2 * texts.sum::<usize>() + SPARE_BYTES
+}
+
+/// What is wrong with what stands at this place, where these names are known.
+pub(super) fn fault(place: &str, error: &Error, known: &Variables<'_>) -> String {
+    let line = error.line().map_or_else(String::new, |line| format!(", line {line}"));
+    let what = match error.kind() {
+        ErrorKind::UndefinedError => {
+            let known: Vec<&str> = known.keys().copied().collect();
+            format!("a name is not known; known: {}", known.join(", "))
+        }
+        ErrorKind::OutOfFuel => "the template takes too many steps".to_owned(),
+        ErrorKind::WriteFailure => "the template puts out too much text".to_owned(),
+        kind => match error.detail() {
+            Some(detail) => format!("{kind}: {detail}"),
+            None => kind.to_string(),
+        },
+    };
+    format!("{place}{line}: {what}")
 }
 
 /// Whether no value of a text can be much longer than those that it is filled with: there are only
@@ -175,7 +186,7 @@ fn tag(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-fn is_plain_tag(tag: &str) -> bool {
+pub(super) fn is_plain_tag(tag: &str) -> bool {
     let (kind, inside) = tag.split_at(1);
     let inside = inside.trim_matches(['-', '+']).trim();
     // Words in quotes are values.
@@ -197,7 +208,7 @@ fn is_plain_tag(tag: &str) -> bool {
 }
 
 /// For a text of so many bytes.
-fn engine<'t>(bytes: usize) -> Environment<'t> {
+pub(super) fn engine<'t>(bytes: usize) -> Environment<'t> {
     let mut syntax = SyntaxConfig::builder();
     syntax.keep_trailing_newline(true);
     let mut engine = Environment::new();

@@ -44,7 +44,8 @@ impl<'a> About<'a> {
         Self { id: id.as_str(), name, fields, text }
     }
 
-    fn variables(&self) -> Variables<'a> {
+    /// What it is called in templates.
+    pub(super) fn variables(&self) -> Variables<'a> {
         let fields = self.fields.iter();
         let mut variables: Variables<'_> =
             fields.map(|(name, value)| (name.as_str(), Value::from(Serde(value)))).collect();

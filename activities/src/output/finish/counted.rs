@@ -8,7 +8,7 @@ use tidegate_providers::Finish as Ending;
 use tidegate_types::{DocumentId, ModelId, Spend};
 use tidegate_workflows::contract::{Finished, Progress};
 
-use super::{course::Course, given_up::GivenUp};
+use super::{checks::Checks, course::Course, given_up::GivenUp};
 use crate::output::{agreement::Compared, result::DocumentResult};
 
 /// So many missing documents are named.
@@ -83,6 +83,9 @@ pub(super) struct Answered {
     /// What was given up.
     #[serde(default)]
     pub(super) given_up: GivenUp,
+    /// What the checks have come to.
+    #[serde(default)]
+    pub(super) checks: Checks,
     /// How many of the answers are as they should be.
     #[serde(default)]
     pub(super) compared: Compared,
@@ -99,6 +102,7 @@ impl Answered {
             total.documents += 1;
             total.count = total.count.saturating_add(left_out.count);
         }
+        self.checks.add(result);
         let (documents, sum) = self.models.entry(result.model.clone()).or_default();
         *documents += 1;
         *sum += result.spend();

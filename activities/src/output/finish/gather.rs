@@ -264,7 +264,8 @@ impl<'a> Gathering<'a> {
             }
         } else if let Some(line) = failed {
             self.counted.failed += 1;
-            self.answered.given_up.add(&line);
+            let failed = self.answered.given_up.add(&line);
+            self.answered.checks.fail(&failed);
             self.since += line.len();
             append(self.folder, &mut self.failures, &line).await?;
         } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {

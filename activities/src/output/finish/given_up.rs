@@ -36,18 +36,22 @@ struct Failed {
     uri: String,
     #[serde(default)]
     message: String,
+    #[serde(default)]
+    failed_checks: Vec<String>,
 }
 
 impl GivenUp {
-    /// Adds a line of `failures.jsonl`. What cannot be read is counted elsewhere.
-    pub fn add(&mut self, line: &[u8]) {
-        let Ok(failed) = serde_json::from_slice::<Failed>(line) else { return };
+    /// Adds a line of `failures.jsonl`, and says which checks it has not passed. What cannot be read
+    /// is counted elsewhere.
+    pub fn add(&mut self, line: &[u8]) -> Vec<String> {
+        let Ok(failed) = serde_json::from_slice::<Failed>(line) else { return Vec::new() };
         let kind = self.0.entry(failed.error_type).or_default();
         kind.documents += 1;
         kind.messages.add(&failed.message, &[&failed.uri, &failed.id]);
         if kind.samples.len() < SAMPLES {
             kind.samples.push(failed.id);
         }
+        failed.failed_checks
     }
 
     /// Whether there are none.

@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use percent_encoding::percent_decode_str;
 
 use super::{
+    checks::{CheckTotals, Checks},
     course::Course,
     given_up::{GivenUp, Kind},
     report::{Report, ratio},
@@ -64,6 +65,7 @@ pub(super) fn page(report: &Report, course: &Course) -> String {
                 @if !course.answers.is_empty() { (chart(course)) }
                 @if !report.given_up.is_empty() { (failures(&report.given_up)) }
                 @if let Some(agreement) = &report.agreement { (agrees(agreement)) }
+                @if !report.checks.is_empty() { (checked(&report.checks)) }
                 (models(report))
                 p .faint { "The same for programs: report.json; every failure: failures.jsonl." }
             }
@@ -155,6 +157,23 @@ fn said(kind: &Kind) -> Vec<String> {
         format!("{many}{}", said.message)
     });
     sentences.collect()
+}
+
+fn checked(checks: &Checks) -> Markup {
+    let numbers =
+        |it: &CheckTotals| [it.passed, it.failed, it.unchecked, it.asked_again, it.escalated];
+    html! {
+        h2 { "Checks" }
+        table {
+            tr { th { "check" } @for name in ["passed", "failed", "unchecked", "asked again", "went on"] { th .number { (name) } } }
+            @for (name, totals) in &checks.by_name {
+                tr { td { (name) } @for number in numbers(totals) { td .number { (count(number)) } } }
+            }
+        }
+        @if checks.escalated > 0 {
+            p { (count(checks.escalated)) " of " (count(checks.documents)) " documents went to the next model." }
+        }
+    }
 }
 
 fn agrees(agreement: &Agreement) -> Markup {
@@ -252,6 +271,15 @@ mod tests {
         let agreement = compared.told().agreement;
         let report = Report {
             agreement: Some(agreement),
+            checks: Checks {
+                by_name: BTreeMap::from([(
+                    "total".to_owned(),
+                    CheckTotals { passed: 7, ..Default::default() },
+                )]),
+                documents: 9,
+                escalated: 2,
+                ..Default::default()
+            },
             progress: Progress {
                 documents: 1_202,
                 totals,
@@ -289,6 +317,8 @@ mod tests {
             "<div>1 × &lt;script&gt;</div><div>1 × too long</div>",
             "a.pdf, &lt;b&gt;.pdf",
             "<p>at the full price</p>",
+            "<td>total</td><td class=\"number\">7</td>",
+            "<p>2 of 9 documents went to the next model.</p>",
             "<td class=\"faint\">1 × 6 in place of 5</td>",
             "<td>hidden text</td><td class=\"number\">1</td><td class=\"number\">1,200</td>",
         ] {

@@ -7,7 +7,7 @@ use tidegate_documents::left_out::Kind as LeftOut;
 use tidegate_types::{ModelId, Spend, spend::rounded_usd};
 use tidegate_workflows::contract::Progress;
 
-use super::{counted::LeftOutTotal, given_up::GivenUp};
+use super::{checks::Checks, counted::LeftOutTotal, given_up::GivenUp};
 use crate::{
     number::float,
     output::{agreement::Agreement, forecast::Forecast},
@@ -50,6 +50,9 @@ pub struct Report {
     /// How many answers are as the author's `truth` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
+    /// What the checks of these answers have come to.
+    #[serde(default, skip_serializing_if = "Checks::is_empty")]
+    pub checks: Checks,
     /// Everything under `results/`, results of earlier runs included, by the model that answered.
     pub models: BTreeMap<ModelId, ModelTotals>,
     /// What of the documents of these results was not in the text that was sent, by kind.

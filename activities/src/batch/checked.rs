@@ -1,0 +1,132 @@
+//! How often each model is asked about a document whose answers are checked.
+//!
+//! Before anything is known, a document is asked once, or at worst each model of the route twice. What
+//! has been asked in the output says more: the interval that holds the mean in 95 of 100 samples.
+
+use tidegate_calls::route::Route;
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::Job;
+
+use super::estimate::cost;
+use crate::{
+    document::check::{Bound, VERDICT_TOKENS},
+    failure::Failure,
+    output::{
+        agreement::Rate, finish::Report, forecast::Range, job::resolve, recorded, result::MAX_ASKS,
+    },
+    services::Services,
+};
+
+/// How often, for one document.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Checked {
+    /// The models of the route, one after the other if the batch escalates.
+    asks: Vec<(Vec<ModelId>, Range)>,
+    /// Those that judge each answer.
+    judges: Vec<ModelId>,
+}
+
+impl Checked {
+    /// What is expected of a job's documents. One without checks asks each once.
+    ///
+    /// # Errors
+    /// `Transient` when the store fails.
+    pub(super) async fn of(services: &Services, job: &Job, route: &Route) -> Result<Self, Failure> {
+        let levels = if job.escalate { route.levels() } else { vec![route.clone()] };
+        let judges =
+            Bound::judges(job).map(|judge| Route::of_model(&judge.model, &services.routes));
+        let judges = judges.filter_map(|route| route.models.into_iter().next()).collect();
+        let most = if job.checks.is_empty() { 1.0 } else { f64::from(MAX_ASKS) };
+        let before = if job.checks.is_empty() { None } else { before(services, job).await? };
+        let asks = levels.into_iter().enumerate().map(|(place, level)| {
+            let range = match &before {
+                Some(report) => shown(report, &level.models),
+                None => Range { from: if place == 0 { 1.0 } else { 0.0 }, to: most },
+            };
+            (level.models, range)
+        });
+        Ok(Self { asks: asks.collect(), judges })
+    }
+
+    fn answers(&self) -> Range {
+        let sum = |end: fn(&Range) -> f64| self.asks.iter().map(|(_, range)| end(range)).sum();
+        Range { from: sum(|range| range.from), to: sum(|range| range.to) }
+    }
+
+    /// Calls of a document.
+    pub(super) fn calls(&self) -> Range {
+        #[expect(clippy::cast_precision_loss, reason = "there are few judges")]
+        self.answers().times(1.0 + self.judges.len() as f64)
+    }
+
+    /// Input tokens of a document, which has so many in one call.
+    pub(super) fn input(&self, each: Range) -> Range {
+        let Range { from, to } = self.calls();
+        Range { from: each.from * from, to: each.to * to }
+    }
+
+    /// The same of its answers.
+    pub(super) fn output(&self, each: Range) -> Range {
+        let Range { from, to } = self.answers();
+        Range { from: each.from * from, to: each.to * to }
+    }
+
+    /// US dollars for a document; unknown where a model has no price.
+    pub(super) fn cost(&self, services: &Services, input: Range, output: Range) -> Option<Range> {
+        let (mut sum, answers) = (Range { from: 0.0, to: 0.0 }, self.answers());
+        let mut add = |each: Range, times: Range| {
+            sum.from += each.from * times.from;
+            sum.to += each.to * times.to;
+        };
+        for (models, asks) in &self.asks {
+            add(cost(services, models, input, output)?, *asks);
+        }
+        let verdict = Range { from: 1.0, to: VERDICT_TOKENS.into() };
+        let read = Range { from: input.from + output.from, to: input.to + output.to };
+        for judge in &self.judges {
+            add(cost(services, std::slice::from_ref(judge), read, verdict)?, answers);
+        }
+        Some(sum)
+    }
+}
+
+/// What the same question has come to in the output, where some of it was asked.
+async fn before(services: &Services, job: &Job) -> Result<Option<Report>, Failure> {
+    let output = resolve(&services.storage, "output", &job.output)?;
+    if !recorded::answers(&output, job).await? {
+        return Ok(None);
+    }
+    let report = output.child("report.json").read_if_there().await?;
+    let report = report.and_then(|json| serde_json::from_slice::<Report>(&json).ok());
+    Ok(report.filter(|report| report.checks.documents > 0))
+}
+
+/// How often these models were asked about each document of a report.
+fn shown(report: &Report, models: &[ModelId]) -> Range {
+    let asked = models.iter().filter_map(|model| report.checks.asked.get(model)).sum::<u64>();
+    let documents = report.checks.documents;
+    // A document is asked about once more or not, and at the next model or not: each is a share.
+    let (whole, part) = (asked / documents, asked % documents);
+    let [from, to] = Rate { agreed: part, compared: documents }.interval();
+    #[expect(clippy::cast_precision_loss, reason = "at most as often as there are models")]
+    let whole = whole as f64;
+    Range { from: whole + from, to: whole + to }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_follow_how_often_models_are_asked() {
+        let range = |from, to| Range { from, to };
+        let model = |name: &str| vec![name.parse().unwrap()];
+        let checked = Checked {
+            asks: vec![(model("p:a"), range(1.0, 2.0)), (model("p:b"), range(0.0, 2.0))],
+            judges: model("p:j"),
+        };
+        assert_eq!(checked.input(range(100.0, 200.0)), range(200.0, 1_600.0));
+        assert_eq!(checked.output(range(10.0, 20.0)), range(10.0, 80.0));
+    }
+}

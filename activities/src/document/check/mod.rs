@@ -1,0 +1,296 @@
+//! Answers that are checked: asked, held against the batch's checks, asked for once more with what was
+//! wrong, and then at the next model of the route, if the batch escalates.
+//!
+//! ```text
+//! ask ──► expressions ──► judges, one an attempt ──► result
+//!  ▲          │ fails           │ fails
+//!  └── once ──┴────────◄────────┤
+//!                               └─ again ─► the next model, in an activity of its own; or CheckFailed
+//! ```
+//!
+//! An attempt makes one call. What it brings lies in the store ([`Pending`]) before it ends, so that
+//! nothing is bought twice, whatever dies. All of it is the document's own work: it takes nothing of
+//! the batch's retry budget, and is bounded by [`MAX_ASKS`] for each model and the number of judges.
+
+mod bound;
+mod judge;
+mod pending;
+
+use tidegate_calls::route::Route;
+use tidegate_documents::tokens;
+use tidegate_types::{FailureType, Spend};
+use tidegate_workflows::contract::Taken;
+
+pub(crate) use self::{bound::Bound, judge::VERDICT_TOKENS};
+use self::{judge::Verdict, pending::Pending};
+use crate::{
+    attempt::Attempt,
+    document::ask::{
+        answer::{Asked, answer},
+        prompt::Content,
+        sandbox,
+        wording::About,
+    },
+    failure::Failure,
+    output::{
+        job::{Document, Shard, payers},
+        result::{AskedModel, Checked, DocumentResult, MAX_ASKS},
+        version::Version,
+    },
+    services::Services,
+    storage::Location,
+};
+
+/// What an attempt has come to.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// An answer that passes, or one that could not be judged; and what other activities have taken
+    /// for it.
+    Passed(Box<DocumentResult>, Spend),
+    /// The next model of the route is to be asked.
+    Escalates,
+}
+
+/// A document, and what of it is sent.
+#[derive(Debug)]
+pub(crate) struct Checking<'a> {
+    pub(crate) services: &'a Services,
+    pub(crate) attempt: &'a Attempt,
+    pub(crate) shard: &'a Shard,
+    pub(crate) document: &'a Document,
+    pub(crate) content: &'a Content,
+    pub(crate) version: Version,
+    /// Where an answer lies that is no result.
+    pub(crate) kept: &'a Location,
+}
+
+impl Checking<'_> {
+    /// Takes the next step with a document, which is one call.
+    ///
+    /// # Errors
+    /// A [`Failure`] that says whether and when to go on; `CheckFailed` for good where no answer has
+    /// passed.
+    pub(crate) async fn answer(self) -> Result<Outcome, Failure> {
+        let Self { services, attempt, shard, document, version, .. } = &self;
+        let place = Pending::location(&shard.output, &document.id);
+        services.unwritten.recover(attempt, &place).await?;
+        let mut pending = Pending::read(&place, shard.asks, version).await?.unwrap_or_default();
+        pending.taken_up_by(attempt);
+        let levels = levels(shard);
+        if pending.is_to_be_looked_at(&shard.job) {
+            self.look_at(&mut pending).await?;
+            return self.decide(pending, &levels, &place).await;
+        }
+        let _rest = self.hold(&pending, &levels).await?;
+        match pending.judge_of(&shard.job) {
+            Some((name, judge)) => {
+                let Some(result) = &mut pending.result else {
+                    return Err(Failure::transient("there is no answer to be judged"));
+                };
+                match self.judged(judge, &result.answer).await? {
+                    Verdict::Unchecked => result.unchecked.push(name.to_owned()),
+                    verdict => result.checks.push(verdict.of(name)),
+                }
+            }
+            None => match self.asked(&mut pending, &levels).await {
+                Err(failure) if failure.is_retried() || pending.result.is_none() => {
+                    return Err(failure);
+                }
+                Err(failure) => return self.cannot_ask(pending, &levels, failure, &place).await,
+                Ok(()) => {
+                    if let Err(failure) = self.look_at(&mut pending).await {
+                        self.store(pending, &place).await?;
+                        return Err(failure);
+                    }
+                }
+            },
+        }
+        self.decide(pending, &levels, &place).await
+    }
+
+    /// Holds the answer against the expressions.
+    async fn look_at(&self, pending: &mut Pending) -> Result<(), Failure> {
+        let Self { services, shard, document, content, .. } = self;
+        let Some(result) = &mut pending.result else { return Ok(()) };
+        let (about, reader) =
+            (About::of(document, content.text()), services.reader_for(&shard.job.lane));
+        result.checks = sandbox::checked(&reader, &shard.job, &about, &result.answer).await?;
+        Ok(())
+    }
+
+    /// Asks for an answer.
+    async fn asked(&self, pending: &mut Pending, levels: &[Route]) -> Result<(), Failure> {
+        let Self { services, attempt, shard, document, content, version, kept } = self;
+        let failed = pending.failed();
+        let amiss = (pending.asks > 0).then(|| amiss(&failed));
+        let level = usize::try_from(pending.level).unwrap_or_default().min(levels.len() - 1);
+        let route = &levels[level];
+        let before = attempt.spent();
+        let (document, version) = ((*document).clone(), version.clone());
+        let amiss = amiss.as_deref();
+        let asked = Asked { content, version, beside: None, amiss, route };
+        let result = answer(services, attempt, shard, document, asked, kept).await?;
+        let tokens = result.spend().beyond(before).tokens();
+        let unpriced_calls = u64::from(result.cost_usd.is_none());
+        attempt.discard(Taken { spend: Spend { unpriced_calls, ..tokens }, ..Taken::default() });
+        let why = match failed.is_empty() {
+            true => "the first of its route".to_owned(),
+            false => reasons(&failed),
+        };
+        let (model, failed) = (result.model.clone(), names(&failed));
+        pending.asked.push(AskedModel { model, level: pending.level, why, failed });
+        pending.asks += 1;
+        pending.result = Some(result);
+        Ok(())
+    }
+
+    /// What an answer's checks mean for it.
+    async fn decide(
+        &self,
+        mut pending: Pending,
+        levels: &[Route],
+        place: &Location,
+    ) -> Result<Outcome, Failure> {
+        let names = quoted(&names(&pending.failed()));
+        if names.is_empty() {
+            if pending.judge_of(&self.shard.job).is_some() {
+                self.store(pending, place).await?;
+                return Err(Failure::judged_next());
+            }
+            let before = pending.before;
+            let result = pending.told(self.attempt, self.shard.job.escalate);
+            let result = result.ok_or_else(|| Failure::transient("there is no answer"))?;
+            return Ok(Outcome::Passed(Box::new(result), before));
+        }
+        if pending.asks < MAX_ASKS {
+            self.store(pending, place).await?;
+            return Err(Failure::checked_again(&names));
+        }
+        if pending.goes_on(levels.len()) {
+            self.store(pending, place).await?;
+            return Ok(Outcome::Escalates);
+        }
+        Err(self.gives_up(pending, Failure::check_failed(&names), place).await)
+    }
+
+    /// An answer has failed its checks, and no other can be had of this model.
+    async fn cannot_ask(
+        &self,
+        mut pending: Pending,
+        levels: &[Route],
+        failure: Failure,
+        place: &Location,
+    ) -> Result<Outcome, Failure> {
+        if pending.goes_on(levels.len()) {
+            self.store(pending, place).await?;
+            return Ok(Outcome::Escalates);
+        }
+        // What the last answer came to is what failed, and not the money that ran out.
+        let failure = match failure.kind {
+            FailureType::BudgetExceeded | FailureType::QuotaExhausted => {
+                let names = quoted(&names(&pending.failed()));
+                Failure::check_failed(&format!("{names}, and none is asked for: {failure}"))
+            }
+            _ => failure,
+        };
+        Err(self.gives_up(pending, failure, place).await)
+    }
+
+    async fn store(&self, mut pending: Pending, place: &Location) -> Result<(), Failure> {
+        pending.step += 1;
+        let bought = pending.bought(self.attempt, place)?;
+        self.services.unwritten.keep(self.attempt, &bought).await.map(drop)
+    }
+
+    /// The last answer is kept, for people.
+    async fn gives_up(&self, pending: Pending, failure: Failure, place: &Location) -> Failure {
+        let Self { attempt, kept, .. } = self;
+        attempt.fails_checks(names(&pending.failed()));
+        attempt.call.failed_as(failure.kind);
+        if failure.kind == FailureType::CheckFailed
+            && let Some(result) = pending.told(attempt, self.shard.job.escalate)
+            && result.keep(kept).await
+        {
+            attempt.keep(kept.to_string());
+        }
+        forget(place).await;
+        failure
+    }
+
+    async fn judged(
+        &self,
+        judge: &tidegate_workflows::contract::Judge,
+        answer: &str,
+    ) -> Result<Verdict, Failure> {
+        let Self { services, attempt, shard, content, .. } = self;
+        judge::judged(services, attempt, shard, content, (judge, answer)).await
+    }
+
+    /// Holds what may have to follow this call, beside what the call itself holds. What is asked for
+    /// first is not begun unless all that may follow can be paid.
+    async fn hold(
+        &self,
+        pending: &Pending,
+        levels: &[Route],
+    ) -> Result<Vec<tidegate_quota::budget::Hold>, Failure> {
+        let Self { services, attempt, shard, content, .. } = self;
+        let job = &shard.job;
+        let input = content.tokens() + tokens::estimate(&job.instructions);
+        let bound = Bound { prices: &services.prices, job, levels };
+        let usd = bound.rest_usd(input, pending);
+        let payers = payers(job, &attempt.call.batch);
+        let id = format!("{}+checks", attempt.call.reservation);
+        match services.budgets.hold_beside(&payers, &id, usd).await {
+            Err(failure) if pending.step == 0 => {
+                if failure.is_retried() {
+                    attempt.call.deferred(None);
+                }
+                Err(failure)
+            }
+            held => Ok(held.unwrap_or_default()),
+        }
+    }
+}
+
+/// The models of a shard's route, one after the other if the batch escalates.
+fn levels(shard: &Shard) -> Vec<Route> {
+    if shard.job.escalate { shard.route.levels() } else { vec![shard.route.clone()] }
+}
+
+/// Removes what lies between a document's answers. What stays behind does no harm.
+pub(crate) async fn forget(place: &Location) {
+    if let Err(error) = place.delete().await {
+        tracing::debug!(%error, "an answer that was checked stays behind");
+    }
+}
+
+/// Where an answer of `id` lies while it is checked.
+pub(crate) fn location(shard: &Shard, document: &Document) -> Location {
+    Pending::location(&shard.output, &document.id)
+}
+
+fn names(failed: &[Checked]) -> Vec<String> {
+    failed.iter().map(|check| check.name.clone()).collect()
+}
+
+/// For a message, which says nothing of the answer.
+fn quoted(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    names.join(", ")
+}
+
+fn reasons(failed: &[Checked]) -> String {
+    let reason = |check: &Checked| match &check.why {
+        Some(why) => format!("{}: {why}", check.name),
+        None => check.name.clone(),
+    };
+    failed.iter().map(reason).collect::<Vec<_>>().join("; ")
+}
+
+/// What the model is told.
+fn amiss(failed: &[Checked]) -> String {
+    format!(
+        "Your last answer was refused, because it does not pass what is checked: {}. Look at the document again, and answer again.",
+        reasons(failed)
+    )
+}

@@ -1,0 +1,130 @@
+//! An answer that is not a result yet, as it lies in the store between two attempts:
+//! `<output>/_tidegate/checking/<id>.json`.
+
+use serde::{Deserialize, Serialize};
+use tidegate_types::{CallCounts, DocumentId, Spend};
+use tidegate_workflows::contract::{self, Check, Job};
+
+use crate::{
+    attempt::Attempt,
+    failure::Failure,
+    fingerprint::Fingerprint,
+    output::{
+        jsonl::json,
+        layout,
+        result::{AskedModel, Checked, DocumentResult},
+        unwritten::Bought,
+        version::Version,
+    },
+    storage::Location,
+};
+
+/// How far a document has come.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Pending {
+    /// The last answer, with what its checks have come to so far.
+    pub(crate) result: Option<DocumentResult>,
+    /// The models that were asked, in order.
+    pub(crate) asked: Vec<AskedModel>,
+    /// Which model of the route is asked now, counted from 0.
+    pub(crate) level: u32,
+    /// How often it has answered.
+    pub(crate) asks: u32,
+    /// Calls that have brought something: answers and verdicts.
+    pub(crate) step: u32,
+    /// What other activities have taken.
+    pub(crate) before: Spend,
+    /// The activity that wrote this, by the time at which it was scheduled.
+    activity: i64,
+    /// What it has taken.
+    counts: CallCounts,
+    discarded: Spend,
+}
+
+impl Pending {
+    pub(super) fn location(output: &Location, id: &DocumentId) -> Location {
+        output.child(layout::FOLDER).child("checking").child(&format!("{id}.json"))
+    }
+
+    /// What lies there, if it is about this question and this version of the document.
+    pub(super) async fn read(
+        place: &Location,
+        asks: Fingerprint,
+        version: &Version,
+    ) -> Result<Option<Self>, Failure> {
+        let bytes = place.read_if_there().await?;
+        let pending = bytes.and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
+        let is_ours = |result: &DocumentResult| {
+            result.question == Some(asks) && result.version.is_same(version) != Some(false)
+        };
+        Ok(pending.filter(|pending| pending.result.as_ref().is_some_and(is_ours)))
+    }
+
+    /// An attempt goes on with it: what the attempts before have told of it may be lost.
+    pub(super) fn taken_up_by(&mut self, attempt: &Attempt) {
+        if self.activity == attempt.scheduled_millis {
+            attempt.call.recall(self.counts, self.discarded);
+        } else {
+            self.before += Spend::from(self.counts) + self.discarded;
+        }
+        attempt.answered(self.step);
+    }
+
+    pub(super) fn bought(
+        &mut self,
+        attempt: &Attempt,
+        place: &Location,
+    ) -> Result<Bought, Failure> {
+        let call = attempt.call.state();
+        self.activity = attempt.scheduled_millis;
+        (self.counts, self.discarded) = (call.counts, call.discarded);
+        Ok(Bought::new(place, json(self)?).replacing())
+    }
+
+    /// The answer, with all that was taken for it.
+    pub(super) fn told(self, attempt: &Attempt, escalates: bool) -> Option<DocumentResult> {
+        let result = self.result?;
+        let has_price = result.cost_usd.is_some();
+        let asked = if escalates || self.asked.len() > 1 { self.asked } else { Vec::new() };
+        let spend = self.before + attempt.spent();
+        Some(DocumentResult { asked, ..result }.with_spend(spend, has_price))
+    }
+
+    /// The expressions have not been held against the answer: there was no process for them.
+    pub(super) fn is_to_be_looked_at(&self, job: &Job) -> bool {
+        let mut expressions = job.checks.iter().filter(|check| check.expression.is_some());
+        let is_known = |result: &DocumentResult, check: &Check| {
+            result.checks.iter().any(|it| it.name == check.name)
+        };
+        let result = self.result.as_ref();
+        result.is_some_and(|result| expressions.any(|check| !is_known(result, check)))
+    }
+
+    /// The checks that the answer does not pass.
+    pub(super) fn failed(&self) -> Vec<Checked> {
+        let checks = self.result.iter().flat_map(|result| &result.checks);
+        checks.filter(|check| !check.passed).cloned().collect()
+    }
+
+    /// The judge who comes next, if the answer has passed everything before.
+    pub(super) fn judge_of<'a>(&self, job: &'a Job) -> Option<(&'a str, &'a contract::Judge)> {
+        let result = self.result.as_ref().filter(|_| self.failed().is_empty())?;
+        let is_open = |check: &&Check| {
+            let is_known = result.checks.iter().any(|it| it.name == check.name);
+            check.judge.is_some() && !is_known && !result.unchecked.contains(&check.name)
+        };
+        let check = job.checks.iter().find(is_open)?;
+        Some((check.name.as_str(), check.judge.as_ref()?))
+    }
+
+    /// The next model is asked, if there is one of so many.
+    pub(super) fn goes_on(&mut self, levels: usize) -> bool {
+        let next = self.level + 1;
+        let goes_on = usize::try_from(next).is_ok_and(|next| next < levels);
+        if goes_on {
+            (self.level, self.asks) = (next, 0);
+        }
+        goes_on
+    }
+}

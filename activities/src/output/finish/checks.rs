@@ -1,0 +1,146 @@
+//! What the checks of a batch have come to, by name; and what went to the next model, and why.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tidegate_calls::route::Route;
+use tidegate_types::{FailureType, ModelId};
+use tidegate_workflows::contract::Job;
+
+use crate::output::result::{DocumentResult, MAX_ASKS};
+
+/// All checks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Checks {
+    /// By their names.
+    pub by_name: BTreeMap<String, CheckTotals>,
+    /// Documents whose answers were checked.
+    pub documents: u64,
+    /// Of these, the ones that more than one model of the route was asked about.
+    pub escalated: u64,
+    /// How often each model was asked for an answer.
+    pub asked: BTreeMap<ModelId, u64>,
+}
+
+/// One check.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CheckTotals {
+    /// Results that pass it.
+    pub passed: u64,
+    /// Documents that were given up, whose last answer does not.
+    pub failed: u64,
+    /// Results whose judge could not be asked.
+    pub unchecked: u64,
+    /// Answers that did not, and were asked for once more.
+    pub asked_again: u64,
+    /// Answers that did not, and were asked of the next model.
+    pub escalated: u64,
+}
+
+impl Checks {
+    /// Whether nothing was checked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// A result, whose model alone was asked unless it says otherwise.
+    pub(super) fn add(&mut self, result: &DocumentResult) {
+        if result.checks.is_empty() && result.unchecked.is_empty() {
+            return;
+        }
+        self.documents += 1;
+        for check in result.checks.iter().filter(|check| check.passed) {
+            self.of(&check.name).passed += 1;
+        }
+        result.unchecked.iter().for_each(|name| self.of(name).unchecked += 1);
+        if result.asked.is_empty() {
+            *self.asked.entry(result.model.clone()).or_default() += 1;
+        }
+        let mut level = 0;
+        for asked in &result.asked {
+            *self.asked.entry(asked.model.clone()).or_default() += 1;
+            for name in &asked.failed {
+                let totals = self.of(name);
+                match asked.level > level {
+                    true => totals.escalated += 1,
+                    false => totals.asked_again += 1,
+                }
+            }
+            level = asked.level;
+        }
+        self.escalated += u64::from(level > 0);
+    }
+
+    /// A document that was given up, whose last answer does not pass these.
+    pub(super) fn fail(&mut self, names: &[String]) {
+        names.iter().for_each(|name| self.of(name).failed += 1);
+    }
+
+    /// The same with those that have failed for good: every model of the route was asked twice.
+    #[must_use]
+    pub(super) fn with_failed(mut self, failed: u64, job: &Job, route: &Route) -> Self {
+        if job.checks.is_empty() || failed == 0 {
+            return self;
+        }
+        let levels = if job.escalate { route.levels() } else { vec![route.clone()] };
+        self.documents += failed;
+        self.escalated += if levels.len() > 1 { failed } else { 0 };
+        for model in levels.iter().filter_map(|level| level.models.first()) {
+            *self.asked.entry(model.clone()).or_default() += failed * u64::from(MAX_ASKS);
+        }
+        self
+    }
+
+    fn of(&mut self, name: &str) -> &mut CheckTotals {
+        self.by_name.entry(name.to_owned()).or_default()
+    }
+}
+
+/// How many documents of a report were given up because of their checks.
+pub(super) fn failed(given_up: &super::GivenUp) -> u64 {
+    given_up.0.get(FailureType::CheckFailed.as_str()).map_or(0, |kind| kind.documents)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn checks_are_counted_by_name_and_models_by_how_often_they_were_asked() {
+        let result = |checks, asked| -> DocumentResult {
+            serde_json::from_value(json!({
+                "id": "a", "uri": "file:///a", "model": "p:a", "answer": "", "stop_reason": "end_turn",
+                "finish": "complete", "input_tokens": 1, "cached_input_tokens": 0, "output_tokens": 1,
+                "provider_calls": 1, "completed_at": "2026-01-01T00:00:00Z",
+                "checks": checks, "unchecked": ["judge"], "asked": asked,
+            }))
+            .unwrap()
+        };
+        let passed = json!([{"name": "total", "passed": true}]);
+        let mut checks = Checks::default();
+        checks.add(&result(passed.clone(), json!([])));
+        checks.add(&result(
+            passed,
+            json!([
+                {"model": "p:a", "why": "first"},
+                {"model": "p:a", "why": "", "failed": ["total"]},
+                {"model": "p:b", "level": 1, "why": "", "failed": ["total"]},
+            ]),
+        ));
+        checks.fail(&["total".to_owned()]);
+        let total = checks.by_name["total"];
+        assert_eq!((total.passed, total.failed, total.asked_again, total.escalated), (2, 1, 1, 1));
+        assert_eq!(
+            (checks.by_name["judge"].unchecked, checks.escalated, checks.documents),
+            (2, 1, 2)
+        );
+        let of = |model: &str| checks.asked[&model.parse().unwrap()];
+        assert_eq!((of("p:a"), of("p:b")), (3, 1));
+    }
+}

@@ -1,0 +1,110 @@
+//! Documents whose right answer is known: a model answers it, or makes a mistake as often as it is
+//! configured to. Asked in other words, it draws anew.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{call::Call, config::Config, rng, value::ConfigError};
+
+/// A document, and what is right of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Known {
+    /// The documents that hold this text.
+    pub contains: String,
+    /// The answer, as JSON.
+    pub answer: String,
+}
+
+impl Known {
+    pub(crate) fn check(&self, key: &str) -> Result<(), ConfigError> {
+        let is_object = serde_json::from_str::<Value>(&self.answer).is_ok_and(|it| it.is_object());
+        match is_object {
+            true => Ok(()),
+            false => Err(ConfigError::invalid(format!("{key}.answer"), "it is a JSON object")),
+        }
+    }
+}
+
+/// What is answered about a document that is known. Who is asked whether an answer passes says whether
+/// that is right.
+pub(crate) fn answer(call: &Call, schema: &Value, config: &Config) -> Option<String> {
+    let document = call.document();
+    let known = config.known.iter().find(|known| document.contains(&known.contains))?;
+    let truth: Value = serde_json::from_str(&known.answer).ok()?;
+    let draw = |what: u64| rng::draw(&[config.seed, call.hash, rng::hash(&call.model), what]);
+    let rate = config.error_rates.get(&call.model).copied().unwrap_or_default();
+    let errs = rng::uniform(draw(0xe0)) < rate;
+    if schema.pointer("/properties/passed").is_some() {
+        let (_, given) = call.prompt.split_once("<answer>")?;
+        let (given, _) = given.split_once("</answer>")?;
+        let is_right = serde_json::from_str(given.trim()).is_ok_and(|given: Value| given == truth);
+        let reason =
+            if is_right { "Each field is as the document has it." } else { "A field differs." };
+        return Some(json!({"passed": is_right != errs, "reason": reason}).to_string());
+    }
+    let mut answer = truth;
+    if errs && let Some(fields) = answer.as_object_mut().filter(|fields| !fields.is_empty()) {
+        let place = usize::try_from(draw(0xe1) % fields.len() as u64).unwrap_or_default();
+        if let Some((_, field)) = fields.iter_mut().nth(place) {
+            *field = wrong(field);
+        }
+    }
+    Some(answer.to_string())
+}
+
+/// What is no answer any more: ten more, another currency, the year after, another name.
+fn wrong(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64().unwrap_or_default() + 10.0),
+        Value::String(text) if text == "EUR" => json!("CHF"),
+        Value::String(text) if text.len() == 3 => json!("EUR"),
+        Value::String(text) => {
+            let year = text.get(..4).and_then(|year| year.parse::<u32>().ok());
+            let rest = text.get(4..).filter(|rest| rest.starts_with('-'));
+            match year.zip(rest) {
+                Some((year, rest)) => json!(format!("{}{rest}", year + 1)),
+                None => json!(format!("{text} & Sons")),
+            }
+        }
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Prompt;
+
+    const TRUTH: &str = r#"{"currency":"EUR","date":"2026-03-01","net":100.0}"#;
+
+    fn answered(words: &str, schema: &Value, rate: f64) -> Value {
+        let config = Config {
+            known: vec![Known { contains: "INV-1".into(), answer: TRUTH.into() }],
+            error_rates: [("m".to_owned(), rate)].into(),
+            ..Config::default()
+        };
+        config.check().unwrap();
+        let mut prompt = Prompt::default();
+        prompt.text("user", &format!("{words}<document>Invoice INV-1</document>"));
+        let call = Call::new("m", 500, None, prompt);
+        serde_json::from_str(&answer(&call, schema, &config).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_model_errs_as_often_as_it_is_said_to() {
+        let (schema, truth) = (json!({}), serde_json::from_str::<Value>(TRUTH).unwrap());
+        assert_eq!(answered("", &schema, 0.0), truth);
+        let wrong = (0..1_000).filter(|n| answered(&n.to_string(), &schema, 0.3) != truth).count();
+        assert!((250..=350).contains(&wrong), "{wrong}");
+    }
+
+    #[test]
+    fn a_judge_says_whether_an_answer_is_right() {
+        let schema = json!({"properties": {"passed": {"type": "boolean"}}});
+        let judged =
+            |answer: &str| answered(&format!("<answer>\n{answer}\n</answer>"), &schema, 0.0);
+        assert_eq!(judged(TRUTH)["passed"], json!(true));
+        assert_eq!(judged(&TRUTH.replace("EUR", "CHF"))["passed"], json!(false));
+    }
+}

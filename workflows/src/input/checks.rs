@@ -1,0 +1,82 @@
+//! Checks of answers, as far as they can be looked at without their language.
+
+use std::collections::BTreeSet;
+
+use crate::contract::Check;
+
+use super::{BatchInput, read::Mode};
+
+/// More would take longer than the answer.
+const MAX_CHECKS: usize = 50;
+
+/// They stand in results, reports and messages.
+const MAX_NAME_CHARS: usize = 64;
+
+/// The check that an answer's quotes are in its document: it has neither expression nor judge.
+const EVIDENCE: &str = "evidence";
+
+/// # Errors
+/// A sentence that says what is wrong, and with which check.
+pub(super) fn check(input: &BatchInput) -> Result<(), String> {
+    let checks = input.checks.as_deref().unwrap_or_default();
+    if input.escalate == Some(true) && input.route.is_none() {
+        return Err("escalate is of no use without route: name the models in the order in which they are asked".to_owned());
+    }
+    if checks.is_empty() {
+        return match (input.escalate, &input.checks) {
+            (Some(true), _) => Err("escalate is of no use without checks, which say what goes to the next model of the route".to_owned()),
+            (_, Some(_)) => Err("checks is an empty list; leave it out".to_owned()),
+            _ => Ok(()),
+        };
+    }
+    if checks.len() > MAX_CHECKS {
+        return Err(format!("checks are {}; at most {MAX_CHECKS} are looked at", checks.len()));
+    }
+    let mut names = BTreeSet::new();
+    for (place, check) in checks.iter().enumerate() {
+        let Check { name, .. } = check;
+        let length = name.chars().count();
+        if name.trim().is_empty() || length > MAX_NAME_CHARS || name.contains(char::is_control) {
+            return Err(format!(
+                "checks[{place}]: name must be a text of 1 to {MAX_NAME_CHARS} characters"
+            ));
+        }
+        if !names.insert(name) {
+            return Err(format!(
+                "checks[{place}]: \"{name}\" is there twice; give each its own name"
+            ));
+        }
+        one(check).map_err(|why| format!("checks[{place}] \"{name}\": {why}"))?;
+    }
+    // Of several answers in one call, of parts of one, and of those that a provider's batch brings,
+    // none could be asked for again with what was wrong.
+    let excluded = [
+        ("pack", input.pack.is_some()),
+        ("long", input.long.is_some()),
+        ("mode \"economy\"", input.mode == Some(Mode::Economy)),
+        ("deadline", input.deadline.is_some() && input.mode != Some(Mode::Direct)),
+    ];
+    match excluded.iter().find(|(_, given)| *given) {
+        Some((field, _)) => Err(format!(
+            "checks and {field} exclude each other: each answer is checked, and asked for again, by itself; leave out {field}"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn one(check: &Check) -> Result<(), String> {
+    match (&check.expression, &check.judge) {
+        (Some(_), Some(_)) => Err("give only one of expression, judge".to_owned()),
+        (Some(expression), None) if expression.trim().is_empty() => {
+            Err("expression is empty".to_owned())
+        }
+        (None, Some(judge)) if judge.instructions.trim().is_empty() => {
+            Err("judge.instructions are empty: say what an answer must be to pass".to_owned())
+        }
+        (None, None) if check.name == EVIDENCE => {
+            Err("quotes are not asked for; give an expression or a judge".to_owned())
+        }
+        (None, None) => Err("give an expression or a judge".to_owned()),
+        _ => Ok(()),
+    }
+}
