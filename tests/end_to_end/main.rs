@@ -48,6 +48,7 @@ mod providers;
 mod reference;
 mod registry;
 mod replies;
+mod routes;
 mod samples;
 mod terminal;
 mod through;

@@ -11,6 +11,7 @@ pub(crate) mod asked_with;
 pub mod ended;
 pub mod estimate;
 mod examples;
+mod fallbacks;
 mod in_flight;
 pub(crate) mod labels;
 pub mod leave;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use percent_encoding::percent_decode_str;
+use tidegate_workflows::contract::Fallback;
 
 use super::{
     course::Course,
@@ -189,7 +190,13 @@ fn models(report: &Report) -> Markup {
                 th .number { "cached" } th .number { "tokens out" } th .number { "cost" }
             } }
             tbody { @for (model, sum) in &report.models { tr {
-                td { (model) } td .number { (count(sum.documents)) } td .number { (count(sum.provider_calls)) }
+                td {
+                    (model)
+                    @if let Some(Fallback { from, because }) = report.fallbacks.get(model) {
+                        div .faint { "in place of " (from) ", " (because) }
+                    }
+                }
+                td .number { (count(sum.documents)) } td .number { (count(sum.provider_calls)) }
                 td .number { (count(sum.input_tokens)) } td .number { (count(sum.cached_input_tokens)) }
                 td .number { (count(sum.output_tokens)) } td .number { (sum.cost_usd.map_or_else(|| "unknown".to_owned(), |usd| format!("${usd:.4}"))) }
             } } }
@@ -233,7 +240,7 @@ fn span(seconds: f64) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use tidegate_workflows::contract::{Progress, Totals};
+    use tidegate_workflows::contract::{Because, Progress, Totals};
 
     use super::*;
     use crate::output::agreement::Compared;
@@ -250,6 +257,7 @@ mod tests {
         let mut compared = Compared::default();
         compared.add("a", &serde_json::json!({"total": 5}), r#"{"total": 6}"#, None);
         let agreement = compared.told().agreement;
+        let fallback = Fallback { from: "a:a".parse().unwrap(), because: Because::Unchecked };
         let report = Report {
             agreement: Some(agreement),
             progress: Progress {
@@ -274,6 +282,7 @@ mod tests {
                 tidegate_documents::left_out::Kind::HiddenText,
                 crate::output::finish::LeftOutTotal { documents: 1, count: 1_200 },
             )]),
+            fallbacks: BTreeMap::from([("a:b".parse().unwrap(), fallback)]),
             older_reader: 0,
             unknown_stop_reasons: BTreeMap::new(),
         };
@@ -289,6 +298,7 @@ mod tests {
             "<div>1 × &lt;script&gt;</div><div>1 × too long</div>",
             "a.pdf, &lt;b&gt;.pdf",
             "<p>at the full price</p>",
+            "<div class=\"faint\">in place of a:a, unchecked</div>",
             "<td class=\"faint\">1 × 6 in place of 5</td>",
             "<td>hidden text</td><td class=\"number\">1</td><td class=\"number\">1,200</td>",
         ] {
