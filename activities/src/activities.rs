@@ -161,7 +161,7 @@ impl DocumentActivities {
         let attempt = attempt(&ctx, &task.document, &step).in_parts(&task);
         let work = long::process(&self.services, &attempt, &task);
         // Which step is a document's last is known to its workflow alone.
-        self.document(&ctx, &attempt, work, |_| None).await
+        Box::pin(self.document(&ctx, &attempt, work, |_| None)).await
     }
 
     #[activity(definition = contract::markers::ProcessPack)]

@@ -2,7 +2,8 @@
 //!
 //! A route is walked in steps. Its first step is the first model and those marked equivalent to it:
 //! of them, the one that can take the document soonest. Each further model is a step of its own,
-//! taken after so many refusals in a row, or when no model on the steps before can be asked.
+//! taken after so many refusals in a row, or when no model on the steps before can be asked. Whoever
+//! asks a route says first why its documents may go on to those.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -39,8 +40,12 @@ pub struct Route {
     /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next
     /// step; of the provider's [`RETRIES_PER_DOCUMENT`] at most.
     pub after_refusals: u32,
-    /// Whether a document may go on to models that are not equivalent to the first.
-    pub downgrade: bool,
+    /// The prefix of comparisons: a document may go on to what was compared for its question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared: Option<String>,
+    /// A document may go on to models that nobody has compared with the first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unchecked: bool,
     /// Whether a document goes on whose content a provider refuses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_content_refused: bool,
@@ -58,7 +63,8 @@ impl Route {
             equivalent: members.clone(),
             models: members,
             after_refusals: u32::MAX,
-            downgrade: false,
+            compared: None,
+            unchecked: false,
             after_content_refused: false,
             by_room: true,
         }
@@ -71,7 +77,8 @@ impl Route {
             models: vec![model],
             equivalent: Vec::new(),
             after_refusals: u32::MAX,
-            downgrade: false,
+            compared: None,
+            unchecked: false,
             after_content_refused: false,
             by_room: false,
         }
@@ -113,13 +120,37 @@ impl Route {
     /// The models of a step, in order; none where the route has ended.
     #[must_use]
     pub fn step(&self, step: u32) -> Vec<&ModelId> {
-        let Some(first) = self.models.first() else { return Vec::new() };
-        let is_first = |model: &&ModelId| *model == first || self.equivalent.contains(model);
         if step == 0 {
-            return self.models.iter().filter(is_first).collect();
+            return self
+                .models
+                .iter()
+                .filter(|model| self.is_as_good_as_the_first(model))
+                .collect();
         }
-        let others = self.models.iter().filter(|model| !is_first(model) && self.downgrade);
-        others.skip(step as usize - 1).take(1).collect()
+        self.others().skip(step as usize - 1).take(1).collect()
+    }
+
+    /// The models that nobody says are as good as the first, in order.
+    pub fn others(&self) -> impl Iterator<Item = &ModelId> {
+        self.models.iter().filter(|model| !self.is_as_good_as_the_first(model))
+    }
+
+    fn is_as_good_as_the_first(&self, model: &ModelId) -> bool {
+        self.models.first() == Some(model) || self.equivalent.contains(model)
+    }
+
+    /// The same, for calls that answer no batch's question, for which models could have been compared.
+    ///
+    /// # Errors
+    /// `InvalidInput` where a call could go on to a model that nobody says is as good as the first.
+    pub fn of_no_question(self) -> Result<Self, Failure> {
+        let pair = self.models.first().zip(self.others().next());
+        match pair.filter(|_| !self.unchecked) {
+            Some((first, other)) => Err(Failure::invalid_input(format!(
+                "the route falls back from {first} to {other}, and models are compared for the question of a batch, which a call has not; name {other} in the route's equivalent, or write unchecked = true there"
+            ))),
+            None => Ok(self),
+        }
     }
 
     /// The model that this attempt asks.
@@ -330,7 +361,7 @@ mod tests {
         failure::{REROUTED, Retry},
     };
 
-    fn route(models: &[&str], equivalent: &[&str], downgrade: bool) -> Route {
+    fn route(models: &[&str], equivalent: &[&str]) -> Route {
         let ids = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
         let (models, equivalent) = (ids(models), ids(equivalent));
         let after_content_refused = false;
@@ -338,7 +369,8 @@ mod tests {
             models,
             equivalent,
             after_refusals: 2,
-            downgrade,
+            compared: None,
+            unchecked: false,
             after_content_refused,
             by_room: false,
         }
@@ -354,13 +386,25 @@ mod tests {
 
     #[test]
     fn equivalents_share_the_first_step() {
-        assert_eq!(steps(&route(&["a:1", "b:2", "c:3"], &[], true)), [["a:1"], ["b:2"], ["c:3"]]);
+        assert_eq!(steps(&route(&["a:1", "b:2", "c:3"], &[])), [["a:1"], ["b:2"], ["c:3"]]);
         assert_eq!(
-            steps(&route(&["a:1", "b:2", "c:3"], &["c:3"], true)),
+            steps(&route(&["a:1", "b:2", "c:3"], &["c:3"])),
             [vec!["a:1", "c:3"], vec!["b:2"]]
         );
-        assert_eq!(steps(&route(&["a:1", "b:2", "c:3"], &["c:3"], false)), [["a:1", "c:3"]]);
         assert_eq!(steps(&Route::single("a:1".parse().unwrap())), [["a:1"]]);
+    }
+
+    #[test]
+    fn a_call_goes_on_to_no_model_that_is_neither_equivalent_nor_said_to_be_unchecked() {
+        let two = || route(&["a:1", "b:2"], &[]);
+        let refused = two().of_no_question().unwrap_err();
+        assert_eq!(refused.kind, FailureType::InvalidInput);
+        assert!(refused.message.contains("from a:1 to b:2"), "{refused}");
+        let compared = Route { compared: Some("file:///c/".to_owned()), ..two() };
+        compared.of_no_question().unwrap_err();
+        Route { unchecked: true, ..two() }.of_no_question().unwrap();
+        route(&["a:1", "b:2"], &["b:2"]).of_no_question().unwrap();
+        Route::pool(two().models).of_no_question().unwrap();
     }
 
     #[test]
@@ -373,7 +417,7 @@ mod tests {
         };
         let wait = Failure::refused(&paused);
         let another = |retry| matches!(retry, Retry::After(delay) if delay <= REROUTED);
-        let route = route(&["a:1", "b:2"], &[], true);
+        let route = route(&["a:1", "b:2"], &[]);
         let refused = attempt();
         assert_eq!(route.fall_back(&refused, wait.clone(), |_| false), wait);
         assert!(another(route.fall_back(&refused, wait.clone(), |_| false).retry));

@@ -7,7 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 use tidegate_activities::{
     batch::plan,
-    output::agreement::{Agreement, Compared, Disagreement},
+    output::{
+        agreement::{Agreement, Compared, Disagreement},
+        comparisons::{self, Comparisons},
+        question::StatedQuestion,
+    },
     services::Services,
 };
 use tidegate_types::ModelId;
@@ -137,6 +141,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         }
     }
     let comparison = compared(&services, &asked, models, &base.output).await?;
+    record(&services, &asked, &comparison, args.at_least, &base.output).await?;
     if args.json {
         output::json(&comparison)?;
     } else {
@@ -230,6 +235,53 @@ async fn compared(
     json.push(b'\n');
     place.child("comparison.json").write(json).await.context("writing the comparison")?;
     Ok(comparison)
+}
+
+/// Writes down what a route that looks here may fall back to. What is too far apart for `--at-least` is
+/// left out, though it was there before.
+async fn record(
+    services: &Services,
+    asked: &[Asked],
+    comparison: &Comparison,
+    at_least: Option<f64>,
+    output: &str,
+) -> anyhow::Result<()> {
+    let mut questions: BTreeMap<&ModelId, StatedQuestion> = BTreeMap::new();
+    for one in asked {
+        let place = services.storage.resolve(&one.job.output).context("output")?;
+        let question = comparisons::question_of(&place).await?;
+        let question = question.with_context(|| format!("what {} was asked is gone", one.model))?;
+        questions.insert(&one.model, question);
+    }
+    let Some(question) = questions.values().next().map(StatedQuestion::of_any_model) else {
+        return Ok(());
+    };
+    let output = services.storage.resolve(output).context("output")?;
+    let mut known = Comparisons::read(&output, question).await?;
+    let to_truth = |model: &ModelId| {
+        let seen = comparison.models.iter().find(|seen| seen.model == *model);
+        seen.and_then(|seen| seen.agreement.as_ref())
+    };
+    let suffices = |agreement: &Agreement| {
+        let [from, _] = agreement.documents.interval();
+        at_least.is_none_or(|least| from >= least)
+    };
+    for Pair { models, agreement } in &comparison.pairs {
+        let both: Vec<&Agreement> = models.iter().filter_map(to_truth).collect();
+        let enough = match both.is_empty() {
+            true => suffices(agreement),
+            false => both.len() == models.len() && both.into_iter().all(suffices),
+        };
+        let models = models.each_ref().map(|model| comparisons::Asked {
+            model: model.clone(),
+            question: questions[model].fingerprint(),
+        });
+        match enough {
+            true => known.put(comparisons::Pair { models, documents: agreement.documents }),
+            false => known.remove(&models),
+        }
+    }
+    Ok(known.write(&output, question).await?)
 }
 
 /// The first model's answers are what the other's should be.

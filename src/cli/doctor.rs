@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate_activities::Storage;
-use tidegate_calls::{card::cards, differences::differences};
+use tidegate_calls::{card::cards, differences::differences, route::Route};
+use tidegate_types::ModelId;
 
 use crate::{
     config::{Config, ConfigError, mask},
@@ -74,6 +75,7 @@ pub(super) async fn run(
 
 async fn all(config: &Config) -> Vec<Check> {
     let mut checks = vec![configuration(config)];
+    checks.extend(fallbacks(config));
     let (temporal, redis, providers, storage) = tokio::join!(
         temporal(config),
         Box::pin(redis::all(config)),
@@ -101,6 +103,44 @@ fn configuration(config: &Config) -> Check {
     } else {
         Check::doubtful("configuration", seen, warnings.join("\n      → "))
     }
+}
+
+/// Routes that fall back to a model that nobody says is as good as the first.
+fn fallbacks(config: &Config) -> Vec<Check> {
+    let routes = config.routes().unwrap_or_default();
+    let check = |(name, route): (&String, &Route)| {
+        let others: Vec<&str> = route.others().map(ModelId::as_str).collect();
+        let (first, others) = (route.models.first()?, others.join(" and "));
+        let name = format!("route {name}");
+        let compare = format!(
+            "compare them: `tidegate compare`, and compared = in its section; or name {others} in equivalent"
+        );
+        match &route.compared {
+            _ if others.is_empty() => None,
+            _ if route.unchecked => Some(Check::doubtful(
+                &name,
+                format!(
+                    "unchecked: it falls back from {first} to {others}, whether or not anybody has compared them"
+                ),
+                compare,
+            )),
+            None => Some(Check::doubtful(
+                &name,
+                format!(
+                    "it names no reason to fall back from {first} to {others}: what asks for it is refused"
+                ),
+                compare,
+            )),
+            Some(prefix) => Some(Check::ok(
+                &name,
+                format!(
+                    "it falls back from {first} to {others} for questions that were compared, by {}",
+                    mask::url(prefix)
+                ),
+            )),
+        }
+    };
+    routes.iter().filter_map(check).collect()
 }
 
 async fn temporal(config: &Config) -> Vec<Check> {
@@ -336,6 +376,23 @@ fn folder(label: &str, path: &str) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn routes_that_fall_back_say_why() {
+        let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+        let models = "models = [\"openai:a\", \"openai:b\"]\n";
+        let of = |more: &str| {
+            let limits = "[providers.openai]\n[models.\"openai:a\"]\nrpm = 9\n[models.\"openai:b\"]\nrpm = 9\n";
+            std::fs::write(file.path(), format!("{limits}[routes.r]\n{models}{more}")).unwrap();
+            fallbacks(&Config::from_layers(Some(file.path()), []).unwrap()).pop()
+        };
+        assert_eq!(of("equivalent = [\"openai:b\"]"), None);
+        let unchecked = of("unchecked = true").unwrap();
+        assert!(unchecked.seen.starts_with("unchecked: it falls back from openai:a to openai:b"));
+        assert_eq!((&*unchecked.name, unchecked.state), ("route r", State::Doubtful));
+        assert!(of("").unwrap().seen.contains("is refused"));
+        assert_eq!(of("compared = \"file:///c/\"").unwrap().state, State::Ok);
+    }
 
     #[tokio::test]
     async fn folders_are_looked_at() {

@@ -242,7 +242,8 @@ impl Config {
                 models,
                 equivalent,
                 after_refusals: route.after_refusals,
-                downgrade: route.downgrade,
+                compared: route.compared.clone(),
+                unchecked: route.unchecked,
                 after_content_refused: route.after_content_refused,
                 by_room: false,
             })

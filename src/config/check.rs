@@ -389,6 +389,7 @@ impl Faults<'_> {
             if route.after_refusals == 0 {
                 self.add(&["routes", name, "after-refusals"], "is 0; write at least 1");
             }
+            self.written(&["routes", name, "compared"], route.compared.as_ref());
             for model in route.equivalent.iter().filter(|model| !route.models.contains(*model)) {
                 let what = format!(
                     "names {model}, which is not among the route's models; add it there or take it out"

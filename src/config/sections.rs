@@ -402,8 +402,14 @@ pub struct Route {
     /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next
     /// model; three at most where the provider refuses or fails, since each of these costs a call.
     pub after_refusals: u32,
-    /// Whether a document may go on to models that are not equivalent to the first.
-    pub downgrade: bool,
+    /// A prefix in the store, under one of the workers' `roots`, with what `tidegate compare` wrote: a
+    /// document goes on to models that were compared with the first for its question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared: Option<String>,
+    /// Whether a document may go on to models that nobody has compared with the first; results, report
+    /// and `tidegate doctor` say so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unchecked: bool,
     /// Whether a document whose content a provider refuses goes on to the next model; else it fails as
     /// `ContentRefused`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -418,7 +424,8 @@ impl Default for Route {
             models: Vec::new(),
             equivalent: Vec::new(),
             after_refusals: 5,
-            downgrade: true,
+            compared: None,
+            unchecked: false,
             after_content_refused: false,
         }
     }

@@ -199,7 +199,7 @@ mod tests {
         let pool = &routes["openai:gpt-6-luna"];
         let names: Vec<&str> = pool.models.iter().map(|model| model.as_str()).collect();
         assert_eq!(names, ["openai/eu:gpt-6-luna", "openai/2:gpt-6-luna"]);
-        assert!(pool.by_room && pool.equivalent == pool.models && !pool.downgrade);
+        assert!(pool.by_room && pool.equivalent == pool.models);
         let route = &routes["r"];
         assert_eq!((route.models.len(), route.equivalent.len()), (3, 2), "{route:?}");
 

@@ -55,6 +55,9 @@ impl ClientCall {
         };
         let route = door.route(&name).filter(|_| holder.may_ask(&name));
         let route = route.ok_or_else(|| Problem::no_model(&name))?;
+        let route = route.of_no_question().map_err(|failure| {
+            Problem::invalid("model", &format!("cannot be asked: {}", failure.message))
+        })?;
         let asked = Asked::read(operation.path(), &body);
         if asked.is_none() && operation != Operation::CountTokens {
             return Err(Problem::invalid("messages", "cannot be read: they are too deep"));

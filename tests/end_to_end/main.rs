@@ -49,6 +49,7 @@ mod providers;
 mod reference;
 mod registry;
 mod replies;
+mod routes;
 mod samples;
 mod terminal;
 mod through;

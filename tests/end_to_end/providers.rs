@@ -151,8 +151,8 @@ async fn each_fault_by_itself_strikes_one_call_in_five() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
     let faults = "[[faults]]\nkind = \"spend-limit\"\ntimes = 3\n";
-    let routes = "[routes.both]\nmodels = [\"anthropic:claude\", \"gemini:gemini\"]\n\
-        [routes.strict]\nmodels = [\"anthropic:claude\", \"gemini:gemini\"]\ndowngrade = false\n\
+    let routes = "[routes.both]\nmodels = [\"anthropic:claude\", \"gemini:gemini\"]\nunchecked = true\n\
+        [routes.strict]\nmodels = [\"anthropic:claude\"]\n\
         [routes.equal]\nmodels = [\"openai:gpt\", \"newer:gpt-r\"]\nequivalent = [\"newer:gpt-r\"]\n";
     let Some(mut fleet) = every_provider(faults, routes).await else { return };
     fleet.documents(12, 100);

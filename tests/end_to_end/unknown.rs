@@ -12,7 +12,7 @@ async fn a_few_calls_find_out_and_a_route_goes_on() {
     let settings = format!(
         "[models.\"{MODEL}\"]\nrpm = 6_000\nconcurrent = 5\n[models.\"second:good\"]\nrpm = 6_000\n\
          [providers.second]\nkind = \"anthropic\"\nbase-url = \"{}\"\napi-key-env = \"SIMULATED_KEY\"\n\
-         [routes.two]\nmodels = [\"{MODEL}\", \"second:good\"]\n",
+         [routes.two]\nmodels = [\"{MODEL}\", \"second:good\"]\nunchecked = true\n",
         second.base_url()
     );
     let faults = "[[faults]]\nkind = \"unknown-model\"\n";

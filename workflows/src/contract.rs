@@ -11,6 +11,7 @@ mod call;
 mod document;
 mod failure;
 mod failure_counts;
+mod fallback;
 mod job;
 mod long;
 mod progress;
@@ -27,6 +28,7 @@ pub use document::{
 };
 pub use failure::FailureDetails;
 pub use failure_counts::FailureCounts;
+pub use fallback::{Because, Fallback};
 pub use job::{
     AskedWith, Check, Deadline, Example, Job, Judge, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message,
     OnCut, Pack, Records, ResultsAs, Role, Source, Target, Task,

@@ -336,6 +336,7 @@ impl BatchInput {
             parameters: self.parameters.unwrap_or_default(),
             effort: self.effort,
             asked_with: BTreeMap::new(),
+            fallbacks: BTreeMap::new(),
             retry_budget: self.retry_budget,
             budget_usd: self.budget_usd,
             long: self.long.map(|how| Long { how, chunk_tokens }),

@@ -14,7 +14,9 @@ use tidegate_documents::tokens;
 use tidegate_providers::schema::Form;
 use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, unused};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{FailureType, Job, LIKELY_OUTPUT_TOKENS, Pack, Task};
+use tidegate_workflows::contract::{
+    Because, FailureType, Fallback, Job, LIKELY_OUTPUT_TOKENS, Pack, Task,
+};
 
 use crate::{
     attempt::Attempt,
@@ -184,9 +186,17 @@ async fn input_tokens(
     Ok(Some(prompt::input_tokens(&wording, content, "", job.schema.as_ref())))
 }
 
-/// Models that cannot be made to keep to the schema.
+/// Models that cannot be made to keep to the schema, and those that nobody has checked.
 fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
-    let Some(schema) = &job.schema else { return Vec::new() };
+    let unchecked = job.fallbacks.iter().filter(|(_, it)| it.because == Because::Unchecked);
+    let mut notes: Vec<String> = unchecked
+        .map(|(model, Fallback { from, .. })| {
+            format!(
+                "documents may go on from {from} to {model}, unchecked: nobody has compared them"
+            )
+        })
+        .collect();
+    let Some(schema) = &job.schema else { return notes };
     let note = |model: &ModelId| {
         let form = services.providers.dialect(model)?.schema(model.model(), schema);
         let Form::Told { why } = form else { return None };
@@ -194,7 +204,8 @@ fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
             "{model} is told the schema in words, because {why}; each answer is checked against it all the same"
         ))
     };
-    route.models.iter().filter_map(note).collect()
+    notes.extend(route.models.iter().filter_map(note));
+    notes
 }
 
 /// What `max_output_tokens` costs where the provider counts it, used or not.

@@ -12,6 +12,7 @@ mod checked;
 pub mod ended;
 pub mod estimate;
 mod examples;
+mod fallbacks;
 mod in_flight;
 pub(crate) mod labels;
 pub mod leave;

@@ -13,7 +13,7 @@ use crate::{
     batch::{
         asked_with,
         estimate::{self, Sample},
-        examples, in_flight,
+        examples, fallbacks, in_flight,
         names::Names,
         pages::Pages,
         sample,
@@ -85,6 +85,7 @@ where
     sandbox::examined(&services.reader_for(&job.lane), job).await?;
     let job = &asked_with::decided(services, job, &route)?;
     let job = &examples::read(services, job).await?;
+    let job = &Box::pin(fallbacks::decided(services, job, &route)).await?;
     let storage = &services.storage;
     // Before the output: who mistyped a source should hear of that, and take nobody's output for it.
     let mut page = first(storage, job, &output, room.clone()).await?;
@@ -199,6 +200,7 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     sandbox::examined(&services.reader_for(&job.lane), job).await?;
     let job = &asked_with::decided(services, job, &route)?;
     let job = &examples::read(services, job).await?;
+    let job = &Box::pin(fallbacks::decided(services, job, &route)).await?;
     let (mut sample, mut unasked) = (Sample::default(), Ok(()));
     let mut add = |documents: Vec<Document>| {
         if unasked.is_ok() {

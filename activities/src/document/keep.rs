@@ -22,7 +22,8 @@ pub(crate) async fn bought_before(
     let found = services.answers.as_ref()?.find(document, shard.asks, version).await;
     // A route is known by its name, and may have had other models.
     let found = found.filter(|result| shard.route.models.contains(&result.model));
-    found.filter(|result| !shard.job.reread || !result.version.is_of_older_reader())
+    let found = found.filter(|it| !shard.job.reread || !it.version.is_of_older_reader());
+    found.map(|result| result.allowed_by(&shard.job))
 }
 
 /// Keeps what was bought for other batches, before it is written: where its own place takes

@@ -150,7 +150,7 @@ pub async fn process(
     };
     let usage = got.usage;
     let cost_usd = got.cost_usd(services);
-    let results = results(attempt, shard.asks, got, cost_usd);
+    let results = results(attempt, &shard, got, cost_usd);
     outcome.left.extend(
         members.iter().map(|member| member.index).filter(|index| !results.contains_key(index)),
     );
@@ -366,7 +366,7 @@ async fn gather(
 /// proportion to their length, so that all of them together say what it was.
 fn results(
     attempt: &Attempt,
-    asks: Fingerprint,
+    shard: &Shard,
     Got { model, usage, usage_unknown, stop_reason, given }: Got<'_>,
     cost_usd: Option<f64>,
 ) -> BTreeMap<u32, Packed> {
@@ -390,11 +390,10 @@ fn results(
             Given::Vector(vector) => DocumentResult::embedded(document, model, vector),
         };
         let result = result.with_usage_unknown(usage_unknown);
-        let result = result.answering(asks, member.version.clone()).taking(
-            std::mem::take(&mut calls),
-            Some(own),
-            cost,
-        );
+        let result = result
+            .answering(shard.asks, member.version.clone())
+            .allowed_by(&shard.job)
+            .taking(std::mem::take(&mut calls), Some(own), cost);
         results.insert(member.index, Packed { result, instead_of: member.instead_of });
         before = after;
     }

@@ -94,6 +94,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         finished_at,
         full_price,
         temporal_actions: actions::taken(&finish.plan, &spend, duration_seconds),
+        fallbacks: stored.as_ref().map(|it| it.job.fallbacks.clone()).unwrap_or_default(),
         forecast: stored.and_then(|stored| stored.forecast),
         models: answered.models.iter().map(|(id, sum)| (id.clone(), (*sum).into())).collect(),
         left_out: answered.left_out.clone(),

@@ -3,7 +3,8 @@
 //! * `layout`: where they lie; `jsonl`: a value a line; [`ids`]: documents' names in eight bytes
 //! * [`job`]: what every activity of a batch reads: its input and its manifests; [`forecast`]: what it was expected to take,
 //!   [`actions`]: of Temporal's; [`question`]: what is asked, in parts that can be compared
-//! * [`lease`]: one batch at a time writes there; `recorded`: whether its results answer this question; `rows`: what
+//! * [`lease`]: one batch at a time writes there; `recorded`: whether its results answer this question; [`comparisons`]: models that were
+//!   compared for it; `rows`: what
 //!   records without names are called in it
 //! * [`result`]: a document's result, and [`version`]: of what; [`unwritten`]: one that cannot be written now, [`spool`]: the
 //!   folder for them; [`answers`]: those that batches share
@@ -14,6 +15,7 @@
 pub mod actions;
 pub mod agreement;
 pub mod answers;
+pub mod comparisons;
 pub mod finish;
 pub mod forecast;
 pub(crate) mod full_price;

@@ -83,6 +83,15 @@ impl StatedQuestion {
         Fingerprint::of_json(&json!(self))
     }
 
+    /// The fingerprint of what is asked, whichever model it is and however that is asked.
+    #[must_use]
+    pub fn of_any_model(&self) -> Fingerprint {
+        let Self(parts) = self;
+        let of_one = ["model", "route", "parameters", "effort"];
+        let common = parts.iter().filter(|(name, _)| !of_one.contains(&name.as_str()));
+        Fingerprint::of_json(&json!(common.collect::<BTreeMap<_, _>>()))
+    }
+
     /// The parts in which another question differs, by their names.
     #[must_use]
     pub fn differences<'a>(&'a self, other: &'a Self) -> Vec<&'a str> {

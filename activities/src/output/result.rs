@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_providers::{Finish, StopReason};
 use tidegate_types::{DocumentId, ModelId, Spend, Usage};
-use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, Reused};
+use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, Fallback, Job, Reused};
 
 use crate::{
     attempt::Attempt,
@@ -58,6 +58,9 @@ pub struct DocumentResult {
     pub fields: Map<String, Value>,
     /// The model that was asked.
     pub model: ModelId,
+    /// Why it was asked, where it is not the first of its route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Fallback>,
     /// The model's answer; empty where there is a vector.
     pub answer: String,
     /// The vector, of a batch that embeds.
@@ -122,6 +125,7 @@ impl DocumentResult {
             uri: document.uri,
             fields: document.fields,
             model: model.clone(),
+            fallback: None,
             answer,
             embedding: None,
             parts: None,
@@ -154,6 +158,12 @@ impl DocumentResult {
     #[must_use]
     pub fn answering(self, question: Fingerprint, version: Version) -> Self {
         Self { question: Some(question), version, ..self }
+    }
+
+    /// The same, of a batch that says so why its models may answer.
+    #[must_use]
+    pub fn allowed_by(self, job: &Job) -> Self {
+        Self { fallback: job.fallbacks.get(&self.model).cloned(), ..self }
     }
 
     /// The same, whose tokens are an estimate, or not.

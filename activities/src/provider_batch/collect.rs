@@ -206,6 +206,7 @@ async fn disposition(
     };
     let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
         .answering(shard.asks, sent.version)
+        .allowed_by(&shard.job)
         .with_usage_unknown(completion.usage.is_none())
         .taking(1, completion.usage, cost_usd);
     let (cut, short) = (result.is_cut(), result.shortfall(shard.job.max_output_tokens));

@@ -29,7 +29,7 @@ impl Faults<'_> {
     }
 
     /// A prefix that is written to.
-    fn written(&mut self, key: &[&str], prefix: Option<&String>) {
+    pub(super) fn written(&mut self, key: &[&str], prefix: Option<&String>) {
         let usable = |prefix: &&String| {
             prefix.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
                 "file" => url.to_file_path().is_ok(),

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
+use super::Fallback;
+
 /// A checked batch, as `ProcessDocuments` passes it to `tidegate.plan` and as it lies in the store
 /// for the documents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,6 +75,10 @@ pub struct Job {
     /// states before what the workers' configuration did when the batch was planned.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asked_with: BTreeMap<ModelId, AskedWith>,
+    /// Why each model of its route that is not the first may answer, as it was when the batch was
+    /// planned.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fallbacks: BTreeMap<ModelId, Fallback>,
     /// Provider calls beyond the first of each document, for the whole batch; `None` is three for
     /// each document.
     #[serde(default, skip_serializing_if = "Option::is_none")]

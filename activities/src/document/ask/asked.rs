@@ -106,6 +106,7 @@ pub(crate) async fn answer(
     let own = Spend::of_tokens(&usage, cost_usd);
     let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
         .answering(asks, version)
+        .allowed_by(job)
         .with_usage_unknown(completion.usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some());
     let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);

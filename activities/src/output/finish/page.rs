@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use percent_encoding::percent_decode_str;
+use tidegate_workflows::contract::Fallback;
 
 use super::{
     checks::{CheckTotals, Checks},
@@ -208,7 +209,13 @@ fn models(report: &Report) -> Markup {
                 th .number { "cached" } th .number { "tokens out" } th .number { "cost" }
             } }
             tbody { @for (model, sum) in &report.models { tr {
-                td { (model) } td .number { (count(sum.documents)) } td .number { (count(sum.provider_calls)) }
+                td {
+                    (model)
+                    @if let Some(Fallback { from, because }) = report.fallbacks.get(model) {
+                        div .faint { "in place of " (from) ", " (because) }
+                    }
+                }
+                td .number { (count(sum.documents)) } td .number { (count(sum.provider_calls)) }
                 td .number { (count(sum.input_tokens)) } td .number { (count(sum.cached_input_tokens)) }
                 td .number { (count(sum.output_tokens)) } td .number { (sum.cost_usd.map_or_else(|| "unknown".to_owned(), |usd| format!("${usd:.4}"))) }
             } } }
@@ -252,7 +259,7 @@ fn span(seconds: f64) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use tidegate_workflows::contract::{Progress, Totals};
+    use tidegate_workflows::contract::{Because, Progress, Totals};
 
     use super::*;
     use crate::output::agreement::Compared;
@@ -269,6 +276,7 @@ mod tests {
         let mut compared = Compared::default();
         compared.add("a", &serde_json::json!({"total": 5}), r#"{"total": 6}"#, None);
         let agreement = compared.told().agreement;
+        let fallback = Fallback { from: "a:a".parse().unwrap(), because: Because::Unchecked };
         let report = Report {
             agreement: Some(agreement),
             checks: Checks {
@@ -302,6 +310,7 @@ mod tests {
                 tidegate_documents::left_out::Kind::HiddenText,
                 crate::output::finish::LeftOutTotal { documents: 1, count: 1_200 },
             )]),
+            fallbacks: BTreeMap::from([("a:b".parse().unwrap(), fallback)]),
             older_reader: 0,
             unknown_stop_reasons: BTreeMap::new(),
         };
@@ -319,6 +328,7 @@ mod tests {
             "<p>at the full price</p>",
             "<td>total</td><td class=\"number\">7</td>",
             "<p>2 of 9 documents went to the next model.</p>",
+            "<div class=\"faint\">in place of a:a, unchecked</div>",
             "<td class=\"faint\">1 × 6 in place of 5</td>",
             "<td>hidden text</td><td class=\"number\">1</td><td class=\"number\">1,200</td>",
         ] {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tidegate_documents::left_out::Kind as LeftOut;
 use tidegate_types::{ModelId, Spend, spend::rounded_usd};
-use tidegate_workflows::contract::Progress;
+use tidegate_workflows::contract::{Fallback, Progress};
 
 use super::{checks::Checks, counted::LeftOutTotal, given_up::GivenUp};
 use crate::{
@@ -55,6 +55,9 @@ pub struct Report {
     pub checks: Checks,
     /// Everything under `results/`, results of earlier runs included, by the model that answered.
     pub models: BTreeMap<ModelId, ModelTotals>,
+    /// Why each model of the batch's route that is not the first may have answered.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fallbacks: BTreeMap<ModelId, Fallback>,
     /// What of the documents of these results was not in the text that was sent, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<LeftOut, LeftOutTotal>,

@@ -1,0 +1,170 @@
+//! Why a route may fall back: nobody's documents go on to a model of which nothing is known.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use tidegate_calls::{failure::MAX_MESSAGE_CHARS, route::Route};
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::{Because, Fallback, Job, LongHow, Source, Target};
+
+use crate::{
+    failure::Failure,
+    fingerprint::Fingerprint,
+    output::{
+        comparisons::{Asked, Comparisons, folder},
+        job::resolve,
+        question::StatedQuestion,
+    },
+    services::Services,
+};
+
+/// The job, with the reason of each model of its route that is not the first, and no other member of
+/// its pool.
+///
+/// # Errors
+/// `InvalidInput` for one that has none, with the command that compares it.
+pub(crate) async fn decided(services: &Services, job: &Job, route: &Route) -> Result<Job, Failure> {
+    let (mut fallbacks, mut unknown) = (BTreeMap::new(), Vec::new());
+    let Some(first) = route.models.first() else { return Ok(job.clone()) };
+    let first = &name(services, first);
+    let question = StatedQuestion::of(job).of_any_model();
+    let known = match route.compared.as_deref().filter(|_| route.others().next().is_some()) {
+        Some(prefix) => {
+            let prefix = resolve(&services.storage, "the route's compared", prefix)?;
+            Comparisons::under(&prefix, question).await?
+        }
+        None => Comparisons::default(),
+    };
+    for model in &route.models {
+        let to = name(services, model);
+        if to == *first {
+            continue;
+        }
+        let compared = || known.of(&asked(services, job, first), &asked(services, job, &to));
+        let because = if route.equivalent.contains(model) {
+            Because::Equivalent
+        } else if let Some(rate) = compared() {
+            let (agreed, compared, interval) = (rate.agreed, rate.compared, rate.interval());
+            Because::Compared { agreed, compared, interval }
+        } else if route.unchecked {
+            Because::Unchecked
+        } else {
+            if !unknown.contains(&to) {
+                unknown.push(to);
+            }
+            continue;
+        };
+        fallbacks.insert(model.clone(), Fallback { from: first.clone(), because });
+    }
+    match unknown.is_empty() {
+        true => Ok(Job { fallbacks, ..job.clone() }),
+        false => Err(refused(job, route, first, &unknown, question)),
+    }
+}
+
+/// As batches name it: a pool's member by its pool.
+fn name(services: &Services, model: &ModelId) -> ModelId {
+    let mut pools = services.routes.iter().filter(|(_, route)| route.by_room);
+    let pool = pools.find(|(_, pool)| pool.models.contains(model));
+    pool.and_then(|(name, _)| name.parse().ok()).unwrap_or_else(|| model.clone())
+}
+
+/// What a batch of this model alone asks it.
+fn asked(services: &Services, job: &Job, model: &ModelId) -> Asked {
+    let own = |member: &ModelId| name(services, member) == *model;
+    let asked_with = job.asked_with.iter().filter(|(member, _)| own(member));
+    let asked_with = asked_with.map(|(member, with)| (member.clone(), with.clone())).collect();
+    let alone = Job { target: Target::Model(model.clone()), asked_with, ..job.clone() };
+    Asked { model: model.clone(), question: StatedQuestion::of(&alone).fingerprint() }
+}
+
+fn refused(
+    job: &Job,
+    route: &Route,
+    first: &ModelId,
+    unknown: &[ModelId],
+    question: Fingerprint,
+) -> Failure {
+    let listed: Vec<&str> = unknown.iter().map(|model| model.as_str()).collect();
+    let (name, listed) = (job.target.to_string(), listed.join(" and "));
+    let below = |prefix: &str, name: &str| format!("{}/{name}/", prefix.trim_end_matches('/'));
+    let (output, how) = match &route.compared {
+        Some(prefix) => (below(prefix, &folder(question)), "compare them first"),
+        None => (
+            below(&job.output, "compared"),
+            "compare them, and write compared = the output of that in its section",
+        ),
+    };
+    let said = |instructions| {
+        let command = command(job, first, unknown, &output, instructions);
+        format!(
+            "{name} falls back from {first} to {listed}, which were not compared for this question; name them in equivalent, or write unchecked = true, or {how}: {command}"
+        )
+    };
+    let with_instructions = said(quoted(&job.instructions));
+    // More than that nobody is told.
+    let fits = with_instructions.chars().count() <= MAX_MESSAGE_CHARS;
+    let fits = fits && !job.instructions.contains('\n');
+    Failure::invalid_input(if fits { with_instructions } else { said("@FILE".into()) })
+}
+
+/// What compares these models for the job's question; a file of the author's stands as FILE.
+fn command<'a>(
+    job: &'a Job,
+    first: &ModelId,
+    others: &[ModelId],
+    output: &str,
+    instructions: Cow<'a, str>,
+) -> String {
+    let mut words: Vec<Cow<'_, str>> = vec!["tidegate".into(), "compare".into()];
+    words.extend([first].into_iter().chain(others).map(|it| it.as_str().into()));
+    words.push(match &job.source {
+        Source::Prefix(uri) => quoted(uri),
+        Source::Documents(_) | Source::Manifest(_) => "SOURCE".into(),
+    });
+    let one_turn = job.messages.is_empty();
+    let file = |given: bool| given.then_some(Cow::Borrowed("FILE"));
+    let flag = |given: bool| given.then_some(Cow::Borrowed(""));
+    let field = |of: Option<&'a String>| of.map(|it| quoted(it));
+    let (long, records) = (job.long.as_ref(), job.records.as_ref());
+    let parameters = (!job.parameters.is_empty())
+        .then(|| quoted(&serde_json::Value::from(job.parameters.clone()).to_string()).into_owned());
+    let attach = job.attach_pdf.then_some("native").or_else(|| job.attach_pages.then_some("auto"));
+    let options = [
+        ("output", Some(quoted(output))),
+        ("instructions", one_turn.then_some(instructions)),
+        ("messages", file(!one_turn)),
+        ("system", field(job.system.as_ref().filter(|_| one_turn))),
+        ("template", flag(job.template)),
+        ("examples", field(job.examples.as_ref())),
+        ("schema", file(job.schema.is_some())),
+        ("effort", job.effort.map(|effort| effort.as_str().into())),
+        ("parameters", parameters.map(Cow::Owned)),
+        ("attach", attach.map(Cow::Borrowed)),
+        (
+            "long",
+            long.map(|long| match long.how {
+                LongHow::MapReduce => "map_reduce".into(),
+                LongHow::PerChunk => "per_chunk".into(),
+            }),
+        ),
+        ("chunk-tokens", long.map(|long| long.chunk_tokens.to_string().into())),
+        ("records", flag(records.is_some())),
+        ("record-id", field(records.and_then(|it| it.id.as_ref()))),
+        ("record-text", field(records.and_then(|it| it.text.as_ref()))),
+    ];
+    for (option, value) in options {
+        let Some(value) = value else { continue };
+        words.push(format!("--{option}").into());
+        words.extend(Some(value).filter(|value| !value.is_empty()));
+    }
+    words.join(" ")
+}
+
+/// As a shell reads it back.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |it: char| it.is_alphanumeric() || "-_./:=%+,@".contains(it);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', r"'\''")).into(),
+    }
+}

@@ -1,0 +1,165 @@
+//! Which models were compared for a question: `tidegate compare` writes it into its output, and a
+//! batch whose route says `compared` looks for it there.
+//!
+//! It is `<question>.json`, by the fingerprint of the question whichever model is asked. In a prefix of
+//! several questions it lies in a [folder](folder) of its own.
+
+use serde::{Deserialize, Serialize};
+use tidegate_types::ModelId;
+
+use crate::{
+    failure::{Failure, OfStore as _},
+    fingerprint::Fingerprint,
+    output::{
+        agreement::Rate,
+        jsonl::pretty,
+        question::StatedQuestion,
+        recorded::{self, Recorded},
+    },
+    storage::Location,
+};
+
+/// A model, and all that it was asked: its parameters too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// By the name that a batch asks it by.
+    pub model: ModelId,
+    /// The fingerprint of its results.
+    pub question: Fingerprint,
+}
+
+/// How far two models agree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// The two.
+    pub models: [Asked; 2],
+    /// Documents that both have answered, and those of which they say the same.
+    #[serde(flatten)]
+    pub documents: Rate,
+}
+
+/// What was compared for one question.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparisons {
+    /// Each two models once.
+    pub pairs: Vec<Pair>,
+}
+
+impl Comparisons {
+    /// What lies in the output of a comparison about this question.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is damaged; else what the store says.
+    pub async fn read(output: &Location, question: Fingerprint) -> Result<Self, Failure> {
+        let place = place(output, question);
+        let bytes = place.read_if_there().await;
+        let there = bytes.map_err(|error| Failure::of_field("compared", error))?;
+        let read = there.map(|bytes| serde_json::from_slice(&bytes)).transpose();
+        let read = read.map_err(|error| {
+            Failure::invalid_input(format!("{place} is damaged: {error}; compare anew"))
+        })?;
+        Ok(read.unwrap_or_default())
+    }
+
+    /// The same of all that lies under a prefix.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn under(prefix: &Location, question: Fingerprint) -> Result<Self, Failure> {
+        let mut all = Self::read(prefix, question).await?;
+        let own = Self::read(&prefix.child(&folder(question)), question).await?;
+        all.pairs.extend(own.pairs);
+        Ok(all)
+    }
+
+    /// Adds a pair in place of an older one of the same models.
+    pub fn put(&mut self, pair: Pair) {
+        self.remove(&pair.models);
+        self.pairs.push(pair);
+    }
+
+    /// Takes the pair of these models out.
+    pub fn remove(&mut self, models: &[Asked; 2]) {
+        let names = |of: &[Asked; 2]| of.each_ref().map(|it| it.model.clone());
+        let [one, other] = names(models);
+        let both = [[one.clone(), other.clone()], [other, one]];
+        self.pairs.retain(|known| !both.contains(&names(&known.models)));
+    }
+
+    /// How far these two agree, if both were asked this and answered something.
+    #[must_use]
+    pub fn of(&self, one: &Asked, other: &Asked) -> Option<Rate> {
+        let both = |pair: &&Pair| pair.models.contains(one) && pair.models.contains(other);
+        let rates = self.pairs.iter().filter(both).map(|pair| pair.documents);
+        rates.filter(|rate| rate.compared > 0).max_by_key(|rate| rate.compared)
+    }
+
+    /// Writes it into the output of a comparison.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn write(&self, output: &Location, question: Fingerprint) -> Result<(), Failure> {
+        let written = place(output, question).write(pretty(self)?).await;
+        written.map_err(|error| Failure::of_field("output", error))
+    }
+}
+
+/// The name of a question's folder in a prefix of several questions.
+#[must_use]
+pub fn folder(question: Fingerprint) -> String {
+    question.to_string().chars().take(16).collect()
+}
+
+fn place(output: &Location, question: Fingerprint) -> Location {
+    output.child(&format!("{question}.json"))
+}
+
+/// What the results of an output answer, if it is known.
+///
+/// # Errors
+/// `Transient` when the store fails.
+pub async fn question_of(output: &Location) -> Result<Option<StatedQuestion>, Failure> {
+    let there = recorded::location(output).read_if_there().await?;
+    let recorded = there.and_then(|json| serde_json::from_slice::<Recorded>(&json).ok());
+    Ok(recorded.map(|recorded| recorded.question))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+    use crate::storage::Storage;
+
+    fn asked(model: &str, question: &str) -> Asked {
+        let question = Fingerprint::of_bytes(question.as_bytes());
+        Asked { model: model.parse().unwrap(), question }
+    }
+
+    #[tokio::test]
+    async fn what_was_compared_is_found_by_its_question_and_by_what_each_model_was_asked() {
+        let place = tempfile::tempdir().unwrap();
+        let root = url::Url::from_directory_path(place.path().canonicalize().unwrap()).unwrap();
+        let prefix = Storage::new([root.as_str()]).unwrap().resolve(root.as_str()).unwrap();
+        let question = Fingerprint::of_bytes(b"Sum up.");
+        let (one, other) = (asked("a:one", "x"), asked("a:two", "x"));
+        let pair = |compared| Pair {
+            models: [one.clone(), other.clone()],
+            documents: Rate { agreed: 1, compared },
+        };
+        let mut known = Comparisons::default();
+        known.put(pair(0));
+        assert_eq!(known.of(&one, &other), None, "nothing was answered");
+        known.put(pair(2));
+        assert_eq!(known.pairs.len(), 1);
+        for output in [prefix.clone(), prefix.child(&folder(question))] {
+            assert_eq!(Comparisons::under(&prefix, question).await.unwrap().pairs, []);
+            known.write(&output, question).await.unwrap();
+            let read = Comparisons::under(&prefix, question).await.unwrap();
+            assert_eq!(read.of(&other, &one).unwrap().compared, 2, "in either order");
+            assert_eq!(read.of(&one, &asked("a:two", "with effort")), None);
+            output.child(&format!("{question}.json")).delete().await.unwrap();
+        }
+        known.remove(&[other, one]);
+        assert_eq!(known.pairs, []);
+    }
+}
