@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context as _;
 use parking_lot::Mutex;
-use tidegate_activities::Services;
+use tidegate_activities::{Services, storage::Location};
 use tidegate_calls::route::Route;
 use tidegate_types::ModelId;
 
@@ -21,6 +22,8 @@ pub(super) struct Door {
     pub(super) max_wait: Duration,
     pub(super) max_body: usize,
     pub(super) keys: Keys,
+    /// Below it lie the files and batches of each key.
+    pub(super) files: Option<Location>,
     /// Models as they are configured, and routes.
     pub(super) names: Vec<String>,
     /// Providers that do not say what a stream has used.
@@ -28,11 +31,20 @@ pub(super) struct Door {
 }
 
 impl Door {
-    pub(super) fn new(config: &Config, services: Services, keys: Keys, bound: SocketAddr) -> Self {
+    /// # Errors
+    /// The prefix for files cannot be used.
+    pub(super) fn new(
+        config: &Config,
+        services: Services,
+        keys: Keys,
+        bound: SocketAddr,
+    ) -> anyhow::Result<Self> {
         access::describe();
+        let files = config.serve.files.as_deref().map(|files| services.storage.resolve(files));
         let names: BTreeSet<String> =
             config.model_names().into_iter().chain(config.routes.keys().cloned()).collect();
-        Self {
+        Ok(Self {
+            files: files.transpose().context("serve.files")?,
             services,
             bound,
             max_wait: *config.serve.max_wait,
@@ -40,7 +52,7 @@ impl Door {
             keys,
             names: names.into_iter().collect(),
             without_usage: Mutex::default(),
-        }
+        })
     }
 
     /// From now on no call leaves, and who waits is told to come back.

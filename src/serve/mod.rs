@@ -16,8 +16,10 @@
 //! * `usage_chunk`: what the door asked a vendor for, and the client did not
 //! * `dialect`: what is asked of a model that speaks another dialect
 //! * `models`: `/v1/models`
+//! * `batches`: files, and batches of requests that are workflows
 
 mod access;
+mod batches;
 mod call;
 mod client_call;
 mod dialect;
@@ -84,7 +86,7 @@ impl Serve {
         let tls = server::tls(&config.serve)?;
         let keys = Keys::new(&config, bound.ip().is_loopback())?;
         let services = worker::services(&config)?;
-        let door = Arc::new(Door::new(&config, services, keys, bound));
+        let door = Arc::new(Door::new(&config, services, keys, bound)?);
         Ok(Self { config, listener, tls, door })
     }
 

@@ -5,6 +5,7 @@ mod clients;
 mod dialects;
 mod ends;
 mod fields;
+mod files;
 mod outages;
 mod passing;
 mod vendor;

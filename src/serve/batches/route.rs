@@ -1,0 +1,38 @@
+//! The paths of files and batches.
+
+use axum::http::Method;
+
+/// What is asked for, and of what by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::serve) enum Route {
+    Upload,
+    Files,
+    File(String),
+    Content(String),
+    DeleteFile(String),
+}
+
+impl Route {
+    /// The one of a request; `None` where there is none.
+    pub(in crate::serve) fn of(method: &Method, path: &str) -> Option<Self> {
+        let parts: Vec<&str> = path.strip_prefix("/v1/")?.split('/').collect();
+        let id = |id: &str| id.to_owned();
+        Some(match (method.as_str(), parts.as_slice()) {
+            ("POST", ["files"]) => Self::Upload,
+            ("GET", ["files"]) => Self::Files,
+            ("GET", ["files", file]) => Self::File(id(file)),
+            ("GET", ["files", file, "content"]) => Self::Content(id(file)),
+            ("DELETE", ["files", file]) => Self::DeleteFile(id(file)),
+            _ => return None,
+        })
+    }
+
+    /// For the log: without the name.
+    pub(super) fn path(&self) -> &'static str {
+        match self {
+            Self::Upload | Self::Files => "/v1/files",
+            Self::File(_) | Self::DeleteFile(_) => "/v1/files/{id}",
+            Self::Content(_) => "/v1/files/{id}/content",
+        }
+    }
+}
