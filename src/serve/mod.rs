@@ -14,7 +14,6 @@
 //! * `wait`: how long a call waits in place; `turn`: tickets, and the names of turns
 //! * `problem`: what is refused, in the dialect's form
 //! * `usage_chunk`: what the door asked a vendor for, and the client did not
-//! * `dialect`: what is asked of a model that speaks another dialect
 //! * `models`: `/v1/models`
 //! * `batches`: files, and batches of requests that are workflows
 
@@ -22,7 +21,6 @@ mod access;
 mod batches;
 mod call;
 mod client_call;
-mod dialect;
 mod door;
 mod in_turn;
 mod keys;
@@ -145,6 +143,7 @@ impl Serve {
                 () = serving => {}
                 () = watch => {}
                 () = quota.keep_holds() => {}
+                () = batches::sweep(&door) => {}
             }
             ended.cancel();
         };

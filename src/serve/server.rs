@@ -140,7 +140,7 @@ async fn called(
     response
 }
 
-async fn whole(body: Body, most: usize) -> Result<Bytes, Problem> {
+pub(super) async fn whole(body: Body, most: usize) -> Result<Bytes, Problem> {
     match tokio::time::timeout(BODY, to_bytes(body, most)).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(_)) => Err(Problem::new(

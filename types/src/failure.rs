@@ -37,11 +37,13 @@ pub enum FailureType {
     InvalidInput,
     /// The document cannot be read as text.
     UnreadableDocument,
+    /// The time for which its client would wait was over before it was asked.
+    Expired,
 }
 
 impl FailureType {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::RateLimited,
         Self::QuotaWait,
         Self::Overloaded,
@@ -56,6 +58,7 @@ impl FailureType {
         Self::InvalidOutput,
         Self::InvalidInput,
         Self::UnreadableDocument,
+        Self::Expired,
     ];
 
     /// The name in histories, results and metrics.
@@ -76,6 +79,7 @@ impl FailureType {
             Self::InvalidOutput => "InvalidOutput",
             Self::InvalidInput => "InvalidInput",
             Self::UnreadableDocument => "UnreadableDocument",
+            Self::Expired => "Expired",
         }
     }
 

@@ -12,6 +12,7 @@ mod document;
 mod failure;
 mod failure_counts;
 mod job;
+mod lines;
 mod long;
 mod progress;
 mod provider_batch;
@@ -31,6 +32,7 @@ pub use job::{
     AskedWith, Deadline, Example, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack,
     Records, ResultsAs, Role, Source, Target, Task,
 };
+pub use lines::Lines;
 pub use long::{FAN_IN, LongDocument, LongOutcome, PARTS_AT_ONCE, PartTask, Parts, Step};
 pub use progress::{Progress, Totals};
 pub(crate) use progress::{eta, rfc3339};

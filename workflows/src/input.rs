@@ -13,7 +13,7 @@ use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
 use crate::{
     contract::{
-        Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack, Records,
+        Deadline, Job, LIKELY_OUTPUT_TOKENS, Lines, Long, LongHow, Message, OnCut, Pack, Records,
         ResultsAs, Source, Target, Task,
     },
     payload,
@@ -21,6 +21,7 @@ use crate::{
 
 pub mod call;
 mod field;
+mod lines;
 mod names;
 mod read;
 mod said;
@@ -139,6 +140,9 @@ pub struct BatchInput {
     /// Each row of a CSV or Parquet file and each line of a JSONL file is a document.
     #[serde(deserialize_with = "read::records", skip_serializing_if = "Option::is_none")]
     pub records: Option<Records>,
+    /// Each line of the source is a request in a vendor's own form.
+    #[serde(deserialize_with = "read::lines", skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Lines>,
     /// How PDFs go to the provider.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub attach: Option<Attach>,
@@ -242,8 +246,10 @@ impl BatchInput {
             );
         }
         task::check(&self)?;
+        lines::check(&self)?;
         let task = self.task.unwrap_or_default();
         let Said { system, before, instructions } = match task {
+            _ if self.lines.is_some() => Said::default(),
             Task::Answer => said::checked(self.system, self.messages, self.instructions)?,
             Task::Embed => Said { instructions: self.instructions, ..Said::default() },
         };
@@ -330,6 +336,7 @@ impl BatchInput {
             budget_usd: self.budget_usd,
             long: self.long.map(|how| Long { how, chunk_tokens }),
             records: self.records,
+            lines: self.lines,
             attach_pdf,
             attach_pages,
             economy,

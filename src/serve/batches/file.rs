@@ -76,8 +76,12 @@ pub(super) async fn find(place: &Place, id: &str) -> Result<(File, Location), Pr
         let stamp = location.stamp().await.map_err(|error| away(&error))?;
         // It is written before the batch has ended, and told then.
         let has_ended = place.ended(&batch).stamp().await.map_err(|error| away(&error))?;
-        let bytes = stamp.zip(has_ended).ok_or_else(missing)?.0.size;
-        return Ok((put_out(&batch, put, bytes), location));
+        // Where nothing failed, there is no file of errors.
+        let bytes = stamp.zip(has_ended).map_or(0, |(stamp, _)| stamp.size);
+        return match bytes {
+            0 => Err(missing()),
+            bytes => Ok((put_out(&batch, put, bytes), location)),
+        };
     }
     if !Kind::File.is_id(id) {
         return Err(missing());

@@ -7,13 +7,22 @@
 //! * `route`: which paths there are
 //! * `place`: where a key's files and batches lie; `id`: their names; `page`: lists by cursors
 //! * `file`: what is known of files; `upload`: how they come; `seen`: what is seen of their lines
+//! * `batch`: what was asked for, and its start; `standing`: how it stands, and its end
+//! * `openai`, `messages`: both in the form of their dialect; `requests`: those that come in one body
+//! * `sweep`: what has been kept for long enough
 
+mod batch;
 mod file;
 mod id;
+mod messages;
+mod openai;
 mod page;
 mod place;
+mod requests;
 mod route;
 mod seen;
+mod standing;
+mod sweep;
 mod upload;
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
@@ -21,18 +30,21 @@ use std::{collections::HashMap, sync::Arc, time::Instant};
 use axum::{
     Json,
     extract::Request,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 
-use self::place::Place;
-pub(super) use self::route::Route;
+pub(super) use self::{batch::unreached, route::Route, sweep::sweep};
+use self::{id::Kind, place::Place};
 use super::{
     access::Line,
     door::Door,
     keys::Holder,
     problem::{Form, Problem},
 };
+
+/// Batches of a list that are asked how they stand at once.
+const AT_ONCE: usize = 8;
 
 /// Answers a request for one of these paths.
 pub(super) async fn answer(
@@ -72,6 +84,67 @@ async fn answered(
             let (_, location) = file::find(&place, id).await?;
             file::content(location, "application/octet-stream").await
         }
-        Route::DeleteFile(id) => file::delete(&place, id).await,
+        Route::DeleteFile(id) => {
+            check_unused(door, &place, id).await?;
+            file::delete(&place, id).await
+        }
+        Route::Create => openai::create(door, holder, &place, request.into_body()).await,
+        Route::Batches => openai::list(door, &place, &query).await,
+        Route::Batch(id) => {
+            let batch = standing::find(door, &place, known(Kind::Batch, id)?).await?;
+            Ok(Json(openai::told(&batch)).into_response())
+        }
+        Route::Cancel(id) => {
+            let batch = standing::find(door, &place, known(Kind::Batch, id)?).await?;
+            Ok(Json(openai::told(&batch.stop(door, &place).await?)).into_response())
+        }
+        Route::CreateMessages => {
+            let base = base(door, request.headers());
+            messages::create(door, holder, &place, (request.into_body(), &base)).await
+        }
+        Route::MessageBatches => {
+            messages::list(door, &place, &query, &base(door, request.headers())).await
+        }
+        Route::MessageBatch(id) => {
+            let batch = standing::find(door, &place, known(Kind::MessageBatch, id)?).await?;
+            Ok(Json(messages::told(&batch, &base(door, request.headers()))).into_response())
+        }
+        Route::CancelMessages(id) => {
+            let batch = standing::find(door, &place, known(Kind::MessageBatch, id)?).await?;
+            let batch = batch.stop(door, &place).await?;
+            Ok(Json(messages::told(&batch, &base(door, request.headers()))).into_response())
+        }
+        Route::Results(id) => messages::results(door, &place, known(Kind::MessageBatch, id)?).await,
+        Route::DeleteMessages(id) => {
+            messages::delete(door, &place, known(Kind::MessageBatch, id)?).await
+        }
     }
+}
+
+/// A name, if it is one: no other text becomes part of a place.
+fn known(kind: Kind, id: &str) -> Result<&str, Problem> {
+    if kind.is_id(id) { Ok(id) } else { Err(standing::missing(id)) }
+}
+
+/// Requests are read from their file until they are answered.
+async fn check_unused(door: &Door, place: &Place, file: &str) -> Result<(), Problem> {
+    for id in Place::ids(&place.batches(), Kind::Batch).await? {
+        let asked = place::read::<batch::Asked>(&place.batch(&id)).await?;
+        if asked.is_some_and(|asked| asked.file.as_deref() == Some(file))
+            && !standing::find(door, place, &id).await?.state.has_ended()
+        {
+            let message = format!("the batch {id} reads this file; cancel it first");
+            return Err(Problem::new(StatusCode::CONFLICT, message));
+        }
+    }
+    Ok(())
+}
+
+/// Where the client has reached the door.
+fn base(door: &Door, headers: &HeaderMap) -> String {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let scheme = if door.speaks_tls { "https" } else { "http" };
+    let scheme = text("x-forwarded-proto").filter(|it| *it == "https").unwrap_or(scheme);
+    let host = text(header::HOST.as_str()).map_or_else(|| door.bound.to_string(), str::to_owned);
+    format!("{scheme}://{host}")
 }

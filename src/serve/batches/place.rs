@@ -39,6 +39,16 @@ impl Place {
         self.files().child(&format!("{id}.jsonl"))
     }
 
+    /// What was asked for with a batch.
+    pub(super) fn batch(&self, id: &str) -> Location {
+        self.batches().child(&format!("{id}.json"))
+    }
+
+    /// When it was asked to stop.
+    pub(super) fn stopping(&self, id: &str) -> Location {
+        self.batches().child(&format!("{id}.stopping.json"))
+    }
+
     /// How it ended.
     pub(super) fn ended(&self, id: &str) -> Location {
         self.batches().child(&format!("{id}.ended.json"))
@@ -49,12 +59,31 @@ impl Place {
         self.batches().child(id)
     }
 
+    /// What it came to, as its workflow tells at its end.
+    pub(super) fn report(&self, id: &str) -> Location {
+        self.output(id).child("report.json")
+    }
+
+    /// The requests of a batch that came in one body.
+    pub(super) fn requests(&self, id: &str) -> Location {
+        self.output(id).child("requests.jsonl")
+    }
+
     /// A file of what it has put out.
     pub(super) fn put(&self, id: &str, put: Put) -> Location {
         self.output(id).child(match put {
             Put::Output => "results.jsonl",
             Put::Errors => "failures.jsonl",
         })
+    }
+
+    /// Removes a batch. What is known of it goes last, so that a removal that breaks off can be repeated.
+    pub(super) async fn remove(&self, id: &str) -> Result<(), Error> {
+        self.output(id).clear().await?;
+        for known in [self.stopping(id), self.ended(id), self.batch(id)] {
+            known.delete().await?;
+        }
+        Ok(())
     }
 
     /// The names of what is known, the newest first.
