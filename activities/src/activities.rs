@@ -159,7 +159,7 @@ impl DocumentActivities {
     ) -> Result<DocumentOutcome, ActivityError> {
         let step = format!("{:?}", task.step);
         let attempt = attempt(&ctx, &task.document, &step).in_parts(&task);
-        let work = long::process(&self.services, &attempt, &task);
+        let work = Box::pin(long::process(&self.services, &attempt, &task));
         // Which step is a document's last is known to its workflow alone.
         Box::pin(self.document(&ctx, &attempt, work, |_| None)).await
     }

@@ -147,7 +147,7 @@ impl Caller<'_> {
     }
 
     /// Sends a body in the vendor's own form, as it is, to a model that takes it; the model, and the
-    /// reply in one piece.
+    /// reply in one piece. What is asked is told by the body where `operation` does not say it.
     ///
     /// # Errors
     /// As [`Self::ask`]; `InvalidInput` where the provider takes no such body.
@@ -156,10 +156,11 @@ impl Caller<'_> {
         attempt: &Attempt,
         terms: Terms<'_>,
         route: &'r Route,
+        operation: Option<Operation>,
         body: &Fields,
     ) -> Result<(&'r ModelId, Whole), Failure> {
         let (model, provider) = self.choose(attempt, terms.lane, route).await?;
-        let operation = operation(provider, body).ok_or_else(|| {
+        let operation = operation.or_else(|| told(provider, body)).ok_or_else(|| {
             Failure::invalid_input(format!(
                 "body: {model} takes none of this form as it is; give a prompt or messages, or a body of its vendor's API"
             ))
@@ -170,6 +171,11 @@ impl Caller<'_> {
             .map_err(|error| Failure::invalid_input(format!("body: {error}")))?;
         let asked = Asked::read(operation.path(), &named.to_vec());
         let ask = asked.as_ref().map(Ask::of).unwrap_or_default();
+        if let Some(retries) = terms.retries {
+            retries
+                .pay(&self.guard.quota, attempt, || self.guard.gates.health.words(model))
+                .await?;
+        }
         let request = self.request(attempt, terms, route, model, ask.template);
         let request = request.tokens(ask.input_tokens, ask.max_output_tokens);
         let budget = self.budgets.call_budget(attempt, &request, terms.batch_usd)?;
@@ -239,7 +245,7 @@ fn overestimated(tokens: u64) -> u64 {
 }
 
 /// What a body asks of its vendor, where it answers with words.
-fn operation(provider: &dyn Provider, body: &Fields) -> Option<Operation> {
+fn told(provider: &dyn Provider, body: &Fields) -> Option<Operation> {
     let has = |name: &str| body.names().any(|given| given == name);
     let of_form = match has("messages") {
         true => [Operation::Messages, Operation::ChatCompletions].as_slice(),

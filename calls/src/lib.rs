@@ -34,7 +34,7 @@
 //!   call that finds out
 //! * [`waiting`]: how many slots may hold attempts that only wait
 //! * [`ask`]: what a call is admitted with; [`settle`]: how it ends, by what the provider answered
-//! * [`verbatim`]: a call in a vendor's own form
+//! * [`verbatim`]: a call in a vendor's own form; [`dialect`]: what is asked so of a model that speaks another
 //! * [`layer`]: a [`tower_layer::Layer`] for any HTTP client; [`body`]: an answer on its way through it
 //! * [`metrics`]: every metric of this crate, by name; [`spans`]: what a trace tells of a call
 
@@ -50,6 +50,7 @@ pub mod budget;
 pub mod caller;
 pub mod card;
 mod counted;
+pub mod dialect;
 pub mod differences;
 pub mod doubts;
 mod evidence;

@@ -84,6 +84,14 @@ impl Route {
         }
     }
 
+    /// The same of those models alone that will do.
+    #[must_use]
+    pub fn of(&self, will_do: impl Fn(&ModelId) -> bool) -> Self {
+        let keep = |models: &[ModelId]| models.iter().filter(|it| will_do(it)).cloned().collect();
+        let (models, equivalent) = (keep(&self.models), keep(&self.equivalent));
+        Self { models, equivalent, ..self.clone() }
+    }
+
     /// Of a model: a pool's is a route under its own name.
     #[must_use]
     pub fn of_model(model: &ModelId, routes: &Routes) -> Self {

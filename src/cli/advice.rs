@@ -94,6 +94,9 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
         Some(FailureType::InvalidInput | FailureType::UnreadableDocument) => {
             "see to these documents, and run the batch again for them".to_owned()
         }
+        Some(FailureType::Expired) => {
+            "send the requests that have no answer in another batch, with a longer completion_window".to_owned()
+        }
         None => "see failures.jsonl, and the workers' logs".to_owned(),
     }
 }

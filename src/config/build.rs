@@ -178,8 +178,11 @@ impl Config {
             anyhow::Ok((name.clone(), limit))
         };
         let hosts = self.storage.hosts.iter().map(limit).collect::<anyhow::Result<Vec<_>>>()?;
-        let storage = Storage::new(self.storage.roots.iter().map(String::as_str));
-        Ok(storage.context("storage.roots")?.with_rates(HostRates::new(quota, hosts)))
+        let roots = self.storage.roots.iter().chain(&self.serve.files).map(String::as_str);
+        let storage = Storage::new(roots);
+        Ok(storage
+            .context("storage.roots or serve.files")?
+            .with_rates(HostRates::new(quota, hosts)))
     }
 
     /// The store of answers, if there is one.

@@ -181,6 +181,10 @@ impl Faults<'_> {
             let what = "wants both tls-certificate-file and tls-key-file";
             self.add(&["serve", "tls-key-file"], what);
         }
+        if serve.files.as_ref().is_some_and(|files| url::Url::parse(files).is_err()) {
+            let what = "must be an absolute URI such as file:///data/files or s3://bucket/files";
+            self.add(&["serve", "files"], what);
+        }
         for (name, key) in &serve.keys {
             if key.key_env.is_some() == key.key_file.is_some() {
                 self.add(&["serve", "keys", name], "needs one of key-env and key-file");

@@ -18,6 +18,12 @@ pub struct Serve {
     pub max_wait: Span,
     /// A longer body is refused.
     pub max_body: Size,
+    /// Where files and batches lie, such as file:///data/files or s3://bucket/files: below it a folder for
+    /// each key. Workers read and write there, too. Without it there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
+    /// Files, and batches with their results, are removed so long after they were made.
+    pub keep_files: Span,
     /// Whether who reaches the door from this machine needs no key: as tenant `default`, in the lane
     /// `interactive`, for every model.
     pub open_on_loopback: bool,
@@ -38,6 +44,8 @@ impl Default for Serve {
             listen: "off".to_owned(),
             max_wait: Span::seconds(30),
             max_body: Size(32 << 20),
+            files: None,
+            keep_files: Span::seconds(30 * 24 * 60 * 60),
             open_on_loopback: false,
             tls_certificate_file: None,
             tls_key_file: None,

@@ -72,6 +72,9 @@ impl Stack {
         if config.calls.answers.is_none() {
             config.calls.answers = Some(folder_url(folder.path())? + "calls/");
         }
+        if config.serve.files.is_none() {
+            config.serve.files = Some(folder_url(folder.path())? + "files/");
+        }
         for root in roots {
             config.storage.roots.push(folder_url(&root)?);
         }

@@ -15,6 +15,7 @@ use tidegate_calls::{
     admission::Admitted,
     attempt::CallState,
     caller::Terms,
+    dialect::Translated,
     failure::Failure,
     route::Route,
     verbatim::{Answer, NoAnswer},
@@ -25,7 +26,6 @@ use tidegate_types::ModelId;
 
 use super::{
     client_call::ClientCall,
-    dialect::Translated,
     door::Door,
     in_turn::{Outcome, Stop, admit, delay, first_ask, in_turn, request},
     problem::Problem,
@@ -50,7 +50,7 @@ pub(super) async fn answer(door: &Arc<Door>, call: &ClientCall) -> Outcome {
     let services = &door.services;
     let takes =
         |model: &ModelId| services.providers.get(model).is_some_and(|it| it.takes(call.operation));
-    let route = call.route_of(takes);
+    let route = call.route.of(takes);
     let Some(first) = route.models.first() else { return translated(door, call).await };
     if call.operation == Operation::CountTokens {
         let result = count_tokens(door, call, first).await;
@@ -85,7 +85,7 @@ async fn translated(door: &Arc<Door>, call: &ClientCall) -> Outcome {
     let read = Translated::read(named, &call.fields, asked, &call.route, &services.providers);
     let (question, route) = match read {
         Ok(read) => read,
-        Err(problem) => return Outcome { model: None, result: Err(problem) },
+        Err(refused) => return Outcome { model: None, result: Err(refused.into()) },
     };
     let attempt = attempt(call, &route);
     let ask = |request: Request| -> BoxFuture<'_, _> {

@@ -6,13 +6,15 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context as _;
 use parking_lot::Mutex;
-use tidegate_activities::Services;
+use tidegate_activities::{Services, storage::Location};
 use tidegate_calls::route::Route;
-use tidegate_types::ModelId;
+use tidegate_types::{Lane, ModelId};
+use tokio::sync::OnceCell;
 
-use super::{access, keys::Keys};
-use crate::config::Config;
+use super::{access, batches, keys::Keys, problem::Problem};
+use crate::{config::Config, temporal::Temporal};
 
 /// A door: what it calls with, who may, and where it is.
 pub(super) struct Door {
@@ -21,6 +23,15 @@ pub(super) struct Door {
     pub(super) max_wait: Duration,
     pub(super) max_body: usize,
     pub(super) keys: Keys,
+    /// Below it lie the files and batches of each key.
+    pub(super) files: Option<Location>,
+    pub(super) keep_files: Duration,
+    /// Classes of traffic that there are.
+    pub(super) lanes: Vec<Lane>,
+    pub(super) speaks_tls: bool,
+    /// Of batches alone: other calls need no Temporal.
+    temporal: OnceCell<Temporal>,
+    config: Config,
     /// Models as they are configured, and routes.
     pub(super) names: Vec<String>,
     /// Providers that do not say what a stream has used.
@@ -28,11 +39,25 @@ pub(super) struct Door {
 }
 
 impl Door {
-    pub(super) fn new(config: &Config, services: Services, keys: Keys, bound: SocketAddr) -> Self {
+    /// # Errors
+    /// The prefix for files cannot be used.
+    pub(super) fn new(
+        config: &Config,
+        services: Services,
+        keys: Keys,
+        bound: SocketAddr,
+    ) -> anyhow::Result<Self> {
         access::describe();
+        let files = config.serve.files.as_deref().map(|files| services.storage.resolve(files));
         let names: BTreeSet<String> =
             config.model_names().into_iter().chain(config.routes.keys().cloned()).collect();
-        Self {
+        Ok(Self {
+            files: files.transpose().context("serve.files")?,
+            keep_files: *config.serve.keep_files,
+            lanes: config.quota_lanes()?.iter().map(|(lane, _)| lane.clone()).collect(),
+            speaks_tls: config.serve.tls_certificate_file.is_some(),
+            temporal: OnceCell::new(),
+            config: config.clone(),
             services,
             bound,
             max_wait: *config.serve.max_wait,
@@ -40,7 +65,7 @@ impl Door {
             keys,
             names: names.into_iter().collect(),
             without_usage: Mutex::default(),
-        }
+        })
     }
 
     /// From now on no call leaves, and who waits is told to come back.
@@ -56,6 +81,15 @@ impl Door {
         let routes = &self.services.routes;
         let model = || Some(Route::of_model(&name.parse::<ModelId>().ok()?, routes));
         routes.get(name).cloned().or_else(model)
+    }
+
+    /// The connection to Temporal.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub(super) async fn temporal(&self) -> Result<Temporal, Problem> {
+        let opened = self.temporal.get_or_try_init(|| Temporal::open(&self.config)).await;
+        opened.cloned().map_err(|error| batches::unreached(&error))
     }
 
     pub(super) fn asks_for_usage(&self, provider: &str) -> bool {

@@ -26,7 +26,7 @@ pub(super) struct Holder {
     pub(super) tenant: Tenant,
     pub(super) lane: Lane,
     /// Models and routes that it may ask; all, where there is none.
-    models: Vec<String>,
+    pub(super) models: Vec<String>,
     secret: String,
 }
 
@@ -71,6 +71,11 @@ impl Keys {
         Ok(Self { keys, open: open.transpose()? })
     }
 
+    /// Whoever may call.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Holder>> {
+        self.keys.iter().chain(&self.open)
+    }
+
     /// Whose key a request has, as a bearer's or as Anthropic's; every key is compared, in a time that
     /// tells nothing of it.
     pub(super) fn holder(&self, headers: &HeaderMap) -> Option<Arc<Holder>> {
@@ -98,14 +103,6 @@ impl Holder {
         self.models.is_empty() || self.models.iter().any(|model| model == name)
     }
 
-    /// The one provider that its models are of; `None` where they may be of several.
-    pub(super) fn only_provider(&self) -> Option<&str> {
-        let provider = |model: &'_ String| Some(model.split_once(':')?.0.to_owned());
-        let first = self.models.first()?.split_once(':')?.0;
-        let all = self.models.iter().all(|model| provider(model).as_deref() == Some(first));
-        all.then_some(first)
-    }
-
     pub(super) fn secret(&self) -> &[u8] {
         self.secret.as_bytes()
     }
@@ -114,6 +111,8 @@ impl Holder {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+
+    use tidegate_calls::dialect::own;
 
     use super::*;
 
@@ -145,7 +144,7 @@ mod tests {
         let holder = keys.holder(&with("authorization", "Bearer a-key-of-some-length")).unwrap();
         assert_eq!((holder.name.as_str(), holder.tenant.as_str()), ("web", "acme"));
         assert!(holder.may_ask("openai:m") && !holder.may_ask("anthropic:m"));
-        assert_eq!(holder.only_provider(), Some("openai"));
+        assert_eq!(own::only_provider(&holder.models), Some("openai"));
         assert!(keys.holder(&with("x-api-key", "a-key-of-some-length")).is_some());
         assert!(keys.holder(&with("authorization", "bearer a-key-of-some-length")).is_some());
         for wrong in ["Bearer a-key-of-some-lengt", "Bearer ", "a-key-of-some-length"] {

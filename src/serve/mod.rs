@@ -14,13 +14,13 @@
 //! * `wait`: how long a call waits in place; `turn`: tickets, and the names of turns
 //! * `problem`: what is refused, in the dialect's form
 //! * `usage_chunk`: what the door asked a vendor for, and the client did not
-//! * `dialect`: what is asked of a model that speaks another dialect
 //! * `models`: `/v1/models`
+//! * `batches`: files, and batches of requests that are workflows
 
 mod access;
+mod batches;
 mod call;
 mod client_call;
-mod dialect;
 mod door;
 mod in_turn;
 mod keys;
@@ -84,7 +84,7 @@ impl Serve {
         let tls = server::tls(&config.serve)?;
         let keys = Keys::new(&config, bound.ip().is_loopback())?;
         let services = worker::services(&config)?;
-        let door = Arc::new(Door::new(&config, services, keys, bound));
+        let door = Arc::new(Door::new(&config, services, keys, bound)?);
         Ok(Self { config, listener, tls, door })
     }
 
@@ -143,6 +143,7 @@ impl Serve {
                 () = serving => {}
                 () = watch => {}
                 () = quota.keep_holds() => {}
+                () = batches::sweep(&door) => {}
             }
             ended.cancel();
         };

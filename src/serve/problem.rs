@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use serde_json::{Value, json};
-use tidegate_calls::{Failure, verbatim::NoAnswer};
+use tidegate_calls::{Failure, dialect::Refused, verbatim::NoAnswer};
 use tidegate_providers::Kind;
 use tidegate_types::FailureType;
 
@@ -204,6 +204,12 @@ impl Problem {
     pub(super) fn retry_after(&self) -> Option<Duration> {
         let (turn, _) = self.turn.as_ref()?;
         Some(*turn.min(&MAX_RETRY_AFTER))
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(Refused { field, why }: Refused) -> Self {
+        Self::invalid(&field, &why)
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use axum::{
     Router,
     body::{Body, Bytes, to_bytes},
-    extract::{Request, State},
+    extract::{DefaultBodyLimit, Request, State},
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{
     access::Line,
-    call,
+    batches, call,
     client_call::ClientCall,
     door::Door,
     in_turn::Outcome,
@@ -55,12 +55,14 @@ pub(super) fn tls(serve: &serve::Serve) -> Result<Option<TlsAcceptor>> {
 }
 
 pub(super) fn router(door: &Arc<Door>) -> Router {
-    Router::new().fallback(answer).with_state(Arc::clone(door))
+    // Each path bounds what it takes.
+    let unbounded = DefaultBodyLimit::disable();
+    Router::new().fallback(answer).layer(unbounded).with_state(Arc::clone(door))
 }
 
 async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let (path, headers) = (parts.uri.path().trim_end_matches('/'), parts.headers);
+    let path = request.uri().path().trim_end_matches('/').to_owned();
+    let (path, headers) = (path.as_str(), request.headers().clone());
     if !is_own(&door, &headers) {
         return (StatusCode::FORBIDDEN, "not served under that name\n").into_response();
     }
@@ -73,6 +75,10 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let Some(holder) = door.keys.holder(&headers) else {
         return Problem::no_key().response(form);
     };
+    if let Some(route) = batches::Route::of(request.method(), path) {
+        return batches::answer(&door, &holder, route, request).await;
+    }
+    let (parts, body) = request.into_parts();
     if let Some(name) = path.strip_prefix(MODELS).filter(|_| parts.method == Method::GET) {
         let name = name.strip_prefix('/');
         let answer = models::answer(&door.names, &holder, form, name);
@@ -134,7 +140,7 @@ async fn called(
     response
 }
 
-async fn whole(body: Body, most: usize) -> Result<Bytes, Problem> {
+pub(super) async fn whole(body: Body, most: usize) -> Result<Bytes, Problem> {
     match tokio::time::timeout(BODY, to_bytes(body, most)).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(_)) => Err(Problem::new(

@@ -39,11 +39,13 @@ pub enum FailureType {
     InvalidInput,
     /// The document cannot be read as text.
     UnreadableDocument,
+    /// The time for which its client would wait was over before it was asked.
+    Expired,
 }
 
 impl FailureType {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::RateLimited,
         Self::QuotaWait,
         Self::Overloaded,
@@ -59,6 +61,7 @@ impl FailureType {
         Self::CheckFailed,
         Self::InvalidInput,
         Self::UnreadableDocument,
+        Self::Expired,
     ];
 
     /// The name in histories, results and metrics.
@@ -80,6 +83,7 @@ impl FailureType {
             Self::CheckFailed => "CheckFailed",
             Self::InvalidInput => "InvalidInput",
             Self::UnreadableDocument => "UnreadableDocument",
+            Self::Expired => "Expired",
         }
     }
 

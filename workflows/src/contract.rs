@@ -13,6 +13,7 @@ mod failure;
 mod failure_counts;
 mod fallback;
 mod job;
+mod lines;
 mod long;
 mod progress;
 mod provider_batch;
@@ -33,6 +34,7 @@ pub use job::{
     AskedWith, Check, Deadline, Example, Job, Judge, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message,
     OnCut, Pack, Records, ResultsAs, Role, Source, Target, Task,
 };
+pub use lines::Lines;
 pub use long::{FAN_IN, LongDocument, LongOutcome, PARTS_AT_ONCE, PartTask, Parts, Step};
 pub use progress::{Progress, Totals};
 pub(crate) use progress::{eta, rfc3339};

@@ -13,8 +13,8 @@ use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
 use crate::{
     contract::{
-        Check, Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack, Records,
-        ResultsAs, Source, Target, Task,
+        Check, Deadline, Job, LIKELY_OUTPUT_TOKENS, Lines, Long, LongHow, Message, OnCut, Pack,
+        Records, ResultsAs, Source, Target, Task,
     },
     payload,
 };
@@ -22,6 +22,7 @@ use crate::{
 pub mod call;
 mod checks;
 mod field;
+mod lines;
 mod names;
 mod read;
 mod said;
@@ -146,6 +147,9 @@ pub struct BatchInput {
     /// Each row of a CSV or Parquet file and each line of a JSONL file is a document.
     #[serde(deserialize_with = "read::records", skip_serializing_if = "Option::is_none")]
     pub records: Option<Records>,
+    /// Each line of the source is a request in a vendor's own form.
+    #[serde(deserialize_with = "read::lines", skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Lines>,
     /// How PDFs go to the provider.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub attach: Option<Attach>,
@@ -250,8 +254,10 @@ impl BatchInput {
         }
         task::check(&self)?;
         checks::check(&self)?;
+        lines::check(&self)?;
         let task = self.task.unwrap_or_default();
         let Said { system, before, instructions } = match task {
+            _ if self.lines.is_some() => Said::default(),
             Task::Answer => said::checked(self.system, self.messages, self.instructions)?,
             Task::Embed => Said { instructions: self.instructions, ..Said::default() },
         };
@@ -341,6 +347,7 @@ impl BatchInput {
             budget_usd: self.budget_usd,
             long: self.long.map(|how| Long { how, chunk_tokens }),
             records: self.records,
+            lines: self.lines,
             attach_pdf,
             attach_pages,
             economy,

@@ -30,6 +30,7 @@ use crate::{
         },
         pack,
         read::content::{self, Care},
+        request,
     },
     failure::{Failure, OfStore as _},
     number::{float, whole},
@@ -174,6 +175,9 @@ async fn input_tokens(
     document: &Document,
     content: &Content,
 ) -> Result<Option<u64>, Failure> {
+    if let Some(lines) = &job.lines {
+        return Ok(request::input_tokens(lines, content.text()));
+    }
     let reader = &services.reader_for(&job.lane);
     if job.task == Task::Embed {
         return match embed::text(reader, job, document, content).await {

@@ -22,7 +22,7 @@ use crate::{
     document::{
         ask::{embed, output_cap, sandbox},
         check::Bound,
-        pack,
+        pack, request,
     },
     failure::Failure,
     fingerprint::Fingerprint,
@@ -281,7 +281,10 @@ async fn expected(
 
 /// Who answers and where the results go: everything that can be known without asking a store.
 fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Location), Failure> {
-    let route = route_of(&job.target, &services.routes)?;
+    let route = match &job.lines {
+        Some(lines) => request::route(services, job, lines)?,
+        None => route_of(&job.target, &services.routes)?,
+    };
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(Judge::of).transpose()?;
     pack::check(job)?;

@@ -5,6 +5,7 @@ mod archived;
 mod earlier;
 mod manifest;
 mod records;
+mod requests;
 mod room;
 
 use std::{collections::HashSet, path::Path as FilePath};
@@ -72,6 +73,9 @@ pub async fn page(
     names: &Names,
     mut room: Room,
 ) -> Result<Page, Failure> {
+    if let Some(lines) = &job.lines {
+        return requests::page(storage, job, lines).await;
+    }
     let Cursor { mut files, mut within } = cursor;
     let (mut documents, mut had) = (Vec::new(), HashSet::new());
     // A listing names nothing twice.

@@ -19,6 +19,7 @@ use crate::{
             done::{self, Before, Open},
             readings,
         },
+        request,
     },
     failure::Failure,
     metrics,
@@ -60,6 +61,13 @@ pub async fn process(
         true => readings::find(services, &shard, task, &document).await,
         false => None,
     };
+    if let Some(lines) = &shard.job.lines {
+        let answer = request::answer(services, attempt, &shard, lines, document);
+        let result = Box::pin(answer).await?;
+        unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
+        metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
+        return Ok(result.outcome(attempt));
+    }
     // What it takes of this worker's memory is given back when the document is done with.
     let Read { content, version, parsed, held } = match again {
         Some((text, version)) => {

@@ -35,7 +35,7 @@ pub(super) async fn ask(
     let terms = Terms { lane, tenant: &tenant, batch_usd: None, retries: None };
     let body = &body;
     let answered = patience.ask(asked, route, |attempt| async move {
-        services.caller().send(&attempt.call, terms, route, body).await
+        services.caller().send(&attempt.call, terms, route, None, body).await
     });
     let (model, whole) = answered.await?;
     let usage = whole.heard.usage;

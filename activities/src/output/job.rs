@@ -145,12 +145,15 @@ pub struct Document {
     /// A record's fields, but for its text.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
+    /// Of a request among the lines of a file, the bytes that it has there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<(u64, u64)>,
 }
 
 impl Document {
     pub(crate) fn file(id: DocumentId, uri: String) -> Self {
         let (version, fields) = (Version::default(), Map::new());
-        Self { id, uri, text: None, unreadable: None, version, fields }
+        Self { id, uri, text: None, unreadable: None, version, fields, line: None }
     }
 }
 

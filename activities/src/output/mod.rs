@@ -10,6 +10,7 @@
 //!   folder for them; [`answers`]: those that batches share
 //! * [`seal`]: a shard's results become a part; `part`: one of them, `line`: a result in it, [`sealed`]: all that lie there; `tables`: as columns
 //! * `truth`: what answers should be, and [`agreement`]: how many are
+//! * `reply`: results and failures of requests in a vendor's own form
 //! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: what shards say to it
 
 pub mod actions;
@@ -28,6 +29,7 @@ mod line;
 pub mod part;
 pub mod question;
 pub(crate) mod recorded;
+mod reply;
 pub mod result;
 pub(crate) mod rows;
 pub mod seal;

@@ -33,7 +33,18 @@ impl StatedQuestion {
             asked_with,
             ..
         } = job;
-        let Job { task, dimensions, template, system, messages, shown, checks, escalate, .. } = job;
+        let Job {
+            task,
+            dimensions,
+            template,
+            system,
+            messages,
+            shown,
+            checks,
+            escalate,
+            lines,
+            ..
+        } = job;
         let target = match target {
             Target::Model(model) => ("model", json!(model)),
             Target::Route(route) => ("route", json!(route)),
@@ -70,6 +81,7 @@ impl StatedQuestion {
             ),
             ("long", long.map(|long| json!(long))),
             ("records", records.as_ref().map(|records| json!(records))),
+            ("lines", lines.as_ref().map(|lines| json!(lines.endpoint))),
         ];
         let stated = [("instructions", json!(instructions)), target];
         let optional = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));

@@ -31,8 +31,14 @@ impl Fields {
     /// A field's value; `None` without it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Value> {
+        serde_json::from_str(self.raw(name)?).ok()
+    }
+
+    /// A field's value as it was written; `None` without it.
+    #[must_use]
+    pub fn raw(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(given, _)| given == name)?;
-        serde_json::from_str(value.get()).ok()
+        Some(value.get())
     }
 
     /// Puts a value into a field, in the field's place if it is there, else at the end.

@@ -1,10 +1,12 @@
 //! The HTTP door: bodies pass as they are, calls wait for their turn, and the vendors' own clients, as
 //! they come, are answered.
 
+mod batches;
 mod clients;
 mod dialects;
 mod ends;
 mod fields;
+mod files;
 mod outages;
 mod passing;
 mod vendor;

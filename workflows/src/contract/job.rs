@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
-use super::Fallback;
+use super::{Fallback, lines::Lines};
 
 /// A checked batch, as `ProcessDocuments` passes it to `tidegate.plan` and as it lies in the store
 /// for the documents.
@@ -93,6 +93,9 @@ pub struct Job {
     /// Each row of a CSV file and each line of a JSONL file is a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<Records>,
+    /// Its documents are requests in a vendor's own form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Lines>,
     /// PDFs go to the provider as they are, not as text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attach_pdf: bool,
@@ -145,7 +148,8 @@ impl Job {
     /// merely stops one that does not end. Forecasts, holds and packs are made from it.
     #[must_use]
     pub fn likely_output_tokens(&self) -> u32 {
-        if self.task == Task::Embed {
+        let embeds = self.lines.as_ref().is_some_and(|it| it.endpoint == Lines::EMBEDDINGS);
+        if self.task == Task::Embed || embeds {
             0
         } else if self.default_output {
             let thought = self.thinking_tokens();

@@ -11,7 +11,9 @@ use serde::{
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, InvalidName, ModelId};
 
-use crate::contract::{Check, Deadline, LongHow, Message, OnCut, Pack, Records, ResultsAs, Task};
+use crate::contract::{
+    Check, Deadline, Lines, LongHow, Message, OnCut, Pack, Records, ResultsAs, Task,
+};
 
 /// Most documents in one call. An answer to more is long, and all of it is lost with one mistake in
 /// it.
@@ -123,6 +125,10 @@ pub(super) fn text<'de, D: Deserializer<'de>, T: From<String>>(
         Value::String(text) => Ok(text.into()),
         other => Err(D::Error::custom(format!("must be a text, not {}", kind(&other)))),
     }
+}
+
+pub(super) fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Lines>, D::Error> {
+    Lines::deserialize(deserializer).map(Some)
 }
 
 /// A lane or a tenant.

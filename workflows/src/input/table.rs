@@ -237,6 +237,11 @@ pub const FIELDS: &[Field] = &[
             "The field that is a record's text [default: all fields]",
         ).long("record-text").requires("records")),
     Field::new(
+        "lines",
+        "none",
+        "in place of all that says what is asked: each line of `source` is a request in a vendor's own form, as [the HTTP door](http-batches.md) starts them: `{\"endpoint\":\"/v1/chat/completions\"}`",
+    ),
+    Field::new(
         "attach",
         "`text`",
         "`auto`: pages of PDFs without readable text go as pictures beside the text of the others, twenty a document at most; `native`: PDFs go to the provider as they are, scans too",

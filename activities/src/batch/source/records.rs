@@ -344,5 +344,5 @@ fn document(
     };
     let id = DocumentId::from_relative_path(&format!("{}/{name}", file.id));
     let uri = format!("{}#{name}", file.uri);
-    (Document { id, uri, text, unreadable, version, fields }, IsNumbered(is_numbered))
+    (Document { id, uri, text, unreadable, version, fields, line: None }, IsNumbered(is_numbered))
 }

@@ -129,6 +129,11 @@ pub(crate) async fn fetch(
     if let Some(why) = &document.unreadable {
         return Err(unreadable(why.clone()));
     }
+    if let Some(line) = document.line {
+        let bytes = Box::pin(self::line(services, document, line)).await?;
+        let (version, text) = (document.version.clone(), String::from_utf8_lossy(&bytes));
+        return Ok(Raw { version, body: Body::Text(text.into_owned()), held: Held::default() });
+    }
     let (uri, member) = place(document);
     let location = services.storage.resolve(uri).map_err(|error| unreadable(error.to_string()))?;
     if let Some(what) = location.special() {
@@ -160,6 +165,21 @@ pub(crate) async fn fetch(
     })?;
     let version = Version::read(&bytes, stamp);
     Ok(Raw { version, body: Body::File(bytes, location.name().to_owned()), held })
+}
+
+/// A line of a file, by its bytes there.
+pub(crate) async fn line(
+    services: &Services,
+    document: &Document,
+    (from, to): (u64, u64),
+) -> Result<Bytes, Failure> {
+    let uri = document.uri.split_once('#').map_or(document.uri.as_str(), |(file, _)| file);
+    let unreadable = |message: String| Failure::never(FailureType::UnreadableDocument, message);
+    let location = services.storage.resolve(uri).map_err(|error| unreadable(error.to_string()))?;
+    location.read_range(from..to).await.map_err(|error| match error {
+        Error::Missing(_) => unreadable("the file of the requests was removed".to_owned()),
+        error => Failure::of_document(error),
+    })
 }
 
 /// Makes of a document's bytes what is sent.

@@ -28,6 +28,7 @@ use crate::{
         layout,
         line::{Line, read_line},
         part::{self, Part},
+        reply::{Form, Told},
         result::DocumentResult,
         seal::READ_AHEAD,
         sealed::{self, Settled},
@@ -52,6 +53,8 @@ pub(super) struct Gathering<'a> {
     folder: &'a Location,
     finish: &'a Finish,
     takes: Takes,
+    /// In which results and failures are written, of requests in a vendor's own.
+    form: Option<Form>,
     truth: Option<Truth>,
     began: Option<DateTime<FixedOffset>>,
     first_part: u32,
@@ -98,6 +101,7 @@ impl<'a> Gathering<'a> {
             folder,
             finish,
             takes: Takes::of(stored, finish.progress.done),
+            form: stored.and_then(|stored| stored.job.lines.as_ref()).map(Form::of),
             truth,
             began: finish.progress.started_at.as_deref().and_then(time),
             first_part,
@@ -266,12 +270,14 @@ impl<'a> Gathering<'a> {
             self.counted.failed += 1;
             let failed = self.answered.given_up.add(&line);
             self.answered.checks.fail(&failed);
-            self.since += line.len();
-            append(self.folder, &mut self.failures, &line).await?;
+            self.failure(&line).await?;
         } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {
             self.counted.old += 1;
         } else {
             self.counted.lacks(&planned.id);
+            if let Some(line) = self.form.and_then(|form| form.cancelled(&planned.uri)) {
+                self.write(&line.into()).await?;
+            }
         }
         Ok(())
     }
@@ -301,8 +307,24 @@ impl<'a> Gathering<'a> {
     async fn result(&mut self, line: &Line) -> Result<(), Failure> {
         self.answered.add(&line.result);
         self.compare(&line.result);
-        self.since += line.json.len();
-        self.results.append(self.folder, &line.json).await
+        match self.form {
+            Some(form) => self.write(&form.answer(&line.result).into()).await,
+            None => self.write(&line.json).await,
+        }
+    }
+
+    async fn write(&mut self, json: &Bytes) -> Result<(), Failure> {
+        self.since += json.len();
+        self.results.append(self.folder, json).await
+    }
+
+    async fn failure(&mut self, line: &Bytes) -> Result<(), Failure> {
+        self.since += line.len();
+        match self.form.map(|form| form.failure(line)) {
+            Some(Told::Answer(line)) => self.write(&line.into()).await,
+            Some(Told::Error(line)) => append(self.folder, &mut self.failures, &line).await,
+            None => append(self.folder, &mut self.failures, line).await,
+        }
     }
 
     /// Holds an answer to this batch's question against what it should be.
@@ -511,6 +533,7 @@ struct Named {
 #[derive(Deserialize)]
 struct Planned {
     id: DocumentId,
+    uri: String,
     #[serde(flatten)]
     version: Version,
 }

@@ -6,9 +6,9 @@ fn fields(body: &Value) -> Fields {
     Fields::read(body.to_string().as_bytes()).unwrap()
 }
 
-fn param(result: Result<Conversation, Problem>) -> String {
+fn param(result: Result<Conversation, Refused>) -> String {
     let response = result.err().unwrap();
-    response.message.split(' ').next().unwrap_or_default().to_owned()
+    response.field
 }
 
 #[test]

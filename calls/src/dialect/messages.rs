@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use tidegate_providers::{Completion, Fields, Role, StopReason};
 
 use super::conversation::{Conversation, bound, refused, text};
-use crate::serve::problem::Problem;
+use super::refused::Refused;
 
 /// Reads a request. A field that is null, or says what is so anyway, is none.
-pub(super) fn read(fields: &Fields) -> Result<Conversation, Problem> {
+pub(super) fn read(fields: &Fields) -> Result<Conversation, Refused> {
     let mut said = Conversation::default();
     for name in fields.names() {
         let value = fields.get(name).unwrap_or_default();
@@ -33,7 +33,7 @@ pub(super) fn read(fields: &Fields) -> Result<Conversation, Problem> {
     Ok(said)
 }
 
-fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Problem> {
+fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Refused> {
     let text = text("messages.content", message.get("content").unwrap_or(&Value::Null))?;
     match message.get("role").and_then(Value::as_str) {
         Some("user") => said.says(Role::User, text),
@@ -43,7 +43,7 @@ fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Problem>
     Ok(())
 }
 
-fn schema(format: &Value) -> Result<Value, Problem> {
+fn schema(format: &Value) -> Result<Value, Refused> {
     let is_schema = format.get("type").and_then(Value::as_str) == Some("json_schema");
     let schema = format.get("schema").filter(|_| is_schema);
     schema.cloned().ok_or_else(|| refused("output_config.format", "must be a json_schema"))

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use tidegate_providers::{Completion, Fields, Role, StopReason};
 
 use super::conversation::{Conversation, bound, refused, text};
-use crate::serve::problem::Problem;
+use super::refused::Refused;
 
 /// Reads a request. A field that is null, or says what is so anyway, is none.
-pub(super) fn read(fields: &Fields) -> Result<Conversation, Problem> {
+pub(super) fn read(fields: &Fields) -> Result<Conversation, Refused> {
     let mut said = Conversation::default();
     for name in fields.names() {
         let value = fields.get(name).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(super) fn read(fields: &Fields) -> Result<Conversation, Problem> {
     Ok(said)
 }
 
-fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Problem> {
+fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Refused> {
     let Value::Object(fields) = message else {
         return Err(refused("messages", "must be objects"));
     };
@@ -61,7 +61,7 @@ fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Problem>
     Ok(())
 }
 
-fn schema(format: &Value) -> Result<Option<Value>, Problem> {
+fn schema(format: &Value) -> Result<Option<Value>, Refused> {
     match format.get("type").and_then(Value::as_str) {
         Some("text") => Ok(None),
         Some("json_schema") => match format.pointer("/json_schema/schema") {

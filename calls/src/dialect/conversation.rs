@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tidegate_providers::{Role, Turn};
 
-use crate::serve::problem::Problem;
+use super::refused::Refused;
 
 /// A question in no dialect.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl Conversation {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(super) fn check(&self) -> Result<(), Refused> {
         let is_users = |turn: Option<&Turn>| turn.is_some_and(|turn| turn.role == Role::User);
         if is_users(self.turns.first()) && is_users(self.turns.last()) {
             return Ok(());
@@ -38,12 +38,12 @@ impl Conversation {
 }
 
 /// Why a field is refused whose model speaks another dialect.
-pub(super) fn refused(field: &str, why: &str) -> Problem {
-    Problem::invalid(field, &format!("{why}: the model speaks another dialect"))
+pub(super) fn refused(field: &str, why: &str) -> Refused {
+    Refused::new(field, &format!("{why}: the model speaks another dialect"))
 }
 
 /// The text of a message: one text, or parts that are texts.
-pub(super) fn text(field: &str, content: &Value) -> Result<String, Problem> {
+pub(super) fn text(field: &str, content: &Value) -> Result<String, Refused> {
     let part = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text")) {
         (Some("text"), Some(Value::String(text))) => Ok(text.clone()),
         _ => Err(refused(field, "may hold texts alone")),
@@ -57,7 +57,7 @@ pub(super) fn text(field: &str, content: &Value) -> Result<String, Problem> {
     }
 }
 
-pub(super) fn bound(field: &str, value: &Value) -> Result<u32, Problem> {
+pub(super) fn bound(field: &str, value: &Value) -> Result<u32, Refused> {
     let bound = value.as_u64().and_then(|bound| u32::try_from(bound).ok()).filter(|it| *it > 0);
-    bound.ok_or_else(|| Problem::invalid(field, "must be a whole number above 0"))
+    bound.ok_or_else(|| Refused::new(field, "must be a whole number above 0"))
 }

@@ -5,21 +5,24 @@
 mod chat;
 mod conversation;
 mod messages;
+pub mod own;
+mod refused;
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tidegate_calls::{ask::UNBOUNDED_OUTPUT, caller::Question, route::Route};
 use tidegate_providers::{
     Asked, Completion, Document, Fields, Operation, Parameters, Providers, Request, Said,
 };
 use tidegate_types::ModelId;
 
 use self::conversation::Conversation;
-use super::problem::Problem;
+pub use self::refused::Refused;
+use crate::{ask::UNBOUNDED_OUTPUT, caller::Question, route::Route};
 
 /// A request that is translated.
-pub(super) struct Translated {
+#[derive(Debug)]
+pub struct Translated {
     operation: Operation,
     /// As the client called the model.
     name: String,
@@ -35,13 +38,13 @@ impl Translated {
     ///
     /// # Errors
     /// Names the field that is refused.
-    pub(super) fn read(
+    pub fn read(
         (operation, name): (Operation, &str),
         fields: &Fields,
         asked: &Asked,
         route: &Route,
         providers: &Providers,
-    ) -> Result<(Self, Route), Problem> {
+    ) -> Result<(Self, Route), Refused> {
         let said = match operation {
             Operation::ChatCompletions => chat::read(fields)?,
             Operation::Messages => messages::read(fields)?,
@@ -49,7 +52,7 @@ impl Translated {
                 let why = format!(
                     "is {name}, which does not take {operation}; ask a model of this dialect"
                 );
-                return Err(Problem::invalid("model", &why));
+                return Err(Refused::new("model", &why));
             }
         };
         said.check()?;
@@ -74,7 +77,7 @@ impl Translated {
                 (Operation::Messages, "stop") => "stop_sequences",
                 (_, field) => field,
             };
-            return Err(Problem::invalid(field, &format!("does not fit the model: {why}")));
+            return Err(Refused::new(field, &format!("does not fit the model: {why}")));
         }
         let keep = |models: &[ModelId]| {
             models.iter().filter(|it| parameters.contains_key(*it)).cloned().collect()
@@ -87,7 +90,8 @@ impl Translated {
     }
 
     /// The answer in the client's dialect.
-    pub(super) fn answer(&self, completion: &Completion) -> Value {
+    #[must_use]
+    pub fn answer(&self, completion: &Completion) -> Value {
         let id = format!("{:032x}", rand::random::<u128>());
         match self.operation {
             Operation::ChatCompletions => chat::answer(&id, &self.name, completion),

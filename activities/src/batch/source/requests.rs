@@ -1,0 +1,210 @@
+//! A file of requests in a vendor's own form: each line is a document, which is read again when its turn
+//! comes. Of the file no more is in memory than a block of it, and where its lines lie.
+
+use std::collections::HashMap;
+
+use bytes::{Bytes, BytesMut};
+use tidegate_types::DocumentId;
+use tidegate_workflows::contract::{Job, Lines, Source};
+
+use super::Page;
+use crate::{
+    document::request,
+    failure::{Failure, OfStore as _},
+    fingerprint::Fingerprint,
+    output::{
+        job::{Document, resolve},
+        version::Version,
+    },
+    storage::{Error, Location, Storage},
+};
+
+/// Read at once.
+const BLOCK: u64 = 4 << 20;
+
+/// A longer line is refused, as the door refuses a longer body.
+const MAX_LINE: usize = 32 << 20;
+
+/// All of them. A line that is no request is a document that fails by itself, and says why.
+///
+/// # Errors
+/// `InvalidInput` where there is no such file; `Transient` when the store fails.
+pub(super) async fn page(storage: &Storage, job: &Job, lines: &Lines) -> Result<Page, Failure> {
+    let Source::Prefix(uri) = &job.source else {
+        return Err(Failure::invalid_input("lines are those of one file, which source names"));
+    };
+    let file = resolve(storage, "source", uri)?;
+    let size = file.size().await.map_err(|error| Failure::of_field("source", error))?;
+    let size = size.ok_or_else(|| Failure::of_field("source", Error::Missing(file.uri())))?;
+    let (mut reading, mut from) = (Reading::of(&file, lines), 0);
+    while from < size {
+        let to = (from + BLOCK).min(size);
+        let block = file.read_range(from..to).await;
+        reading.block(&block.map_err(|error| Failure::of_field("source", error))?);
+        from = to;
+    }
+    reading.line_ends();
+    Ok(Page { documents: reading.documents, files: Vec::new(), next: None })
+}
+
+/// A file on the way.
+struct Reading<'a> {
+    uri: String,
+    lines: &'a Lines,
+    /// What has come of a line, unless it is too long.
+    line: BytesMut,
+    /// Where it begins, and where it ends so far.
+    at: (u64, u64),
+    number: u64,
+    /// By its `custom_id`, the first line that has it.
+    seen: HashMap<String, u64>,
+    documents: Vec<Document>,
+}
+
+impl<'a> Reading<'a> {
+    fn of(file: &Location, lines: &'a Lines) -> Self {
+        Self {
+            uri: file.uri(),
+            lines,
+            line: BytesMut::new(),
+            at: (0, 0),
+            number: 0,
+            seen: HashMap::new(),
+            documents: Vec::new(),
+        }
+    }
+
+    fn block(&mut self, mut block: &[u8]) {
+        while let Some(end) = block.iter().position(|byte| *byte == b'\n') {
+            self.add(&block[..end]);
+            self.line_ends();
+            // Behind the end of the line.
+            self.at = (self.at.1 + 1, self.at.1 + 1);
+            block = &block[end + 1..];
+        }
+        self.add(block);
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.at.1 += bytes.len() as u64;
+        if self.line.len() <= MAX_LINE {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    fn line_ends(&mut self) {
+        self.number += 1;
+        let line = std::mem::take(&mut self.line).freeze();
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        let id = DocumentId::from_relative_path(&format!("{:07}", self.number));
+        let (custom_id, read) = self.read(&line);
+        let uri = match &custom_id {
+            Some(custom_id) => format!("{}#{custom_id}", self.uri),
+            None => self.uri.clone(),
+        };
+        let unreadable = read.err().map(|why| format!("{} {}: {why}", self.word(), self.number));
+        let content = Some(Fingerprint::of_bytes(&line));
+        let version = Version { content, ..Version::default() };
+        let file = Document::file(id, uri);
+        self.documents.push(Document { unreadable, version, line: Some(self.at), ..file });
+    }
+
+    /// What a client calls it whose lines they are.
+    fn word(&self) -> &'static str {
+        if self.lines.is_anthropics() { "request" } else { "line" }
+    }
+
+    /// What the client calls the request, and whether it is one.
+    fn read(&mut self, line: &Bytes) -> (Option<String>, Result<(), String>) {
+        if line.len() > MAX_LINE {
+            return (None, Err(format!("it is longer than {MAX_LINE} bytes")));
+        }
+        let fields = match request::fields(line) {
+            Ok(fields) => fields,
+            Err(why) => return (None, Err(why)),
+        };
+        let text = |name: &str| fields.get(name)?.as_str().map(str::to_owned);
+        let custom_id = text("custom_id").filter(|id| !id.is_empty());
+        let Some(custom_id) = custom_id else {
+            return (None, Err("custom_id must be a text".to_owned()));
+        };
+        let first = *self.seen.entry(custom_id.clone()).or_insert(self.number);
+        let endpoint = &self.lines.endpoint;
+        let read = if first < self.number {
+            Err(format!("custom_id is that of {} {first}, too", self.word()))
+        } else if text("method").as_deref() != Some("POST") {
+            Err("method must be POST".to_owned())
+        } else if text("url").as_ref() != Some(endpoint) {
+            Err(format!("url must be {endpoint}, as the batch's endpoint is"))
+        } else if !fields.raw("body").is_some_and(|body| body.starts_with('{')) {
+            Err("body must be an object".to_owned())
+        } else {
+            Ok(())
+        };
+        (Some(custom_id), read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_where_they_lie_and_faults_are_named() {
+        let lines = Lines { endpoint: "/v1/responses".to_owned(), ..Lines::default() };
+        let good = |id: &str| {
+            format!(r#"{{"custom_id":"{id}","method":"POST","url":"/v1/responses","body":{{}}}}"#)
+        };
+        let file = [
+            good("a/1"),
+            String::new(),
+            "no json".to_owned(),
+            good("a/1"),
+            good("b").replace("POST", "GET"),
+            good("c").replace("/v1/responses", "/v1/embeddings"),
+            good("d").replace("{}", "7"),
+            r#"{"custom_id":7}"#.to_owned(),
+            good("e"),
+        ];
+        let whole = file.join("\n");
+        for step in [1, 7, whole.len()] {
+            let mut reading = Reading {
+                uri: "file:///in.jsonl".to_owned(),
+                lines: &lines,
+                line: BytesMut::new(),
+                at: (0, 0),
+                number: 0,
+                seen: HashMap::new(),
+                documents: Vec::new(),
+            };
+            whole.as_bytes().chunks(step).for_each(|block| reading.block(block));
+            reading.line_ends();
+            let documents = reading.documents;
+            for document in &documents {
+                let (from, to) = document.line.unwrap();
+                let (from, to) = (usize::try_from(from).unwrap(), usize::try_from(to).unwrap());
+                let number: usize = document.id.as_str().parse().unwrap();
+                assert_eq!(whole[from..to], file[number - 1]);
+            }
+            let told: Vec<&str> =
+                documents.iter().map(|it| it.unreadable.as_deref().unwrap_or("")).collect();
+            assert_eq!(
+                told,
+                [
+                    "",
+                    "line 3: it is not one JSON object with each field once",
+                    "line 4: custom_id is that of line 1, too",
+                    "line 5: method must be POST",
+                    "line 6: url must be /v1/responses, as the batch's endpoint is",
+                    "line 7: body must be an object",
+                    "line 8: custom_id must be a text",
+                    "",
+                ]
+            );
+            assert_eq!(documents[0].uri, "file:///in.jsonl#a/1");
+            assert_eq!(documents[6].uri, "file:///in.jsonl");
+        }
+    }
+}

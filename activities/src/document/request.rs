@@ -1,0 +1,188 @@
+//! A document that is a request in a vendor's own form: its body is sent as it is, or, to a model that
+//! speaks another dialect, translated, as the HTTP door does. What comes back is its answer.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tidegate_calls::{
+    caller::Question as _,
+    dialect::{Refused, Translated, own},
+    route::{Route, Routes},
+};
+use tidegate_providers::{Asked, Fields, Operation, StopReason};
+use tidegate_types::{FailureType, ModelId, Spend, Usage};
+use tidegate_workflows::contract::{Job, Lines};
+
+use crate::{
+    attempt::Attempt,
+    document::read::content,
+    failure::Failure,
+    output::{
+        job::{Document, Shard, route_of},
+        result::DocumentResult,
+    },
+    services::Services,
+};
+
+/// A line's fields, as they were written.
+///
+/// # Errors
+/// A sentence that quotes nothing of it.
+pub(crate) fn fields(line: &[u8]) -> Result<Fields, String> {
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+    Fields::read(line).map_err(|_| "it is not one JSON object with each field once".to_owned())
+}
+
+/// The models that a batch of requests asks, as far as they are known beforehand; where none is, those
+/// that its author names for all.
+///
+/// # Errors
+/// `InvalidInput` where these are not there either.
+pub(crate) fn route(services: &Services, job: &Job, lines: &Lines) -> Result<Route, Failure> {
+    let mut models: Vec<ModelId> = Vec::new();
+    for name in &lines.names {
+        for model in named(services, name).map(|route| route.models).unwrap_or_default() {
+            if !models.contains(&model) {
+                models.push(model);
+            }
+        }
+    }
+    match models.is_empty() {
+        true => route_of(&job.target, &services.routes),
+        false => Ok(Route::pool(models)),
+    }
+}
+
+/// The models behind a name; `None` where it is no model and no route of this worker's.
+fn named(services: &Services, name: &str) -> Option<Route> {
+    let is_configured =
+        |model: &ModelId| services.guard.quota.models().any(|known| known.id == *model);
+    let routes: &Routes = &services.routes;
+    let model = || name.parse::<ModelId>().ok().filter(is_configured);
+    routes.get(name).cloned().or_else(|| Some(Route::of_model(&model()?, routes)))
+}
+
+/// Estimated input tokens of a request; `None` of one that cannot be read.
+pub(crate) fn input_tokens(lines: &Lines, line: &str) -> Option<u64> {
+    let body = fields(line.as_bytes()).ok()?.get("body")?;
+    let asked = Asked::read(&lines.endpoint, body.to_string().as_bytes())?;
+    Some(asked.input_tokens)
+}
+
+/// The vendor's reply to a request, as JSON in place of an answer, with what it took.
+///
+/// # Errors
+/// A [`Failure`] that says whether and when to try again.
+pub(crate) async fn answer(
+    services: &Services,
+    attempt: &Attempt,
+    shard: &Shard,
+    lines: &Lines,
+    document: Document,
+) -> Result<DocumentResult, Failure> {
+    if lines.until.is_some_and(|until| now() >= until) {
+        return Err(Failure::never(
+            FailureType::Expired,
+            "This request could not be executed before the completion window expired.",
+        ));
+    }
+    if let Some(why) = document.unreadable {
+        return Err(Failure::never(FailureType::InvalidRequest, why));
+    }
+    let bytes = content::line(services, &document, document.line.unwrap_or_default()).await?;
+    let call = Call::read(services, lines, &document, &bytes)?;
+    let (model, usage, reply) = Box::pin(call.ask(services, attempt, shard)).await?;
+    let cost_usd = usage.and_then(|usage| {
+        services.prices.cost_usd(&model, &usage, chrono::Utc::now().date_naive())
+    });
+    let own = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
+    let version = document.version.clone();
+    Ok(DocumentResult::new(document, &model, reply.to_string(), &StopReason::EndTurn)
+        .answering(shard.asks, version)
+        .with_usage_unknown(usage.is_none())
+        .with_spend(attempt.spent() + own, cost_usd.is_some()))
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// A request that may be made.
+struct Call {
+    operation: Operation,
+    body: Fields,
+    /// As the client calls the model.
+    name: String,
+    route: Route,
+    asked: Asked,
+    /// Which line it is, for its client.
+    place: String,
+}
+
+impl Call {
+    fn read(
+        services: &Services,
+        lines: &Lines,
+        document: &Document,
+        line: &Bytes,
+    ) -> Result<Self, Failure> {
+        let word = if lines.is_anthropics() { "request" } else { "line" };
+        let number = document.id.as_str().trim_start_matches('0');
+        let place = format!("{word} {number}");
+        let refused = |why: String| refused(&place, &why);
+        let operation = Operation::at(&lines.endpoint)
+            .ok_or_else(|| refused(format!("url: there is no {} here", lines.endpoint)))?;
+        let line = fields(line).map_err(refused)?;
+        let body = line.raw("body").unwrap_or_default();
+        let body = Fields::read(body.as_bytes()).map_err(|error| refused(error.to_string()))?;
+        let Some(Value::String(name)) = body.get("model") else {
+            return Err(refused("model must be a model's or a route's name".to_owned()));
+        };
+        let may_ask = lines.may_ask.is_empty() || lines.may_ask.contains(&name);
+        let route = named(services, &name).filter(|_| may_ask).ok_or_else(|| {
+            Failure::invalid_input(format!(
+                "{place}: the model {name} does not exist, or this key may not ask it; GET /v1/models lists those that it may"
+            ))
+        })?;
+        if body.get("stream").is_some_and(|stream| stream != false && !stream.is_null()) {
+            return Err(refused("stream must be false: a batch's answers come whole".to_owned()));
+        }
+        own::check(&body, &lines.may_ask).map_err(|why| refused(why.to_string()))?;
+        let asked = Asked::read(operation.path(), &body.to_vec())
+            .ok_or_else(|| refused("messages cannot be read: they are too deep".to_owned()))?;
+        Ok(Self { operation, body, name, route, asked, place })
+    }
+
+    /// Asks once: the model, what it took, and its reply in the form of the request's dialect.
+    async fn ask(
+        &self,
+        services: &Services,
+        attempt: &Attempt,
+        shard: &Shard,
+    ) -> Result<(ModelId, Option<Usage>, Value), Failure> {
+        let Self { operation, body, name, route, asked, place } = self;
+        let (caller, terms) = (services.caller(), shard.terms());
+        let takes =
+            |model: &ModelId| services.providers.get(model).is_some_and(|it| it.takes(*operation));
+        let own = route.of(takes);
+        if !own.models.is_empty() {
+            let sent = caller.send(&attempt.call, terms, &own, Some(*operation), body).await;
+            let (model, whole) = sent?;
+            return Ok((model.clone(), whole.heard.usage, whole.body));
+        }
+        let named = (*operation, name.as_str());
+        let read = Translated::read(named, body, asked, route, &services.providers);
+        let (question, route) = read.map_err(|why: Refused| refused(place, &why.to_string()))?;
+        let (model, completion) = caller.ask(&attempt.call, terms, &route, &question).await?;
+        let estimate =
+            || Usage { uncached_input: question.input_tokens(model), ..Usage::default() };
+        let usage = completion.usage.or_else(|| Some(estimate()));
+        Ok((model.clone(), usage, question.answer(&completion)))
+    }
+}
+
+fn refused(place: &str, why: &str) -> Failure {
+    Failure::never(FailureType::InvalidRequest, format!("{place}: body.{why}"))
+}

@@ -1,0 +1,175 @@
+//! What becomes of requests in a vendor's own form: lines in the vendor's own form.
+//!
+//! OpenAI's answers lie in one file and its errors in another; Anthropic's results are all in one.
+
+use serde_json::{Value, json};
+use tidegate_types::FailureType;
+use tidegate_workflows::contract::Lines;
+
+use crate::{
+    fingerprint::Fingerprint,
+    output::{result::DocumentResult, seal::FailureLine},
+};
+
+/// In whose form lines are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    OpenAi,
+    Anthropic,
+}
+
+/// Where a line goes that is no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Among the answers.
+    Answer(Vec<u8>),
+    Error(Vec<u8>),
+}
+
+impl Form {
+    pub(super) fn of(lines: &Lines) -> Self {
+        if lines.is_anthropics() { Self::Anthropic } else { Self::OpenAi }
+    }
+
+    /// A reply.
+    pub(super) fn answer(self, result: &DocumentResult) -> Vec<u8> {
+        let custom_id = custom_id(&result.uri);
+        // It was JSON when it was written.
+        let body: Value = serde_json::from_str(&result.answer).unwrap_or_default();
+        line(match self {
+            Self::OpenAi => json!({
+                "id": request_id("batch_req_", &result.uri),
+                "custom_id": custom_id,
+                "response": {
+                    "status_code": 200,
+                    "request_id": request_id("req_", &result.uri),
+                    "body": body,
+                },
+                "error": null,
+            }),
+            Self::Anthropic => json!({
+                "custom_id": custom_id,
+                "result": {"type": "succeeded", "message": body},
+            }),
+        })
+    }
+
+    /// A line of `failures.jsonl`; as it is where it cannot be read.
+    pub(super) fn failure(self, failure: &[u8]) -> Told {
+        let Ok(failure) = serde_json::from_slice::<FailureLine>(failure) else {
+            return Told::Error(failure.to_vec());
+        };
+        let FailureLine { uri, error_type, message, .. } = &failure;
+        let kind = FailureType::parse(error_type);
+        let is_expired = kind == Some(FailureType::Expired);
+        let error = Error::of(error_type, kind);
+        match self {
+            Self::OpenAi => {
+                let body = json!({"error": {
+                    "message": message, "type": error.of_openai, "param": null, "code": error.code,
+                }});
+                let response = json!({
+                    "status_code": error.status,
+                    "request_id": request_id("req_", uri),
+                    "body": body,
+                });
+                let expired = json!({"code": "batch_expired", "message": message});
+                let (response, error) = match is_expired {
+                    true => (Value::Null, expired),
+                    false => (response, Value::Null),
+                };
+                Told::Error(line(json!({
+                    "id": request_id("batch_req_", uri),
+                    "custom_id": custom_id(uri),
+                    "response": response,
+                    "error": error,
+                })))
+            }
+            Self::Anthropic => {
+                let error = json!({"type": "error", "error": {
+                    "type": error.of_anthropic, "message": message,
+                }});
+                let result = match is_expired {
+                    true => json!({"type": "expired"}),
+                    false => json!({"type": "errored", "error": error}),
+                };
+                Told::Answer(line(json!({"custom_id": custom_id(uri), "result": result})))
+            }
+        }
+    }
+
+    /// A request that was not made when its batch was cancelled; OpenAI says nothing of it.
+    pub(super) fn cancelled(self, uri: &str) -> Option<Vec<u8>> {
+        let told = json!({"custom_id": custom_id(uri), "result": {"type": "canceled"}});
+        (self == Self::Anthropic).then(|| line(told))
+    }
+}
+
+/// How a vendor tells an error.
+struct Error {
+    status: u16,
+    of_openai: &'static str,
+    of_anthropic: &'static str,
+    code: Option<&'static str>,
+}
+
+impl Error {
+    fn of(name: &str, kind: Option<FailureType>) -> Self {
+        use FailureType as F;
+        let invalid = |status, code| Self {
+            status,
+            of_openai: "invalid_request_error",
+            of_anthropic: "invalid_request_error",
+            code,
+        };
+        let failed = |status, of_anthropic| Self {
+            status,
+            of_openai: "server_error",
+            of_anthropic,
+            code: None,
+        };
+        let limited = |of_openai, code| Self {
+            status: 429,
+            of_openai,
+            of_anthropic: "rate_limit_error",
+            code: Some(code),
+        };
+        match kind {
+            Some(F::InvalidInput) => {
+                Self { of_anthropic: "not_found_error", ..invalid(404, Some("model_not_found")) }
+            }
+            Some(F::TooLarge) => Self { of_anthropic: "request_too_large", ..invalid(413, None) },
+            Some(F::ContentRefused) => invalid(400, Some("content_filter")),
+            Some(F::QuotaExhausted | F::BudgetExceeded) => {
+                limited("insufficient_quota", "insufficient_quota")
+            }
+            Some(F::RateLimited | F::QuotaWait) => {
+                limited("rate_limit_error", "rate_limit_exceeded")
+            }
+            Some(F::Overloaded) => failed(503, "overloaded_error"),
+            // Not the client's key, but the provider's.
+            Some(F::Unauthorized | F::Transient) => failed(502, "api_error"),
+            None if name == "Timeout" => failed(504, "timeout_error"),
+            None => failed(500, "api_error"),
+            Some(_) => invalid(400, None),
+        }
+    }
+}
+
+/// What its client calls a request: behind the place of its file.
+fn custom_id(uri: &str) -> Option<&str> {
+    uri.split_once('#').map(|(_, custom_id)| custom_id)
+}
+
+/// The same whenever it is told.
+fn request_id(prefix: &str, uri: &str) -> String {
+    let name = Fingerprint::of_bytes(uri.as_bytes()).to_string();
+    format!("{prefix}{}", &name[..32])
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is made for this")]
+fn line(value: Value) -> Vec<u8> {
+    let mut line = value.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,75 @@
+//! Within a dialect: fields that no door passes on.
+
+use serde_json::Value;
+use tidegate_providers::Fields;
+
+use super::Refused;
+
+/// Fields that name what lies in an account: other providers do not have it, and others who use the
+/// account may own it.
+const OF_AN_ACCOUNT: [&str; 3] = ["file_id", "previous_response_id", "conversation"];
+
+/// The one provider that models are of; `None` where there is none, or they may be of several.
+#[must_use]
+pub fn only_provider(models: &[String]) -> Option<&str> {
+    let provider = |model: &'_ String| Some(model.split_once(':')?.0.to_owned());
+    let first = models.first()?.split_once(':')?.0;
+    let all = models.iter().all(|model| provider(model).as_deref() == Some(first));
+    all.then_some(first)
+}
+
+/// Checks a request of who may ask these models, or all where there is none. What lies in an account may
+/// be named where they are of one provider.
+///
+/// # Errors
+/// Names the field that is refused.
+pub fn check(fields: &Fields, models: &[String]) -> Result<(), Refused> {
+    if fields.get("background").is_some_and(|it| it == Value::Bool(true)) {
+        let what = "is refused: its answer would lie at the provider, where no turn is kept";
+        return Err(Refused::new("background", what));
+    }
+    if only_provider(models).is_some() {
+        return Ok(());
+    }
+    let found = OF_AN_ACCOUNT.into_iter().find(|name| {
+        fields.names().any(|top| fields.get(top).is_some_and(|it| holds(top, &it, name)))
+    });
+    match found {
+        Some(name) => Err(Refused::new(
+            name,
+            "passes only with a key whose models are all of one provider, where it lies",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Whether a field, or one in it, has this name and a value.
+fn holds(field: &str, value: &Value, name: &str) -> bool {
+    if field == name && !value.is_null() {
+        return true;
+    }
+    match value {
+        Value::Array(elements) => elements.iter().any(|it| holds("", it, name)),
+        Value::Object(fields) => fields.iter().any(|(field, it)| holds(field, it, name)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_an_account_is_found_wherever_it_is_named() {
+        let body = |text: &str| Fields::read(text.as_bytes()).unwrap();
+        let found = |text: &str, name: &str| {
+            let fields = body(text);
+            fields.names().any(|top| fields.get(top).is_some_and(|it| holds(top, &it, name)))
+        };
+        assert!(found(r#"{"previous_response_id":"r"}"#, "previous_response_id"));
+        assert!(!found(r#"{"previous_response_id":null}"#, "previous_response_id"));
+        let deep = r#"{"messages":[{"content":[{"type":"file","file":{"file_id":"f"}}]}]}"#;
+        assert!(found(deep, "file_id"));
+        assert!(!found(r#"{"messages":[{"content":"file_id"}]}"#, "file_id"));
+    }
+}

@@ -1,0 +1,19 @@
+//! A field that cannot be asked for.
+
+/// Which field of a request is refused, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {why}")]
+pub struct Refused {
+    /// Its name.
+    pub field: String,
+    /// What is wrong with it; quotes nothing of it.
+    pub why: String,
+}
+
+impl Refused {
+    /// This field, for this reason.
+    #[must_use]
+    pub fn new(field: &str, why: &str) -> Self {
+        Self { field: field.to_owned(), why: why.to_owned() }
+    }
+}

@@ -1,0 +1,181 @@
+//! `/v1/batches`, in OpenAI's form.
+
+use std::{collections::HashMap, time::Duration};
+
+use axum::{
+    Json,
+    body::Body,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::{Map, Value, json};
+use tidegate_providers::Operation;
+
+use super::{
+    AT_ONCE,
+    batch::{self, New},
+    file,
+    id::{Kind, Put},
+    page::Wanted,
+    place::Place,
+    standing::{self, Batch, State},
+};
+use crate::{
+    config::span::Span,
+    serve::{door::Door, keys::Holder, problem::Problem, server::whole},
+};
+
+/// What says what is wanted is no longer.
+const MAX_BODY: usize = 64 << 10;
+
+/// A page of batches, and the longest.
+const USUAL: usize = 20;
+const MOST: usize = 100;
+
+/// What OpenAI takes of metadata.
+const MAX_PAIRS: usize = 16;
+const MAX_NAME: usize = 64;
+const MAX_VALUE: usize = 512;
+
+/// A batch should not wait longer.
+const WINDOWS: std::ops::RangeInclusive<u64> = 1..=30 * 24 * 60 * 60;
+
+/// Of metadata, what the door reads.
+const LANE: &str = "tidegate_lane";
+
+/// `POST /v1/batches`.
+pub(super) async fn create(
+    door: &Door,
+    holder: &Holder,
+    place: &Place,
+    body: Body,
+) -> Result<Response, Problem> {
+    let body = whole(body, MAX_BODY).await?;
+    let fields: Map<String, Value> = serde_json::from_slice(&body)
+        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("the body: {error}")))?;
+    let known = ["input_file_id", "endpoint", "completion_window", "metadata"];
+    if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
+        return Err(Problem::invalid(name, "is no field of a batch here"));
+    }
+    let text = |name: &str| {
+        let text = fields.get(name).and_then(Value::as_str).map(str::to_owned);
+        text.ok_or_else(|| Problem::invalid(name, "must be a text"))
+    };
+    let endpoint = text("endpoint")?;
+    let takes = [Operation::ChatCompletions, Operation::Responses, Operation::Embeddings];
+    if !takes.iter().any(|operation| operation.path() == endpoint) {
+        let what = format!("must be one of {}", takes.map(Operation::path).join(", "));
+        return Err(Problem::invalid("endpoint", &what));
+    }
+    let stated = text("completion_window")?;
+    let window = window(&stated, door.keep_files)?;
+    let metadata = metadata(fields.get("metadata"))?;
+    let named = metadata.as_ref().and_then(|metadata| metadata.get(LANE)?.as_str());
+    let lane = batch::lane(holder, window, named, &door.lanes)?;
+    let (file, content) = file::find(place, &text("input_file_id")?).await?;
+    if file.purpose != file::File::PURPOSE {
+        return Err(Problem::invalid("input_file_id", "must be a file of purpose batch"));
+    }
+    let new = New {
+        id: Kind::Batch.new_id(),
+        endpoint,
+        file: Some(file.id),
+        window: (stated, window),
+        metadata,
+        lane,
+        source: content.uri(),
+        seen: file.seen,
+    };
+    let asked = new.begin(door, holder, place).await?;
+    let batch = standing::find(door, place, &asked.id).await?;
+    Ok(Json(told(&batch)).into_response())
+}
+
+fn window(stated: &str, longest: Duration) -> Result<Duration, Problem> {
+    let window = stated.parse::<Span>().ok().map(|span| *span);
+    let may_be = |window: &Duration| WINDOWS.contains(&window.as_secs()) && *window <= longest;
+    window.filter(may_be).ok_or_else(|| {
+        let what = "must be a length of time from 1s to 30d, such as 24h, and no longer than serve.keep-files";
+        Problem::invalid("completion_window", what)
+    })
+}
+
+fn metadata(given: Option<&Value>) -> Result<Option<Map<String, Value>>, Problem> {
+    let pairs = match given {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Object(pairs)) => pairs,
+        Some(_) => return Err(Problem::invalid("metadata", "must be an object")),
+    };
+    let fits = |(name, value): (&String, &Value)| {
+        let value = value.as_str().map(|value| value.chars().count());
+        name.chars().count() <= MAX_NAME && value.is_some_and(|length| length <= MAX_VALUE)
+    };
+    if pairs.len() > MAX_PAIRS || !pairs.iter().all(fits) {
+        let what = format!(
+            "must be {MAX_PAIRS} pairs of texts at most, of {MAX_NAME} and {MAX_VALUE} characters"
+        );
+        return Err(Problem::invalid("metadata", &what));
+    }
+    Ok(Some(pairs.clone()))
+}
+
+/// `GET /v1/batches`.
+pub(super) async fn list(
+    door: &Door,
+    place: &Place,
+    query: &HashMap<String, String>,
+) -> Result<Response, Problem> {
+    let wanted = Wanted::read(query, USUAL, MOST)?;
+    let (ids, has_more) = wanted.of(Place::ids(&place.batches(), Kind::Batch).await?);
+    let found = stream::iter(ids.clone())
+        .map(|id| async move { standing::find(door, place, &id).await })
+        .buffered(AT_ONCE);
+    let batches: Vec<Batch> = found.try_collect().await?;
+    let data: Vec<Value> = batches.iter().map(told).collect();
+    Ok(Json(json!({
+        "object": "list", "data": data, "has_more": has_more,
+        "first_id": ids.first(), "last_id": ids.last(),
+    }))
+    .into_response())
+}
+
+/// As OpenAI tells it.
+pub(super) fn told(batch: &Batch) -> Value {
+    let Batch { asked, state, counts, began_at, stopping_at, ended_at, fault, .. } = batch;
+    let ended = |as_what| ended_at.filter(|_| *state == as_what);
+    let put = |there: bool, put: Put| there.then(|| put.id(&asked.id));
+    let errors = fault.as_ref().map(|fault| {
+        let one = json!({
+            "code": fault.code, "message": fault.message, "param": null, "line": fault.line,
+        });
+        json!({"object": "list", "data": [one]})
+    });
+    let finalizing_at = ended_at.filter(|_| *state != State::Failed);
+    json!({
+        "id": asked.id,
+        "object": "batch",
+        "endpoint": asked.endpoint,
+        "errors": errors,
+        "input_file_id": asked.file,
+        "completion_window": asked.window,
+        "status": state,
+        "output_file_id": put(batch.has_output, Put::Output),
+        "error_file_id": put(batch.has_errors, Put::Errors),
+        "created_at": asked.created_at,
+        "in_progress_at": began_at,
+        "expires_at": asked.expires_at,
+        "finalizing_at": finalizing_at,
+        "completed_at": ended(State::Completed),
+        "failed_at": ended(State::Failed),
+        "expired_at": ended(State::Expired),
+        "cancelling_at": stopping_at,
+        "cancelled_at": ended(State::Cancelled),
+        "request_counts": {
+            "total": asked.total,
+            "completed": counts.succeeded,
+            "failed": counts.errored + counts.expired,
+        },
+        "metadata": asked.metadata,
+    })
+}

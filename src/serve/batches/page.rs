@@ -1,0 +1,93 @@
+//! Pages of a list, by cursors.
+
+use std::collections::HashMap;
+
+use crate::serve::problem::Problem;
+
+/// What a client asks of a list.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) limit: usize,
+    /// Behind this one.
+    pub(super) after: Option<String>,
+    /// Before this one, and next to it.
+    pub(super) before: Option<String>,
+    pub(super) oldest_first: bool,
+}
+
+impl Wanted {
+    /// From a query's fields, in OpenAI's or Anthropic's words.
+    ///
+    /// # Errors
+    /// A field that is none, or cannot be used.
+    pub(super) fn read(
+        query: &HashMap<String, String>,
+        usual: usize,
+        most: usize,
+    ) -> Result<Self, Problem> {
+        let mut wanted = Self { limit: usual, ..Self::default() };
+        for (name, value) in query {
+            match name.as_str() {
+                "limit" => {
+                    let limit = value.parse().ok().filter(|limit| (1..=most).contains(limit));
+                    wanted.limit = limit.ok_or_else(|| {
+                        Problem::invalid("limit", &format!("must be a number from 1 to {most}"))
+                    })?;
+                }
+                "after" | "after_id" => wanted.after = Some(value.clone()),
+                "before" | "before_id" => wanted.before = Some(value.clone()),
+                "order" => match value.as_str() {
+                    "asc" => wanted.oldest_first = true,
+                    "desc" => {}
+                    _ => return Err(Problem::invalid("order", "must be asc or desc")),
+                },
+                _ => {}
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// That page of these names, the newest of which comes first, and whether more follow in the
+    /// direction in which the client reads.
+    pub(super) fn of(&self, mut ids: Vec<String>) -> (Vec<String>, bool) {
+        if self.oldest_first {
+            ids.reverse();
+        }
+        let at = |id: &String| ids.iter().position(|other| other == id);
+        let from = self.after.as_ref().and_then(at).map_or(0, |at| at + 1);
+        let to = self.before.as_ref().and_then(at).unwrap_or(ids.len()).max(from);
+        let found = &ids[from..to];
+        let has_more = found.len() > self.limit;
+        let page = match (&self.before, has_more) {
+            (_, false) => found,
+            (None, true) => &found[..self.limit],
+            (Some(_), true) => &found[found.len() - self.limit..],
+        };
+        (page.to_vec(), has_more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other_in_both_directions() {
+        let ids = || ["e", "d", "c", "b", "a"].map(str::to_owned).to_vec();
+        let page = |query: &[(&str, &str)]| {
+            let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let (page, more) = Wanted::read(&query.collect(), 2, 3).unwrap().of(ids());
+            (page.concat(), more)
+        };
+        let is = |text: &str, more| (text.to_owned(), more);
+        assert_eq!(page(&[]), is("ed", true));
+        assert_eq!(page(&[("after", "d")]), is("cb", true));
+        assert_eq!(page(&[("after_id", "b")]), is("a", false));
+        assert_eq!(page(&[("before_id", "b")]), is("dc", true));
+        assert_eq!(page(&[("order", "asc"), ("limit", "3")]), is("abc", true));
+        for wrong in [("limit", "0"), ("limit", "4"), ("limit", "x"), ("order", "up")] {
+            let query = HashMap::from([(wrong.0.to_owned(), wrong.1.to_owned())]);
+            assert!(Wanted::read(&query, 2, 3).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The paths of files and batches.
+
+use axum::http::Method;
+
+/// What is asked for, and of what by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::serve) enum Route {
+    Upload,
+    Files,
+    File(String),
+    Content(String),
+    DeleteFile(String),
+    Create,
+    Batches,
+    Batch(String),
+    Cancel(String),
+    CreateMessages,
+    MessageBatches,
+    MessageBatch(String),
+    CancelMessages(String),
+    Results(String),
+    DeleteMessages(String),
+}
+
+impl Route {
+    /// The one of a request; `None` where there is none.
+    pub(in crate::serve) fn of(method: &Method, path: &str) -> Option<Self> {
+        let parts: Vec<&str> = path.strip_prefix("/v1/")?.split('/').collect();
+        let id = |id: &str| id.to_owned();
+        Some(match (method.as_str(), parts.as_slice()) {
+            ("POST", ["files"]) => Self::Upload,
+            ("GET", ["files"]) => Self::Files,
+            ("GET", ["files", file]) => Self::File(id(file)),
+            ("GET", ["files", file, "content"]) => Self::Content(id(file)),
+            ("DELETE", ["files", file]) => Self::DeleteFile(id(file)),
+            ("POST", ["batches"]) => Self::Create,
+            ("GET", ["batches"]) => Self::Batches,
+            ("GET", ["batches", batch]) => Self::Batch(id(batch)),
+            ("POST", ["batches", batch, "cancel"]) => Self::Cancel(id(batch)),
+            ("POST", ["messages", "batches"]) => Self::CreateMessages,
+            ("GET", ["messages", "batches"]) => Self::MessageBatches,
+            ("GET", ["messages", "batches", batch]) => Self::MessageBatch(id(batch)),
+            ("POST", ["messages", "batches", batch, "cancel"]) => Self::CancelMessages(id(batch)),
+            ("GET", ["messages", "batches", batch, "results"]) => Self::Results(id(batch)),
+            ("DELETE", ["messages", "batches", batch]) => Self::DeleteMessages(id(batch)),
+            _ => return None,
+        })
+    }
+
+    /// For the log: without the name.
+    pub(super) fn path(&self) -> &'static str {
+        match self {
+            Self::Upload | Self::Files => "/v1/files",
+            Self::File(_) | Self::DeleteFile(_) => "/v1/files/{id}",
+            Self::Content(_) => "/v1/files/{id}/content",
+            Self::Create | Self::Batches => "/v1/batches",
+            Self::Batch(_) => "/v1/batches/{id}",
+            Self::Cancel(_) => "/v1/batches/{id}/cancel",
+            Self::CreateMessages | Self::MessageBatches => "/v1/messages/batches",
+            Self::MessageBatch(_) | Self::DeleteMessages(_) => "/v1/messages/batches/{id}",
+            Self::CancelMessages(_) => "/v1/messages/batches/{id}/cancel",
+            Self::Results(_) => "/v1/messages/batches/{id}/results",
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What is seen of a file of requests while it passes: how many lines it has, and which models they
+//! name. No more of it is in memory than one line.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// OpenAI takes no more of them.
+pub(super) const MAX_LINES: u64 = 50_000;
+
+/// A longer line is not looked into here.
+const MAX_LOOKED_AT: usize = 16 << 20;
+
+/// So many models are told.
+const MAX_MODELS: usize = 32;
+
+/// What was seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Seen {
+    /// Lines that are not empty.
+    pub(super) lines: u64,
+    /// Of these, objects of JSON.
+    pub(super) objects: u64,
+    /// The models that they name.
+    pub(super) models: BTreeSet<String>,
+}
+
+/// A file as it passes.
+#[derive(Debug, Default)]
+pub(super) struct Passing {
+    line: Vec<u8>,
+    is_too_long: bool,
+    seen: Seen,
+}
+
+/// What is read of a line.
+#[derive(Deserialize)]
+struct Line {
+    #[serde(default)]
+    body: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    model: String,
+}
+
+impl Passing {
+    pub(super) fn pass(&mut self, mut bytes: &[u8]) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            self.add(&bytes[..end]);
+            self.end_line();
+            bytes = &bytes[end + 1..];
+        }
+        self.add(bytes);
+    }
+
+    /// Lines so far.
+    pub(super) fn lines(&self) -> u64 {
+        self.seen.lines
+    }
+
+    pub(super) fn end(mut self) -> Seen {
+        self.end_line();
+        self.seen
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        if self.line.len() + bytes.len() > MAX_LOOKED_AT {
+            self.is_too_long = true;
+        } else {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = self.line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&self.line);
+        let is_too_long = std::mem::take(&mut self.is_too_long);
+        if is_too_long || !line.trim_ascii().is_empty() {
+            self.seen.lines += 1;
+            let read = serde_json::from_slice::<Line>(line);
+            self.seen.objects += u64::from(is_too_long || read.is_ok());
+            let body = read.ok().and_then(|line| line.body);
+            let body = body.and_then(|body| serde_json::from_str::<Body>(body.get()).ok());
+            if let Some(Body { model }) = body
+                && self.seen.models.len() < MAX_MODELS
+            {
+                self.seen.models.insert(model);
+            }
+        }
+        self.line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_wherever_the_file_is_cut() {
+        let file = "\u{feff}{\"body\":{\"model\":\"a:b\"}}\n\n{\"body\":{\"model\":\"a:c\",\"x\":[1]}}\r\nno json\n{\"body\":7}";
+        let seen = |step| {
+            let mut passing = Passing::default();
+            file.as_bytes().chunks(step).for_each(|piece| passing.pass(piece));
+            passing.end()
+        };
+        for step in [1, 3, 1000] {
+            let Seen { lines, objects, models } = seen(step);
+            assert_eq!((lines, objects), (4, 3), "{step}");
+            assert_eq!(models.into_iter().collect::<Vec<_>>(), ["a:b", "a:c"], "{step}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `POST /v1/files`: a form whose file goes to the store as it comes.
+
+use std::time::Duration;
+
+use axum::{
+    extract::{FromRequest as _, Multipart, Request, multipart::Field},
+    http::StatusCode,
+};
+use object_store::buffered::BufWriter;
+use tidegate_activities::storage;
+use tokio::io::AsyncWriteExt as _;
+
+use super::{
+    file::File,
+    id::Kind,
+    place::{self, Place, away},
+    seen::{MAX_LINES, Passing, Seen},
+};
+use crate::serve::problem::Problem;
+
+/// OpenAI takes no larger one.
+const MAX_BYTES: u64 = 200 << 20;
+
+/// The next piece of a file comes within this, or its client is gone.
+const PIECE: Duration = Duration::from_secs(60);
+
+/// Parts of a file that are on their way to the store at once.
+const PARTS: usize = 2;
+
+/// A field that is no file is no longer.
+const MAX_FIELD: usize = 1024;
+
+/// Takes a file. Nothing is seen of it before it is whole.
+///
+/// # Errors
+/// The form is not OpenAI's, the file is too large, or the store does not take it.
+pub(super) async fn take(place: &Place, request: Request) -> Result<File, Problem> {
+    let form = Multipart::from_request(request, &()).await;
+    let mut form = form.map_err(|why| {
+        Problem::new(StatusCode::BAD_REQUEST, format!("the body is no form: {}", why.body_text()))
+    })?;
+    let (mut purpose, mut file) = (None, None);
+    while let Some(field) = within(form.next_field()).await? {
+        match field.name() {
+            Some("purpose") => purpose = Some(text(field).await?),
+            Some("file") if file.is_none() => file = Some(store(place, field).await?),
+            Some(name) if name.starts_with("expires_after") => {
+                let what = "is not taken: files go by serve.keep-files of the door's configuration";
+                return Err(discarding(place, file, Problem::invalid("expires_after", what)).await);
+            }
+            Some(name) => {
+                let problem = Problem::invalid(name, "is no field of a file");
+                return Err(discarding(place, file, problem).await);
+            }
+            None => {}
+        }
+    }
+    let Some(file) = file else {
+        return Err(Problem::invalid("file", "is missing: a file of requests, one a line"));
+    };
+    if purpose.as_deref() != Some(File::PURPOSE) {
+        let problem = Problem::invalid("purpose", "must be batch: other files are not kept here");
+        return Err(discarding(place, Some(file), problem).await);
+    }
+    place::write(&place.file(&file.id), &file).await?;
+    Ok(file)
+}
+
+/// Says what is wrong, and keeps nothing.
+async fn discarding(place: &Place, file: Option<File>, problem: Problem) -> Problem {
+    if let Some(file) = file
+        && let Err(error) = place.content(&file.id).delete().await
+    {
+        tracing::warn!(%error, "a refused file stays behind");
+    }
+    problem
+}
+
+/// Passes the file's bytes to the store.
+async fn store(place: &Place, mut field: Field<'_>) -> Result<File, Problem> {
+    let id = Kind::File.new_id();
+    let filename = field.file_name().unwrap_or("file").to_owned();
+    let mut writer = place.content(&id).writer().with_max_concurrency(PARTS);
+    let passed = passed(&mut field, &mut writer).await;
+    let ended = match passed {
+        Ok(passed) => writer.shutdown().await.map(|()| passed).map_err(|error| unstored(&error)),
+        Err(problem) => Err(problem),
+    };
+    match ended {
+        Ok((bytes, seen)) => Ok(File::new(id, bytes, filename, seen)),
+        Err(problem) => {
+            // What is there of it already goes.
+            if let Err(error) = writer.abort().await {
+                tracing::debug!(%error, "a file that broke off may stay behind in part");
+            }
+            Err(problem)
+        }
+    }
+}
+
+async fn passed(field: &mut Field<'_>, writer: &mut BufWriter) -> Result<(u64, Seen), Problem> {
+    let (mut bytes, mut passing) = (0, Passing::default());
+    while let Some(piece) = within(field.chunk()).await? {
+        bytes += piece.len() as u64;
+        if bytes > MAX_BYTES {
+            return Err(too_large(format!("the file has more than {} MB", MAX_BYTES >> 20)));
+        }
+        passing.pass(&piece);
+        if passing.lines() > MAX_LINES {
+            return Err(too_large(format!("the file has more than {MAX_LINES} lines")));
+        }
+        writer
+            .put(piece)
+            .await
+            .map_err(|error| away(&storage::Error::Failed(error.to_string())))?;
+    }
+    Ok((bytes, passing.end()))
+}
+
+fn too_large(what: String) -> Problem {
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("{what}; divide it"))
+}
+
+fn unstored(error: &std::io::Error) -> Problem {
+    away(&storage::Error::Failed(error.to_string()))
+}
+
+async fn text(mut field: Field<'_>) -> Result<String, Problem> {
+    let mut text = Vec::new();
+    while let Some(piece) = within(field.chunk()).await? {
+        text.extend_from_slice(&piece);
+        if text.len() > MAX_FIELD {
+            return Err(Problem::invalid(field.name().unwrap_or("a field"), "is too long"));
+        }
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The next of a form.
+async fn within<T>(
+    next: impl Future<Output = Result<T, axum::extract::multipart::MultipartError>>,
+) -> Result<T, Problem> {
+    match tokio::time::timeout(PIECE, next).await {
+        Ok(Ok(next)) => Ok(next),
+        Ok(Err(why)) => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("the form cannot be read: {}", why.body_text()),
+        )),
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!("nothing more of the file came within {PIECE:?}"),
+        )),
+    }
+}

@@ -1,0 +1,278 @@
+//! Batches: workflows on the engine of documents, told in the vendors' forms.
+
+use std::{
+    collections::BTreeSet,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use tidegate_testkit::python_with_sdks;
+use tokio::process::{Child, Command};
+
+use super::{files::form, *};
+use crate::fleet::{Fleet, fleet, free_address};
+
+const OTHER_KEY: &str = "another-key-of-the-tests";
+
+/// A fleet, and a replica of its door in a process of its own.
+struct Stage {
+    fleet: Fleet,
+    url: String,
+    doors: Vec<Child>,
+    http: reqwest::Client,
+}
+
+async fn stage(simulator: &str, limits: &str) -> Option<Stage> {
+    let address = free_address();
+    let settings = format!(
+        "[serve]\nlisten = \"{address}\"\nfiles = \"{{here}}/files\"\n\
+         [serve.keys.web]\nkey-env = \"DOOR_KEY\"\n[serve.keys.other]\nkey-env = \"OTHER_KEY\"\n\
+         [providers.openai]\nbase-url = \"{{simulator}}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n\
+         [models.\"openai:m\"]\n{limits}\n[models.\"anthropic:claude-sonnet-5\"]\nrpm = 6000\n\
+         [models.\"openai:text-embedding-3-small\"]\nrpm = 6000\n"
+    );
+    let mut fleet = fleet(simulator, &settings).await?;
+    let file = fleet.path("tidegate.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    let config = config.replace("{here}", fleet.uri("").trim_end_matches('/'));
+    std::fs::write(&file, config.replace("{simulator}", &fleet.simulator.base_url())).unwrap();
+    fleet.worker_with(&[("DOOR_KEY", KEY), ("OTHER_KEY", OTHER_KEY)]);
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut stage = Stage { fleet, url: format!("http://{address}"), doors: Vec::new(), http };
+    stage.door().await;
+    Some(stage)
+}
+
+impl Stage {
+    async fn door(&mut self) {
+        let log = std::fs::File::create(self.fleet.path("door.log")).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(["serve", "--config"])
+            .arg(self.fleet.path("tidegate.toml"))
+            .env("SIMULATED_KEY", "sk-simulated-secret")
+            .env("TIDEGATE_WORKER__METRICS_LISTEN", "off")
+            .envs([("DOOR_KEY", KEY), ("OTHER_KEY", OTHER_KEY)])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn();
+        self.doors.push(child.unwrap());
+        for _ in 0..600 {
+            if self.http.get(format!("{}/readyz", self.url)).send().await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{}", std::fs::read_to_string(self.fleet.path("door.log")).unwrap());
+    }
+
+    async fn told(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
+        let got = request.bearer_auth(KEY).send().await.unwrap();
+        (got.status().as_u16(), got.json().await.unwrap_or_default())
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let (status, told) = self.told(self.http.get(format!("{}{path}", self.url))).await;
+        assert_eq!(status, 200, "{told}");
+        told
+    }
+
+    fn upload(&self, lines: usize) -> reqwest::RequestBuilder {
+        let line = |number: usize| {
+            let body = chat(&format!("Question {number}"), json!({"max_tokens": 50}));
+            json!({"custom_id": format!("q-{number}"), "method": "POST", "url": "/v1/chat/completions", "body": body})
+        };
+        let file: String = (0..lines).map(|number| format!("{}\n", line(number))).collect();
+        let post = self.http.post(format!("{}/v1/files", self.url));
+        post.header("content-type", "multipart/form-data; boundary=tests")
+            .body(form(&[("purpose", "batch")], &file))
+    }
+
+    /// A batch of so many questions.
+    async fn begin(&self, lines: usize, window: &str) -> Value {
+        let (status, file) = self.told(self.upload(lines)).await;
+        assert_eq!(status, 200, "{file}");
+        let body = json!({"input_file_id": file["id"], "endpoint": "/v1/chat/completions", "completion_window": window});
+        let (status, batch) =
+            self.told(self.http.post(format!("{}/v1/batches", self.url)).json(&body)).await;
+        assert_eq!((status, &batch["object"]), (200, &json!("batch")), "{batch}");
+        batch
+    }
+
+    async fn until(&self, id: &Value, reached: impl Fn(&Value) -> bool) -> Value {
+        let (path, began) = (format!("/v1/batches/{}", id.as_str().unwrap()), Instant::now());
+        loop {
+            let batch = self.get(&path).await;
+            if reached(&batch) {
+                return batch;
+            }
+            assert!(began.elapsed() < Duration::from_secs(150), "{batch}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn lines(&self, file: &Value) -> Vec<Value> {
+        let Some(file) = file.as_str() else { return Vec::new() };
+        let get = self.http.get(format!("{}/v1/files/{file}/content", self.url));
+        let text = get.bearer_auth(KEY).send().await.unwrap().text().await.unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    async fn stop(mut self) {
+        for door in &mut self.doors {
+            let _ = door.kill().await;
+        }
+        self.fleet.stop().await;
+    }
+}
+
+fn has_ended(batch: &Value) -> bool {
+    let ended = ["completed", "failed", "expired", "cancelled"];
+    ended.iter().any(|state| batch["status"] == *state)
+}
+
+fn done(batch: &Value) -> u64 {
+    batch["request_counts"]["completed"].as_u64().unwrap()
+}
+
+/// Each name once.
+fn names(lines: &[Value]) -> BTreeSet<String> {
+    let names: BTreeSet<String> =
+        lines.iter().map(|line| line["custom_id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(names.len(), lines.len(), "each custom_id once");
+    names
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_vendors_python_sdks_send_batches_and_read_them() {
+    let Some(mut python) = python_with_sdks() else { return };
+    let Some(stage) = stage("mean-output-tokens = 20", "rpm = 6000").await else { return };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/end_to_end/door_http/batches.py");
+    python.arg(script).args([&stage.url, KEY, OTHER_KEY, "60"]);
+    let mut program = Command::from(python);
+    let output = program.env("NO_PROXY", "*").env("no_proxy", "*").output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    println!("{told:#}");
+
+    let chat = &told["chat"];
+    assert_eq!(chat["status"], "completed", "{told:#}");
+    assert_eq!(chat["counts"], json!({"total": 68, "completed": 61, "failed": 7}));
+    assert_eq!(chat["metadata"], json!({"of": "tests"}));
+    assert_eq!(chat["output"].as_array().unwrap().len(), 61);
+    assert_eq!(
+        (&chat["codes"], &chat["words"], &chat["in_order"]),
+        (&json!([200]), &json!(true), &json!(true))
+    );
+    for (custom_id, status, says) in [
+        ("unknown-model", 404, "line 62: the model openai:other does not exist"),
+        ("good-0", 400, "line 63: custom_id is that of line 1, too"),
+        ("not-translated", 400, "line 64: body.seed is not translated"),
+        ("streams", 400, "line 65: body.stream must be false"),
+        ("other-url", 400, "line 66: url must be /v1/chat/completions"),
+        ("other-method", 400, "line 67: method must be POST"),
+        ("None", 400, "line 68: it is not one JSON object"),
+    ] {
+        let error = &chat["errors"][custom_id];
+        let message = error[1].as_str().unwrap_or_default();
+        assert!(error[0] == status && message.starts_with(says), "{custom_id}: {error}");
+    }
+    assert_eq!(told["files"], json!(["batch", "batch_output", "batch_output"]));
+    assert_eq!(told["batches"][0], true);
+    assert_eq!(told["other_key"], json!(vec!["NotFoundError"; 5]));
+    assert_eq!(told["others"], json!([[], []]));
+    assert_eq!(told["cancelled_too_late"], "ConflictError");
+    assert_eq!(told["wrong_window"], "BadRequestError");
+    assert_eq!(told["embeddings"], json!(["completed", 20, 40, 0]));
+    assert_eq!(told["no_jsonl"], json!(["failed", "invalid_json_line", 1]));
+
+    let messages = &told["messages"];
+    assert_eq!(messages["first"], "in_progress");
+    assert_eq!(
+        messages["counts"],
+        json!({"processing": 0, "succeeded": 60, "errored": 1, "canceled": 0, "expired": 0})
+    );
+    assert_eq!(messages["results"].as_array().unwrap().len(), 61);
+    assert_eq!(
+        (&messages["words"], &messages["error"]),
+        (&json!(true), &json!(["not_found_error"]))
+    );
+    assert_eq!(messages["listed"][0], true);
+    assert_eq!(messages["other_key"], "NotFoundError");
+    assert_eq!(messages["twice"], "BadRequestError");
+    assert_eq!(messages["deleted"], "message_batch_deleted");
+    assert_eq!(messages["gone"], "NotFoundError");
+    stage.stop().await;
+}
+
+/// What was answered until then is in the output file, and no line is asked after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_is_cancelled_keeps_what_is_done() {
+    let simulator = "mean-output-tokens = 20\n[latency]\nbase = \"300ms\"";
+    let Some(stage) = stage(simulator, "rpm = 600\nburst = \"1s\"").await else { return };
+    let batch = stage.begin(300, "24h").await;
+    let id = &batch["id"];
+    let at_work = stage.until(id, |batch| done(batch) >= 20).await;
+    assert_eq!(at_work["status"], "in_progress", "{at_work}");
+    let file = format!("{}/v1/files/{}", stage.url, batch["input_file_id"].as_str().unwrap());
+    let (status, refused) = stage.told(stage.http.delete(file)).await;
+    assert_eq!(status, 409, "it is read: {refused}");
+    let cancel = format!("{}/v1/batches/{}/cancel", stage.url, id.as_str().unwrap());
+    let (status, cancelling) = stage.told(stage.http.post(cancel)).await;
+    assert_eq!((status, &cancelling["status"]), (200, &json!("cancelling")), "{cancelling}");
+    let cancelled = stage.until(id, has_ended).await;
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+    assert!(cancelled["cancelling_at"].is_u64() && cancelled["cancelled_at"].is_u64());
+    let output = stage.lines(&cancelled["output_file_id"]).await;
+    assert_eq!(names(&output).len() as u64, done(&cancelled));
+    assert!((20..300).contains(&output.len()), "{}", output.len());
+    let calls = stage.fleet.simulator.account().models["m"].requests;
+    assert!(calls < 300, "{calls}");
+    stage.stop().await;
+}
+
+/// Lines that were not asked within the window are errors of their own, and the others are there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_expires_with_what_is_done() {
+    let Some(stage) = stage("mean-output-tokens = 20", "rpm = 120\nburst = \"1s\"").await else {
+        return;
+    };
+    let batch = stage.begin(100, "20s").await;
+    let expired = stage.until(&batch["id"], has_ended).await;
+    assert_eq!(expired["status"], "expired", "{expired}");
+    let output = names(&stage.lines(&expired["output_file_id"]).await);
+    let errors = stage.lines(&expired["error_file_id"]).await;
+    assert!(errors.iter().all(|line| line["error"]["code"] == "batch_expired"), "{}", errors[0]);
+    assert!(output.len() >= 5 && errors.len() >= 5, "{} and {}", output.len(), errors.len());
+    assert_eq!(output.union(&names(&errors)).count(), 100);
+    stage.stop().await;
+}
+
+/// A worker dies in the middle, and the replica during another upload: each line is answered once, and
+/// nothing is there of the upload.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_worker_and_a_killed_door_lose_no_line() {
+    let simulator = "mean-output-tokens = 20\n[latency]\nbase = \"500ms\"";
+    let Some(mut stage) = stage(simulator, "rpm = 900\nburst = \"1s\"").await else { return };
+    let batch = stage.begin(240, "24h").await;
+    stage.until(&batch["id"], |batch| done(batch) >= 60).await;
+    stage.fleet.kill_worker(0).await;
+    let begun = futures::stream::iter([Ok::<_, std::io::Error>("--tests\r\n")]);
+    let never = futures::StreamExt::chain(begun, futures::stream::pending());
+    let uploading = stage.upload(0).body(reqwest::Body::wrap_stream(never));
+    let upload = tokio::spawn(uploading.bearer_auth(KEY).send());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    stage.doors[0].kill().await.unwrap();
+    assert!(upload.await.unwrap().is_err());
+    stage.door().await;
+    stage.fleet.worker_with(&[("DOOR_KEY", KEY), ("OTHER_KEY", OTHER_KEY)]);
+    let ended = stage.until(&batch["id"], has_ended).await;
+    assert_eq!((&ended["status"], done(&ended)), (&json!("completed"), 240), "{ended}");
+    assert_eq!(names(&stage.lines(&ended["output_file_id"]).await).len(), 240);
+    assert_eq!(stage.get("/v1/files").await["data"].as_array().unwrap().len(), 2);
+    let account = &stage.fleet.simulator.account().models["m"];
+    println!("{} calls, {} of them cut off", account.requests, account.abandoned);
+    assert!(account.requests <= 240 + account.abandoned + 15, "{account:?}");
+    stage.stop().await;
+}

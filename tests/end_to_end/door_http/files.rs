@@ -1,0 +1,140 @@
+//! Files: whole or not there, each its key's own, and gone when they are deleted.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+
+use super::*;
+
+const OTHER_KEY: &str = "another-key-of-the-tests";
+
+const BOUNDARY: &str = "tests";
+
+/// A form of these fields, and a file after them.
+pub(super) fn form(fields: &[(&str, &str)], file: &str) -> String {
+    let field = |(name, value): &(&str, &str)| {
+        format!(
+            "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+        )
+    };
+    let fields: String = fields.iter().map(field).collect();
+    format!(
+        "{fields}--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"in.jsonl\"\r\n\
+         content-type: application/octet-stream\r\n\r\n{file}\r\n--{BOUNDARY}--\r\n"
+    )
+}
+
+async fn doors() -> Option<Doors> {
+    let other = tempfile::NamedTempFile::new().unwrap().into_temp_path().keep().unwrap();
+    std::fs::write(&other, OTHER_KEY).unwrap();
+    let files = tempfile::tempdir().unwrap().keep();
+    let (files, other) = (files.display(), other.display());
+    Doors::start_with(
+        &format!("files = \"file://{files}\""),
+        &format!("[serve.keys.other]\nkey-file = \"{other}\"\n"),
+    )
+    .await
+}
+
+impl Doors {
+    pub(super) async fn told(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
+        let got = request.send().await.unwrap();
+        (got.status().as_u16(), got.json().await.unwrap_or_default())
+    }
+
+    pub(super) fn get(&self, path: &str) -> reqwest::RequestBuilder {
+        self.http.get(format!("{}{path}", self.url())).bearer_auth(KEY)
+    }
+
+    pub(super) fn upload(&self, body: impl Into<reqwest::Body>) -> reqwest::RequestBuilder {
+        let kind = format!("multipart/form-data; boundary={BOUNDARY}");
+        let post = self.http.post(format!("{}/v1/files", self.url())).bearer_auth(KEY);
+        post.header("content-type", kind).body(body)
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_its_keys_own_until_it_is_deleted() {
+    let Some(doors) = doors().await else { return };
+    let content = "{\"custom_id\":\"a\"}\n{\"custom_id\":\"b\"}\n";
+    let purpose = [("purpose", "batch")];
+    let (status, file) = doors.told(doors.upload(form(&purpose, content))).await;
+    assert_eq!(
+        (status, &file["object"], &file["purpose"], &file["filename"], &file["status"]),
+        (200, &json!("file"), &json!("batch"), &json!("in.jsonl"), &json!("processed")),
+        "{file}"
+    );
+    assert_eq!(file["bytes"], content.len());
+    let id = file["id"].as_str().unwrap();
+    let (_, second) = doors.told(doors.upload(form(&purpose, content))).await;
+    assert_eq!(doors.told(doors.get(&format!("/v1/files/{id}"))).await, (200, file.clone()));
+    let got = doors.get(&format!("/v1/files/{id}/content")).send().await.unwrap();
+    assert_eq!(got.text().await.unwrap(), content);
+
+    let (_, first_page) = doors.told(doors.get("/v1/files?limit=1")).await;
+    assert_eq!((&first_page["data"], &first_page["has_more"]), (&json!([second]), &json!(true)));
+    let after = format!("/v1/files?limit=1&after={}", first_page["last_id"].as_str().unwrap());
+    let (_, last_page) = doors.told(doors.get(&after)).await;
+    assert_eq!((&last_page["data"], &last_page["has_more"]), (&json!([file]), &json!(false)));
+
+    // Whoever knows the id and has another key knows nothing.
+    for (method, path) in [("GET", ""), ("GET", "/content"), ("DELETE", "")] {
+        let url = format!("{}/v1/files/{id}{path}", doors.url());
+        let request = doors.http.request(method.parse().unwrap(), url).bearer_auth(OTHER_KEY);
+        let (status, said) = doors.told(request).await;
+        assert_eq!((status, &said["error"]["type"]), (404, &json!("invalid_request_error")));
+    }
+    let (_, others) = doors
+        .told(doors.http.get(format!("{}/v1/files", doors.url())).bearer_auth(OTHER_KEY))
+        .await;
+    assert_eq!(others["data"], json!([]));
+
+    let url = format!("{}/v1/files/{id}", doors.url());
+    let (status, deleted) = doors.told(doors.http.delete(&url).bearer_auth(KEY)).await;
+    assert_eq!((status, deleted), (200, json!({"id": id, "object": "file", "deleted": true})));
+    assert_eq!(doors.told(doors.get(&format!("/v1/files/{id}"))).await.0, 404);
+    let (_, left) = doors.told(doors.get("/v1/files")).await;
+    assert_eq!(left["data"], json!([second]));
+    doors.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_no_file_of_requests_is_refused_and_nothing_of_it_is_kept() {
+    let Some(doors) = doors().await else { return };
+    let many = "{}\n".repeat(50_001);
+    #[rustfmt::skip]
+    let cases = [
+        (form(&[("purpose", "assistants")], "{}"),                     400, "purpose must be batch"),
+        (form(&[], "{}"),                                              400, "purpose must be batch"),
+        (form(&[("purpose", "batch"), ("size", "1")], "{}"),           400, "size is no field"),
+        (form(&[("purpose", "batch")], &many),                         413, "more than 50000 lines"),
+        (format!("--{BOUNDARY}--\r\n"),                                400, "file is missing"),
+        ("purpose=batch".to_owned(),                                   400, "the form cannot be read"),
+    ];
+    for (body, expected, says) in cases {
+        let (status, said) = doors.told(doors.upload(body)).await;
+        let message = said["error"]["message"].as_str().unwrap_or_default();
+        assert!(status == expected && message.contains(says), "{says}: {status} {said}");
+    }
+    for path in ["/v1/files/file-1", "/v1/files/..%2f..%2fkey", "/v1/files/x/content"] {
+        assert_eq!(doors.told(doors.get(path)).await.0, 404, "{path}");
+    }
+    assert_eq!(doors.told(doors.get("/v1/files")).await.1["data"], json!([]));
+    doors.stop().await;
+}
+
+/// As where its client dies; where the door does, nothing more comes either.
+#[tokio::test]
+async fn a_file_that_breaks_off_is_not_there() {
+    let Some(doors) = doors().await else { return };
+    let whole = form(&[("purpose", "batch")], &"{}\n".repeat(2_000));
+    let begun = whole[..whole.len() / 2].to_owned();
+    let begun = futures::stream::iter([Ok::<_, std::io::Error>(begun)]);
+    let broken = begun.chain(futures::stream::once(async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        Err(std::io::Error::other("gone"))
+    }));
+    assert!(doors.upload(reqwest::Body::wrap_stream(broken)).send().await.is_err());
+    assert_eq!(doors.told(doors.get("/v1/files")).await.1["data"], json!([]));
+    doors.stop().await;
+}
