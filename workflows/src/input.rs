@@ -21,7 +21,6 @@ use crate::{
 
 pub mod call;
 mod field;
-mod lines;
 mod names;
 mod read;
 mod said;
@@ -246,7 +245,6 @@ impl BatchInput {
             );
         }
         task::check(&self)?;
-        lines::check(&self)?;
         let task = self.task.unwrap_or_default();
         let Said { system, before, instructions } = match task {
             _ if self.lines.is_some() => Said::default(),
