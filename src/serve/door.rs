@@ -13,7 +13,7 @@ use tidegate_calls::route::Route;
 use tidegate_types::{Lane, ModelId};
 use tokio::sync::OnceCell;
 
-use super::{access, batches, keys::Keys, problem::Problem};
+use super::{access, keys::Keys, problem::Problem};
 use crate::{config::Config, temporal::Temporal};
 
 /// A door: what it calls with, who may, and where it is.
@@ -89,7 +89,7 @@ impl Door {
     /// It does not answer.
     pub(super) async fn temporal(&self) -> Result<Temporal, Problem> {
         let opened = self.temporal.get_or_try_init(|| Temporal::open(&self.config)).await;
-        opened.cloned().map_err(|error| batches::unreached(&error))
+        opened.cloned().map_err(|error| Problem::no_temporal(&error))
     }
 
     pub(super) fn asks_for_usage(&self, provider: &str) -> bool {

@@ -9,7 +9,7 @@
 //!
 //! * `server`: where it is served, and its routes; `door`: what it works with; `access`: a line of the log for each call
 //! * `keys`: who may call, and what
-//! * `client_call`: what a client asks for; `call`: the way of one call;
+//! * `body`: a body as a whole; `client_call`: what a client asks for; `call`: the way of one call;
 //!   `in_turn`: its turn
 //! * `wait`: how long a call waits in place; `turn`: tickets, and the names of turns
 //! * `problem`: what is refused, in the dialect's form
@@ -19,6 +19,7 @@
 
 mod access;
 mod batches;
+mod body;
 mod call;
 mod client_call;
 mod door;

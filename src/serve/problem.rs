@@ -94,6 +94,13 @@ impl Problem {
         problem
     }
 
+    /// Temporal does not answer. Its address is no client's business.
+    pub(super) fn no_temporal(error: &anyhow::Error) -> Self {
+        tracing::warn!("batches cannot be started or asked: {error:#}");
+        let message = "the queue of batches does not answer now; try again later";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
     /// No call was made, for this.
     pub(super) fn held(failure: &Failure) -> Self {
         let (status, code, again) = match failure.kind {

@@ -1,14 +1,11 @@
 //! Where the door is served, and its routes.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use anyhow::{Context as _, Result};
 use axum::{
     Router,
-    body::{Body, Bytes, to_bytes},
+    body::Body,
     extract::{DefaultBodyLimit, Request, State},
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
@@ -22,7 +19,9 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{
     access::Line,
-    batches, call,
+    batches,
+    body::whole,
+    call,
     client_call::ClientCall,
     door::Door,
     in_turn::Outcome,
@@ -31,9 +30,6 @@ use super::{
     problem::{Form, Problem},
 };
 use crate::{config::serve, listener};
-
-/// A body has come as a whole after so long, or its client is too slow.
-const BODY: Duration = Duration::from_secs(60);
 
 const MODELS: &str = "/v1/models";
 
@@ -138,18 +134,4 @@ async fn called(
     let (path, key, status) = (operation.path(), holder.name.as_str(), response.status());
     Line { path, key, model: model.as_ref(), status, retry_after, began }.tell();
     response
-}
-
-pub(super) async fn whole(body: Body, most: usize) -> Result<Bytes, Problem> {
-    match tokio::time::timeout(BODY, to_bytes(body, most)).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => Err(Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the body is longer than {most} bytes, or broke off; see serve.max-body"),
-        )),
-        Err(_) => Err(Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            format!("the body did not come within {BODY:?}"),
-        )),
-    }
 }

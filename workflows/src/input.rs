@@ -22,7 +22,6 @@ use crate::{
 pub mod call;
 mod checks;
 mod field;
-mod lines;
 mod names;
 mod read;
 mod said;
@@ -254,7 +253,6 @@ impl BatchInput {
         }
         task::check(&self)?;
         checks::check(&self)?;
-        lines::check(&self)?;
         let task = self.task.unwrap_or_default();
         let Said { system, before, instructions } = match task {
             _ if self.lines.is_some() => Said::default(),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_types::Lane;
@@ -151,16 +150,7 @@ impl New {
 }
 
 async fn start(temporal: &Temporal, id: &str, input: &BatchInput) -> Result<(), Problem> {
-    temporal.start(id, input).await.map(drop).map_err(|error| unreached(&error))
-}
-
-/// Temporal does not answer. Its address is no client's business.
-pub(in crate::serve) fn unreached(error: &anyhow::Error) -> Problem {
-    tracing::warn!("batches cannot be started or asked: {error:#}");
-    Problem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "the queue of batches does not answer now; try again later",
-    )
+    temporal.start(id, input).await.map(drop).map_err(|error| Problem::no_temporal(&error))
 }
 
 /// The class of a batch that may take so long: one that its author names, who may not name a better one

@@ -14,11 +14,10 @@ use serde_json::{Value, json};
 use tidegate_providers::Operation;
 
 use super::{
-    AT_ONCE,
     batch::{self, New},
     file,
     id::{Kind, Put},
-    page::Wanted,
+    page::{AT_ONCE, Wanted},
     place::{Place, away},
     requests,
     standing::{self, Batch, State},

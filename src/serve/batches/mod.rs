@@ -34,17 +34,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-pub(super) use self::{batch::unreached, route::Route, sweep::sweep};
 use self::{id::Kind, place::Place};
+pub(super) use self::{route::Route, sweep::sweep};
 use super::{
     access::Line,
     door::Door,
     keys::Holder,
     problem::{Form, Problem},
 };
-
-/// Batches of a list that are asked how they stand at once.
-const AT_ONCE: usize = 8;
 
 /// Answers a request for one of these paths.
 pub(super) async fn answer(

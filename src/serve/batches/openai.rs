@@ -13,17 +13,16 @@ use serde_json::{Map, Value, json};
 use tidegate_providers::Operation;
 
 use super::{
-    AT_ONCE,
     batch::{self, New},
     file,
     id::{Kind, Put},
-    page::Wanted,
+    page::{AT_ONCE, Wanted},
     place::Place,
     standing::{self, Batch, State},
 };
 use crate::{
     config::span::Span,
-    serve::{door::Door, keys::Holder, problem::Problem, server::whole},
+    serve::{body::whole, door::Door, keys::Holder, problem::Problem},
 };
 
 /// What says what is wanted is no longer.

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use crate::serve::problem::Problem;
 
+/// Batches of a list that are asked how they stand at once.
+pub(super) const AT_ONCE: usize = 8;
+
 /// What a client asks of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Wanted {

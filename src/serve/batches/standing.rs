@@ -8,7 +8,7 @@ use tidegate_types::FailureType;
 use tidegate_workflows::contract::{Progress, Totals};
 
 use super::{
-    batch::{Asked, Fault, unreached},
+    batch::{Asked, Fault},
     id::Put,
     place::{self, Place, away},
 };
@@ -202,7 +202,7 @@ impl Batch {
         }
         let Ok(seen) = temporal.describe(&id).await else {
             // Not started, or forgotten; or nobody answers.
-            temporal.count().await.map_err(|error| unreached(&error))?;
+            temporal.count().await.map_err(|error| Problem::no_temporal(&error))?;
             let fault = Fault::new("lost", "the batch did not begin; create it again", None);
             return self.ends(place, failed(fault, now())).await;
         };
@@ -251,7 +251,7 @@ impl Batch {
             if again.state.has_ended() {
                 return Ok(again);
             }
-            return Err(unreached(&error));
+            return Err(Problem::no_temporal(&error));
         }
         place::write(&place.stopping(&self.asked.id), &Stopping { at }).await?;
         Ok(Self { state: State::Cancelling, stopping_at: Some(at), ..self })

@@ -10,7 +10,7 @@ use tidegate_testkit::python_with_sdks;
 use tokio::process::{Child, Command};
 
 use super::{files::form, *};
-use crate::fleet::{Fleet, fleet, free_address};
+use crate::fleet::{Fleet, fleet, free_address, full_scale, number};
 
 const OTHER_KEY: &str = "another-key-of-the-tests";
 
@@ -79,8 +79,13 @@ impl Stage {
     }
 
     fn upload(&self, lines: usize) -> reqwest::RequestBuilder {
+        self.upload_of(lines, "")
+    }
+
+    /// Each of so many questions with this text behind it.
+    fn upload_of(&self, lines: usize, text: &str) -> reqwest::RequestBuilder {
         let line = |number: usize| {
-            let body = chat(&format!("Question {number}"), json!({"max_tokens": 50}));
+            let body = chat(&format!("Question {number} {text}"), json!({"max_tokens": 50}));
             json!({"custom_id": format!("q-{number}"), "method": "POST", "url": "/v1/chat/completions", "body": body})
         };
         let file: String = (0..lines).map(|number| format!("{}\n", line(number))).collect();
@@ -91,7 +96,11 @@ impl Stage {
 
     /// A batch of so many questions.
     async fn begin(&self, lines: usize, window: &str) -> Value {
-        let (status, file) = self.told(self.upload(lines)).await;
+        self.begin_of(self.upload(lines), window).await
+    }
+
+    async fn begin_of(&self, upload: reqwest::RequestBuilder, window: &str) -> Value {
+        let (status, file) = self.told(upload).await;
         assert_eq!(status, 200, "{file}");
         let body = json!({"input_file_id": file["id"], "endpoint": "/v1/chat/completions", "completion_window": window});
         let (status, batch) =
@@ -274,5 +283,58 @@ async fn a_killed_worker_and_a_killed_door_lose_no_line() {
     let account = &stage.fleet.simulator.account().models["m"];
     println!("{} calls, {} of them cut off", account.requests, account.abandoned);
     assert!(account.requests <= 240 + account.abandoned + 15, "{account:?}");
+    stage.stop().await;
+}
+
+/// The most memory that a process ever had, in MB.
+fn peak_memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|peak| peak.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0)
+        / 1_024
+}
+
+/// Beside as many documents of the same length. `TIDEGATE_LINES` sets how many.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lines_go_as_fast_as_documents() {
+    let count = number("TIDEGATE_LINES", 200);
+    let lines = usize::try_from(count).unwrap();
+    let Some(stage) = stage("mean-output-tokens = 20", "rpm = 1_000_000").await else { return };
+    stage.fleet.documents(lines, 950);
+    let mut documents = stage.fleet.batch("out");
+    documents["model"] = json!("openai:m");
+    documents["max_output_tokens"] = json!(50);
+    let began = Instant::now();
+    stage.fleet.start("documents", &documents).await;
+    stage.fleet.result("documents").await.unwrap();
+    let of_documents = f64::from(count) / began.elapsed().as_secs_f64();
+
+    let text = "the tide and the ship ".repeat(180);
+    let upload = stage.upload_of(lines, &text);
+    let began = Instant::now();
+    let batch = stage.begin_of(upload, "24h").await;
+    let created = Instant::now();
+    stage.until(&batch["id"], |batch| done(batch) > 0 || has_ended(batch)).await;
+    let first = created.elapsed().as_secs_f64();
+    let ended = stage.until(&batch["id"], has_ended).await;
+    assert_eq!(done(&ended), u64::from(count), "{ended}");
+    let of_lines = f64::from(count) / created.elapsed().as_secs_f64();
+    let report = format!("files/web/batches/{}/report.json", batch["id"].as_str().unwrap());
+    let report = std::fs::read(stage.fleet.path(&report)).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let actions = report["temporal_actions"].as_f64().unwrap() / f64::from(count);
+    println!(
+        "{count} lines of {} bytes: {of_lines:.1} a second, documents {of_documents:.1}, ratio {:.2}; \
+         uploaded in {:.1} s; first answered {first:.2} s after create; {actions:.3} actions a line; \
+         memory: worker {} MB, replica {} MB",
+        text.len(),
+        of_lines / of_documents,
+        (created - began).as_secs_f64(),
+        stage.fleet.peak_memory(),
+        peak_memory(stage.doors[0].id().unwrap()),
+    );
+    if full_scale() {
+        assert!(of_lines >= 0.85 * of_documents && first <= 3.0 && actions <= 1.05);
+    }
     stage.stop().await;
 }
