@@ -97,7 +97,7 @@ async fn it_goes_on_after_a_kill_and_a_line_that_fails_is_named() {
 async fn where_no_activity_stands_alone_a_workflow_makes_the_call() {
     let Some(mut fleet) = door("", LIMITS, "").await else { return };
     let older = tidegate_testkit::Temporal::start(&["activity.enableStandalone=false"]).unwrap();
-    let create = ["operator", "namespace", "create", "--namespace", &fleet.namespace()];
+    let create = ["operator", "namespace", "create", "--namespace", fleet.namespace()];
     assert!(older.cli().args(create).output().unwrap().status.success());
     let file = fleet.path("tidegate.toml");
     let config = std::fs::read_to_string(&file).unwrap();
@@ -114,7 +114,7 @@ async fn where_no_activity_stands_alone_a_workflow_makes_the_call() {
     assert_eq!((first.0, &first.1), (Some(0), &second.1), "{} {}", first.2, second.2);
     assert_eq!(submit("why", &input).await, first);
     assert_eq!(asked(&fleet), 1);
-    let list = older.cli().args(["workflow", "list", "--namespace", &fleet.namespace()]).output();
+    let list = older.cli().args(["workflow", "list", "--namespace", fleet.namespace()]).output();
     let list = String::from_utf8(list.unwrap().stdout).unwrap();
     assert!(list.contains("ProcessCall"), "{list}");
     let (code, _, complaint) = submit("why", &prompt("Something else?")).await;

@@ -136,10 +136,9 @@ impl Expression<'_> {
             ));
         }
         if let Some(schema) = schema {
-            let of_answer = paths.iter().filter_map(|path| path.strip_prefix("answer."));
+            let mut of_answer = paths.iter().filter_map(|path| path.strip_prefix("answer."));
             of_answer
-                .map(|path| has(schema, path))
-                .collect::<Result<(), _>>()
+                .try_for_each(|path| has(schema, path))
                 .map_err(|why| format!("{place}: {why}"))?;
         }
         // A name of a record is looked at when there are records.
