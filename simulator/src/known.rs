@@ -26,8 +26,8 @@ impl Known {
     }
 }
 
-/// What is answered about a document that is known. Who is asked whether an answer passes says whether
-/// that is right.
+/// What is answered about a document that is known. A judge says whether the
+/// answer that it is shown is right.
 pub(crate) fn answer(call: &Call, schema: &Value, config: &Config) -> Option<String> {
     let document = call.document();
     let known = config.known.iter().find(|known| document.contains(&known.contains))?;

@@ -252,7 +252,17 @@ impl BatchInput {
             );
         }
         task::check(&self)?;
-        checks::check(&self)?;
+        // Of several answers in one call, of parts of one, and of those that a provider's batch brings,
+        // none could be asked for again with what was wrong.
+        let unchecked = [
+            ("pack", self.pack.is_some()),
+            ("long", self.long.is_some()),
+            ("mode \"economy\"", self.mode == Some(Mode::Economy)),
+            ("deadline", self.deadline.is_some() && self.mode != Some(Mode::Direct)),
+        ];
+        let excluded = unchecked.iter().find(|(_, given)| *given).map(|(field, _)| *field);
+        let escalates = (self.escalate == Some(true), self.route.as_deref());
+        checks::check(self.checks.as_deref(), escalates, excluded)?;
         let task = self.task.unwrap_or_default();
         let Said { system, before, instructions } = match task {
             _ if self.lines.is_some() => Said::default(),

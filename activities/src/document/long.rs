@@ -137,7 +137,8 @@ pub async fn process(
             // Steps belong to a folder of their own; only the result must say it.
             let (content, version) = (&Content::Text(text), Version::default());
             let asked = Asked { content, version, beside, amiss: None, route: &shard.route };
-            let mut done = answer(services, attempt, &shard, document, asked, &kept).await?;
+            let mut done =
+                Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await?;
             if cut {
                 // What it was made from is not whole.
                 done.finish = Finish::Cut;

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::contract::Check;
 
-use super::{BatchInput, read::Mode};
-
 /// More would take longer than the answer.
 const MAX_CHECKS: usize = 50;
 
@@ -15,16 +13,23 @@ const MAX_NAME_CHARS: usize = 64;
 /// The check that an answer's quotes are in its document: it has neither expression nor judge.
 const EVIDENCE: &str = "evidence";
 
+/// Looks at a batch's checks. `escalates` on a `route`; `excluded` is a field that was given and goes with
+/// no checks.
+///
 /// # Errors
 /// A sentence that says what is wrong, and with which check.
-pub(super) fn check(input: &BatchInput) -> Result<(), String> {
-    let checks = input.checks.as_deref().unwrap_or_default();
-    if input.escalate == Some(true) && input.route.is_none() {
+pub(super) fn check(
+    given: Option<&[Check]>,
+    (escalates, route): (bool, Option<&str>),
+    excluded: Option<&str>,
+) -> Result<(), String> {
+    if escalates && route.is_none() {
         return Err("escalate is of no use without route: name the models in the order in which they are asked".to_owned());
     }
+    let checks = given.unwrap_or_default();
     if checks.is_empty() {
-        return match (input.escalate, &input.checks) {
-            (Some(true), _) => Err("escalate is of no use without checks, which say what goes to the next model of the route".to_owned()),
+        return match (escalates, given) {
+            (true, _) => Err("escalate is of no use without checks, which say what goes to the next model of the route".to_owned()),
             (_, Some(_)) => Err("checks is an empty list; leave it out".to_owned()),
             _ => Ok(()),
         };
@@ -48,16 +53,8 @@ pub(super) fn check(input: &BatchInput) -> Result<(), String> {
         }
         one(check).map_err(|why| format!("checks[{place}] \"{name}\": {why}"))?;
     }
-    // Of several answers in one call, of parts of one, and of those that a provider's batch brings,
-    // none could be asked for again with what was wrong.
-    let excluded = [
-        ("pack", input.pack.is_some()),
-        ("long", input.long.is_some()),
-        ("mode \"economy\"", input.mode == Some(Mode::Economy)),
-        ("deadline", input.deadline.is_some() && input.mode != Some(Mode::Direct)),
-    ];
-    match excluded.iter().find(|(_, given)| *given) {
-        Some((field, _)) => Err(format!(
+    match excluded {
+        Some(field) => Err(format!(
             "checks and {field} exclude each other: each answer is checked, and asked for again, by itself; leave out {field}"
         )),
         None => Ok(()),

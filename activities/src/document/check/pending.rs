@@ -107,7 +107,7 @@ impl Pending {
         checks.filter(|check| !check.passed).cloned().collect()
     }
 
-    /// The judge who comes next, if the answer has passed everything before.
+    /// The next judge, if the answer has passed everything before.
     pub(super) fn judge_of<'a>(&self, job: &'a Job) -> Option<(&'a str, &'a contract::Judge)> {
         let result = self.result.as_ref().filter(|_| self.failed().is_empty())?;
         let is_open = |check: &&Check| {
