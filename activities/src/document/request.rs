@@ -25,13 +25,16 @@ use crate::{
     services::Services,
 };
 
+/// Of a line that is none.
+pub(crate) const NO_OBJECT: &str = "it is not one JSON object with each field once";
+
 /// A line's fields, as they were written.
 ///
 /// # Errors
 /// A sentence that quotes nothing of it.
 pub(crate) fn fields(line: &[u8]) -> Result<Fields, String> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
-    Fields::read(line).map_err(|_| "it is not one JSON object with each field once".to_owned())
+    Fields::read(line).map_err(|_| NO_OBJECT.to_owned())
 }
 
 /// The models that a batch of requests asks, as far as they are known beforehand; where none is, those

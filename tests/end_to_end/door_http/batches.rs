@@ -301,6 +301,9 @@ async fn lines_go_as_fast_as_documents() {
     let lines = usize::try_from(count).unwrap();
     let Some(stage) = stage("mean-output-tokens = 20", "rpm = 1_000_000").await else { return };
     stage.fleet.documents(lines, 950);
+    // Warm, and the worker is there.
+    let warm = stage.begin(20, "24h").await;
+    stage.until(&warm["id"], has_ended).await;
     let mut documents = stage.fleet.batch("out");
     documents["model"] = json!("openai:m");
     documents["max_output_tokens"] = json!(50);

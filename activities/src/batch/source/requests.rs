@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 
 use bytes::{Bytes, BytesMut};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Lines, Source};
 
@@ -16,7 +18,7 @@ use crate::{
         job::{Document, resolve},
         version::Version,
     },
-    storage::{Error, Location, Storage},
+    storage::{Error, Location, Stamp, Storage},
 };
 
 /// Read at once.
@@ -34,9 +36,10 @@ pub(super) async fn page(storage: &Storage, job: &Job, lines: &Lines) -> Result<
         return Err(Failure::invalid_input("lines are those of one file, which source names"));
     };
     let file = resolve(storage, "source", uri)?;
-    let size = file.size().await.map_err(|error| Failure::of_field("source", error))?;
-    let size = size.ok_or_else(|| Failure::of_field("source", Error::Missing(file.uri())))?;
-    let (mut reading, mut from) = (Reading::of(&file, lines), 0);
+    let stamp = file.stamp().await.map_err(|error| Failure::of_field("source", error))?;
+    let stamp = stamp.ok_or_else(|| Failure::of_field("source", Error::Missing(file.uri())))?;
+    let size = stamp.size;
+    let (mut reading, mut from) = (Reading::of(&file, &stamp, lines), 0);
     while from < size {
         let to = (from + BLOCK).min(size);
         let block = file.read_range(from..to).await;
@@ -47,9 +50,24 @@ pub(super) async fn page(storage: &Storage, job: &Job, lines: &Lines) -> Result<
     Ok(Page { documents: reading.documents, files: Vec::new(), next: None })
 }
 
+/// What of a line is looked at: its body is another's to read.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow, default)]
+    custom_id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    url: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    body: Option<&'a RawValue>,
+}
+
 /// A file on the way.
 struct Reading<'a> {
     uri: String,
+    /// What the store says of it: with its place, that names a line's content without a look at it.
+    stamp: Vec<u8>,
     lines: &'a Lines,
     /// What has come of a line, unless it is too long.
     line: BytesMut,
@@ -62,9 +80,10 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn of(file: &Location, lines: &'a Lines) -> Self {
+    fn of(file: &Location, stamp: &Stamp, lines: &'a Lines) -> Self {
         Self {
             uri: file.uri(),
+            stamp: serde_json::to_vec(stamp).unwrap_or_default(),
             lines,
             line: BytesMut::new(),
             at: (0, 0),
@@ -105,7 +124,9 @@ impl<'a> Reading<'a> {
             None => self.uri.clone(),
         };
         let unreadable = read.err().map(|why| format!("{} {}: {why}", self.word(), self.number));
-        let content = Some(Fingerprint::of_bytes(&line));
+        let (from, to) = (self.at.0.to_le_bytes(), self.at.1.to_le_bytes());
+        let place = [self.uri.as_bytes(), &self.stamp, &from, &to].concat();
+        let content = Some(Fingerprint::of_bytes(&place));
         let version = Version { content, ..Version::default() };
         let file = Document::file(id, uri);
         self.documents.push(Document { unreadable, version, line: Some(self.at), ..file });
@@ -121,24 +142,23 @@ impl<'a> Reading<'a> {
         if line.len() > MAX_LINE {
             return (None, Err(format!("it is longer than {MAX_LINE} bytes")));
         }
-        let fields = match request::fields(line) {
-            Ok(fields) => fields,
-            Err(why) => return (None, Err(why)),
+        let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+        let Ok(Line { custom_id, method, url, body }) = serde_json::from_slice(line) else {
+            return (None, Err(request::NO_OBJECT.to_owned()));
         };
-        let text = |name: &str| fields.get(name)?.as_str().map(str::to_owned);
-        let custom_id = text("custom_id").filter(|id| !id.is_empty());
-        let Some(custom_id) = custom_id else {
+        let text = |value: Option<&RawValue>| serde_json::from_str::<String>(value?.get()).ok();
+        let Some(custom_id) = text(custom_id).filter(|id| !id.is_empty()) else {
             return (None, Err("custom_id must be a text".to_owned()));
         };
         let first = *self.seen.entry(custom_id.clone()).or_insert(self.number);
         let endpoint = &self.lines.endpoint;
         let read = if first < self.number {
             Err(format!("custom_id is that of {} {first}, too", self.word()))
-        } else if text("method").as_deref() != Some("POST") {
+        } else if text(method).as_deref() != Some("POST") {
             Err("method must be POST".to_owned())
-        } else if text("url").as_ref() != Some(endpoint) {
+        } else if text(url).as_ref() != Some(endpoint) {
             Err(format!("url must be {endpoint}, as the batch's endpoint is"))
-        } else if !fields.raw("body").is_some_and(|body| body.starts_with('{')) {
+        } else if !body.is_some_and(|body| body.get().starts_with('{')) {
             Err("body must be an object".to_owned())
         } else {
             Ok(())
@@ -172,6 +192,7 @@ mod tests {
         for step in [1, 7, whole.len()] {
             let mut reading = Reading {
                 uri: "file:///in.jsonl".to_owned(),
+                stamp: Vec::new(),
                 lines: &lines,
                 line: BytesMut::new(),
                 at: (0, 0),
