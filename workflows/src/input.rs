@@ -106,6 +106,9 @@ pub struct BatchInput {
     /// JSON Schema that each answer must satisfy.
     #[serde(deserialize_with = "read::schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
+    /// Each field of the answer comes with the words of the document that it rests on.
+    #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<bool>,
     /// Fields of the vendor's request: temperature, seed, service tier and others.
     #[serde(deserialize_with = "read::parameters", skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Map<String, Value>>,
@@ -259,6 +262,9 @@ impl BatchInput {
                 "pack and {field} exclude each other: documents that share a call are asked in the same words, which are about several; leave out pack"
             ));
         }
+        if self.evidence == Some(true) && self.pack.is_some() {
+            return Err("evidence and pack exclude each other: quotes of several documents in one answer would be mixed up; leave out pack".to_owned());
+        }
         let source = match (self.source, self.documents, self.manifest) {
             (Some(prefix), None, None) => Source::Prefix(prefix),
             (None, Some(uris), None) => Source::Documents(uris),
@@ -323,6 +329,7 @@ impl BatchInput {
             default_output: task == Task::Answer && self.max_output_tokens.is_none(),
             on_cut: self.on_cut.unwrap_or_default(),
             schema: self.schema.map(Value::Object),
+            evidence: self.evidence == Some(true),
             parameters: self.parameters.unwrap_or_default(),
             effort: self.effort,
             asked_with: BTreeMap::new(),

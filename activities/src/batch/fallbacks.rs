@@ -137,6 +137,7 @@ fn command<'a>(
         ("template", flag(job.template)),
         ("examples", field(job.examples.as_ref())),
         ("schema", file(job.schema.is_some())),
+        ("evidence", flag(job.evidence)),
         ("effort", job.effort.map(|effort| effort.as_str().into())),
         ("parameters", parameters.map(Cow::Owned)),
         ("attach", attach.map(Cow::Borrowed)),

@@ -8,6 +8,7 @@ use crate::{
         ask::{
             answer::{Asked, answer},
             embed,
+            evidence::Sought,
             prompt::Content,
         },
         keep::{bought_before, forget, offer},
@@ -57,10 +58,10 @@ pub async fn process(
         false => None,
     };
     // What it takes of this worker's memory is given back when the document is done with.
-    let Read { content, version, parsed, held } = match again {
-        Some((text, version)) => {
+    let Read { content, version, parsed, pages, held } = match again {
+        Some((text, version, pages)) => {
             let held = services.memory.hold(text.len() as u64).await;
-            Read { content: Content::Text(text), version, parsed: false, held }
+            Read { content: Content::Text(text), version, parsed: false, pages, held }
         }
         None => {
             let raw = content::fetched(services, &document, raw, &shard.job.lane).await?;
@@ -74,7 +75,8 @@ pub async fn process(
     if let Content::Text(text) = &content
         && let Some(long) = shard.job.in_parts(content.tokens())
     {
-        let begun = long::begin(&shard, &document, text, (version, instead_of), long).await?;
+        let begun = long::Begun { version, instead_of, pages };
+        let begun = long::begin(&shard, &document, text, begun, long).await?;
         return Ok(DocumentOutcome { updated, ..begun });
     }
     let kept = DocumentResult::kept(&shard.output, &document.id);
@@ -84,7 +86,8 @@ pub async fn process(
     let read = version.clone();
     let answered = match shard.job.task {
         Task::Answer => {
-            let asked = Asked { content: &content, version, beside: None };
+            let sought = Sought::Whole(&content, &pages);
+            let asked = Asked { content: &content, version, beside: None, sought };
             Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await
         }
         Task::Embed => embed::one(services, attempt, &shard, document, &content, version).await,
@@ -96,7 +99,7 @@ pub async fn process(
                 && parsed
                 && failure.is_retried()
             {
-                readings::keep(attempt, &shard, task, text, &read).await;
+                readings::keep(attempt, &shard, task, (text, &pages), &read).await;
             }
             if !failure.is_retried() {
                 readings::forget(attempt, &shard, task).await;

@@ -14,6 +14,7 @@ use crate::{
     batch::asked_with,
     document::ask::{
         asked::{About, Inquiry, answer},
+        evidence::Sought,
         output_cap,
         prompt::{Content, Question},
         wording::{Place, Wording, role},
@@ -56,7 +57,8 @@ pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, F
         let question = Question::of(&job, template, wording(&job), &nothing).uncached();
         let document = Document::file(DocumentId::from_relative_path("call"), String::new());
         let way_out = "ask for less, or choose a model that takes more".into();
-        let about = About { document, version: Version::default(), kept: &kept.part, way_out };
+        let (version, sought) = (Version::default(), Sought::Gone);
+        let about = About { document, version, kept: &kept.part, way_out, sought };
         async move { answer(services, &attempt, inquiry, question, about).await }
     });
     let result = answered.await?;

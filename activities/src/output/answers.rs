@@ -18,7 +18,7 @@ use tracing::warn;
 
 use crate::{
     fingerprint::Fingerprint,
-    output::{job::Document, result::DocumentResult, version::Version},
+    output::{evidence::Evidence, job::Document, result::DocumentResult, version::Version},
     storage::{Error, Location, Storage},
 };
 
@@ -46,6 +46,8 @@ pub struct Answers {
 struct Answer {
     model: ModelId,
     answer: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    evidence: Option<Vec<Evidence>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     embedding: Option<Vec<f32>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,6 +133,7 @@ impl Answer {
         Self {
             model: result.model.clone(),
             answer: result.answer.clone(),
+            evidence: result.evidence.clone(),
             embedding: result.embedding.clone(),
             parts: result.parts.clone(),
             stop_reason: result.stop_reason.clone(),
@@ -145,6 +148,7 @@ impl Answer {
     /// As the result of another document, or of the same in another batch. It took nothing.
     fn result(self, document: Document) -> DocumentResult {
         DocumentResult {
+            evidence: self.evidence,
             embedding: self.embedding,
             parts: self.parts,
             stop_reason: self.stop_reason,

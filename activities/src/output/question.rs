@@ -26,6 +26,7 @@ impl StatedQuestion {
             instructions,
             target,
             schema,
+            evidence,
             long,
             records,
             attach_pdf,
@@ -62,6 +63,7 @@ impl StatedQuestion {
             ("parameters", of_models(fields)),
             ("effort", of_models(|with| with.effort.map(|effort| json!(effort)))),
             ("schema", schema.clone()),
+            ("evidence", evidence.then(|| json!(true))),
             (
                 "attach",
                 attach_pdf.then(|| json!("native")).or_else(|| attach_pages.then(|| json!("auto"))),

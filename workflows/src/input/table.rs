@@ -158,6 +158,16 @@ pub const FIELDS: &[Field] = &[
     )
     .flag(Flag::new(Takes::Schema, "FILE", "JSON Schema that each answer must satisfy")),
     Field::new(
+        "evidence",
+        "false",
+        "each field of the answer comes with [the words of the document](evidence.md) that it rests on, looked for in the text that was sent",
+    )
+    .flag(Flag::new(
+        Takes::Nothing,
+        "",
+        "Each field of the answer comes with the words of the document that it rests on",
+    )),
+    Field::new(
         "max_in_flight",
         "what the limits can use",
         "documents in flight at once, without an upper bound of ours",

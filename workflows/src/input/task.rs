@@ -25,6 +25,7 @@ pub(super) fn check(input: &BatchInput) -> Result<(), String> {
         ("max_output_tokens", input.max_output_tokens.is_some()),
         ("on_cut", input.on_cut.is_some()),
         ("schema", input.schema.is_some()),
+        ("evidence", input.evidence == Some(true)),
         ("effort", input.effort.is_some()),
         ("truth", input.truth.is_some()),
     ];

@@ -8,6 +8,7 @@
 pub(crate) mod answer;
 pub(crate) mod asked;
 pub(crate) mod embed;
+pub(crate) mod evidence;
 pub(crate) mod output_cap;
 pub mod prompt;
 pub mod sandbox;
