@@ -124,6 +124,7 @@ pub(crate) async fn run(
             pictures: Vec::new(),
             format: Format::of(bytes, name).unwrap_or(Format::Text),
             pages: None,
+            page_starts: Vec::new(),
             left_out: LeftOut::default(),
         }))
     };

@@ -31,6 +31,9 @@ pub struct Extracted {
     pub format: Format,
     /// Pages, where there are pages.
     pub pages: Option<usize>,
+    /// Where each page begins in the text, in bytes; none where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub page_starts: Vec<usize>,
     /// What is not in the text, by kind.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
@@ -70,7 +73,7 @@ fn extract_within(
     }
     let tally = Tally::new(limits.hidden);
     let context = &Context { limits, deadline, depth, tally: &tally, read_within };
-    let mut pictures = Vec::new();
+    let (mut pictures, mut page_starts) = (Vec::new(), Vec::new());
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
             let text = encoding::decode(bytes)?;
@@ -94,7 +97,7 @@ fn extract_within(
         }
         Format::Pdf => {
             let read = pdf::extract(bytes, context)?;
-            pictures = read.pictures;
+            (pictures, page_starts) = (read.pictures, read.starts);
             (Cow::Owned(read.text), Some(read.count))
         }
         Format::Xlsx | Format::Xls => (Cow::Owned(sheets::extract(bytes, format, context)?), None),
@@ -106,7 +109,11 @@ fn extract_within(
             (Cow::Owned(archive::extract(bytes, name, context)?), None)
         }
     };
+    let length = text.len();
     let text = unseen::without(text, &tally);
+    if text.len() != length {
+        page_starts.clear();
+    }
     // What lies in another document is counted there; a PDF has letters, and no encoding.
     if depth == 0 && format != Format::Pdf {
         tally.add(left_out::Kind::UndecodedCharacters, text.matches('\u{fffd}').count());
@@ -122,7 +129,8 @@ fn extract_within(
         return Err(Unreadable::Empty);
     }
     let text = text.into_owned();
-    Ok(Extracted { text, pictures, format, pages, left_out: tally.into_left_out() })
+    let left_out = tally.into_left_out();
+    Ok(Extracted { text, pictures, format, pages, page_starts, left_out })
 }
 
 /// The text alone, for the document around it.
@@ -155,6 +163,7 @@ fn picture(
         pictures: vec![picture],
         format,
         pages: (count > 1).then_some(count),
+        page_starts: Vec::new(),
         left_out,
     })
 }

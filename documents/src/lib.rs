@@ -29,6 +29,7 @@
 //! * [`pictures`]: pictures as models take them
 //! * [`archive`]: the documents in an archive
 //! * feature `pages`: pages of a PDF whose text is missing are drawn, by `hayro`
+//! * [`quote`]: where words that are said to be of a text stand in it
 //! * [`mod@split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
 //! * [`left_out`]: what of a document is not in its text
 //! * [`limits`], [`unreadable`]: how much is taken, and why something is not
@@ -67,6 +68,7 @@ mod open_document;
 mod package;
 mod pdf;
 pub mod pictures;
+pub mod quote;
 pub mod reader;
 pub mod records;
 mod sheets;

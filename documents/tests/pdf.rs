@@ -156,6 +156,7 @@ fn a_wrong_table_of_contents_is_made_anew() {
     for bytes in [wrong.as_bytes(), shifted.as_bytes(), cut] {
         let read = read(bytes).unwrap();
         assert_eq!((read.text.as_str(), read.pages), ("The tide\n\nturns.", Some(2)));
+        assert_eq!(read.page_starts, [0, "The tide".len()]);
     }
 }
 

@@ -27,6 +27,7 @@ mod door;
 mod door_http;
 mod economy;
 mod embeddings;
+mod evidence;
 mod finish;
 mod fleet;
 mod followed;

@@ -13,7 +13,7 @@ const PROVIDERS: &str = "request-timeout = \"2s\"\n\
     [providers.gemini]\nbase-url = \"{sim}\"\napi-key-env = \"SIMULATED_KEY\"\nrequest-timeout = \"2s\"\n\
     [providers.bedrock]\nbase-url = \"{sim}\"\nregion = \"eu-central-1\"\napi-key-env = \"SIMULATED_KEY\"\nrequest-timeout = \"2s\"\n";
 
-const MODELS: [&str; 5] = [
+pub(crate) const MODELS: [&str; 5] = [
     "anthropic:claude",
     "openai:gpt",
     "newer:gpt-r",
@@ -21,7 +21,7 @@ const MODELS: [&str; 5] = [
     "bedrock:anthropic.claude-v1:0",
 ];
 
-async fn every_provider(simulator: &str, more: &str) -> Option<Fleet> {
+pub(crate) async fn every_provider(simulator: &str, more: &str) -> Option<Fleet> {
     let models: String =
         MODELS.iter().map(|model| format!("[models.\"{model}\"]\nrpm = 60_000\n")).collect();
     let fleet = fleet(simulator, &format!("{PROVIDERS}{models}{QUICK}{more}")).await?;

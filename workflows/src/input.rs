@@ -113,6 +113,9 @@ pub struct BatchInput {
     /// Each model of the route is asked about what has not passed the checks before.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub escalate: Option<bool>,
+    /// Each field of the answer comes with the words of the document that it rests on.
+    #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<bool>,
     /// Fields of the vendor's request: temperature, seed, service tier and others.
     #[serde(deserialize_with = "read::parameters", skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Map<String, Value>>,
@@ -262,7 +265,8 @@ impl BatchInput {
         ];
         let excluded = unchecked.iter().find(|(_, given)| *given).map(|(field, _)| *field);
         let escalates = (self.escalate == Some(true), self.route.as_deref());
-        checks::check(self.checks.as_deref(), escalates, excluded)?;
+        let has_evidence = self.evidence == Some(true);
+        checks::check(self.checks.as_deref(), escalates, excluded, has_evidence)?;
         let task = self.task.unwrap_or_default();
         let Said { system, before, instructions } = match task {
             _ if self.lines.is_some() => Said::default(),
@@ -280,6 +284,9 @@ impl BatchInput {
             return Err(format!(
                 "pack and {field} exclude each other: documents that share a call are asked in the same words, which are about several; leave out pack"
             ));
+        }
+        if self.evidence == Some(true) && self.pack.is_some() {
+            return Err("evidence and pack exclude each other: quotes of several documents in one answer would be mixed up; leave out pack".to_owned());
         }
         let source = match (self.source, self.documents, self.manifest) {
             (Some(prefix), None, None) => Source::Prefix(prefix),
@@ -347,6 +354,7 @@ impl BatchInput {
             schema: self.schema.map(Value::Object),
             checks: self.checks.unwrap_or_default(),
             escalate: self.escalate == Some(true),
+            evidence: self.evidence == Some(true),
             parameters: self.parameters.unwrap_or_default(),
             effort: self.effort,
             asked_with: BTreeMap::new(),

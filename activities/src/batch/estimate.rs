@@ -23,7 +23,7 @@ use crate::{
     batch::checked::Checked,
     document::{
         ask::{
-            embed,
+            embed, evidence,
             prompt::{self, Content},
             sandbox,
             wording::About,
@@ -187,7 +187,7 @@ async fn input_tokens(
         };
     }
     let wording = sandbox::wording(reader, job, &About::of(document, content.text())).await?;
-    Ok(Some(prompt::input_tokens(&wording, content, "", job.schema.as_ref())))
+    Ok(Some(prompt::input_tokens(&wording, content, "", evidence::form(job).as_ref())))
 }
 
 /// Models that cannot be made to keep to the schema, and those that nobody has checked.
@@ -200,7 +200,7 @@ fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
             )
         })
         .collect();
-    let Some(schema) = &job.schema else { return notes };
+    let Some(schema) = &evidence::form(job) else { return notes };
     let note = |model: &ModelId| {
         let form = services.providers.dialect(model)?.schema(model.model(), schema);
         let Form::Told { why } = form else { return None };

@@ -47,6 +47,9 @@ pub(crate) async fn decided(services: &Services, job: &Job, route: &Route) -> Re
             Because::Compared { agreed, compared, interval }
         } else if route.unchecked {
             Because::Unchecked
+        } else if job.escalate {
+            // It is asked about what fails its checks, and takes over for no other reason.
+            continue;
         } else {
             if !unknown.contains(&to) {
                 unknown.push(to);
@@ -137,6 +140,7 @@ fn command<'a>(
         ("template", flag(job.template)),
         ("examples", field(job.examples.as_ref())),
         ("schema", file(job.schema.is_some())),
+        ("evidence", flag(job.evidence)),
         ("effort", job.effort.map(|effort| effort.as_str().into())),
         ("parameters", parameters.map(Cow::Owned)),
         ("attach", attach.map(Cow::Borrowed)),

@@ -22,6 +22,7 @@ use crate::{
     document::{
         ask::{
             answer::{Asked, answer},
+            evidence::Sought,
             prompt::Content,
         },
         keep::{forget, offer},
@@ -62,7 +63,7 @@ pub async fn begin(
     shard: &Shard,
     document: &Document,
     text: &str,
-    (version, instead_of): (Version, Option<Fingerprint>),
+    begun: Begun,
     long: Long,
 ) -> Result<DocumentOutcome, Failure> {
     let how = Split {
@@ -93,7 +94,7 @@ pub async fn begin(
     let folder = folder(shard, document, &parts);
     folder.child("text").write(text.to_owned()).await?;
     folder.child("parts.json").write(json(&borders)?).await?;
-    folder.child(VERSION).write(json(&Begun { version, instead_of })?).await?;
+    folder.child(VERSION).write(json(&begun)?).await?;
     Ok(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
 }
 
@@ -120,7 +121,8 @@ pub async fn process(
     let object = if ends { result } else { folder.child(&object(task.step)) };
     let unwritten = &services.unwritten;
     unwritten.recover(attempt, &object).await?;
-    let begun = if ends { Begun::read(&folder).await? } else { Begun::default() };
+    let needs_begun = ends || shard.job.evidence;
+    let begun = if needs_begun { Begun::read(&folder).await? } else { Begun::default() };
     let there = DocumentResult::read_named(&object).await?;
     let name = there.as_ref().map(|(_, name)| *name);
     if let Some((done, name)) = there
@@ -133,10 +135,15 @@ pub async fn process(
     let (mut done, mut outcome) = match task.step {
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
         step => {
-            let Prompt { text, beside, cut } = question(&folder, step, &task.parts).await?;
+            let prompt = question(&folder, step, &task.parts, shard.job.evidence).await?;
+            let Prompt { text, beside, cut, of } = prompt;
+            let content = Content::Text(text);
+            let parts: Vec<(usize, usize, &str)> = of.iter().map(Part::sent).collect();
+            let sought = Sought::Parts(&parts, &begun.pages);
             // Steps belong to a folder of their own; only the result must say it.
-            let (content, version) = (&Content::Text(text), Version::default());
-            let asked = Asked { content, version, beside, amiss: None, route: &shard.route };
+            let (content, version) = (&content, Version::default());
+            let route = &shard.route;
+            let asked = Asked { content, version, beside, amiss: None, route, sought };
             let mut done =
                 Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await?;
             if cut {
@@ -233,9 +240,44 @@ struct Prompt {
     beside: Option<&'static str>,
     /// Some of the answers in the text are cut.
     cut: bool,
+    /// The parts of the document that it is about, where evidence is looked for in them.
+    of: Vec<Part>,
 }
 
-async fn question(folder: &Location, step: Step, parts: &Parts) -> Result<Prompt, Failure> {
+/// A part of a document, by its number from 0, and where it begins in its text.
+#[derive(Debug)]
+struct Part(usize, u64, String);
+
+impl Part {
+    fn sent(&self) -> (usize, usize, &str) {
+        let Self(number, at, text) = self;
+        (number + 1, usize::try_from(*at).unwrap_or(usize::MAX), text)
+    }
+}
+
+async fn borders(folder: &Location) -> Result<Vec<Range<u64>>, Failure> {
+    let borders = folder.child("parts.json").read().await?;
+    serde_json::from_slice(&borders).map_err(|_| gone(folder))
+}
+
+/// All parts of a document.
+async fn all(folder: &Location) -> Result<Vec<Part>, Failure> {
+    let (borders, text) = (borders(folder).await?, folder.child("text").read().await?);
+    let text = std::str::from_utf8(&text).map_err(|_| gone(folder))?;
+    let part = |(number, range): (usize, Range<u64>)| {
+        let [from, to] = [range.start, range.end].map(|at| usize::try_from(at).ok());
+        let own = text.get(from?..to?)?;
+        Some(Part(number, range.start, own.to_owned()))
+    };
+    borders.into_iter().enumerate().map(|it| part(it).ok_or_else(|| gone(folder))).collect()
+}
+
+async fn question(
+    folder: &Location,
+    step: Step,
+    parts: &Parts,
+    evidence: bool,
+) -> Result<Prompt, Failure> {
     match step {
         Step::Reduce { level, group, of } => {
             let (from, to) = (group * FAN_IN, ((group + 1) * FAN_IN).min(of));
@@ -248,19 +290,23 @@ async fn question(folder: &Location, step: Step, parts: &Parts) -> Result<Prompt
                     number + 1,
                     part.answer.trim()
                 ));
+                for quote in part.evidence.iter().flatten().filter(|it| it.found == Some(true)) {
+                    text.push_str(&format!("Evidence of {}: {}\n\n", quote.field, quote.quote));
+                }
             }
-            Ok(Prompt { text, beside: Some(REDUCE), cut })
+            let of = if evidence { all(folder).await? } else { Vec::new() };
+            Ok(Prompt { text, beside: Some(REDUCE), cut, of })
         }
         Step::Part(part) => {
-            let borders = folder.child("parts.json").read().await?;
-            let borders: Vec<Range<u64>> =
-                serde_json::from_slice(&borders).map_err(|_| gone(folder))?;
-            let range = borders.get(part as usize).cloned().ok_or_else(|| gone(folder))?;
+            let range = borders(folder).await?.get(part as usize).cloned();
+            let range = range.ok_or_else(|| gone(folder))?;
+            let start = range.start;
             let bytes = folder.child("text").read_range(range).await?;
             let text = std::str::from_utf8(&bytes).map_err(|_| gone(folder))?;
+            let own = evidence.then(|| Part(part as usize, start, text.to_owned()));
             let text =
                 format!("[Part {} of {} of a longer document]\n\n{text}", part + 1, parts.count);
-            Ok(Prompt { text, ..Prompt::default() })
+            Ok(Prompt { text, of: own.into_iter().collect(), ..Prompt::default() })
         }
         Step::Join => Ok(Prompt::default()),
     }
@@ -268,13 +314,16 @@ async fn question(folder: &Location, step: Step, parts: &Parts) -> Result<Prompt
 
 /// What is known of a document since it was divided.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Begun {
+pub struct Begun {
     /// Which version of it the parts are of.
     #[serde(flatten)]
-    version: Version,
+    pub version: Version,
     /// The result that it had, which answers something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    instead_of: Option<Fingerprint>,
+    pub instead_of: Option<Fingerprint>,
+    /// Where each page begins in its text, in bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<usize>,
 }
 
 impl Begun {
@@ -301,11 +350,14 @@ async fn join(
     document: &Document,
     parts: &Parts,
 ) -> Result<DocumentResult, Failure> {
-    let mut answers = Vec::new();
+    let (mut answers, mut evidence) = (Vec::new(), None);
     let (mut last, mut cut): (Option<DocumentResult>, bool) = (None, false);
     for part in 0..parts.count {
         let part = stored(folder, &object(Step::Part(part))).await?;
         answers.push(part.answer.clone());
+        if let Some(own) = &part.evidence {
+            evidence.get_or_insert_with(Vec::new).extend(own.iter().cloned());
+        }
         // The reason of a cut part stands for all of them.
         if !cut {
             cut = part.is_cut();
@@ -317,6 +369,7 @@ async fn join(
     Ok(DocumentResult {
         id: document.id.clone(),
         answer,
+        evidence,
         parts,
         completed_at: result::now(),
         ..last

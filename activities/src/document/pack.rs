@@ -77,16 +77,17 @@ pub fn most(job: &Job, input_tokens: f64) -> u32 {
     most.max(1)
 }
 
-/// Whether a job's documents can be answered together.
+/// Whether a job's answers can stand in others: with those of other documents, or beside their evidence.
 ///
 /// # Errors
 /// `InvalidInput` for a schema that would mean something else inside another.
 pub fn check(job: &Job) -> Result<(), Failure> {
-    let Some(schema) = job.schema.as_ref().filter(|_| job.pack.is_some()) else { return Ok(()) };
+    let beside = job.pack.map(|_| "pack").or_else(|| job.evidence.then_some("evidence"));
+    let Some((schema, beside)) = job.schema.as_ref().zip(beside) else { return Ok(()) };
     match members::unmovable(schema) {
         None => Ok(()),
         Some(what) => Err(Failure::invalid_input(format!(
-            "pack and a schema with {what} exclude each other: inside another schema it would mean something else; keep what is referred to in $defs, or leave out pack"
+            "{beside} and a schema with {what} exclude each other: inside another schema it would mean something else; keep what is referred to in $defs, or leave out {beside}"
         ))),
     }
 }

@@ -9,6 +9,7 @@ use crate::{
         ask::{
             answer::{Asked, answer},
             embed,
+            evidence::Sought,
             prompt::Content,
         },
         check::{self, Checking, Outcome},
@@ -69,10 +70,10 @@ pub async fn process(
         return Ok(result.outcome(attempt));
     }
     // What it takes of this worker's memory is given back when the document is done with.
-    let Read { content, version, parsed, held } = match again {
-        Some((text, version)) => {
+    let Read { content, version, parsed, pages, held } = match again {
+        Some((text, version, pages)) => {
             let held = services.memory.hold(text.len() as u64).await;
-            Read { content: Content::Text(text), version, parsed: false, held }
+            Read { content: Content::Text(text), version, parsed: false, pages, held }
         }
         None => {
             let raw = content::fetched(services, &document, raw, &shard.job.lane).await?;
@@ -86,7 +87,8 @@ pub async fn process(
     if let Content::Text(text) = &content
         && let Some(long) = shard.job.in_parts(content.tokens())
     {
-        let begun = long::begin(&shard, &document, text, (version, instead_of), long).await?;
+        let begun = long::Begun { version, instead_of, pages };
+        let begun = long::begin(&shard, &document, text, begun, long).await?;
         return Ok(DocumentOutcome { updated, ..begun });
     }
     let kept = DocumentResult::kept(&shard.output, &document.id);
@@ -100,12 +102,14 @@ pub async fn process(
     let answered = match shard.job.task {
         Task::Answer if is_checked => {
             let (shard, document, content, kept) = (&*shard, &document, &content, &kept);
-            let it = Checking { services, attempt, shard, document, content, version, kept };
+            let pages = &pages;
+            let it = Checking { services, attempt, shard, document, content, pages, version, kept };
             Box::pin(it.answer()).await
         }
         Task::Answer => {
+            let sought = Sought::Whole(&content, &pages);
             let (content, route) = (&content, &shard.route);
-            let asked = Asked { content, version, beside: None, amiss: None, route };
+            let asked = Asked { content, version, beside: None, amiss: None, route, sought };
             Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await.map(passed)
         }
         Task::Embed => {
@@ -124,7 +128,7 @@ pub async fn process(
                 && parsed
                 && failure.is_retried()
             {
-                readings::keep(attempt, &shard, task, text, &read).await;
+                readings::keep(attempt, &shard, task, (text, &pages), &read).await;
             }
             if !failure.is_retried() {
                 readings::forget(attempt, &shard, task).await;

@@ -14,6 +14,7 @@ use crate::{
     batch::asked_with,
     document::ask::{
         asked::{About, Inquiry, answer},
+        evidence::Sought,
         output_cap,
         prompt::{Content, Question},
         wording::{Place, Wording, role},
@@ -56,8 +57,8 @@ pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, F
         let question = Question::of(&job, template, wording(&job), &nothing).uncached();
         let document = Document::file(DocumentId::from_relative_path("call"), String::new());
         let way_out = "ask for less, or choose a model that takes more".into();
-        let (version, kept) = (Version::default(), &kept.part);
-        let about = About { document, version, kept, amiss: None, way_out };
+        let (version, kept, sought) = (Version::default(), &kept.part, Sought::Gone);
+        let about = About { document, version, kept, amiss: None, way_out, sought };
         async move { answer(services, &attempt, inquiry, question, about).await }
     });
     let result = answered.await?;

@@ -19,6 +19,7 @@ use tracing::warn;
 use crate::{
     fingerprint::Fingerprint,
     output::{
+        evidence::Evidence,
         job::Document,
         result::{AskedModel, Checked, DocumentResult},
         version::Version,
@@ -50,6 +51,8 @@ pub struct Answers {
 struct Answer {
     model: ModelId,
     answer: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    evidence: Option<Vec<Evidence>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     embedding: Option<Vec<f32>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,6 +142,7 @@ impl Answer {
         Self {
             model: result.model.clone(),
             answer: result.answer.clone(),
+            evidence: result.evidence.clone(),
             embedding: result.embedding.clone(),
             parts: result.parts.clone(),
             checks: result.checks.clone(),
@@ -155,6 +159,7 @@ impl Answer {
     /// As the result of another document, or of the same in another batch. It took nothing.
     fn result(self, document: Document) -> DocumentResult {
         DocumentResult {
+            evidence: self.evidence,
             embedding: self.embedding,
             parts: self.parts,
             checks: self.checks,

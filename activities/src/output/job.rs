@@ -285,6 +285,9 @@ fn template(job: &Job) -> u64 {
         let said = serde_json::to_vec(&(&job.system, &job.messages, &job.shown));
         known = hash([&known.to_le_bytes()[..], &said.unwrap_or_default()]);
     }
+    if job.evidence {
+        known = hash([&known.to_le_bytes()[..], b"evidence"]);
+    }
     if job.asked_with.is_empty() {
         return known;
     }

@@ -17,6 +17,7 @@ pub mod actions;
 pub mod agreement;
 pub mod answers;
 pub mod comparisons;
+pub mod evidence;
 pub mod finish;
 pub mod forecast;
 pub(crate) mod full_price;

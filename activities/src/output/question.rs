@@ -26,6 +26,7 @@ impl StatedQuestion {
             instructions,
             target,
             schema,
+            evidence,
             long,
             records,
             attach_pdf,
@@ -75,6 +76,7 @@ impl StatedQuestion {
             ("schema", schema.clone()),
             ("checks", (!checks.is_empty()).then(|| json!(checks))),
             ("escalate", escalate.then(|| json!(true))),
+            ("evidence", evidence.then(|| json!(true))),
             (
                 "attach",
                 attach_pdf.then(|| json!("native")).or_else(|| attach_pages.then(|| json!("auto"))),

@@ -11,7 +11,9 @@ use crate::{
     attempt::Attempt,
     failure::{Failure, Shortfall},
     fingerprint::Fingerprint,
-    output::{job::Document, jsonl::json, layout, unwritten::Bought, version::Version},
+    output::{
+        evidence::Evidence, job::Document, jsonl::json, layout, unwritten::Bought, version::Version,
+    },
     storage::{Error, Location},
 };
 
@@ -63,6 +65,9 @@ pub struct DocumentResult {
     pub fallback: Option<Fallback>,
     /// The model's answer; empty where there is a vector.
     pub answer: String,
+    /// The words of the document that it rests on, of a batch that asks for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Vec<Evidence>>,
     /// The vector, of a batch that embeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding: Option<Vec<f32>>,
@@ -127,6 +132,7 @@ impl DocumentResult {
             model: model.clone(),
             fallback: None,
             answer,
+            evidence: None,
             embedding: None,
             parts: None,
             checks: Vec::new(),
@@ -164,6 +170,12 @@ impl DocumentResult {
     #[must_use]
     pub fn allowed_by(self, job: &Job) -> Self {
         Self { fallback: job.fallbacks.get(&self.model).cloned(), ..self }
+    }
+
+    /// The same, with the words that it rests on.
+    #[must_use]
+    pub fn resting_on(self, evidence: Option<Vec<Evidence>>) -> Self {
+        Self { evidence, ..self }
     }
 
     /// The same, whose tokens are an estimate, or not.

@@ -15,14 +15,20 @@ use super::{
 };
 use crate::{
     document::{
-        ask::{answer::way_out, sandbox},
+        ask::{
+            answer::way_out,
+            evidence::{self, Sought},
+            sandbox,
+        },
         keep::offer,
+        read::content::{self, Care, Read},
     },
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
     output::{
-        job::{Shard, payers, resolve},
+        job::{Document, Shard, payers, resolve},
         result::DocumentResult,
+        version::Version,
     },
     services::Services,
 };
@@ -200,21 +206,27 @@ async fn disposition(
     };
     tidegate_calls::metrics::stopped(model, &completion.stop_reason);
     let dialect = services.providers.dialect(model);
-    let answer = match (&shard.job.schema, dialect) {
+    let answer = match (&evidence::form(&shard.job), dialect) {
         (Some(schema), Some(dialect)) => dialect.restored(model.model(), schema, completion.answer),
         _ => completion.answer,
     };
+    let read = read_again(services, shard, &document, &sent.version).await;
+    let sought = read.as_ref().map_or(Sought::Gone, |it| Sought::Whole(&it.content, &it.pages));
+    let (answer, evidence) = evidence::taken(&shard.job, answer, &document, &sought);
+    let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
     let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
         .answering(shard.asks, sent.version)
         .allowed_by(&shard.job)
+        .resting_on(evidence)
         .with_usage_unknown(completion.usage.is_none())
         .taking(1, completion.usage, cost_usd);
     let (cut, short) = (result.is_cut(), result.shortfall(shard.job.max_output_tokens));
-    let valid = match &shard.judge {
-        Some(judge) => Some(
+    let valid = match (wrong, &shard.judge) {
+        (Some(wrong), _) => Some(Ok(Err(wrong))),
+        (None, Some(judge)) => Some(
             sandbox::judged(&services.reader_for(&shard.job.lane), judge, &result.answer).await,
         ),
-        None => None,
+        (None, None) => None,
     };
     let valid = match valid {
         Some(Err(failure)) if failure.is_retried() => return Err(failure),
@@ -238,6 +250,24 @@ async fn disposition(
     let kept = DocumentResult::kept(&shard.output, &result.id);
     let kept = result.keep(&kept).await.then(|| kept.to_string());
     Ok(failure.map_or(Disposition::Raise, |failure| Disposition::Failed { failure, kept }))
+}
+
+/// What was sent of a document whose evidence is to be looked for, where it can be read again and is
+/// the same.
+async fn read_again(
+    services: &Services,
+    shard: &Shard,
+    document: &Document,
+    sent: &Version,
+) -> Option<Read> {
+    if !shard.job.evidence {
+        return None;
+    }
+    let Shard { job, route, .. } = shard;
+    let raw = content::fetched(services, document, None, &job.lane).await.ok()?;
+    let read = content::extract(services, raw, job, route, Care::of_several(None)).await.ok()?;
+    let is_same = read.version.is_same(sent) == Some(true);
+    (is_same && read.version.extracted == sent.extracted).then_some(read)
 }
 
 fn cost(services: &Services, model: &ModelId, usage: &Usage) -> Option<f64> {

@@ -35,6 +35,8 @@ const PAGES_OF_A_CACHE: usize = 100;
 pub(crate) struct Pages {
     /// The text of all pages, with a blank line between them.
     pub(crate) text: String,
+    /// Where each page begins in it, in bytes; one without text where the next one does.
+    pub(crate) starts: Vec<usize>,
     /// How many pages there are, with those that cannot be read.
     pub(crate) count: usize,
     /// Pages that were drawn because something is missing from their text, in their order. The
@@ -75,12 +77,15 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
         return Err(Unreadable::TooManyPages { pages: count, most: limits.pages });
     }
     let (mut text, mut blank, mut pictures) = (String::new(), 0, Vec::new());
+    let mut starts = Vec::with_capacity(count);
     // A comment alone does not say what a scan shows.
     let (mut says, mut has_endless) = (false, false);
     // Fonts are read once, and given up now and then, for there may be many.
     let mut cache = InterpreterCache::new();
     for (place, page) in file.pages().iter().enumerate() {
         let number = numbers.next();
+        // Those that are missing before it among them.
+        starts.resize(number, text.len());
         if deadline.has_passed() {
             return Err(Unreadable::TooSlow(limits.time));
         }
@@ -140,7 +145,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     if says {
         let attached = catch_unwind(AssertUnwindSafe(|| attachments::of(&file, context)));
         append(&mut text, &attached.ok().flatten().unwrap_or_default());
-        return Ok(Pages { text, count, pictures });
+        return Ok(Pages { text, starts, count, pictures });
     }
     if has_endless {
         return Err(damaged("its pages draw without end"));

@@ -65,6 +65,9 @@ pub struct Job {
     /// Each model of the route is asked about what has not passed the checks at the one before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub escalate: bool,
+    /// Each field of the answer comes with the words of the document that it rests on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub evidence: bool,
     /// Fields of the vendor's request, as the author states them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
@@ -186,6 +189,14 @@ pub struct Check {
     /// A model that says whether the answer passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<Judge>,
+}
+
+impl Check {
+    /// The check `evidence`: whether each quote of an answer stands in its document.
+    #[must_use]
+    pub fn is_of_quotes(&self) -> bool {
+        self.name == "evidence" && self.expression.is_none() && self.judge.is_none()
+    }
 }
 
 /// A model that judges answers.

@@ -10,11 +10,8 @@ const MAX_CHECKS: usize = 50;
 /// They stand in results, reports and messages.
 const MAX_NAME_CHARS: usize = 64;
 
-/// The check that an answer's quotes are in its document: it has neither expression nor judge.
-const EVIDENCE: &str = "evidence";
-
 /// Looks at a batch's checks. `escalates` on a `route`; `excluded` is a field that was given and goes with
-/// no checks.
+/// no checks; quotes are there if `has_evidence`.
 ///
 /// # Errors
 /// A sentence that says what is wrong, and with which check.
@@ -22,6 +19,7 @@ pub(super) fn check(
     given: Option<&[Check]>,
     (escalates, route): (bool, Option<&str>),
     excluded: Option<&str>,
+    has_evidence: bool,
 ) -> Result<(), String> {
     if escalates && route.is_none() {
         return Err("escalate is of no use without route: name the models in the order in which they are asked".to_owned());
@@ -51,7 +49,7 @@ pub(super) fn check(
                 "checks[{place}]: \"{name}\" is there twice; give each its own name"
             ));
         }
-        one(check).map_err(|why| format!("checks[{place}] \"{name}\": {why}"))?;
+        one(check, has_evidence).map_err(|why| format!("checks[{place}] \"{name}\": {why}"))?;
     }
     match excluded {
         Some(field) => Err(format!(
@@ -61,7 +59,7 @@ pub(super) fn check(
     }
 }
 
-fn one(check: &Check) -> Result<(), String> {
+fn one(check: &Check, has_evidence: bool) -> Result<(), String> {
     match (&check.expression, &check.judge) {
         (Some(_), Some(_)) => Err("give only one of expression, judge".to_owned()),
         (Some(expression), None) if expression.trim().is_empty() => {
@@ -70,8 +68,10 @@ fn one(check: &Check) -> Result<(), String> {
         (None, Some(judge)) if judge.instructions.trim().is_empty() => {
             Err("judge.instructions are empty: say what an answer must be to pass".to_owned())
         }
-        (None, None) if check.name == EVIDENCE => {
-            Err("quotes are not asked for; give an expression or a judge".to_owned())
+        (None, None) if check.is_of_quotes() && has_evidence => Ok(()),
+        (None, None) if check.is_of_quotes() => {
+            Err("quotes are not asked for; set evidence, or give an expression or a judge"
+                .to_owned())
         }
         (None, None) => Err("give an expression or a judge".to_owned()),
         _ => Ok(()),

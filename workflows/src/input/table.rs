@@ -178,6 +178,16 @@ pub const FIELDS: &[Field] = &[
         "What fails its checks goes to the next model of the route",
     ).requires("checks")),
     Field::new(
+        "evidence",
+        "false",
+        "each field of the answer comes with [the words of the document](evidence.md) that it rests on, looked for in the text that was sent",
+    )
+    .flag(Flag::new(
+        Takes::Nothing,
+        "",
+        "Each field of the answer comes with the words of the document that it rests on",
+    )),
+    Field::new(
         "max_in_flight",
         "what the limits can use",
         "documents in flight at once, without an upper bound of ours",

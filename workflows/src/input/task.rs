@@ -30,6 +30,7 @@ pub(super) fn check(input: &BatchInput) -> Result<(), String> {
         ("on_cut", input.on_cut.is_some()),
         ("schema", input.schema.is_some()),
         ("checks", input.checks.is_some()),
+        ("evidence", input.evidence == Some(true)),
         ("effort", input.effort.is_some()),
         ("truth", input.truth.is_some()),
     ];

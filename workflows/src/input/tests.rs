@@ -82,6 +82,9 @@ fn checks_are_named_each_and_say_one_thing() {
         parsed(&batch)
     };
     assert!(route(json!({"escalate": true})).unwrap().job.escalate);
+    let mut quoted = with("checks", json!([{"name": "evidence"}]));
+    quoted["evidence"] = json!(true);
+    assert!(parsed(&quoted).is_ok());
     let checks = |list: Value| parsed(&with("checks", list)).unwrap_err();
     for (refused, part) in [
         (checks(json!([])), "checks is an empty list"),

@@ -10,6 +10,7 @@ use crate::{
     attempt::Attempt,
     document::ask::{
         asked::{self, Inquiry},
+        evidence::{self, Sought},
         prompt::{Content, Question},
         sandbox,
         wording::About,
@@ -38,6 +39,10 @@ pub(crate) async fn question<'a>(
     let wording = sandbox::wording(reader, &shard.job, &about).await;
     let wording = wording.map_err(|failure| failure.asked_of(&document.uri))?;
     let question = Question::of(&shard.job, shard.template, wording, content);
+    let question = match shard.job.evidence {
+        true => question.with_note(evidence::NOTE).in_form(evidence::form(&shard.job)),
+        false => question,
+    };
     let asked_once = shard.documents.len() == 1 && shard.job.long.is_none();
     Ok(if asked_once { question.uncached() } else { question })
 }
@@ -55,6 +60,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) amiss: Option<&'a str>,
     /// The models that are asked.
     pub(crate) route: &'a Route,
+    /// In which its evidence is looked for.
+    pub(crate) sought: Sought<'a>,
 }
 
 /// The answer to a content, with what it took; one that is no result lies at `kept` from then on.
@@ -66,7 +73,7 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     shard: &Shard,
     document: Document,
-    Asked { content, version, beside, amiss, route }: Asked<'_>,
+    Asked { content, version, beside, amiss, route, sought }: Asked<'_>,
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
     let reader = services.reader_for(&shard.job.lane);
@@ -74,7 +81,8 @@ pub(crate) async fn answer(
     if let Some(beside) = beside {
         question = question.with_note(beside).uncached();
     }
-    let about = asked::About { document, version, kept, amiss, way_out: way_out(&shard.job) };
+    let way_out = way_out(&shard.job);
+    let about = asked::About { document, version, kept, amiss, way_out, sought };
     let inquiry = Inquiry { route, ..Inquiry::of(shard) };
     asked::answer(services, attempt, inquiry, question, about).await
 }

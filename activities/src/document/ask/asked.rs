@@ -9,7 +9,11 @@ use tidegate_workflows::contract::{CutAnswers, Job, OnCut, Taken};
 use crate::{
     attempt::Attempt,
     cuts::Asks,
-    document::ask::{prompt::Question, sandbox},
+    document::ask::{
+        evidence::{self, Sought},
+        prompt::Question,
+        sandbox,
+    },
     failure::Failure,
     fingerprint::Fingerprint,
     output::{
@@ -57,6 +61,8 @@ pub(crate) struct About<'a> {
     pub(crate) amiss: Option<&'a str>,
     /// What can be done about what is too large for a call.
     pub(crate) way_out: Cow<'a, str>,
+    /// In which evidence is looked for.
+    pub(crate) sought: Sought<'a>,
 }
 
 /// The answer, with what it took.
@@ -68,7 +74,7 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     inquiry: Inquiry<'_>,
     mut question: Question<'_>,
-    About { document, version, kept, amiss, way_out }: About<'_>,
+    About { document, version, kept, amiss, way_out, sought }: About<'_>,
 ) -> Result<DocumentResult, Failure> {
     let Inquiry { job, route, terms, asks, .. } = inquiry;
     let cuts = &services.cuts;
@@ -104,9 +110,12 @@ pub(crate) async fn answer(
     let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
     let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
     let own = Spend::of_tokens(&usage, cost_usd);
-    let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
+    let (answer, evidence) = evidence::taken(job, completion.answer, &document, &sought);
+    let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
+    let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
         .answering(asks, version)
         .allowed_by(job)
+        .resting_on(evidence)
         .with_usage_unknown(completion.usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some());
     let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
@@ -116,7 +125,8 @@ pub(crate) async fn answer(
         cuts.answered(cuts_of(model), result.is_cut());
     }
     let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
-    if let Err(failure) = judge(services, attempt, inquiry, &result, room, has_more).await {
+    if let Err(failure) = judge(services, attempt, inquiry, (&result, wrong), room, has_more).await
+    {
         let raised = u64::from(attempt.state().document.raises > before.raises);
         let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
         let cuts = CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
@@ -130,13 +140,13 @@ pub(crate) async fn answer(
     Ok(result)
 }
 
-/// Whether an answer is a result: whole, or wanted all the same, and what the schema says. The
+/// Whether an answer is a result: whole, or wanted all the same, of the right form, and what the schema says. The
 /// model is told what was wrong once; it may keep to the schema then.
 async fn judge(
     services: &Services,
     attempt: &Attempt,
     inquiry: Inquiry<'_>,
-    result: &DocumentResult,
+    (result, wrong): (&DocumentResult, Option<String>),
     room: u32,
     has_more: bool,
 ) -> Result<(), Failure> {
@@ -152,8 +162,15 @@ async fn judge(
         OnCut::Raise | OnCut::Fail if result.is_cut() => return Err(Failure::truncated(short)),
         _ => {}
     }
-    let Some(judge) = inquiry.judge else { return Ok(()) };
-    match sandbox::judged(&services.reader_for(&inquiry.job.lane), judge, &result.answer).await? {
+    let valid = match (wrong, inquiry.judge) {
+        (Some(wrong), _) => Err(wrong),
+        (None, Some(judge)) => {
+            let reader = services.reader_for(&inquiry.job.lane);
+            sandbox::judged(&reader, judge, &result.answer).await?
+        }
+        (None, None) => Ok(()),
+    };
+    match valid {
         Err(wrong) if result.is_cut() => Err(Failure::truncated_json(short, &wrong)),
         Err(wrong) => {
             let count = attempt.invalid_output(&wrong);

@@ -9,6 +9,7 @@
 pub(crate) mod answer;
 pub(crate) mod asked;
 pub(crate) mod embed;
+pub(crate) mod evidence;
 pub(crate) mod expression;
 pub(crate) mod output_cap;
 pub mod prompt;

@@ -54,7 +54,8 @@ impl Content {
         }
     }
 
-    fn own_text(&self) -> &str {
+    /// Its text, as far as it is sent as text.
+    pub(crate) fn own_text(&self) -> &str {
         match self {
             Self::Text(text) | Self::Pictures(text, _) => text,
             Self::Pdf(..) => "",
@@ -134,6 +135,11 @@ impl<'a> Question<'a> {
         // Other instructions have other answers.
         self.template ^= hash([note.as_bytes()]);
         self
+    }
+
+    /// The same, whose answer has this form.
+    pub(crate) fn in_form(self, schema: Option<Value>) -> Self {
+        Self { schema: schema.map(Cow::Owned), ..self }
     }
 
     /// The same, asked once or seldom: a prefix that is read once costs more to write than it

@@ -27,12 +27,14 @@ use crate::{
     attempt::Attempt,
     document::ask::{
         answer::{Asked, answer},
+        evidence::Sought,
         prompt::Content,
         sandbox,
         wording::About,
     },
     failure::Failure,
     output::{
+        evidence::Evidence,
         job::{Document, Shard, payers},
         result::{AskedModel, Checked, DocumentResult, MAX_ASKS},
         version::Version,
@@ -59,6 +61,8 @@ pub(crate) struct Checking<'a> {
     pub(crate) shard: &'a Shard,
     pub(crate) document: &'a Document,
     pub(crate) content: &'a Content,
+    /// Where the content's pages begin, in bytes.
+    pub(crate) pages: &'a [usize],
     pub(crate) version: Version,
     /// Where an answer lies that is no result.
     pub(crate) kept: &'a Location,
@@ -115,12 +119,17 @@ impl Checking<'_> {
         let (about, reader) =
             (About::of(document, content.text()), services.reader_for(&shard.job.lane));
         result.checks = sandbox::checked(&reader, &shard.job, &about, &result.answer).await?;
+        let of_quotes = shard.job.checks.iter().filter(|check| check.is_of_quotes());
+        result.checks.extend(
+            of_quotes
+                .map(|check| quotes(&check.name, result.evidence.as_deref().unwrap_or_default())),
+        );
         Ok(())
     }
 
     /// Asks for an answer.
     async fn asked(&self, pending: &mut Pending, levels: &[Route]) -> Result<(), Failure> {
-        let Self { services, attempt, shard, document, content, version, kept } = self;
+        let Self { services, attempt, shard, document, content, pages, version, kept } = self;
         let failed = pending.failed();
         let amiss = (pending.asks > 0).then(|| amiss(&failed));
         let level = usize::try_from(pending.level).unwrap_or_default().min(levels.len() - 1);
@@ -128,7 +137,8 @@ impl Checking<'_> {
         let before = attempt.spent();
         let (document, version) = ((*document).clone(), version.clone());
         let amiss = amiss.as_deref();
-        let asked = Asked { content, version, beside: None, amiss, route };
+        let sought = Sought::Whole(content, pages);
+        let asked = Asked { content, version, beside: None, amiss, route, sought };
         let result = answer(services, attempt, shard, document, asked, kept).await?;
         let tokens = result.spend().beyond(before).tokens();
         let unpriced_calls = u64::from(result.cost_usd.is_none());
@@ -267,6 +277,18 @@ pub(crate) async fn forget(place: &Location) {
 /// Where an answer of `id` lies while it is checked.
 pub(crate) fn location(shard: &Shard, document: &Document) -> Location {
     Pending::location(&shard.output, &document.id)
+}
+
+/// Whether each quote stands in the text that was sent.
+fn quotes(name: &str, evidence: &[Evidence]) -> Checked {
+    let missing = evidence.iter().filter(|it| it.found == Some(false));
+    let missing: Vec<&str> = missing.map(|it| it.field.as_str()).collect();
+    let why = || format!("the words given for {} are not in the document", missing.join(", "));
+    Checked {
+        name: name.to_owned(),
+        passed: missing.is_empty(),
+        why: (!missing.is_empty()).then(why),
+    }
 }
 
 fn names(failed: &[Checked]) -> Vec<String> {

@@ -91,9 +91,9 @@ impl Pending {
         Some(DocumentResult { asked, ..result }.with_spend(spend, has_price))
     }
 
-    /// The expressions have not been held against the answer: there was no process for them.
+    /// What needs no other call has not been looked at: there was no process for expressions.
     pub(super) fn is_to_be_looked_at(&self, job: &Job) -> bool {
-        let mut expressions = job.checks.iter().filter(|check| check.expression.is_some());
+        let mut expressions = job.checks.iter().filter(|check| check.judge.is_none());
         let is_known = |result: &DocumentResult, check: &Check| {
             result.checks.iter().any(|it| it.name == check.name)
         };

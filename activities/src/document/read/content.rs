@@ -44,6 +44,8 @@ pub(crate) struct Read {
     pub(crate) version: Version,
     /// A parser has had work with it.
     pub(crate) parsed: bool,
+    /// Where each page begins in its text, in bytes; none where that is not known.
+    pub(crate) pages: Vec<usize>,
     /// Its place in this worker's memory.
     pub(crate) held: Held,
 }
@@ -193,7 +195,8 @@ pub(crate) async fn extract(
     let Raw { mut version, body, mut held } = raw;
     let (bytes, name) = match body {
         Body::Text(text) => {
-            return Ok(Read { content: Content::Text(text), version, parsed: false, held });
+            let (content, pages) = (Content::Text(text), Vec::new());
+            return Ok(Read { content, version, parsed: false, pages, held });
         }
         Body::File(bytes, name) => (bytes, name),
     };
@@ -213,6 +216,7 @@ pub(crate) async fn extract(
     if let Some(told) = told {
         care.end(told).await;
     }
+    let mut pages = Vec::new();
     let content = match read.map_err(|error| no_reader(&error))? {
         // All of its pages go as pictures: none is missing.
         Ok(read) if attached => {
@@ -224,6 +228,7 @@ pub(crate) async fn extract(
             let extracted =
                 Fingerprint::of_parts([read.text.as_bytes()].into_iter().chain(pictures));
             version = version.extracted(extracted, read.left_out);
+            pages = read.page_starts;
             match read.pictures.is_empty() {
                 true => Content::Text(read.text),
                 false => {
@@ -239,7 +244,7 @@ pub(crate) async fn extract(
         Err(why) => return Err(not_read(&why)),
     };
     held.shrink(content.bytes());
-    Ok(Read { content, version, parsed: !is_plain, held })
+    Ok(Read { content, version, parsed: !is_plain, pages, held })
 }
 
 /// Reads a document: a record's text, or an object's text or pages.

@@ -26,6 +26,9 @@ const MAX_BYTES: usize = 8 << 20;
 pub(crate) struct Reading {
     version: Version,
     text: String,
+    /// Where each page begins in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pages: Vec<usize>,
 }
 
 /// A document's text, if it was read before and is the same. Nothing that fails here is a failure:
@@ -35,11 +38,11 @@ pub(crate) async fn find(
     shard: &Shard,
     task: &DocumentTask,
     document: &Document,
-) -> Option<(String, Version)> {
+) -> Option<(String, Version, Vec<usize>)> {
     let bytes = place(shard, task).read_if_there().await.ok()??;
-    let Reading { version, text } = serde_json::from_slice(&bytes).ok()?;
+    let Reading { version, text, pages } = serde_json::from_slice(&bytes).ok()?;
     let now = content::look(services, document).await.ok()?;
-    (now.is_same(&version) == Some(true)).then_some((text, version))
+    (now.is_same(&version) == Some(true)).then_some((text, version, pages))
 }
 
 /// Keeps a text for the next attempt.
@@ -47,13 +50,14 @@ pub(crate) async fn keep(
     attempt: &Attempt,
     shard: &Shard,
     task: &DocumentTask,
-    text: &str,
+    (text, pages): (&str, &[usize]),
     version: &Version,
 ) {
     if text.len() > MAX_BYTES {
         return;
     }
-    let reading = Reading { version: version.clone(), text: text.to_owned() };
+    let (version, pages) = (version.clone(), pages.to_vec());
+    let reading = Reading { version, text: text.to_owned(), pages };
     let Ok(json) = serde_json::to_vec(&reading) else { return };
     match place(shard, task).write(json).await {
         Ok(()) => attempt.has_text(),

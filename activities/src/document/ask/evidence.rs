@@ -1,0 +1,345 @@
+//! The words of the document that an answer rests on: asked for beside it, and looked for in what was
+//! sent.
+//!
+//! What is sent to the provider is a schema of `{"answer", "evidence"}`: the author's schema, or a text,
+//! and a list of quotes for each field. What comes back is taken apart again.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+use tidegate_documents::quote::{self, Searched};
+use tidegate_workflows::contract::Job;
+
+use crate::{
+    document::ask::prompt::Content,
+    output::{agreement::WHOLE, evidence::Evidence, job::Document},
+};
+
+/// Said after the batch's instructions.
+pub(crate) const NOTE: &str = "Answer with a JSON object of two fields. `answer` is the answer itself. `evidence` has, for each field of it, the words of the \
+    document that it rests on: copied exactly, nothing left out or mended, a line or a sentence each and never less than 12 letters; none where \
+    the document does not say it.";
+
+/// Objects within objects whose fields have quotes of their own; what lies deeper has them together.
+const MAX_DEPTH: usize = 4;
+
+/// What the answer to a job's question must satisfy, as it is sent.
+pub(crate) fn form(job: &Job) -> Option<Value> {
+    if !job.evidence {
+        return job.schema.clone();
+    }
+    let mut answer = job.schema.clone().unwrap_or_else(|| json!({"type": "string"}));
+    let quotes = json!({"type": "array", "items": {"type": "string"}});
+    let fields = fields(job.schema.as_ref());
+    let quotes: Map<String, Value> =
+        fields.iter().map(|field| (field.clone(), quotes.clone())).collect();
+    let object = |fields: Value, required: &[String]| json!({"type": "object", "properties": fields, "required": required, "additionalProperties": false});
+    let evidence = object(quotes.into(), &fields);
+    // Where its references look for them.
+    let definitions = ["$defs", "definitions"].map(|name| {
+        let moved = answer.as_object_mut().and_then(|answer| answer.remove(name));
+        (name, moved)
+    });
+    let both = json!({"answer": answer, "evidence": evidence});
+    let mut form = object(both, &["answer".to_owned(), "evidence".to_owned()]);
+    for (name, moved) in definitions {
+        if let Some(moved) = moved {
+            form[name] = moved;
+        }
+    }
+    Some(form)
+}
+
+/// The fields that have quotes, by their paths: those of the schema's objects, or the whole answer.
+fn fields(schema: Option<&Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(schema) = schema {
+        below(schema, schema, "", MAX_DEPTH, &mut found);
+    }
+    if found.is_empty() { vec![WHOLE.to_owned()] } else { found }
+}
+
+fn below(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut Vec<String>) {
+    let meant = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
+    let schema = meant.and_then(|to| root.pointer(to)).unwrap_or(schema);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    match properties.filter(|properties| depth > 0 && !properties.is_empty()) {
+        Some(properties) => {
+            for (name, property) in properties {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                below(root, property, &path, depth - 1, found);
+            }
+        }
+        None if path.is_empty() => {}
+        None => found.push(path.to_owned()),
+    }
+}
+
+/// An answer, and the quotes of its fields.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Opened {
+    /// As it would be without evidence.
+    pub(crate) answer: String,
+    quotes: BTreeMap<String, Quotes>,
+}
+
+#[derive(Deserialize)]
+struct Both<'a> {
+    #[serde(borrow)]
+    answer: &'a RawValue,
+    #[serde(default)]
+    evidence: BTreeMap<String, Quotes>,
+}
+
+/// Models that are told of the schema in words may give one quote as it is.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Quotes {
+    Several(Vec<String>),
+    One(String),
+    None(()),
+}
+
+/// Takes apart what came back.
+///
+/// # Errors
+/// What is wrong with it; quotes nothing of it.
+pub(crate) fn opened(job: &Job, answer: &str) -> Result<Opened, String> {
+    let wrong = |error: serde_json::Error| {
+        let place = format!("line {}, column {}", error.line(), error.column());
+        format!("it is no JSON object of answer and evidence, at {place}")
+    };
+    let Both { answer, evidence } = serde_json::from_str(answer).map_err(wrong)?;
+    let answer = match &job.schema {
+        Some(_) => answer.get().to_owned(),
+        None => serde_json::from_str(answer.get())
+            .map_err(|_| "at /answer: it is no text".to_owned())?,
+    };
+    Ok(Opened { answer, quotes: evidence })
+}
+
+/// Where quotes are looked for: what was sent of a document as text.
+#[derive(Debug)]
+pub(crate) enum Sought<'a> {
+    /// All of it, and where its pages begin in its text, in bytes.
+    Whole(&'a Content, &'a [usize]),
+    /// Parts by their numbers from 1, with where each begins in the document's text, and its pages.
+    Parts(&'a [(usize, usize, &'a str)], &'a [usize]),
+    /// It is not at hand any more.
+    Gone,
+}
+
+struct Piece<'a> {
+    text: Searched<'a>,
+    /// Where it begins in the document's text; none of what is not of it.
+    at: Option<usize>,
+    part: Option<usize>,
+}
+
+impl<'a> Sought<'a> {
+    /// The texts of it; those of a record's fields too, where a template may have put them into words.
+    fn pieces(&self, job: &Job, document: &'a Document) -> Vec<Piece<'a>> {
+        let piece = |part, at, text| Piece { text: Searched::new(text), at, part };
+        let mut pieces: Vec<Piece<'_>> = match self {
+            Self::Whole(content, _) => vec![piece(None, Some(0), content.own_text())],
+            Self::Parts(parts, _) => {
+                parts.iter().map(|(part, at, text)| piece(Some(*part), Some(*at), text)).collect()
+            }
+            Self::Gone => Vec::new(),
+        };
+        if job.template {
+            let fields = document.fields.values().filter_map(Value::as_str);
+            pieces.extend(fields.map(|text| piece(None, None, text)));
+        }
+        pieces
+    }
+
+    fn pages(&self) -> &'a [usize] {
+        match self {
+            Self::Whole(_, pages) | Self::Parts(_, pages) => pages,
+            Self::Gone => &[],
+        }
+    }
+
+    fn is_all_text(&self) -> bool {
+        matches!(self, Self::Whole(Content::Text(_), _) | Self::Parts(..))
+    }
+
+    fn look(&self, pieces: &[Piece<'_>], field: &str, quote: &str) -> Evidence {
+        let place = |piece: &Piece<'_>| Some((piece.text.find(quote)?, piece.at, piece.part));
+        let place = pieces.iter().find_map(place);
+        let page = place.and_then(|(at, begins, _)| {
+            let at = at + begins?;
+            Some(self.pages().partition_point(|page| *page <= at)).filter(|page| *page > 0)
+        });
+        let found = match place {
+            // What is too short is no quote, wherever it stands.
+            None if !self.is_all_text() && quote::is_long_enough(quote) => None,
+            place => Some(place.is_some()),
+        };
+        let part = place.and_then(|(_, _, part)| part);
+        Evidence { field: field.to_owned(), quote: quote.to_owned(), page, part, found }
+    }
+}
+
+/// What an answer says, and what it rests on, where that was asked for.
+///
+/// # Errors
+/// In place of the evidence, what is wrong with its form; the answer is as it came then.
+pub(crate) fn taken(
+    job: &Job,
+    answer: String,
+    document: &Document,
+    sought: &Sought<'_>,
+) -> (String, Result<Option<Vec<Evidence>>, String>) {
+    if !job.evidence {
+        return (answer, Ok(None));
+    }
+    match opened(job, &answer) {
+        Ok(opened) => {
+            let evidence = opened.evidence(job, document, sought);
+            (opened.answer, Ok(Some(evidence)))
+        }
+        Err(wrong) => (answer, Err(wrong)),
+    }
+}
+
+impl Opened {
+    /// A field that has an answer and no quote has an empty one.
+    fn evidence(&self, job: &Job, document: &Document, sought: &Sought<'_>) -> Vec<Evidence> {
+        let answer = match &job.schema {
+            Some(_) => serde_json::from_str(&self.answer).unwrap_or_default(),
+            None => Value::from(&*self.answer),
+        };
+        let (pieces, mut evidence) = (sought.pieces(job, document), Vec::new());
+        for field in fields(job.schema.as_ref()) {
+            let quotes = match self.quotes.get(&field) {
+                Some(Quotes::Several(quotes)) => quotes.as_slice(),
+                Some(Quotes::One(quote)) => std::slice::from_ref(quote),
+                Some(Quotes::None(())) | None => &[],
+            };
+            evidence.extend(quotes.iter().map(|quote| sought.look(&pieces, &field, quote)));
+            if quotes.is_empty() && says_something(&answer, &field) {
+                evidence.push(sought.look(&pieces, &field, ""));
+            }
+        }
+        evidence
+    }
+}
+
+/// Whether an answer's field is there and says more than nothing.
+fn says_something(answer: &Value, path: &str) -> bool {
+    let pointer = format!("/{}", path.replace('.', "/"));
+    match answer.pointer(&pointer).or_else(|| (path == WHOLE).then_some(answer)) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.trim().is_empty(),
+        Some(Value::Array(values)) => !values.is_empty(),
+        Some(_) => true,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use tidegate_types::DocumentId;
+
+    use super::*;
+    use crate::schema::Judge;
+
+    fn job(more: Value) -> Job {
+        let mut job = json!({"source": {"prefix": "file:///in/"}, "output": "file:///out/",
+            "instructions": "Read it.", "model": "a:b", "lane": "batch", "tenant": "default",
+            "max_output_tokens": 9, "evidence": true});
+        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(job).unwrap()
+    }
+
+    fn document(fields: Value) -> Document {
+        let document =
+            Document::file(DocumentId::from_relative_path("d"), "file:///in/d".to_owned());
+        Document { fields: fields.as_object().unwrap().clone(), ..document }
+    }
+
+    fn invoice() -> Value {
+        json!({"type": "object", "required": ["to", "total"],
+            "properties": {"to": {"type": "string"}, "total": {"$ref": "#/$defs/money"}, "note": {"type": ["string", "null"]}},
+            "$defs": {"money": {"type": "object", "properties": {"amount": {"type": "number"}, "currency": {"type": "string"}}}}})
+    }
+
+    #[test]
+    fn the_authors_schema_stands_in_another_and_its_answer_comes_out_as_it_was() {
+        let job = job(json!({"schema": invoice()}));
+        let form = form(&job).unwrap();
+        let fields = ["note", "to", "total.amount", "total.currency"];
+        assert_eq!(form["properties"]["evidence"]["required"], json!(fields));
+        assert!(form["$defs"]["money"].is_object(), "{form}");
+        let answer = "{ \"to\":\"Anna\",\n  \"total\":{\"amount\":119.00} }";
+        let came = format!(
+            "{{\"answer\": {answer}, \"evidence\": {{\"to\": [\"To Anna Berg\"], \"note\": [], \"total.amount\": [], \"total.currency\": []}}}}"
+        );
+        Judge::of(&form).unwrap().valid(&came).unwrap();
+        let opened = opened(&job, &came).unwrap();
+        assert_eq!(opened.answer, answer);
+        let content = Content::Text("Invoice\n\nTo Anna\u{a0}Berg of Husum".to_owned());
+        let document = document(json!({}));
+        let sought = Sought::Whole(&content, &[0, 9]);
+        let found = opened.evidence(&job, &document, &sought);
+        // Nothing is said of the note, and nothing stands for the amount.
+        let seen: Vec<_> = found.iter().map(|it| (&*it.field, it.page, it.found)).collect();
+        assert_eq!(seen, [("to", None, Some(false)), ("total.amount", None, Some(false))]);
+        assert!(found.iter().any(|it| it.found == Some(false)));
+    }
+
+    #[test]
+    fn quotes_are_looked_for_in_what_was_sent_page_by_page() {
+        let job = job(json!({"template": true}));
+        let came = json!({"answer": "Yes.", "evidence": {"answer": [
+            "the tide turns at noon", "Kapitän aus Husum", "the tide never turns", "tide"]}});
+        let opened = opened(&job, &came.to_string()).unwrap();
+        assert_eq!(opened.answer, "Yes.");
+        let text = "First page.\n\nHere the tide\nturns at noon.".to_owned();
+        let document = document(json!({"from": "ein Kapitän aus Husum"}));
+        let pages = [0, 13];
+        let looked = |content: &Content| {
+            let found = opened.evidence(&job, &document, &Sought::Whole(content, &pages));
+            found.into_iter().map(|it| (it.page, it.found)).collect::<Vec<_>>()
+        };
+        let text = Content::Text(text);
+        let [yes, no] = [Some(true), Some(false)];
+        assert_eq!(looked(&text), [(Some(2), yes), (None, yes), (None, no), (None, no)]);
+        let pdf = Content::Pdf(bytes::Bytes::new(), 2);
+        assert_eq!(looked(&pdf), [(None, None), (None, yes), (None, None), (None, no)]);
+        let parts = [(1, 0, "First page."), (2, 13, "Here the tide\nturns at noon.")];
+        let found = &opened.evidence(&job, &document, &Sought::Parts(&parts, &pages))[0];
+        assert_eq!((found.part, found.page), (Some(2), Some(2)));
+    }
+
+    #[test]
+    fn what_is_not_of_the_form_says_so_and_quotes_nothing() {
+        let (text, list) = (job(json!({})), job(json!({"schema": {"type": "array"}})));
+        for wrong in [
+            "secret words",
+            "{\"answer\": {\"secret\": 1}, \"evidence\": {}}",
+            "{\"answer\": \"secr",
+        ] {
+            let why = opened(&text, wrong).unwrap_err();
+            assert!(!why.contains("secret") && !why.is_empty(), "{why}");
+        }
+        for quotes in [json!("one of twelve letters"), json!(null), json!(["a", "b"])] {
+            opened(&text, &json!({"answer": "a", "evidence": {"answer": quotes}}).to_string())
+                .unwrap();
+        }
+        let opened = opened(&list, "{\"answer\": [1], \"evidence\": {}}").unwrap();
+        let found = opened.evidence(&list, &document(json!({})), &Sought::Parts(&[], &[]));
+        assert_eq!((&*opened.answer, &*found[0].quote, found[0].found), ("[1]", "", Some(false)));
+        let gone = taken(
+            &text,
+            json!({"answer": "a", "evidence": {"answer": "one of twelve letters"}}).to_string(),
+            &document(json!({})),
+            &Sought::Gone,
+        );
+        assert_eq!(gone.1.unwrap().unwrap()[0].found, None);
+        assert_eq!(form(&job(json!({"evidence": false}))), None);
+    }
+}

@@ -1,0 +1,306 @@
+//! Where words that are said to be of a text stand in it.
+//!
+//! They are looked for as they are, and then with both sides folded:
+//!
+//! | sign | folded |
+//! |---|---|
+//! | spaces of any kind, ends of lines | left out; one between two digits |
+//! | hyphens, dashes, the minus sign | left out between letters, as at the end of a line; else `-` |
+//! | quotation marks, apostrophes | `'`, and left out at the ends of the quote |
+//! | ligatures, `…` | their letters, three points |
+//! | soft hyphens, signs without width | left out |
+
+use std::str::CharIndices;
+
+/// A quote with fewer letters and digits proves nothing: it stands in many texts.
+pub const MIN_LETTERS: usize = 12;
+
+/// A text in which quotes are looked for.
+#[derive(Debug)]
+pub struct Searched<'t> {
+    text: &'t str,
+    folded: String,
+}
+
+impl<'t> Searched<'t> {
+    /// Made once for all quotes.
+    #[must_use]
+    pub fn new(text: &'t str) -> Self {
+        Self { text, folded: Folded::of(text).map(|(_, letter)| letter).collect() }
+    }
+
+    /// Where a quote stands for the first time, in bytes; `None` where it does not, or is shorter than
+    /// [`MIN_LETTERS`].
+    #[must_use]
+    pub fn find(&self, quote: &str) -> Option<usize> {
+        if !is_long_enough(quote) {
+            return None;
+        }
+        let quote = quote.trim();
+        if let Some(at) = self.text.find(quote) {
+            return Some(at);
+        }
+        let folded: String = Folded::of(quote).map(|(_, letter)| letter).collect();
+        let folded = folded.trim_matches('\'');
+        // Within a word it is left out.
+        let cut = folded.strip_prefix('-').filter(|it| it.starts_with(char::is_alphabetic));
+        let at = self.folded.find(cut.unwrap_or(folded))?;
+        let before = self.folded[..at].chars().count();
+        Folded::of(self.text).nth(before).map(|(at, _)| at)
+    }
+}
+
+/// Whether a quote has [`MIN_LETTERS`].
+#[must_use]
+pub fn is_long_enough(quote: &str) -> bool {
+    quote.chars().flat_map(parts).filter(|letter| letter.is_alphanumeric()).count() >= MIN_LETTERS
+}
+
+/// What a letter stands for: several letters, where it is a ligature.
+fn parts(letter: char) -> impl Iterator<Item = char> + Clone {
+    let text = match letter {
+        'ﬀ' => "ff",
+        'ﬁ' => "fi",
+        'ﬂ' => "fl",
+        'ﬃ' => "ffi",
+        'ﬄ' => "ffl",
+        'ﬅ' | 'ﬆ' => "st",
+        'ĳ' => "ij",
+        'Ĳ' => "IJ",
+        '…' => "...",
+        _ => "",
+    };
+    text.chars().chain(text.is_empty().then_some(letter))
+}
+
+/// What a letter of a text becomes.
+enum Kind {
+    Nothing,
+    Space,
+    Hyphen,
+    Letter(char),
+}
+
+fn kind(letter: char) -> Kind {
+    match letter {
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' => Kind::Nothing,
+        '-' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe63}' | '\u{ff0d}' => Kind::Hyphen,
+        '"'
+        | '`'
+        | '´'
+        | '«'
+        | '»'
+        | '\u{2018}'..='\u{201f}'
+        | '‹'
+        | '›'
+        | '\u{2032}'
+        | '\u{2033}' => Kind::Letter('\''),
+        letter if letter.is_whitespace() => Kind::Space,
+        letter => Kind::Letter(letter),
+    }
+}
+
+/// A text's folded letters, each with the place of what it was.
+#[derive(Clone)]
+struct Folded<'t> {
+    rest: CharIndices<'t>,
+    /// Letters that come before the rest: of a ligature, or a letter behind what was left out.
+    ready: std::collections::VecDeque<(usize, char)>,
+    /// The last letter that was put out.
+    last: Option<char>,
+}
+
+impl<'t> Folded<'t> {
+    fn of(text: &'t str) -> Self {
+        Self { rest: text.char_indices(), ready: Default::default(), last: None }
+    }
+
+    /// Up to the next letter that stays: whether spaces and hyphens stand before it.
+    fn read(&mut self) {
+        let (mut space, mut hyphens) = (None, Vec::new());
+        for (at, letter) in self.rest.by_ref() {
+            match kind(letter) {
+                Kind::Nothing => {}
+                Kind::Space => drop(space.get_or_insert(at)),
+                Kind::Hyphen => hyphens.push(at),
+                Kind::Letter(letter) => {
+                    let is =
+                        |of: fn(char) -> bool, next: char| self.last.is_some_and(of) && of(next);
+                    let first = parts(letter).next().unwrap_or(letter);
+                    if !hyphens.is_empty() {
+                        if !is(char::is_alphabetic, first) {
+                            self.ready.extend(hyphens.iter().map(|at| (*at, '-')));
+                        }
+                    } else if let Some(at) = space
+                        && is(|it| it.is_ascii_digit(), first)
+                    {
+                        self.ready.push_back((at, ' '));
+                    }
+                    self.ready.extend(parts(letter).map(|letter| (at, letter)));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Iterator for Folded<'_> {
+    type Item = (usize, char);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ready.is_empty() {
+            self.read();
+        }
+        let next = self.ready.pop_front()?;
+        self.last = Some(next.1);
+        Some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_only_looks_different_is_found_where_it_stands() {
+        let text = "Die Vereinba-\nrung vom 3.\u{a0}Mai gilt.\n\nThe ﬁrst\u{a0}oﬃce said: “It’s well-\nknown”, total −119,00 EUR (2026\u{2011}11\u{2011}28), 12 345 pieces sold…";
+        let searched = Searched::new(text);
+        for (quote, stands_at) in [
+            ("Die Vereinbarung vom 3. Mai gilt.", "Die"),
+            ("rung vom 3. Mai gilt", "rung"),
+            ("The first office said", "The ﬁrst"),
+            ("\"It's well-known\"", "It’s"),
+            ("said: 'It's wellknown', total -119,00", "said"),
+            ("total -119,00 EUR (2026-11-28)", "total"),
+            ("-119,00 EUR (2026–11–28)", "−119"),
+            ("-known”, total -119", "known"),
+            ("12 345 pieces sold...", "12 345"),
+        ] {
+            let at = searched.find(quote);
+            assert_eq!(at, text.find(stands_at), "{quote}");
+        }
+        for made_up in [
+            "total 119,00 EUR (2026-11-28)",
+            "total -119,00 EUR (20261128)",
+            "1 2345 pieces sold",
+            "12345 pieces sold",
+            "119,00 EUR (2026-11-29)",
+            "The second office said",
+            "the first office said",
+            "well-known",
+            "",
+            "- ' -",
+        ] {
+            assert_eq!(searched.find(made_up), None, "{made_up}");
+        }
+    }
+
+    const WORDS: [&str; 24] = [
+        "office",
+        "first",
+        "floor",
+        "affluent",
+        "waffle",
+        "harbour",
+        "tide",
+        "agreement",
+        "invoice",
+        "Größe",
+        "don't",
+        "well-known",
+        "Summe",
+        "119,00",
+        "EUR",
+        "2026-11-28",
+        "ship",
+        "12",
+        "345",
+        "“quoted”",
+        "Vereinbarung",
+        "efficient",
+        "customer",
+        "(net)",
+    ];
+
+    /// A text as a PDF has it: broken lines and words, ligatures, other spaces, hyphens and quotation marks.
+    fn printed(words: &[usize], chances: &[u8]) -> String {
+        let mut chance = chances.iter().copied().cycle();
+        let mut lot = |of: u8| chance.next().unwrap_or_default() % of;
+        let mut text = String::new();
+        for word in words {
+            let mut word = WORDS[*word].to_owned();
+            for (plain, ligature) in
+                [("ffi", "ﬃ"), ("ffl", "ﬄ"), ("ff", "ﬀ"), ("fi", "ﬁ"), ("fl", "ﬂ")]
+            {
+                if lot(2) == 0 {
+                    word = word.replace(plain, ligature);
+                }
+            }
+            if lot(2) == 0 {
+                word = word.replace('\'', "’").replace('-', "\u{2011}");
+            }
+            let letters: Vec<char> = word.chars().collect();
+            if letters.len() > 5 && letters.iter().all(|it| it.is_alphabetic()) && lot(3) == 0 {
+                let (one, other) = letters.split_at(letters.len() / 2);
+                let hyphen = if lot(2) == 0 { "-\n" } else { "\u{ad}" };
+                word = one.iter().collect::<String>() + hyphen + &other.iter().collect::<String>();
+            }
+            text.push_str(&word);
+            text.push_str(match lot(5) {
+                0 => "\n",
+                1 => "\u{a0}",
+                2 => "  ",
+                _ => " ",
+            });
+        }
+        text
+    }
+
+    fn said(words: &[usize]) -> String {
+        words
+            .iter()
+            .map(|word| WORDS[*word])
+            .collect::<Vec<_>>()
+            .join(" ")
+            .replace(['“', '”'], "\"")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn every_true_quote_is_found_and_none_that_is_made_up(
+            words in prop::collection::vec(0..WORDS.len(), 20..60),
+            chances in prop::collection::vec(any::<u8>(), 50),
+            from in 0..14usize,
+            count in 4..6usize,
+            changed in 0..4usize,
+        ) {
+            let text = printed(&words, &chances);
+            let searched = Searched::new(&text);
+            let mut quote = words[from..from + count].to_vec();
+            let true_one = said(&quote);
+            if is_long_enough(&true_one) {
+                prop_assert!(searched.find(&true_one).is_some(), "{true_one} in {text}");
+            }
+            // One word in it is another.
+            quote[changed] = (quote[changed] + 1) % WORDS.len();
+            let occurs = words.windows(count).any(|window| window == quote);
+            if !occurs {
+                prop_assert_eq!(searched.find(&said(&quote)), None);
+            }
+        }
+
+        #[test]
+        fn no_text_and_no_quote_makes_it_panic(text in ".{0,80}", quote in ".{0,40}") {
+            let searched = Searched::new(&text);
+            if let Some(at) = searched.find(&quote) {
+                prop_assert!(text.is_char_boundary(at));
+            }
+            let all = searched.find(&text);
+            prop_assert!(all.is_some() || !is_long_enough(&text));
+        }
+    }
+}
