@@ -266,7 +266,8 @@ mod tests {
         let answer = |text: &str| shown(1, Ok(json!({ "answer": text })), false);
         assert_eq!(answer("one\ntwo\r\nthree"), "one\\ntwo\\nthree");
         assert_eq!(shown(7, Err("no".to_owned()), false), "");
-        assert_eq!(shown(7, Err("no".to_owned()), true), r#"{"line":7,"failed":"no"}"#);
-        assert_eq!(shown(7, Ok(json!({ "answer": "a" })), true), r#"{"answer":"a","line":7}"#);
+        let whole = |outcome| serde_json::from_str::<Value>(&shown(7, outcome, true)).unwrap();
+        assert_eq!(whole(Err("no".to_owned())), json!({ "line": 7, "failed": "no" }));
+        assert_eq!(whole(Ok(json!({ "answer": "a" }))), json!({ "line": 7, "answer": "a" }));
     }
 }
