@@ -154,9 +154,10 @@ async fn answered(asking: &Asking, args: &Args) -> anyhow::Result<Outcome> {
     let (mut succeeded, mut failed) = (0_u64, 0_u64);
     let mut told = String::new();
     while let Some(Line { number, it }) = answers.next().await.transpose()? {
+        let is_asked = it.is_some();
         let outcome = it.unwrap_or_else(|| Ok(json!({ "answer": "" })));
         match &outcome {
-            Ok(_) => succeeded += 1,
+            Ok(_) => succeeded += u64::from(is_asked),
             Err(why) => {
                 failed += 1;
                 // A thousand lines may fail for one reason.
