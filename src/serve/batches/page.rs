@@ -4,9 +4,6 @@ use std::collections::HashMap;
 
 use crate::serve::problem::Problem;
 
-/// Batches of a list that are asked how they stand at once.
-pub(super) const AT_ONCE: usize = 8;
-
 /// What a client asks of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Wanted {
@@ -51,14 +48,23 @@ impl Wanted {
     }
 
     /// That page of these names, the newest of which comes first, and whether more follow in the
-    /// direction in which the client reads.
+    /// direction in which the client reads. A name of a cursor has its place in the order, also when what
+    /// it named is gone.
     pub(super) fn of(&self, mut ids: Vec<String>) -> (Vec<String>, bool) {
         if self.oldest_first {
             ids.reverse();
         }
-        let at = |id: &String| ids.iter().position(|other| other == id);
-        let from = self.after.as_ref().and_then(at).map_or(0, |at| at + 1);
-        let to = self.before.as_ref().and_then(at).unwrap_or(ids.len()).max(from);
+        let comes_before = |one: &str, other: &str| match self.oldest_first {
+            true => one < other,
+            false => one > other,
+        };
+        let from = self
+            .after
+            .as_deref()
+            .map_or(0, |after| ids.partition_point(|id| id == after || comes_before(id, after)));
+        let to = self.before.as_deref().map_or(ids.len(), |before| {
+            ids.partition_point(|id| comes_before(id, before)).max(from)
+        });
         let found = &ids[from..to];
         let has_more = found.len() > self.limit;
         let page = match (&self.before, has_more) {
@@ -88,6 +94,11 @@ mod tests {
         assert_eq!(page(&[("after_id", "b")]), is("a", false));
         assert_eq!(page(&[("before_id", "b")]), is("dc", true));
         assert_eq!(page(&[("order", "asc"), ("limit", "3")]), is("abc", true));
+        assert_eq!(page(&[("order", "asc"), ("after", "d")]), is("e", false));
+        // What a cursor names was removed since.
+        assert_eq!(page(&[("after", "c2")]), is("cb", true));
+        assert_eq!(page(&[("before_id", "b2")]), is("dc", true));
+        assert_eq!(page(&[("after", "0")]), is("", false));
         for wrong in [("limit", "0"), ("limit", "4"), ("limit", "x"), ("order", "up")] {
             let query = HashMap::from([(wrong.0.to_owned(), wrong.1.to_owned())]);
             assert!(Wanted::read(&query, 2, 3).is_err(), "{wrong:?}");

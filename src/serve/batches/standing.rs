@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use chrono::DateTime;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_activities::output::finish::Report;
 use tidegate_types::FailureType;
@@ -9,13 +10,17 @@ use tidegate_workflows::contract::{Progress, Totals};
 
 use super::{
     batch::{Asked, Fault},
-    id::Put,
+    id::{Kind, Put},
+    page::Wanted,
     place::{self, Place, away},
 };
 use crate::{
     serve::{door::Door, problem::Problem},
     temporal::{Ending, NoProgress, Status},
 };
+
+/// Batches of a list that are asked how they stand at once.
+const AT_ONCE: usize = 8;
 
 /// A batch, and how it stands.
 #[derive(Debug, Clone)]
@@ -126,6 +131,22 @@ pub(super) async fn find(door: &Door, place: &Place, id: &str) -> Result<Batch, 
         Some(ended) => batch.ends(place, ended).await,
         None => batch.asked_of_its_workflow(door, place).await,
     }
+}
+
+/// A page of a key's batches, and whether more follow.
+///
+/// # Errors
+/// As [`find`].
+pub(super) async fn list(
+    door: &Door,
+    place: &Place,
+    kind: Kind,
+    wanted: &Wanted,
+) -> Result<(Vec<Batch>, bool), Problem> {
+    let (ids, has_more) = wanted.of(Place::ids(&place.batches(), kind).await?);
+    let found =
+        stream::iter(ids).map(|id| async move { find(door, place, &id).await }).buffered(AT_ONCE);
+    Ok((found.try_collect().await?, has_more))
 }
 
 pub(super) fn missing(id: &str) -> Problem {

@@ -38,26 +38,38 @@ const BOUNDS: Bounds = Bounds { memory: 1 << 30, time: Duration::from_secs(10) }
 #[serde(rename_all = "snake_case")]
 enum Work<'a> {
     /// [`Wording::of`].
-    Words {
-        job: Box<Cow<'a, Job>>,
-        id: Cow<'a, str>,
-        name: Cow<'a, str>,
-        fields: Cow<'a, Map<String, Value>>,
-        text: Cow<'a, str>,
-    },
+    Words { job: Box<Cow<'a, Job>>, about: Told<'a> },
     /// [`expression::examine`].
     Examine { job: Box<Cow<'a, Job>> },
     /// [`expression::outcomes`].
-    Check {
-        job: Box<Cow<'a, Job>>,
-        id: Cow<'a, str>,
-        name: Cow<'a, str>,
-        fields: Cow<'a, Map<String, Value>>,
-        text: Cow<'a, str>,
-        answer: Cow<'a, str>,
-    },
+    Check { job: Box<Cow<'a, Job>>, about: Told<'a>, answer: Cow<'a, str> },
     /// [`Judge::valid`].
     Judge { schema: Cow<'a, Value>, answer: Cow<'a, str> },
+}
+
+/// What the process is told of a document.
+#[derive(Debug, Serialize, Deserialize)]
+struct Told<'a> {
+    id: Cow<'a, str>,
+    name: Cow<'a, str>,
+    fields: Cow<'a, Map<String, Value>>,
+    text: Cow<'a, str>,
+}
+
+impl<'a> Told<'a> {
+    fn of(about: &'a About<'_>) -> Self {
+        Self {
+            id: about.id.into(),
+            name: about.name.as_ref().into(),
+            fields: Cow::Borrowed(about.fields),
+            text: about.text.into(),
+        }
+    }
+
+    fn about(&self) -> About<'_> {
+        let Self { id, name, fields, text } = self;
+        About { id, name: name.as_ref().into(), fields, text }
+    }
 }
 
 /// What a batch says about one document.
@@ -72,13 +84,7 @@ pub(crate) async fn wording<'a>(
     if wording::is_plain(job) {
         return Wording::of(job, about).map_err(Failure::invalid_input);
     }
-    let work = Work::Words {
-        job: Box::new(Cow::Borrowed(job)),
-        id: about.id.into(),
-        name: about.name.as_ref().into(),
-        fields: Cow::Borrowed(about.fields),
-        text: about.text.into(),
-    };
+    let work = Work::Words { job: Box::new(Cow::Borrowed(job)), about: Told::of(about) };
     let said: Option<Result<Wording<'static>, String>> = done(reader, &work).await?;
     let too_much = || {
         Err(format!(
@@ -120,10 +126,7 @@ pub(crate) async fn checked(
     }
     let work = Work::Check {
         job: Box::new(Cow::Borrowed(job)),
-        id: about.id.into(),
-        name: about.name.as_ref().into(),
-        fields: Cow::Borrowed(about.fields),
-        text: about.text.into(),
+        about: Told::of(about),
         answer: answer.into(),
     };
     let said = done(reader, &work).await?;
@@ -189,14 +192,10 @@ pub fn serve() -> io::Result<()> {
     let mut said = Vec::new();
     io::stdin().lock().read_to_end(&mut said)?;
     let said = match serde_json::from_slice(&said)? {
-        Work::Words { job, id, name, fields, text } => {
-            let about = About { id: &id, name: name.as_ref().into(), fields: &fields, text: &text };
-            serde_json::to_vec(&Wording::of(&job, &about))?
-        }
+        Work::Words { job, about } => serde_json::to_vec(&Wording::of(&job, &about.about()))?,
         Work::Examine { job } => serde_json::to_vec(&expression::examine(&job))?,
-        Work::Check { job, id, name, fields, text, answer } => {
-            let about = About { id: &id, name: name.as_ref().into(), fields: &fields, text: &text };
-            serde_json::to_vec(&expression::outcomes(&job, &about, &answer))?
+        Work::Check { job, about, answer } => {
+            serde_json::to_vec(&expression::outcomes(&job, &about.about(), &answer))?
         }
         Work::Judge { schema, answer } => {
             let judge = Judge::of(&schema).map_err(io::Error::other)?;
