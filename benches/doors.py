@@ -3,12 +3,14 @@
 
     cargo build --release && benches/doors.py               overhead and throughput
     cargo build --release && benches/doors.py fleet 700     calls by 200 clients of the vendor's SDK, default settings
+    cargo build --release && benches/doors.py lines 50000   a batch of so many lines of 4 KB, and as many documents
     benches/doors.py --litellm …                            LiteLLM's proxy in the same run (fetched into .tools/litellm)
 
 The provider is `tidegate simulator`. Overhead: an open loop of 300 calls a second over connections that are kept, each
 time from when a call was due; throughput: a closed loop of 64 connections. Provider, door, Redis and clients share the
 machine. TIDEGATE names another program than target/release/tidegate. Bounds: median +2 ms, p99 +10 ms at 300 calls a
-second; 1,500 calls a second; the fleet within 1.05 of what the limit allows, without a refusal by the provider.
+second; 1,500 calls a second; the fleet within 1.05 of what the limit allows, without a refusal by the provider; lines
+at 0.85 of the documents' rate, the first within 3 s, replica and worker in 200 MB.
 """
 
 import asyncio
@@ -23,9 +25,11 @@ import sys
 import tempfile
 import time
 import urllib.request
+import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("TIDEGATE", str(ROOT / "target/release/tidegate"))
+TEMPORAL = os.environ.get("TIDEGATE_TEMPORAL_CLI", str(ROOT / ".tools/bin/temporal"))
 LITELLM = "litellm[proxy]==1.106.2"
 KEY, MODEL = "sk-a-key-of-the-benchmark", "gpt-6-mini"
 TPM, SECONDS, RATE, CONNECTIONS = 400_000, 20, 300, 64
@@ -38,19 +42,24 @@ def free_port():
 
 
 class Stage:
-    def __init__(self, simulator, limits, litellm):
+    def __init__(self, simulator, limits, litellm=False, with_worker=False):
         self.folder, self.processes = tempfile.TemporaryDirectory(), []
         folder = pathlib.Path(self.folder.name)
         (folder / "simulator.toml").write_text(simulator)
         (folder / "key").write_text(KEY)
-        self.bare, door, redis = free_port(), free_port(), free_port()
+        self.bare, self.door, redis, temporal = free_port(), free_port(), free_port(), free_port()
         (folder / "tidegate.toml").write_text(f"""
 [redis]
 url = "redis://127.0.0.1:{redis}"
 [worker]
 metrics-listen = "off"
+[temporal]
+address = "127.0.0.1:{temporal}"
+[storage]
+roots = ["file://{folder}"]
 [serve]
-listen = "127.0.0.1:{door}"
+listen = "127.0.0.1:{self.door}"
+files = "file://{folder}/files"
 [serve.keys.bench]
 key-file = "{folder}/key"
 [providers.openai]
@@ -62,8 +71,12 @@ api-key-file = "{folder}/key"
         server = shutil.which("redis-server") or shutil.which("valkey-server")
         self.start([PROGRAM, "simulator", "--port", str(self.bare), "--config", folder / "simulator.toml"], self.bare)
         self.start([server, "--port", str(redis), "--save", "", "--dir", folder], redis)
-        self.start([PROGRAM, "--config", folder / "tidegate.toml", "serve"], door)
-        self.doors = {"the bare provider": (self.bare, MODEL), "tidegate serve": (door, f"openai:{MODEL}")}
+        if with_worker:
+            self.start([TEMPORAL, "server", "start-dev", "--headless", "--port", str(temporal)], temporal)
+        self.start([PROGRAM, "--config", folder / "tidegate.toml", "serve"], self.door)
+        if with_worker:
+            self.start([PROGRAM, "--config", folder / "tidegate.toml", "worker"])
+        self.doors = {"the bare provider": (self.bare, MODEL), "tidegate serve": (self.door, f"openai:{MODEL}")}
         if litellm:
             port = free_port()
             model = {"model": f"openai/{MODEL}", "api_base": f"http://127.0.0.1:{self.bare}/v1", "api_key": KEY}
@@ -76,21 +89,33 @@ api-key-file = "{folder}/key"
             self.start([program, "--config", folder / "litellm.json", "--port", str(port), "--host", "127.0.0.1"], port)
             self.doors["LiteLLM's proxy"] = (port, MODEL)
 
-    def start(self, command, port):
+    def start(self, command, port=None):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         environment = os.environ | {"RUST_LOG": "warn", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
         self.processes.append(subprocess.Popen(command, env=environment, **quiet))
         end = time.monotonic() + 90
-        while time.monotonic() < end:
+        while port and time.monotonic() < end:
             with socket.socket() as client:
                 if client.connect_ex(("127.0.0.1", port)) == 0:
                     return
             time.sleep(0.1)
-        raise SystemExit(f"nothing listens at {port}: {command[0]}")
+        if port:
+            raise SystemExit(f"nothing listens at {port}: {command[0]}")
 
     def account(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.bare}/account") as answer:
             return json.load(answer)["models"].get(MODEL, {})
+
+    def ask(self, path, body=None, kind="application/json"):
+        """JSON from the door."""
+        url, headers = f"http://127.0.0.1:{self.door}{path}", {"authorization": f"Bearer {KEY}", "content-type": kind}
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=300) as answer:
+            return json.load(answer)
+
+    def most(self, process):
+        """The most memory that a process had, in MB."""
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) / 1000
 
     def stop(self):
         for process in reversed(self.processes):
@@ -202,10 +227,47 @@ def fleet(calls, litellm):
         stage.stop()
 
 
+def lines(count):
+    """A provider that binds nothing: a batch of the door, and then the same texts as documents of `tidegate run`."""
+    stage = Stage("mean-output-tokens = 5\noutput-spread = 0.0\n", "rpm = 6_000_000\ntpm = 6_000_000_000", with_worker=True)
+    folder, (serve, worker) = pathlib.Path(stage.folder.name), stage.processes[-2:]
+    text = "In the harbour the master writes about the tide and the ships. " * 61
+    model = f"openai:{MODEL}"
+    body = {"model": model, "max_tokens": 16, "messages": [{"role": "user", "content": text}]}
+    line = {"method": "POST", "url": "/v1/chat/completions", "body": body}
+    requests = "".join(json.dumps({"custom_id": str(number)} | line) + "\n" for number in range(count))
+    border = uuid.uuid4().hex
+    part = f"--{border}\r\ncontent-disposition: form-data; name="
+    form = f'{part}"purpose"\r\n\r\nbatch\r\n{part}"file"; filename="requests.jsonl"\r\n\r\n{requests}\r\n--{border}--\r\n'
+    begun = time.monotonic()
+    file = stage.ask("/v1/files", form.encode(), f"multipart/form-data; boundary={border}")["id"]
+    uploaded, begun = time.monotonic() - begun, time.monotonic()
+    asked = {"input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+    batch, first = stage.ask("/v1/batches", json.dumps(asked).encode()), None
+    while batch["status"] not in ("completed", "failed", "cancelled", "expired"):
+        time.sleep(0.1)
+        if not first and stage.account().get("admitted"):
+            first = time.monotonic() - begun
+        batch = stage.ask(f"/v1/batches/{batch['id']}")
+    took = time.monotonic() - begun
+    print(f"{count} lines: {batch['status']}, {batch['request_counts']}; uploaded in {uploaded:.1f} s, first call after {first:.1f} s,")
+    print(f"{took:.1f} s in all, {count / took:.0f} a second; replica {stage.most(serve):.0f} MB, worker {stage.most(worker):.0f} MB")
+    (folder / "records.jsonl").write_text("".join(json.dumps({"id": number, "text": text}) + "\n" for number in range(count)))
+    command = [PROGRAM, "--config", folder / "tidegate.toml", "run", folder / "records.jsonl", "--output", folder / "out"]
+    command += ["--model", model, "--records", "--record-id", "id", "--record-text", "text", "--max-output-tokens", "16", "--instructions", "The tide?"]
+    begun = time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    took = time.monotonic() - begun
+    print(f"{count} documents: {took:.1f} s in all, {count / took:.0f} a second; worker {stage.most(worker):.0f} MB at most")
+    stage.stop()
+
+
 if __name__ == "__main__":
     arguments = [one for one in sys.argv[1:] if one != "--litellm"]
     with_litellm = "--litellm" in sys.argv
     if arguments[:1] == ["fleet"]:
         fleet(int(arguments[1]) if arguments[1:] else 700, with_litellm)
+    elif arguments[:1] == ["lines"]:
+        lines(int(arguments[1]) if arguments[1:] else 50_000)
     else:
         beside(with_litellm)

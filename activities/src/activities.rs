@@ -14,7 +14,7 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tidegate_workflows::contract::{
     self, BatchState, CallOutcome, CollectedBatch, DocumentOutcome, DocumentTask, EmbedOutcome,
     Finish, Finished, Job, MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
-    Progress, ProviderBatch, Queue, SealShard, SubmitBatch, SubmittedBatch,
+    Progress, ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
 };
 
 use tracing::{info, warn};
@@ -148,7 +148,7 @@ impl DocumentActivities {
         let attempt = attempt(&ctx, &task, "").asked_before(task.asked);
         let work = process::process(&self.services, &attempt, &task);
         let outcome = self.document(&ctx, &attempt, work, whole).await?;
-        Ok(DocumentOutcome { queue: queue(&ctx), ..outcome })
+        Ok(DocumentOutcome { queued_seconds: queued_seconds(&ctx), ..outcome })
     }
 
     #[activity(definition = contract::markers::ProcessPart)]
@@ -183,7 +183,7 @@ impl DocumentActivities {
         let work = pack::process(&self.services, &attempt, &task);
         // It counts its documents itself.
         let outcome = self.document(&ctx, &attempt, work, |_| None).await?;
-        Ok(PackOutcome { queue: queue(&ctx), ..outcome })
+        Ok(PackOutcome { queued_seconds: queued_seconds(&ctx), ..outcome })
     }
 
     #[activity(definition = contract::markers::SubmitBatch)]
@@ -347,9 +347,9 @@ fn attempt(ctx: &ActivityContext, task: &DocumentTask, step: &str) -> Attempt {
 }
 
 /// How long the attempt has lain in its task queue, by the server's clock.
-fn queue(ctx: &ActivityContext) -> Queue {
+fn queued_seconds(ctx: &ActivityContext) -> u32 {
     let info = ctx.info();
-    let waited = info.started_time.zip(info.current_attempt_scheduled_time);
-    let waited = waited.and_then(|(started, scheduled)| started.duration_since(scheduled).ok());
-    Queue::after(waited.unwrap_or_default())
+    let queued = info.started_time.zip(info.current_attempt_scheduled_time);
+    let queued = queued.and_then(|(started, scheduled)| started.duration_since(scheduled).ok());
+    queued.unwrap_or_default().as_secs().try_into().unwrap_or(u32::MAX)
 }

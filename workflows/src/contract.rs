@@ -24,7 +24,7 @@ pub use batch::{
 };
 pub use call::{CallOutcome, EmbedOutcome, SubmittedCall};
 pub use document::{
-    CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask, Queue,
+    CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask,
     Reused, Taken,
 };
 pub use failure::FailureDetails;

@@ -1,13 +1,22 @@
-//! How many of its window's documents a shard has in flight: as many as workers take soon. They take
-//! no more than their quota admits; what lies in the task queue for long keeps what comes later from
-//! being taken.
+//! How many of its window's documents a shard has in flight: as many as workers take within a few
+//! seconds. They take no more than their quota admits; what lies in the task queue for long keeps what
+//! comes later from being taken.
 //!
-//! Each document that ends tells how long it lay in the task queue. Where that was long, nothing is
-//! handed out in its place; where it was taken at once, one more is, so that the number doubles with
-//! each round. Between the two, one more is in a whole round: batches that share a limit come to
-//! equal parts of it so, since a long queue takes from each as much as it has.
+//! Each document that ends tells how long it lay there. Where it was taken at once, one more is handed
+//! out, so that the number doubles with each round; where it lay for some seconds, one more in a whole
+//! round. Where it lay too long, the number becomes what Little's law gives for the time that is aimed
+//! at: in flight = rate × time from handing out to the end. What was handed out before that shows the
+//! queue of before, and lowers nothing again. Batches that share a limit come to equal parts of it so: a
+//! long queue takes the same part from each, and a round adds one to each.
 
-use crate::contract::Queue;
+/// Seconds in the task queue that are no wait: it holds nothing for the next worker that asks.
+const FREE: u64 = 1;
+
+/// Seconds there that are too long.
+const LONG: u64 = 5;
+
+/// Seconds there that are aimed at where it was too long: between the two.
+const AIM: u64 = 3;
 
 /// However long the queue: others may be what makes it long.
 const LEAST: u32 = 4;
@@ -23,25 +32,46 @@ pub(crate) struct Places {
     pub(crate) in_flight: u64,
     /// Documents in one call.
     pub(crate) call: u32,
+    /// The next document that is handed out.
+    pub(crate) next: u32,
 }
 
-/// Counts a round.
+/// A call that has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    /// Its first document.
+    pub(crate) document: u32,
+    /// Seconds that it lay in the task queue.
+    pub(crate) queued: u64,
+    /// Seconds from handing out to the end, these among them.
+    pub(crate) took: u64,
+}
+
+/// What the calls that have ended have shown.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// Documents that have ended while the queue was short, since one more was let go.
     calm: u32,
+    /// The first document that was handed out after fewer were let go.
+    since: u32,
 }
 
 impl Pace {
     /// How many may be in flight from now on; `None` where all of the window may be.
-    pub(crate) fn after(&mut self, queue: Queue, places: Places) -> Option<u32> {
-        let Places { window, open, in_flight, call } = places;
+    pub(crate) fn after(&mut self, ended: Ended, places: Places) -> Option<u32> {
+        let Places { window, open, in_flight, call, next } = places;
         let open = open.unwrap_or(window);
-        let least = LEAST.max(call).min(window);
-        let open = match queue {
-            Queue::Long => open.min(u32::try_from(in_flight).unwrap_or(u32::MAX)).max(least),
-            Queue::Free => open.saturating_add(call),
-            Queue::Short => {
+        let open = match ended.queued {
+            LONG.. if ended.document < self.since => open,
+            LONG.. => {
+                self.since = next;
+                let took = ended.took.max(ended.queued);
+                let aimed = (in_flight + u64::from(call)) * (took - ended.queued + AIM);
+                let aimed = u32::try_from(aimed.div_ceil(took)).unwrap_or(u32::MAX);
+                open.min(aimed).max(LEAST.max(call).min(window))
+            }
+            ..FREE => open.saturating_add(call),
+            _ => {
                 self.calm = self.calm.saturating_add(call);
                 let round = self.calm >= open;
                 if round {
@@ -56,80 +86,143 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
-    /// A shard whose calls end one after the other, and are replaced as far as may be.
+    /// A shard whose calls are taken from its queue by the rate of a quota, and replaced as far as may be.
     struct Shard {
         pace: Pace,
         places: Places,
+        /// When each document that is in the queue was handed out, with its number.
+        queue: VecDeque<(u64, u32)>,
+        /// What workers have taken: when it ends, its number, when it was handed out and how long it lay.
+        taken: Vec<(u64, u32, u64, u64)>,
     }
 
     impl Shard {
-        fn full(window: u32, call: u32) -> Self {
-            let places = Places { window, open: None, in_flight: window.into(), call };
-            Self { pace: Pace::default(), places }
+        fn full(window: u32) -> Self {
+            let places = Places { window, open: None, in_flight: 0, call: 1, next: 0 };
+            let mut shard = Self {
+                pace: Pace::default(),
+                places,
+                queue: VecDeque::new(),
+                taken: Vec::new(),
+            };
+            shard.hand_out(0);
+            shard
         }
 
-        /// So many calls end; what may be in flight then.
-        fn end(&mut self, calls: u32, queue: Queue) -> Option<u32> {
-            for _ in 0..calls {
-                let places = &mut self.places;
-                places.in_flight -= u64::from(places.call).min(places.in_flight);
-                places.open = self.pace.after(queue, *places);
-                while places.in_flight < places.open.unwrap_or(places.window).into() {
-                    places.in_flight += u64::from(places.call);
-                }
+        fn hand_out(&mut self, now: u64) {
+            let places = &mut self.places;
+            while places.in_flight < places.open.unwrap_or(places.window).into() {
+                self.queue.push_back((now, places.next));
+                places.in_flight += 1;
+                places.next += 1;
             }
-            self.places.open
+        }
+
+        /// A worker takes the next document, whose call takes so long. Whether there was one.
+        fn take(&mut self, now: u64, call: u64) -> bool {
+            let Some((at, document)) = self.queue.pop_front() else { return false };
+            self.taken.push((now + call, document, at, now - at));
+            true
+        }
+
+        /// What ends by now, ends.
+        fn end(&mut self, now: u64) {
+            let (ended, taken) = std::mem::take(&mut self.taken)
+                .into_iter()
+                .partition::<Vec<_>, _>(|(end, ..)| *end <= now);
+            self.taken = taken;
+            for (end, document, at, queued) in ended {
+                self.places.in_flight -= 1;
+                let ended = Ended { document, queued, took: end - at };
+                self.places.open = self.pace.after(ended, self.places);
+                self.hand_out(now);
+            }
         }
     }
 
+    /// So many a second of each shard in turn; how many were taken of each, in each second.
+    fn run(shards: &mut [&mut Shard], seconds: u64, rate: usize, call: u64) -> Vec<Vec<usize>> {
+        let mut taken = Vec::new();
+        for now in 0..seconds {
+            shards.iter_mut().for_each(|shard| shard.end(now));
+            let mut each = vec![0; shards.len()];
+            for _ in 0..rate {
+                // A queue is served in order.
+                let first = shards.iter().enumerate().filter_map(|(place, shard)| {
+                    shard.queue.front().map(|(at, document)| (*at, *document, place))
+                });
+                let Some((.., place)) = first.min() else { break };
+                each[place] += usize::from(shards[place].take(now, call));
+            }
+            taken.push(each);
+        }
+        taken
+    }
+
     #[test]
-    fn a_long_queue_closes_the_place_of_each_that_ends_but_a_few() {
-        let mut shard = Shard::full(100, 1);
-        assert_eq!(shard.end(1, Queue::Long), Some(99));
-        assert_eq!(shard.end(500, Queue::Long), Some(LEAST));
-        assert_eq!(shard.places.in_flight, u64::from(LEAST), "it goes on");
+    fn a_long_queue_is_shortened_and_never_runs_dry() {
+        for (window, rate, call) in [(200, 3, 3), (500, 3, 40), (500, 20, 2), (100, 1, 5)] {
+            let mut shard = Shard::full(window);
+            let taken = run(&mut [&mut shard], 900, rate, call);
+            let missed = taken.iter().filter(|each| each[0] < rate).count();
+            assert_eq!(missed, 0, "window {window}, {rate} a second, calls of {call} s");
+            let queued = shard.queue.len();
+            assert!((rate..=rate * 7).contains(&queued), "{queued} in the queue of {rate} a second");
+        }
     }
 
     #[test]
     fn a_free_queue_doubles_in_a_round_and_a_short_one_lets_one_more_go() {
-        let mut shard = Shard::full(100, 1);
-        assert_eq!(shard.end(90, Queue::Long), Some(10));
-        assert_eq!(shard.end(10, Queue::Short), Some(11));
-        assert_eq!(shard.end(11, Queue::Free), Some(22));
-        assert_eq!(shard.end(200, Queue::Free), None, "the whole window, and never more");
-        assert_eq!(shard.end(200, Queue::Short), None);
+        let mut pace = Pace::default();
+        let places = Places { window: 100, open: Some(10), in_flight: 9, call: 1, next: 10 };
+        let ended = |queued| Ended { document: 0, queued, took: queued + 1 };
+        assert_eq!(pace.after(ended(0), places), Some(11));
+        for _ in 0..9 {
+            assert_eq!(pace.after(ended(2), places), Some(10));
+        }
+        assert_eq!(pace.after(ended(2), places), Some(11));
+        let places = Places { open: Some(99), ..places };
+        assert_eq!(pace.after(ended(0), places), None, "the whole window, and never more");
     }
 
-    /// Two batches of one limit, one of which has nearly all: a queue that is long for one call in
-    /// thirty.
+    #[test]
+    fn what_was_handed_out_before_lowers_nothing_again() {
+        let mut pace = Pace::default();
+        let mut places = Places { window: 100, open: None, in_flight: 99, call: 1, next: 100 };
+        let ended = |document| Ended { document, queued: 6, took: 9 };
+        places.open = pace.after(ended(0), places);
+        assert_eq!(places.open, Some(67), "100 × (9 − 6 + 3) ÷ 9");
+        assert_eq!(pace.after(ended(99), places), Some(67));
+        assert_eq!(pace.after(ended(100), Places { in_flight: 66, ..places }), Some(45));
+    }
+
     #[test]
     fn batches_that_share_a_limit_come_to_equal_parts() {
-        let (mut large, mut small) = (Shard::full(100, 1), Shard::full(100, 1));
-        large.end(60, Queue::Long);
-        small.end(96, Queue::Long);
-        for round in 0..40 {
-            for shard in [&mut large, &mut small] {
-                let open = shard.places.open.unwrap_or(100);
-                let queue =
-                    |call| if (round + call) % 30 == 0 { Queue::Long } else { Queue::Short };
-                for call in 0..open {
-                    shard.end(1, queue(call));
-                }
-            }
-        }
-        let [large, small] = [large, small].map(|shard| shard.places.open.unwrap_or(100));
-        assert!(large < 2 * small, "{large} and {small}");
+        let (mut large, mut small) = (Shard::full(100), Shard::full(100));
+        small.places.open = Some(LEAST);
+        small.queue.truncate(LEAST as usize);
+        small.places.in_flight = LEAST.into();
+        let taken = run(&mut [&mut large, &mut small], 1_200, 4, 3);
+        let sum = |place: usize| taken[900..].iter().map(|each| each[place]).sum::<usize>();
+        let (large, small) = (sum(0), sum(1));
+        assert!(large < 2 * small && small < 2 * large, "{large} and {small}");
     }
 
     #[test]
     fn a_window_smaller_than_the_least_and_calls_of_many_documents_go_on() {
         for (window, call, least) in [(1, 1, 1), (3, 2, 3), (40, 10, 10)] {
-            let mut shard = Shard::full(window, call);
-            let open = shard.end(100, Queue::Long);
-            assert!(open.is_none_or(|open| open == least), "{window} {call}: {open:?}");
-            assert!(shard.places.in_flight > 0);
+            let mut pace = Pace::default();
+            let mut places = Places { window, open: None, in_flight: 0, call, next: 0 };
+            for document in 0..20 {
+                places.next = document;
+                let ended = Ended { document, queued: 60, took: 60 };
+                places.open = pace.after(ended, places);
+            }
+            assert!(places.open.is_none_or(|open| open == least), "{places:?}");
         }
     }
 }

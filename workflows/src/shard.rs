@@ -13,12 +13,12 @@ use temporalio_workflow::{
 use crate::{
     contract::{
         Activities, DocumentOutcome, DocumentTask, FailedDocument, LongDocument, LongOutcome,
-        PackOutcome, PackTask, Parts, Queue, SealShard, ShardInput, Taken,
+        PackOutcome, PackTask, Parts, SealShard, ShardInput, Taken,
     },
     failure,
     holds::{Holds, Inside},
     opening,
-    pace::{Pace, Places},
+    pace::{Ended, Pace, Places},
     policy,
     process_parts::ProcessParts,
 };
@@ -169,10 +169,11 @@ async fn pack<W: Holds<Shard> + 'static>(
         from: taken.start,
         to: taken.end,
     });
+    let (first, began) = (taken.start, ctx.workflow_time());
     let ended = ctx.execute_activity(Activities::process_pack, task, options(ctx)).await;
-    let queue = ended.as_ref().ok().map(|packed| packed.queue);
+    let queued = ended.as_ref().ok().map(|packed| packed.queued_seconds);
     let left = ctx.change(|shard| shard.record_pack(taken, ended));
-    follow(ctx, queue);
+    follow(ctx, first, began, queued);
     left
 }
 
@@ -187,6 +188,7 @@ async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u3
         asked: shard.input.asked.binary_search(&index).is_ok(),
         escalated: None,
     });
+    let began = ctx.workflow_time();
     let ended =
         ctx.execute_activity(Activities::process_document, task.clone(), options(ctx)).await;
     match ended {
@@ -197,12 +199,13 @@ async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u3
         }
         Ok(outcome) if outcome.escalates => {
             ctx.change(|shard| shard.escalate(task, &outcome));
-            follow(ctx, Some(outcome.queue));
+            follow(ctx, index, began, Some(outcome.queued_seconds));
             true
         }
         ended => {
             let goes_on = ctx.change(|shard| shard.record(index, &ended, Taken::default()));
-            follow(ctx, ended.ok().filter(|it| !it.skipped).map(|it| it.queue));
+            let queued = ended.ok().filter(|it| !it.skipped).map(|it| it.queued_seconds);
+            follow(ctx, index, began, queued);
             goes_on
         }
     }
@@ -253,23 +256,27 @@ async fn in_parts<W: Holds<Shard> + 'static>(
         .map_err(|error| error.reason().map_or_else(|| error.to_string(), failure::root_message))
 }
 
-/// A call has ended, and tells of the queue behind it, if it knows. Where it was never long there is
-/// nothing to decide.
-fn follow<W: Holds<Shard>>(ctx: &WorkflowContext<W>, queue: Option<Queue>) {
-    let Some(queue) = queue else { return };
-    ctx.change(|shard| shard.input.call_seconds = 0);
-    let is_whole = ctx.look(|shard| shard.input.open.is_none());
-    if is_whole && queue != Queue::Long {
-        return;
-    }
+/// A call has ended, and tells how long it lay in the queue, if it was in one.
+fn follow<W: Holds<Shard>>(
+    ctx: &WorkflowContext<W>,
+    document: u32,
+    began: Option<SystemTime>,
+    queued: Option<u32>,
+) {
+    let Some(queued) = queued else { return };
+    let took = ctx.workflow_time().zip(began).and_then(|(now, began)| now.duration_since(began).ok());
+    let ended =
+        Ended { document, queued: queued.into(), took: took.unwrap_or_default().as_secs() };
     ctx.change(|shard| {
+        shard.input.call_seconds = 0;
         let places = Places {
             window: shard.input.window,
             open: shard.input.open,
             in_flight: shard.would_be_in_flight(),
             call: shard.in_one_call(),
+            next: shard.input.next,
         };
-        shard.input.open = shard.pace.after(queue, places);
+        shard.input.open = shard.pace.after(ended, places);
     });
 }
 

@@ -1,6 +1,6 @@
 //! One document: the task, its packs, and what became of it.
 
-use std::{ops::AddAssign, time::Duration};
+use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use tidegate_types::Spend;
@@ -95,36 +95,9 @@ impl AddAssign for Taken {
     }
 }
 
-/// How long a document lay in its task queue before a worker took it. A shard hands out its next
-/// documents by it: workers take no more than their quota admits soon, so what lies there longer keeps
-/// others that come later from being taken.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Queue {
-    /// Hardly at all.
-    #[default]
-    Free,
-    /// For more than a second.
-    Short,
-    /// For more than five.
-    Long,
-}
-
-impl Queue {
-    /// Of a document that lay there for so long.
-    #[must_use]
-    pub fn after(waited: Duration) -> Self {
-        match waited.as_secs() {
-            0 => Self::Free,
-            1..5 => Self::Short,
-            _ => Self::Long,
-        }
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_free(&self) -> bool {
-        *self == Self::Free
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(seconds: &u32) -> bool {
+    *seconds == 0
 }
 
 /// Fields that are read as 0 where they are absent, and mostly are 0. Each document's outcome is
@@ -165,9 +138,9 @@ pub struct DocumentOutcome {
     /// It had an answer to this question, and was asked again because its content has changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub updated: bool,
-    /// The queue behind it.
-    #[serde(skip_serializing_if = "Queue::is_free")]
-    pub queue: Queue,
+    /// Whole seconds that it lay in its task queue before a worker took it, by the server's clock.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub queued_seconds: u32,
 }
 
 /// A document that was given up.
@@ -226,9 +199,9 @@ pub struct PackOutcome {
     /// Of those that succeeded, the ones that were asked again because their content has changed.
     #[serde(default)]
     pub updated: u32,
-    /// The queue behind them.
-    #[serde(default, skip_serializing_if = "Queue::is_free")]
-    pub queue: Queue,
+    /// As [`DocumentOutcome::queued_seconds`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub queued_seconds: u32,
 }
 
 #[cfg(test)]
@@ -256,7 +229,7 @@ mod tests {
             cuts: CutAnswers { cut: 1, raised_cost_usd: 0.5, ..CutAnswers::default() },
             reused: Reused { reused: 1, saved_usd: 0.125 },
             updated: true,
-            queue: Queue::Long,
+            queued_seconds: 7,
         };
         let written = serde_json::to_string(&outcome).unwrap();
         assert_eq!(serde_json::from_str::<DocumentOutcome>(&written).unwrap(), outcome);

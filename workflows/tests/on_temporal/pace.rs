@@ -1,5 +1,5 @@
-//! A shard hands out what the quota admits soon: each document that ends tells how long the queue
-//! is behind it.
+//! A shard hands out what the quota admits soon: each document that ends tells how long it lay in its task
+//! queue.
 
 use std::{
     sync::{Arc, Mutex},
@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
-use tidegate_workflows::contract::{DocumentOutcome, Queue};
+use tidegate_workflows::contract::DocumentOutcome;
 
 use crate::{
     common::{
@@ -17,12 +17,17 @@ use crate::{
     replay::replay,
 };
 
-/// Documents that take a pass each, and tell what the queue is then.
-fn behind(documents: u64, shard_size: u32, gate: &Gate, queue: &Arc<Mutex<Queue>>) -> Fake {
+/// Seconds in the queue: no wait, one that is let be, and one that is too long.
+const FREE: u32 = 0;
+const SHORT: u32 = 2;
+const LONG: u32 = 7;
+
+/// Documents that take a pass each, and tell how long they lay in the queue.
+fn behind(documents: u64, shard_size: u32, gate: &Gate, queue: &Arc<Mutex<u32>>) -> Fake {
     let (gate, queue) = (gate.clone(), Arc::clone(queue));
     Fake::new(documents, shard_size, move |_| {
-        let queue = *queue.lock().unwrap();
-        Act::WaitFor(gate.clone(), DocumentOutcome { queue, ..outcome() })
+        let queued_seconds = *queue.lock().unwrap();
+        Act::WaitFor(gate.clone(), DocumentOutcome { queued_seconds, ..outcome() })
     })
 }
 
@@ -56,23 +61,23 @@ async fn replays(history: Vec<HistoryEvent>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_queue_leaves_places_empty_and_a_free_one_fills_them_again() {
-    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Long)));
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(LONG)));
     with_worker(server(), behind(80, 80, &gate, &queue), async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
         rig.fake.until("the window is full", started(20)).await;
-        *queue.lock().unwrap() = Queue::Short;
-        gate.pass(17);
-        // Four are in flight at least: the seventeenth has a successor, and no other.
+        *queue.lock().unwrap() = SHORT;
+        gate.pass(12);
+        // Three sevenths of 20 may be in flight: the twelfth has a successor, and no other.
         rig.fake.until("one more", started(21)).await;
-        assert_eq!(rig.fake.calls().ended.len(), 17);
-        // Those that are left were begun while the queue was long.
-        gate.pass(3);
-        rig.fake.until("each of them has one", started(24)).await;
-        *queue.lock().unwrap() = Queue::Free;
-        gate.pass(4);
-        rig.fake.until("short: a round lets one more go", started(29)).await;
-        gate.pass(5);
-        rig.fake.until("free: each lets two go", started(39)).await;
+        assert_eq!(rig.fake.calls().ended.len(), 12);
+        // Those that are left were begun before, and lower nothing again.
+        gate.pass(8);
+        rig.fake.until("each of them has one", started(29)).await;
+        *queue.lock().unwrap() = FREE;
+        gate.pass(9);
+        rig.fake.until("short: a round lets one more go", started(39)).await;
+        gate.pass(10);
+        rig.fake.until("free: each lets two go", started(59)).await;
         gate.open();
         let result = batch.result().await.unwrap();
         assert_eq!((result.totals.succeeded, result.totals.in_flight), (80, 0), "{result:?}");
@@ -87,12 +92,12 @@ async fn a_long_queue_leaves_places_empty_and_a_free_one_fills_them_again() {
 /// What a shard has come to, the next one begins with.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_shard_does_not_begin_with_the_whole_window() {
-    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Long)));
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(LONG)));
     with_worker(server(), behind(60, 30, &gate, &queue), async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
         rig.fake.until("the window is full", started(20)).await;
-        *queue.lock().unwrap() = Queue::Short;
-        // All but four places are closed, and at the end all but these come back.
+        *queue.lock().unwrap() = SHORT;
+        // Nine places stay open.
         gate.pass(20 + 6);
         rig.fake.until("the first shard hands out its last", started(30)).await;
         rig.fake
@@ -100,7 +105,7 @@ async fn the_next_shard_does_not_begin_with_the_whole_window() {
             .await;
         tokio::time::sleep(Duration::from_millis(500)).await;
         let second = rig.fake.calls().started.iter().filter(|(shard, _)| *shard == 1).count();
-        assert!((1..=6).contains(&second), "{second} of its documents at once");
+        assert!((1..=9).contains(&second), "{second} of its documents at once");
         gate.open();
         assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
         for shard in 0..2 {
@@ -119,9 +124,9 @@ async fn a_shard_at_its_end_tells_the_next_one_what_the_quota_admits() {
         let (first, others) = (gate.clone(), others.clone());
         move |task| {
             let is_first = task.shard == 0;
-            let queue = if is_first && task.index >= 20 { Queue::Long } else { Queue::Short };
+            let queued_seconds = if is_first && task.index >= 20 { LONG } else { SHORT };
             let gate = if is_first { &first } else { &others };
-            Act::WaitFor(gate.clone(), DocumentOutcome { queue, ..outcome() })
+            Act::WaitFor(gate.clone(), DocumentOutcome { queued_seconds, ..outcome() })
         }
     });
     with_worker(server(), fake, async |rig| {
@@ -135,10 +140,10 @@ async fn a_shard_at_its_end_tells_the_next_one_what_the_quota_admits() {
         gate.pass(10);
         let second = of_shard(1);
         rig.fake.until("half of its places go on", move |calls| second(calls) == 10).await;
-        // Each closes a place, of which eleven are left.
+        // The first of these leaves nine places open, and the others of its shard lower nothing again.
         gate.pass(9);
         let third = of_shard(2);
-        rig.fake.until("and then all but one", move |calls| third(calls) == 9).await;
+        rig.fake.until("and then as many as are open", move |calls| third(calls) == 9).await;
         gate.open();
         others.open();
         assert_eq!(batch.result().await.unwrap().totals.succeeded, 90);
@@ -153,7 +158,7 @@ async fn a_shard_at_its_end_tells_the_next_one_what_the_quota_admits() {
 /// while nobody waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_window_for_calls_of_unknown_length_opens_while_the_queue_is_free() {
-    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Free)));
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(FREE)));
     let fake = behind(60, 60, &gate, &queue).opening(40, 10);
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
@@ -184,7 +189,7 @@ async fn a_window_for_calls_of_unknown_length_opens_while_the_queue_is_free() {
 async fn a_window_opens_while_no_call_has_ended() {
     // Ten more each time of 40, or five of 30.
     for (documents, shard, most) in [(60, 60, 3), (60, 30, 5)] {
-        let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Free)));
+        let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(FREE)));
         let fake = behind(documents, shard, &gate, &queue).opening(40, 10).expecting(1);
         with_worker(server(), fake, async |rig| {
             let batch = rig.start(&input(&json!({}))).await;
@@ -205,7 +210,7 @@ async fn a_window_opens_while_no_call_has_ended() {
 /// The next call that ends tells; and a pause may last for days.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_window_opens_no_further_once_a_call_has_ended_or_in_a_pause() {
-    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Long)));
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(LONG)));
     let fake = behind(60, 60, &gate, &queue).opening(40, 10).expecting(2);
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
