@@ -47,16 +47,18 @@ class Stage:
         folder = pathlib.Path(self.folder.name)
         (folder / "simulator.toml").write_text(simulator)
         (folder / "key").write_text(KEY)
-        self.bare, self.door, redis, temporal = free_port(), free_port(), free_port(), free_port()
+        self.bare, self.door, self.temporal, self.metrics, redis = (free_port() for _ in range(5))
         (folder / "tidegate.toml").write_text(f"""
 [redis]
 url = "redis://127.0.0.1:{redis}"
 [worker]
 metrics-listen = "off"
 [temporal]
-address = "127.0.0.1:{temporal}"
+address = "127.0.0.1:{self.temporal}"
 [storage]
 roots = ["file://{folder}"]
+[calls]
+answers = "file://{folder}/answers"
 [serve]
 listen = "127.0.0.1:{self.door}"
 files = "file://{folder}/files"
@@ -72,10 +74,11 @@ api-key-file = "{folder}/key"
         self.start([PROGRAM, "simulator", "--port", str(self.bare), "--config", folder / "simulator.toml"], self.bare)
         self.start([server, "--port", str(redis), "--save", "", "--dir", folder], redis)
         if with_worker:
-            self.start([TEMPORAL, "server", "start-dev", "--headless", "--port", str(temporal)], temporal)
+            self.start([TEMPORAL, "server", "start-dev", "--headless", "--port", str(self.temporal)], self.temporal)
         self.start([PROGRAM, "--config", folder / "tidegate.toml", "serve"], self.door)
         if with_worker:
-            self.start([PROGRAM, "--config", folder / "tidegate.toml", "worker"])
+            os.environ["TIDEGATE_WORKER__METRICS_LISTEN"] = f"127.0.0.1:{self.metrics}"
+            self.start([PROGRAM, "--config", folder / "tidegate.toml", "worker"], self.metrics)
         self.doors = {"the bare provider": (self.bare, MODEL), "tidegate serve": (self.door, f"openai:{MODEL}")}
         if litellm:
             port = free_port()
@@ -89,18 +92,17 @@ api-key-file = "{folder}/key"
             self.start([program, "--config", folder / "litellm.json", "--port", str(port), "--host", "127.0.0.1"], port)
             self.doors["LiteLLM's proxy"] = (port, MODEL)
 
-    def start(self, command, port=None):
+    def start(self, command, port):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         environment = os.environ | {"RUST_LOG": "warn", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
         self.processes.append(subprocess.Popen(command, env=environment, **quiet))
         end = time.monotonic() + 90
-        while port and time.monotonic() < end:
+        while time.monotonic() < end:
             with socket.socket() as client:
                 if client.connect_ex(("127.0.0.1", port)) == 0:
                     return
             time.sleep(0.1)
-        if port:
-            raise SystemExit(f"nothing listens at {port}: {command[0]}")
+        raise SystemExit(f"nothing listens at {port}: {command[0]}")
 
     def account(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.bare}/account") as answer:

@@ -211,9 +211,11 @@ local function answer(id, call)
   if place.ahead <= 0 and work >= saves_for(state, lane, now) then
     state[queue.slot + NEED], state[queue.slot + NEED_UNTIL] = work, comes_by
   end
+  if obstacle.hold == 0 then
+    return reply(call, CLOSED_NOW, obstacle.wait, 0, 0, place.turn)
+  end
   local wait = told(state, quota, lane, obstacle.wait, now)
-  local outcome = obstacle.hold == 0 and CLOSED_NOW or WAIT
-  return reply(call, outcome, wait, obstacle.hold, obstacle.over, place.turn)
+  return reply(call, WAIT, wait, obstacle.hold, obstacle.over, place.turn)
 end
 
 -- One reply after the other.

@@ -1,4 +1,4 @@
-//! Admit → one call → settle. Every provider call goes through this function.
+//! Admit → one call → settle. Every call to a provider is admitted here; `tests/fences/admits.rs` holds it.
 
 use std::{
     sync::Arc,
@@ -249,18 +249,19 @@ impl Guard {
         attempt: &Attempt,
         request: &Request,
     ) -> Result<Permit, Refused> {
-        let deadline = async {
+        let no_more_time = async {
             match attempt.deadline {
                 Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
-            permit = self.quota.admit_patiently(request) => return permit,
-            () = self.stopping.cancelled() => {}
-            () = deadline => {}
-        }
-        self.quota.admit(&request.clone().max_wait(Duration::ZERO)).await
+        let stop = async {
+            tokio::select! {
+                () = self.stopping.cancelled() => {}
+                () = no_more_time => {}
+            }
+        };
+        self.quota.admit_patiently_until(request, stop).await
     }
 
     /// Whether a call to the model could be made now, as far as its name, its account, its key and its circuit go:

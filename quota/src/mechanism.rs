@@ -254,12 +254,14 @@ impl Mechanism {
                 lane.need = (work, until);
             }
             lane.waiting = lane.queue.waiting() / GRAIN;
-            let wait = duration(self.told(terms, ask.lane, obstacle.wait));
             let position = whole(place.turn) + 1;
             let ticket = Ticket { epoch: self.epoch, position };
             return match obstacle.hold {
-                Hold::Gate => Decision::Paused { wait, ticket: Some(ticket) },
+                Hold::Gate => {
+                    Decision::Paused { wait: duration(obstacle.wait), ticket: Some(ticket) }
+                }
                 hold => {
+                    let wait = duration(self.told(terms, ask.lane, obstacle.wait));
                     let deficit = whole(obstacle.over.ceil());
                     Decision::Wait { wait, hold, deficit, ticket }
                 }

@@ -50,7 +50,7 @@ numbers! {
     fade = 0.99, "part", "what a call still counts for in a mean after one more";
     quiet = 0.7 * SECOND, "µs", "a call that was not refused within this time was taken: refusals come at once";
     standby = 0.2, "part", "of its share of the capacity, what a lane finds that had a call in the window; another finds room for a mean call";
-    half = 0.5, "part", "of a horizon that waits are spread over, of a capacity that standby may take, of a cache's gain that is believed at once, of the calls at once after an overload, of a window in which times to live are set once";
+    half = 0.5, "part", "of a horizon that waits are spread over, of a cache's gain that is believed at once, of the calls at once after an overload, of a window in which times to live are set once";
     walk = 48.0, "entries", "looked at, at once, for what leaves a window";
     logged = 48.0, "observations", "kept for the policy at most";
     lease = 2.0 * SECOND, "µs", "the policy's task is handed to another caller after this time";

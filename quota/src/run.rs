@@ -1,7 +1,13 @@
 //! One call with all that belongs to it, for programs without Temporal: its turn, its settlement, and
 //! another try where the provider had no room.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::{pending, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tidegate_types::Usage;
@@ -130,16 +136,43 @@ impl Quota {
     /// # Errors
     /// [`Refused`] where waiting is of no use.
     pub async fn admit_patiently(&self, request: &Request) -> Result<Permit, Refused> {
+        self.admit_patiently_until(request, pending()).await
+    }
+
+    /// The same, where the wait ends with the last refusal, which carries the ticket, as soon as `stop`
+    /// resolves.
+    ///
+    /// # Errors
+    /// As [`Self::admit_patiently`]; [`Refused::Wait`] or [`Refused::Paused`] once stopped.
+    pub async fn admit_patiently_until(
+        &self,
+        request: &Request,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Permit, Refused> {
+        let (mut stop, mut stopped) = (pin!(stop), false);
+        // May be asked again once it has resolved.
+        let mut stop = poll_fn(|context| {
+            stopped = stopped || stop.as_mut().poll(context).is_ready();
+            if stopped { Poll::Ready(()) } else { Poll::Pending }
+        });
         let mut request = request.clone();
         loop {
-            let (wait, ticket) = match self.admit(&request).await {
-                Err(Refused::Wait { wait, ticket, .. }) => (wait, Some(ticket)),
-                Err(Refused::Paused { wait, ticket, .. }) => (wait, ticket),
-                admitted => return admitted,
+            let refused = match self.admit_until(&request, &mut stop).await {
+                Ok(permit) => return Ok(permit),
+                Err(refused) => refused,
+            };
+            let (wait, ticket) = match refused {
+                Refused::Wait { wait, ticket, .. } => (wait, Some(ticket)),
+                Refused::Paused { wait, ticket, .. } => (wait, ticket),
+                _ => return Err(refused),
             };
             request.ticket = ticket;
             // Turns move up, and limits are raised: asked about before it has come.
-            tokio::time::sleep(early(wait).min(self.shared.options.max_slot_wait)).await;
+            let wait = early(wait).min(self.shared.options.max_slot_wait);
+            tokio::select! {
+                () = &mut stop => return Err(refused),
+                () = tokio::time::sleep(wait) => {}
+            }
         }
     }
 
@@ -251,6 +284,30 @@ mod tests {
         let silent = quota.run(ask(), async |_| Ok::<_, ()>(())).await;
         assert!(silent.is_ok());
         assert!(used(&quota, &id).await[1] > 77, "what is not known stays charged");
+    }
+
+    #[tokio::test]
+    async fn who_stops_waiting_is_told_the_turn_that_was_kept() {
+        let (id, quota) = quota(60);
+        let ask = || Request::once(id.clone()).tokens(10, 10);
+        let turn = |refused| match refused {
+            Err(Refused::Wait { ticket, .. }) => ticket.position,
+            other => panic!("{other:?}"),
+        };
+        let mut permits = Vec::new();
+        while let Ok(permit) = quota.admit(&ask()).await {
+            permits.push(permit);
+        }
+        let first = ask();
+        let stopped = tokio::time::sleep(Duration::from_millis(200));
+        let stopped = quota.admit_patiently_until(&first, stopped);
+        let later = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            quota.admit(&ask()).await
+        };
+        let (stopped, later) = tokio::join!(stopped, later);
+        let (stopped, later) = (turn(stopped), turn(later));
+        assert!(stopped < later, "{stopped} came before {later}");
     }
 
     #[tokio::test]

@@ -25,7 +25,7 @@ impl Mechanism {
                 share: *share,
                 elsewhere: false,
                 waiting: if lane.waits() > 0.0 {
-                    whole((waiting(lane.waits()) + terms.numbers.half).floor()).max(1)
+                    whole(waiting(lane.waits()).round()).max(1)
                 } else {
                     0
                 },

@@ -41,6 +41,21 @@ pub(super) async fn a_pause_changes_no_turn<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.refused(&other).await.0, Duration::from_secs(1));
 }
 
+pub(super) async fn a_wait_for_the_gate_is_told_as_it_is<S: Store>(rig: &Rig<S>) {
+    rig.reserve(&rig.ask(1_000)).await;
+    rig.store.pause(&rig.model, &pause(60).unwrap()).await.unwrap();
+    let first = rig.ask(1_000);
+    let decision = rig.reserve(&first).await;
+    let Decision::Paused { ticket, .. } = decision else { panic!("{decision:?}") };
+    // A queue that is longer than the gate is closed.
+    for _ in 0..100 {
+        rig.reserve(&rig.ask(1_000)).await;
+    }
+    let decision = rig.reserve(&Ask { ticket, ..first }).await;
+    let closed = Duration::from_secs(60);
+    assert!(matches!(decision, Decision::Paused { wait, .. } if wait == closed), "{decision:?}");
+}
+
 pub(super) async fn after_a_refusal_one_call_goes_first<S: Store>(rig: &Rig<S>) {
     is_refused(rig).await;
     assert!(matches!(rig.reserve(&rig.ask(10)).await, Decision::Paused { .. }));

@@ -86,6 +86,7 @@ both_stores! {
     a_pause_closes_the_gate_and_never_gets_shorter(model(limits(1_000)));
     a_pause_ends_with_its_time_to_live(model(limits(1_000)));
     a_pause_changes_no_turn(model(paced(60_000)));
+    a_wait_for_the_gate_is_told_as_it_is(model(paced(60_000)));
     after_a_refusal_one_call_goes_first(model(limits(1_000)));
     a_refused_probe_closes_the_gate_again(model(limits(1_000)));
     a_probe_that_is_answered_opens_the_gate(model(limits(1_000)));

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""`tidegate.call` from workflows of Temporal's Python SDK: what a call takes, and fifty beside a batch.
+
+    cargo build --release && .tools/python/bin/python benches/door_calls.py [CALLS]
+
+Milliseconds are from the start of an activity to its end, by the server's clock; an activity that refuses its input
+at once stands for an empty one of the same worker. Bounds: 3 ms more for a call that is admitted at once; of fifty
+interactive calls beside a batch that saturates, one a second, 1 s of waiting for quota at the 99th percentile.
+"""
+
+import asyncio
+import contextlib
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from datetime import timedelta
+
+from doors import MODEL, PROGRAM, TPM, Stage
+from temporalio import workflow
+from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+TIMEOUTS = {"start_to_close_timeout": timedelta(minutes=15), "heartbeat_timeout": timedelta(seconds=30)}
+CALL = {"model": f"openai:{MODEL}", "prompt": "The tide?", "max_output_tokens": 16}
+
+
+@workflow.defn
+class Asks:
+    @workflow.run
+    async def run(self, each: list[dict], every: float | None) -> None:
+        async def one(asked):
+            with contextlib.suppress(Exception):  # what is wrong on purpose fails
+                await workflow.execute_activity("tidegate.call", asked, task_queue="tidegate-lane-interactive", **TIMEOUTS)
+
+        begun = []
+        for asked in each:
+            if every is None:
+                await one(asked)
+            else:
+                begun.append(asyncio.create_task(one(asked)))
+                await asyncio.sleep(every)
+        await asyncio.gather(*begun)
+
+
+async def asks(stage, id, each, every=None):
+    """One after the other, or one every so many seconds. Of each activity its milliseconds; how often they were deferred."""
+    client = await Client.connect(f"127.0.0.1:{stage.temporal}")
+    async with Worker(client, task_queue="asks", workflows=[Asks], workflow_runner=UnsandboxedWorkflowRunner()):
+        await client.execute_workflow(Asks.run, args=[each, every], id=id, task_queue="asks")
+    started, times, deferrals = {}, [], 0
+    for event in (await client.get_workflow_handle(id).fetch_history()).events:
+        at = event.event_time.ToNanoseconds() / 1e6
+        if event.HasField("activity_task_started_event_attributes"):
+            attempt = event.activity_task_started_event_attributes.attempt
+            started[event.event_id], deferrals = at, deferrals + attempt - 1
+        for end in ("activity_task_completed_event_attributes", "activity_task_failed_event_attributes"):
+            if event.HasField(end):
+                times.append(at - started[getattr(event, end).started_event_id])
+    return times, deferrals
+
+
+def alone(count):
+    stage = Stage("mean-output-tokens = 5\noutput-spread = 0.0\n", "rpm = 6_000_000\ntpm = 6_000_000_000", with_worker=True)
+    for name, asked in {"an activity that refuses its input": {"promt": ""}, "a call that is admitted at once": CALL}.items():
+        times, _ = asyncio.run(asks(stage, name.replace(" ", "-"), [asked] * count))
+        nine = sorted(times)[len(times) * 9 // 10]
+        print(f"{name}: median {statistics.median(times):.1f} ms, nine in ten within {nine:.1f} ms, of {len(times)}", flush=True)
+    stage.stop()
+
+
+def beside_a_batch():
+    latency = 'latency = { base = "1s", per-output-token = "15ms", jitter = 0 }\nmean-output-tokens = 100\n'
+    limit = f'tpm = {TPM}\nalgorithm = "token-bucket"\nbucket = "60s"\n'
+    stage = Stage(f"{latency}[default]\n{limit}", f"tpm = {TPM}", with_worker=True)
+    folder = pathlib.Path(stage.folder.name)
+    text = "In the harbour the master writes about the tide and the ships. " * 130
+    records = (json.dumps({"text": f"{number} {text}"}) + "\n" for number in range(900))
+    (folder / "records.jsonl").write_text("".join(records))
+    command = [PROGRAM, "--config", folder / "tidegate.toml", "run", folder / "records.jsonl", "--output", folder / "out"]
+    command += ["--detach", "--records", "--model", CALL["model"], "--max-output-tokens", "300", "--instructions", "The tide?"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(40)
+    _, deferrals = asyncio.run(asks(stage, "fifty", [CALL | {"prompt": f"{number} {text}", "max_output_tokens": 300} for number in range(50)], 1.0))
+    page = urllib.request.urlopen(f"http://127.0.0.1:{stage.metrics}/metrics").read().decode()
+    waits = [line for line in page.splitlines() if "tidegate_quota_wait_seconds" in line and 'lane="interactive"' in line]
+    print(f"fifty calls of 2,000 tokens, one a second, beside a batch: {deferrals} deferrals; their waits for quota:")
+    print("\n".join(waits))
+    stage.stop()
+
+
+if __name__ == "__main__":
+    alone(int(sys.argv[1]) if sys.argv[1:] else 200)
+    beside_a_batch()
