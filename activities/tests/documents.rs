@@ -18,12 +18,13 @@ use tidegate_activities::{
     attempt::{Attempt, AttemptState},
     document::process::process,
     memory::Memory,
-    output::answers::Answers,
+    output::{answers::Answers, job::Stored},
+    provider_batch,
 };
 use tidegate_documents::{Limits as DocumentLimits, Reader};
 use tidegate_providers::{Charged, Completion, Error, Kind};
 use tidegate_quota::{Dimension, Limits};
-use tidegate_workflows::contract::{DocumentTask, FailureType};
+use tidegate_workflows::contract::{Deadline, DocumentTask, FailureType, Lines};
 
 type Answer = Result<Completion, Error>;
 
@@ -318,4 +319,20 @@ async fn pages_without_text_are_drawn_for_those_who_ask() {
     text.services.reader = reader();
     let failure = text.end().await.0.unwrap_err();
     assert_eq!(failure.kind, FailureType::UnreadableDocument);
+}
+
+/// A batch whose time is over says so as a whole; lines of one say so each.
+#[tokio::test]
+async fn lines_of_a_batch_that_is_over_are_planned() {
+    let rig = Rig::new(json!({}), vec![]).await;
+    let job = rig.plan.job.strip_prefix("file://").unwrap();
+    let stored = std::fs::read(format!("{job}/job.json")).unwrap();
+    let Stored { mut job, route, forecast, .. } = serde_json::from_slice(&stored).unwrap();
+    let (forecast, now) = (forecast.unwrap(), std::time::SystemTime::now());
+    job.deadline = Some(Deadline::At(1));
+    let refused = provider_batch::choose(&rig.services, &job, &route, &forecast, now).unwrap_err();
+    assert!(refused.message.starts_with("deadline is over already"), "{refused}");
+    job.lines = Some(Lines { endpoint: "/v1/messages".to_owned(), ..Lines::default() });
+    let chosen = provider_batch::choose(&rig.services, &job, &route, &forecast, now).unwrap();
+    assert_eq!(chosen, None);
 }

@@ -11,6 +11,8 @@ use chrono::{DateTime, Utc};
 use crate::{
     call::{BoxFuture, Completion, Request},
     error::Error,
+    exchange::Reply,
+    verbatim::{Fields, Operation, Sender},
 };
 
 /// What a batch costs of what its requests would cost alone: half, at Anthropic, OpenAI and Gemini.
@@ -25,12 +27,27 @@ pub trait BatchApi: Send + Sync + fmt::Debug {
     /// A request that cannot be sent.
     fn line(&self, custom_id: &str, request: &Request<'_>) -> Result<Vec<u8>, Error>;
 
-    /// Hands in a batch of [`Self::line`]s; its id. `name` is noted beside it where the vendor
-    /// takes notes, and [`Self::find`] looks for it. One request at Anthropic; at OpenAI two, a
-    /// file and the batch; at Gemini three, as a file takes two.
+    /// The same of a body in the vendor's own form, as it is but for the model's name, of a provider that
+    /// [takes](crate::Provider::takes) the operation.
+    ///
+    /// # Errors
+    /// A body that cannot be written.
+    fn line_as_it_is(
+        &self,
+        custom_id: &str,
+        operation: Operation,
+        model: &str,
+        body: &Fields,
+    ) -> Result<Vec<u8>, Error>;
+
+    /// Hands in a batch of [`Self::line`]s, or of bodies [as they are](Self::line_as_it_is), all of this
+    /// operation; its id. `name` is noted beside it where the vendor takes notes, and [`Self::find`]
+    /// looks for it. One request at Anthropic; at OpenAI two, a file and the batch; at Gemini three, as
+    /// a file takes two.
     fn submit<'a>(
         &'a self,
         name: &'a str,
+        operation: Option<Operation>,
         lines: &'a [Vec<u8>],
     ) -> BoxFuture<'a, Result<String, Error>>;
 
@@ -75,12 +92,32 @@ pub enum State {
 }
 
 /// The answer to one request of a batch.
-#[derive(Debug)]
 pub struct Answer {
     /// The request's name.
     pub custom_id: String,
-    /// `None` for a request that was not worked on: the batch was cancelled, or its time ran out.
-    pub result: Option<Result<Completion, Error>>,
+    pub(crate) reply: Option<Reply>,
+    pub(crate) sender: Sender,
+}
+
+impl Answer {
+    /// What it means; `None` for a request that was not worked on: the batch was cancelled, or its time
+    /// ran out.
+    #[must_use]
+    pub fn completion(&self) -> Option<Result<Completion, Error>> {
+        let replies = &self.sender.replies;
+        self.reply.as_ref().map(|reply| replies.read(reply, replies.key_redactor()))
+    }
+}
+
+/// Neither the key nor the answer.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status = self.reply.as_ref().map(|reply| reply.status);
+        f.debug_struct("Answer")
+            .field("custom_id", &self.custom_id)
+            .field("status", &status)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The answers of a batch, one at a time: together they may be more than fits into memory.

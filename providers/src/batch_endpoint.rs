@@ -3,6 +3,7 @@
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
+use bytes::Bytes;
 use http::HeaderMap;
 use reqwest::multipart;
 use serde_json::Value;
@@ -19,6 +20,7 @@ use crate::{
     refusal::Context,
     reply_reader::ReplyReader,
     settings::{Setup, SetupError},
+    verbatim::Sender,
 };
 
 /// Reads one line of a batch's answers: the request's name, and the reply that it would have had
@@ -204,8 +206,8 @@ impl Files<'_> {
 
     fn answer(&self, line: &Value) -> Option<Answer> {
         let (custom_id, reply) = (self.read)(line)?;
-        let replies = &self.endpoint.replies;
-        let result = reply.map(|reply| replies.read(&reply, replies.key_redactor()));
-        Some(Answer { custom_id, result })
+        // What was asked is not at hand.
+        let replies = Arc::clone(&self.endpoint.replies);
+        Some(Answer { custom_id, reply, sender: Sender { replies, request: Bytes::new() } })
     }
 }

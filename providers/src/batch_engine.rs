@@ -13,6 +13,7 @@ use crate::{
     error::{Charged, Error},
     exchange::Reply,
     json::text,
+    verbatim::{Fields, Operation},
 };
 
 /// How far two clocks may be apart.
@@ -44,8 +45,15 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
         self.batches()
     }
 
-    /// A request's line; `body` is what it would be alone.
-    fn line(&self, custom_id: &str, request: &Request<'_>, body: &[u8]) -> Vec<u8>;
+    /// A request's line; `body` is what it would be alone. `operation` says what it asks where it is in
+    /// the vendor's own form.
+    fn line(
+        &self,
+        custom_id: &str,
+        model: &str,
+        operation: Option<Operation>,
+        body: &[u8],
+    ) -> Vec<u8>;
 
     /// Stores the lines in a file, where the vendor takes them so; its id.
     fn store(
@@ -65,6 +73,7 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
     fn create(
         &self,
         name: &str,
+        operation: Option<Operation>,
         lines: &[Vec<u8>],
         file: Option<String>,
     ) -> impl Future<Output = Result<Reply, Error>> + Send;
@@ -120,17 +129,28 @@ impl<V: BatchVendor> Batches<V> {
 
 impl<V: BatchVendor> BatchApi for Batches<V> {
     fn line(&self, custom_id: &str, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        Ok(self.0.line(custom_id, request, &self.0.batches().body(request)?))
+        Ok(self.0.line(custom_id, request.model, None, &self.0.batches().body(request)?))
+    }
+
+    fn line_as_it_is(
+        &self,
+        custom_id: &str,
+        operation: Operation,
+        model: &str,
+        body: &Fields,
+    ) -> Result<Vec<u8>, Error> {
+        Ok(self.0.line(custom_id, model, Some(operation), &body.naming(model)?))
     }
 
     fn submit<'a>(
         &'a self,
         name: &'a str,
+        operation: Option<Operation>,
         lines: &'a [Vec<u8>],
     ) -> BoxFuture<'a, Result<String, Error>> {
         Box::pin(async move {
             let file = self.0.store(name, lines).await?;
-            let answered = self.0.create(name, lines, file.clone()).await;
+            let answered = self.0.create(name, operation, lines, file.clone()).await;
             if let Some(file) = file.filter(|_| certainly_refused(&answered)) {
                 // Documents should not stay in the vendor's store for nothing. If they do, that
                 // changes nothing here.

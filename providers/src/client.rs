@@ -84,11 +84,8 @@ impl Client {
     async fn send_as_it_is(&self, request: &Verbatim<'_>) -> Result<VerbatimReply, Error> {
         let wire = self.verbatim.iter().find(|(operation, _)| *operation == request.operation);
         let Some((_, wire)) = wire else { return Err(provider::not_taken(request)) };
-        let mut fields = request.body.clone();
-        fields
-            .set("model", &request.model.into())
-            .map_err(|error| Error::unsent(Kind::InvalidRequest, &error.to_string()))?;
-        let (body, redactor) = (Bytes::from(fields.to_vec()), self.replies.key_redactor());
+        let (body, redactor) =
+            (Bytes::from(request.body.naming(request.model)?), self.replies.key_redactor());
         let response = wire.post_as_it_is(request.headers, body.clone(), &redactor).await?;
         let sender = Sender { replies: Arc::clone(&self.replies), request: body };
         Ok(VerbatimReply { response, sender })

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Act, REQUEST, Server, providers, response};
 use serde_json::{Value, json};
-use tidegate_providers::{Api, BatchApi, Kind, Providers, Vendor, batch::State};
+use tidegate_providers::{Api, BatchApi, Fields, Kind, Operation, Providers, Vendor, batch::State};
 
 const ANTHROPIC: (Vendor, Api) = (Vendor::ANTHROPIC, Api::ChatCompletions);
 const CHAT: (Vendor, Api) = (Vendor::OPENAI, Api::ChatCompletions);
@@ -68,7 +68,7 @@ async fn what_is_on_the_wire() {
         for line in &lines {
             serde_json::from_slice::<Value>(line).unwrap();
         }
-        assert_eq!(batches.submit("note", &lines).await.unwrap(), "x-1");
+        assert_eq!(batches.submit("note", None, &lines).await.unwrap(), "x-1");
         let requests = server.requests.lock().unwrap().clone();
         assert_eq!(requests.len(), expected.len(), "{api:?}");
         for (request, parts) in requests.iter().zip(expected) {
@@ -76,6 +76,39 @@ async fn what_is_on_the_wire() {
                 assert!(request.contains(part), "{part} is not in {request}");
             }
         }
+    }
+}
+
+/// A body in the vendor's own form is as it was written, but for the model's name, and its batch is of
+/// its operation's endpoint, whichever API the vendor is asked by else. So is what comes back.
+#[tokio::test]
+async fn what_is_in_the_vendors_own_form_stays_as_it_is() {
+    let body = Fields::read(br#"{"z": 1.50, "model":"theirs","input":["a"]}"#).unwrap();
+    let sent = r#"{"z":1.50,"model":"m","input":["a"]}"#;
+    let vectors =
+        json!({"data": [{"embedding": [1.0]}], "usage": {"prompt_tokens": 3, "total_tokens": 3}});
+    let refused = json!({"content": [], "stop_reason": "refusal", "usage": {"input_tokens": 3, "output_tokens": 1}});
+    let described = json!({"id": "x-1", "output_file_id": "f", "custom_id": "k-0"});
+    let openai = json!({"response": {"status_code": 200, "body": vectors}});
+    let anthropic = json!({"result": {"type": "succeeded", "message": refused}});
+    for (api, operation, wraps, line, answer) in [
+        (CHAT, Operation::Embeddings, r#""url":"/v1/embeddings","body":"#, openai, vectors),
+        (ANTHROPIC, Operation::Messages, r#""params":"#, anthropic, refused),
+    ] {
+        let mut described = described.clone();
+        described.as_object_mut().unwrap().extend(line.as_object().unwrap().clone());
+        let (server, providers) = stage(api, &described).await;
+        let batches = batches(&providers);
+        let line = batches.line_as_it_is("k-0", operation, "m", &body).unwrap();
+        let text = std::str::from_utf8(&line).unwrap();
+        assert!(text.contains(&format!("{wraps}{sent}")), "{text}");
+        batches.submit("note", Some(operation), &[line]).await.unwrap();
+        let requests = server.requests.lock().unwrap().clone();
+        let endpoint = format!("\"endpoint\":\"{operation}\"");
+        assert!(api == ANTHROPIC || requests[1].contains(&endpoint), "{}", requests[1]);
+        let answered = batches.answers("b").await.unwrap().next().await.unwrap().unwrap();
+        let whole = answered.as_it_is().unwrap().unwrap();
+        assert_eq!((whole.body, whole.heard.usage.unwrap().input()), (answer, 3), "{api:?}");
     }
 }
 
@@ -104,7 +137,7 @@ async fn geminis_file_and_batch() {
         (&json!("k-1"), &json!(format!("models/{}", REQUEST.model)))
     );
     assert!(line["request"]["contents"].is_array(), "{line}");
-    assert_eq!(batches.submit("note", &lines).await.unwrap(), "x-1");
+    assert_eq!(batches.submit("note", None, &lines).await.unwrap(), "x-1");
     let requests = server.requests.lock().unwrap().clone();
     let method = format!("POST /v1beta/models/{}:batchGenerateContent ", REQUEST.model);
     let expected = [
@@ -155,7 +188,7 @@ async fn each_fault_is_one_request() {
             let server = Server::start(act.clone()).await;
             let providers = providers(api, &server.base_url(api.0));
             let line = br#"{"request":{"model":"models/m"}}"#.to_vec();
-            let error = batches(&providers).submit("note", &[line]).await.unwrap_err();
+            let error = batches(&providers).submit("note", None, &[line]).await.unwrap_err();
             assert_eq!((error.kind, server.counts()), (kind, (1, 1)), "{api:?} {act:?}: {error}");
             assert!(!error.message.contains("Mrs Example"), "a document is quoted: {error}");
             assert_eq!(
@@ -244,7 +277,8 @@ async fn answers_are_those_of_single_calls() {
         let (_server, providers) = stage(api, &body).await;
         let mut answers = batches(&providers).answers("b").await.unwrap();
         let answer = answers.next().await.unwrap().unwrap_or_else(|| panic!("{body}"));
-        let result = answer.result.as_ref().map(|result| {
+        let result = answer.completion();
+        let result = result.as_ref().map(|result| {
             result.as_ref().map(|done| done.answer.as_str()).map_err(|error| error.kind)
         });
         assert_eq!((answer.custom_id.as_str(), result), ("k-7", expected), "{api:?} {body}");

@@ -144,6 +144,22 @@ async fn responses_go_in_batches_too() {
 }
 
 #[tokio::test]
+async fn texts_are_embedded_in_batches_too() {
+    let stage = Stage::new("[batches]\nduration = \"0s\"").await;
+    let url = "/v1/embeddings";
+    let line = |n: usize, texts: usize| {
+        let body = json!({"model": "text-embedding-3-small", "input": vec!["A tide."; texts], "dimensions": 1});
+        let line = json!({"custom_id": n.to_string(), "method": "POST", "url": url, "body": body});
+        format!("{line}\n")
+    };
+    let batch = create(&stage, &(line(0, 2) + &line(1, 3)), url).await;
+    let answers = file(&stage, &batch["output_file_id"]).await;
+    assert_eq!(answers["1"]["response"]["body"]["data"].as_array().unwrap().len(), 3);
+    let many: String = (0..26).map(|n| line(n, 2_000)).collect();
+    assert_eq!(create(&stage, &many, url).await["status"], "failed", "52,000 texts");
+}
+
+#[tokio::test]
 async fn what_fails_or_expires_stands_in_the_other_file() {
     let stage =
         Stage::new("[batches]\nduration = \"0s\"\nerror-rate = 0.3\nexpire-rate = 0.2").await;
@@ -191,12 +207,14 @@ async fn what_fails_or_expires_stands_in_the_other_file() {
 #[tokio::test]
 async fn a_file_that_is_none_fails_the_batch() {
     let stage = Stage::new("[batches]\nduration = \"0s\"").await;
-    let mut got = line(0, CHAT);
+    let (mut got, mut other) = (line(0, CHAT), line(1, CHAT));
     got["method"] = json!("GET");
+    other["body"]["model"] = json!("gpt-other");
     for (content, code, n) in [
         (String::new(), "empty_file", Value::Null),
         (format!("{}\n{{", line(0, CHAT)), "invalid_json_line", json!(2)),
         (format!("{}\n{}", line(0, CHAT), line(0, CHAT)), "duplicate_custom_id", json!(2)),
+        (format!("{}\n{other}", line(0, CHAT)), "mismatched_model", json!(2)),
         (line(0, "/v1/responses").to_string(), "invalid_url", json!(1)),
         (got.to_string(), "invalid_method", json!(1)),
         (json!({"custom_id": "a"}).to_string(), "missing_required_parameter", json!(1)),
@@ -290,11 +308,9 @@ async fn bad_calls_are_rejected() {
     assert_eq!(stage.post("/v1/files", &[KEY], "x".into()).await.unwrap().status, 400, "no form");
     assert_eq!(stage.post("/v1/files", &[], "x".into()).await.unwrap().status, 401);
     let id = upload(&stage, "batch", &lines(1, CHAT)).await.json()["id"].clone();
-    for (key, value) in [
-        ("input_file_id", "file-ffff"),
-        ("endpoint", "/v1/embeddings"),
-        ("completion_window", "1h"),
-    ] {
+    for (key, value) in
+        [("input_file_id", "file-ffff"), ("endpoint", "/v1/messages"), ("completion_window", "1h")]
+    {
         let mut body = json!({"input_file_id": id, "endpoint": CHAT, "completion_window": "24h"});
         body[key] = json!(value);
         let reply = stage.post("/v1/batches", &[KEY], body.to_string()).await.unwrap();

@@ -10,7 +10,9 @@ use tidegate_calls::{
     dialect::{Refused, Translated, own},
     route::{Route, Routes},
 };
-use tidegate_providers::{Asked, Fields, Operation, StopReason};
+use tidegate_providers::{
+    Asked, BatchApi, Completion, Fields, Operation, Provider, StopReason, overheard::Whole,
+};
 use tidegate_types::{FailureType, ModelId, Spend, Usage};
 use tidegate_workflows::contract::{Job, Lines};
 
@@ -71,6 +73,40 @@ pub(crate) fn input_tokens(lines: &Lines, line: &str) -> Option<u64> {
     let body = fields(line.as_bytes()).ok()?.get("body")?;
     let asked = Asked::read(&lines.endpoint, body.to_string().as_bytes())?;
     Some(asked.input_tokens)
+}
+
+/// A request as it stands in a batch of this model's provider, and its estimated input tokens; `None` of
+/// one that asks another model, asks in another dialect, or cannot be asked: the direct path says why.
+///
+/// # Errors
+/// A [`Failure`] when the store does not give it.
+pub(crate) async fn in_batch(
+    services: &Services,
+    lines: &Lines,
+    document: &Document,
+    (model, batches): (&ModelId, &dyn BatchApi),
+    custom_id: &str,
+) -> Result<Option<(Vec<u8>, u64)>, Failure> {
+    if document.unreadable.is_some() {
+        return Ok(None);
+    }
+    let bytes = content::line(services, document, document.line.unwrap_or_default()).await?;
+    let call = Call::read(services, lines, document, &bytes).ok();
+    let call = call.filter(|call| call.as_it_is(services).step(0).contains(&model));
+    Ok(call.and_then(|Call { operation, body, asked, .. }| {
+        let line = batches.line_as_it_is(custom_id, operation, model.model(), &body);
+        Some((line.ok()?, asked.input_tokens))
+    }))
+}
+
+/// The vendor's reply to a request, as JSON in place of an answer.
+pub(crate) fn completion(Whole { body, heard, .. }: Whole) -> Completion {
+    Completion {
+        answer: body.to_string(),
+        stop_reason: StopReason::EndTurn,
+        usage: heard.usage,
+        observed: heard.observed,
+    }
 }
 
 /// The vendor's reply to a request, as JSON in place of an answer, with what it took.
@@ -158,6 +194,12 @@ impl Call {
         Ok(Self { operation, body, name, route, asked, place })
     }
 
+    /// Of its models, those that take it as it is.
+    fn as_it_is(&self, services: &Services) -> Route {
+        let takes = |it: &dyn Provider| it.takes(self.operation);
+        self.route.of(|model| services.providers.get(model).is_some_and(takes))
+    }
+
     /// Asks once: the model, what it took, and its reply in the form of the request's dialect.
     async fn ask(
         &self,
@@ -167,9 +209,7 @@ impl Call {
     ) -> Result<(ModelId, Option<Usage>, Value), Failure> {
         let Self { operation, body, name, route, asked, place } = self;
         let (caller, terms) = (services.caller(), shard.terms());
-        let takes =
-            |model: &ModelId| services.providers.get(model).is_some_and(|it| it.takes(*operation));
-        let own = route.of(takes);
+        let own = self.as_it_is(services);
         if !own.models.is_empty() {
             let sent = caller.send(&attempt.call, terms, &own, Some(*operation), body).await;
             let (model, whole) = sent?;

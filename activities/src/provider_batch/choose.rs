@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use tidegate_calls::{caller::no_provider, route::Route};
-use tidegate_providers::BatchApi;
+use tidegate_providers::{BatchApi, Operation, Provider};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{Deadline, Job, ProviderBatching, STOPPING};
 
@@ -43,11 +43,15 @@ pub fn choose(
         None => None,
     };
     if deadline.is_some_and(|deadline| deadline <= now) {
+        // Each line says so itself.
+        if job.lines.is_some() {
+            return Ok(None);
+        }
         return Err(Failure::invalid_input(
             "deadline is over already; name a later one, or leave it out",
         ));
     }
-    let model = model(services, route);
+    let model = model(services, job, route);
     if job.economy && model.is_none() {
         let models: Vec<String> = route.models.iter().map(ToString::to_string).collect();
         return Err(Failure::invalid_input(format!(
@@ -87,7 +91,7 @@ pub fn full_price(services: &Services, job: &Job, route: &Route) -> Option<Strin
     if job.deadline.is_none() && !job.economy {
         return None;
     }
-    Some(match (model(services, route), route.models.first()) {
+    Some(match (model(services, job, route), route.models.first()) {
         (None, Some(first)) => format!(
             "there is time until the deadline, and each call costs the full price: no batch API is known for {first}"
         ),
@@ -96,10 +100,13 @@ pub fn full_price(services: &Services, job: &Job, route: &Route) -> Option<Strin
 }
 
 /// The model that a route's batches are submitted to: the first of its best models whose provider
-/// has a batch API. A provider that is not set up here is taken to have one: dry runs need no keys.
-pub(super) fn model<'a>(services: &Services, route: &'a Route) -> Option<&'a ModelId> {
+/// has a batch API; of requests in a vendor's own form, of those that take them. A provider that is not
+/// set up here is taken to have one: dry runs need no keys.
+fn model<'a>(services: &Services, job: &Job, route: &'a Route) -> Option<&'a ModelId> {
+    let operation = operation(job);
+    let takes = |it: &dyn Provider| operation.is_none_or(|operation| it.takes(operation));
     let has_batches = |model: &&ModelId| {
-        services.providers.get(model).is_none_or(|provider| provider.batches().is_some())
+        services.providers.get(model).is_none_or(|it| it.batches().is_some() && takes(it))
     };
     route.step(0).into_iter().find(has_batches)
 }
@@ -109,11 +116,16 @@ pub(super) fn batch_api<'a>(
     services: &'a Services,
     shard: &'a Shard,
 ) -> Result<(&'a ModelId, &'a dyn BatchApi), Failure> {
-    let model = model(services, &shard.route).or_else(|| shard.route.models.first());
+    let model = model(services, &shard.job, &shard.route).or_else(|| shard.route.models.first());
     let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
     let provider = services.providers.get(model).ok_or_else(|| no_provider(model))?;
     let batches = provider
         .batches()
         .ok_or_else(|| Failure::invalid_input(format!("{} has no batch API", model.provider())))?;
     Ok((model, batches))
+}
+
+/// What all requests of a job ask that are in a vendor's own form.
+pub(super) fn operation(job: &Job) -> Option<Operation> {
+    job.lines.as_ref().and_then(|lines| Operation::at(&lines.endpoint))
 }

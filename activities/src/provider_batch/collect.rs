@@ -22,6 +22,7 @@ use crate::{
         },
         keep::offer,
         read::content::{self, Care, Read},
+        request,
     },
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
@@ -93,7 +94,11 @@ pub async fn collect(
         };
         let index = submission::index(&key, &answer.custom_id)
             .filter(|index| (task.from..task.to).contains(index));
-        let (Some(index), Some(result)) = (index, answer.result) else { continue };
+        let result = match &shard.job.lines {
+            Some(_) => answer.as_it_is().map(|it| it.map(request::completion)),
+            None => answer.completion(),
+        };
+        let (Some(index), Some(result)) = (index, result) else { continue };
         let usage = match &result {
             Ok(completion) => completion.usage,
             Err(error) => match error.charged {
@@ -185,6 +190,8 @@ async fn disposition(
     };
     let completion = match result {
         Ok(completion) => completion,
+        // The direct path says it in the words that its client knows.
+        Err(_) if shard.job.lines.is_some() => return Ok(Disposition::Open),
         Err(Error { kind: Kind::ContentRefused, .. }) => {
             return failed(
                 FailureType::ContentRefused,
@@ -241,7 +248,10 @@ async fn disposition(
         (OnCut::Keep, Ok(Some(Err(wrong)))) if cut => Some(Failure::truncated_json(short, &wrong)),
         (_, Ok(Some(Err(_)))) => return Ok(Disposition::Open),
         (_, Ok(Some(Ok(())) | None)) => {
-            offer(services, &result).await;
+            // A line's answer is its author's alone.
+            if shard.job.lines.is_none() {
+                offer(services, &result).await;
+            }
             let location = DocumentResult::location(&shard.output, &result.id);
             result.bought(&location, sent.instead_of)?.write().await?;
             return Ok(Disposition::Done { cut });

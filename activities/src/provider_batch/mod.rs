@@ -8,12 +8,14 @@
 //! documents.
 //!
 //! * `choose`: whether a batch's documents go through it; `submit`, `check`, `collect`: the steps
+//! * `requests`: what of a shard's documents is submitted
 //! * `submission`: what is known of a batch that was submitted; `queue`: what the fleet has waiting
 
 mod check;
 mod choose;
 mod collect;
 mod queue;
+mod requests;
 mod submission;
 mod submit;
 

@@ -3,60 +3,33 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use chrono::Utc;
-use futures::{StreamExt, stream};
 use tidegate_calls::keys::KeyNow;
-use tidegate_documents::tokens;
-use tidegate_providers::{BatchApi, Charged, Error, Key, Kind, batch};
-use tidegate_types::{ModelId, Usage};
+use tidegate_providers::{BatchApi, Charged, Error, Key, Kind};
+use tidegate_types::ModelId;
 use tidegate_workflows::contract::{FailureType, SubmitBatch, SubmittedBatch};
 use tokio::sync::Semaphore;
 
 use super::{
-    choose::batch_api,
+    choose::{batch_api, operation},
     queue,
+    requests::{Line, gather},
     submission::{self, Sent, Submission},
 };
 use crate::{
     attempt::Attempt,
-    document::{
-        ask::{answer::question, prompt::Content},
-        keep::bought_before,
-        read::{
-            content::{self, Care, Read},
-            done::{self, Before, Open},
-        },
-    },
+    document::read::content::Care,
     failure::{Failure, MAX_BATCH_SUBMITS},
     output::{
         full_price,
-        job::{Document, Shard, payers, resolve},
+        job::{Shard, payers, resolve},
     },
     services::Services,
     storage::Location,
 };
 
-/// Requests of one batch have no more than this together, because they are held in memory; the
-/// vendors take 200 MB and more.
-const MAX_BYTES: usize = 32 << 20;
-
 /// So many batches are in memory at once, whatever the number of shards: a worker takes as many
 /// submissions, and this holds for those of workflows that began on another task queue.
 static IN_MEMORY: Semaphore = Semaphore::const_new(2);
-
-/// Documents that are read at once.
-const READ_AHEAD: usize = 8;
-
-/// One document's request.
-#[derive(Debug)]
-struct Line {
-    index: u32,
-    sent: Sent,
-    json: Vec<u8>,
-    /// The most that it should cost; 0 without a price.
-    usd: f64,
-    /// Of its input.
-    tokens: u64,
-}
 
 /// Submits as many documents as fit into one batch, once. Those that cannot go this way are left
 /// out: they take the direct path, which says what is wrong with them. Attempts before the one that
@@ -192,7 +165,7 @@ async fn try_to(
         took_nothing(services, (&shard, model), workflow, &key, requests).await;
         return Err(failure);
     }
-    match batches.submit(&key, &lines).await {
+    match batches.submit(&key, operation(&shard.job), &lines).await {
         Ok(id) => {
             tracing::info!(%model, batch = id, requests, "documents were submitted to the provider's batch API");
             Ok(submitted(&Submission { batch: Some(id), ..submission }, &folder, task).await)
@@ -319,97 +292,4 @@ async fn find_submitted(
         guessed: !batches.takes_notes(),
         ..submission
     }))
-}
-
-/// The requests of a batch, and the first document after it.
-async fn gather(
-    services: &Services,
-    shard: &Shard,
-    model: &ModelId,
-    batches: &dyn BatchApi,
-    task: &SubmitBatch,
-    key: &str,
-    (attempt, care): (u32, Care<'_>),
-) -> Result<(Vec<Line>, u32), Failure> {
-    let (mut lines, mut bytes, mut tokens) = (Vec::new(), 0, 0_u64);
-    // One that is larger than the queue would find it full for ever.
-    let queue = queue::limit(services, model);
-    let documents: Vec<(u32, Document)> = (task.from..task.to)
-        .zip(shard.documents.iter().skip(task.from as usize).cloned())
-        .collect();
-    let mut read = std::pin::pin!(
-        stream::iter(documents)
-            .map(|(index, document)| async move {
-                (index, content(services, shard, document, attempt, care).await)
-            })
-            .buffered(READ_AHEAD)
-    );
-    while let Some((index, content)) = read.next().await {
-        let Some((content, sent)) = content? else { continue };
-        let Some(document) = shard.documents.get(index as usize) else { continue };
-        // What cannot be asked is refused by name on the direct path.
-        let reader = services.reader_for(&shard.job.lane);
-        let Ok(question) = question(&reader, shard, document, &content).await else { continue };
-        let call = question.call(model, question.room(None));
-        // A request that cannot be written is refused by name on the direct path.
-        let Ok(json) = batches.line(&submission::custom_id(key, index), &call) else {
-            continue;
-        };
-        let input = question.input_tokens();
-        let is_full = queue.is_some_and(|most| tokens.saturating_add(input) > most);
-        if !lines.is_empty() && (is_full || bytes + json.len() > MAX_BYTES) {
-            return Ok((lines, index));
-        }
-        tokens = tokens.saturating_add(input);
-        let usage = Usage {
-            uncached_input: input,
-            output: shard.job.likely_output_tokens().into(),
-            ..Usage::default()
-        };
-        let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0)
-            * batch::PRICE;
-        bytes += json.len();
-        lines.push(Line { index, sent, json, usd, tokens: input });
-    }
-    Ok((lines, task.to))
-}
-
-/// What of a document goes into a batch, if anything does.
-async fn content(
-    services: &Services,
-    shard: &Shard,
-    document: Document,
-    attempt: u32,
-    care: Care<'_>,
-) -> Result<Option<(Content, Sent)>, Failure> {
-    let not_now = |failure: &Failure| failure.is_retried() && attempt < MAX_BATCH_SUBMITS;
-    let before = done::before(services, shard, &document, care).await;
-    let Open { raw, updated, instead_of } = match before {
-        Ok(Before::Open(open)) => open,
-        Err(failure) if not_now(&failure) => return Err(failure),
-        // The direct path says what lies there.
-        Ok(Before::Done(_)) | Err(_) => return Ok(None),
-    };
-    let raw = match content::fetched(services, &document, raw, &shard.job.lane).await {
-        Ok(raw) => raw,
-        Err(failure) if not_now(&failure) => return Err(failure),
-        Err(_) => return Ok(None),
-    };
-    // Answered before: the direct path takes it from there.
-    if bought_before(services, shard, &document, &raw.version).await.is_some() {
-        return Ok(None);
-    }
-    match content::extract(services, raw, &shard.job, &shard.route, care).await {
-        // Its parts are steps of their own.
-        Ok(Read { content: Content::Text(text), .. })
-            if shard.job.in_parts(tokens::estimate(&text)).is_some() =>
-        {
-            Ok(None)
-        }
-        Ok(Read { content, version, .. }) => {
-            Ok(Some((content, Sent { version, updated, instead_of })))
-        }
-        Err(failure) if not_now(&failure) => Err(failure),
-        Err(_) => Ok(None),
-    }
 }

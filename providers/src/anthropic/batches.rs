@@ -11,12 +11,12 @@ use crate::{
     batch::State,
     batch_endpoint::{BatchEndpoint, ReadLine},
     batch_engine::{BatchVendor, Batches},
-    call::Request,
     error::Error,
     exchange::Reply,
     json::text,
     reply_reader::ReplyReader,
     settings::{Setup, SetupError},
+    verbatim::Operation,
 };
 
 /// The vendor's batches.
@@ -44,13 +44,20 @@ impl BatchVendor for MessageBatches {
         &self.0
     }
 
-    fn line(&self, custom_id: &str, _request: &Request<'_>, body: &[u8]) -> Vec<u8> {
+    fn line(
+        &self,
+        custom_id: &str,
+        _model: &str,
+        _operation: Option<Operation>,
+        body: &[u8],
+    ) -> Vec<u8> {
         [b"{\"custom_id\":\"", custom_id.as_bytes(), b"\",\"params\":", body, b"}"].concat()
     }
 
     async fn create(
         &self,
         _name: &str,
+        _operation: Option<Operation>,
         lines: &[Vec<u8>],
         _file: Option<String>,
     ) -> Result<Reply, Error> {

@@ -14,12 +14,12 @@ use crate::{
     batch::State,
     batch_endpoint::{BatchEndpoint, ReadLine},
     batch_engine::{BatchVendor, Batches},
-    call::Request,
     error::{Error, Kind},
     exchange::Reply,
     json::text,
     reply_reader::ReplyReader,
     settings::{Setup, SetupError},
+    verbatim::Operation,
 };
 
 const MEDIA_TYPE: &str = "application/jsonl";
@@ -67,8 +67,14 @@ impl BatchVendor for FileBatches {
         &self.downloads
     }
 
-    fn line(&self, custom_id: &str, request: &Request<'_>, body: &[u8]) -> Vec<u8> {
-        let model = Value::from(format!("models/{}", request.model));
+    fn line(
+        &self,
+        custom_id: &str,
+        model: &str,
+        _operation: Option<Operation>,
+        body: &[u8],
+    ) -> Vec<u8> {
+        let model = Value::from(format!("models/{model}"));
         let head = format!("{{\"key\":\"{custom_id}\",\"request\":{{\"model\":{model},");
         // A body is an object, and has its contents.
         [head.as_bytes(), body.get(1..).unwrap_or_default(), b"}"].concat()
@@ -110,6 +116,7 @@ impl BatchVendor for FileBatches {
     async fn create(
         &self,
         name: &str,
+        _operation: Option<Operation>,
         lines: &[Vec<u8>],
         file: Option<String>,
     ) -> Result<Reply, Error> {

@@ -11,21 +11,22 @@ use crate::{
     batch::State,
     batch_endpoint::{BatchEndpoint, ReadLine},
     batch_engine::{BatchVendor, Batches},
-    call::Request,
     error::Error,
     exchange::Reply,
     json::text,
     reply_reader::ReplyReader,
     settings::{Setup, SetupError},
+    verbatim::Operation,
 };
 
 /// Under this name a batch's notes hold ours.
 const NOTE: &str = "tidegate";
 
-/// The vendor's batches, of requests to one endpoint.
+/// The vendor's batches, each of requests to one endpoint.
 #[derive(Debug)]
 pub(super) struct FileBatches {
-    /// As the vendor names it: `/v1/chat/completions`.
+    /// Of requests that are not in the vendor's own form, as the vendor names it:
+    /// `/v1/chat/completions`.
     endpoint: String,
     files: BatchEndpoint,
     batches: BatchEndpoint,
@@ -43,6 +44,13 @@ impl FileBatches {
             batches: endpoint("batches")?,
         }))
     }
+
+    fn endpoint(&self, operation: Option<Operation>) -> &str {
+        match operation {
+            Some(operation) => operation.path(),
+            None => &self.endpoint,
+        }
+    }
 }
 
 impl BatchVendor for FileBatches {
@@ -58,10 +66,16 @@ impl BatchVendor for FileBatches {
         &self.files
     }
 
-    fn line(&self, custom_id: &str, _request: &Request<'_>, body: &[u8]) -> Vec<u8> {
+    fn line(
+        &self,
+        custom_id: &str,
+        _model: &str,
+        operation: Option<Operation>,
+        body: &[u8],
+    ) -> Vec<u8> {
         let head = format!(
             "{{\"custom_id\":\"{custom_id}\",\"method\":\"POST\",\"url\":\"{}\",\"body\":",
-            self.endpoint
+            self.endpoint(operation)
         );
         [head.as_bytes(), body, b"}"].concat()
     }
@@ -82,11 +96,12 @@ impl BatchVendor for FileBatches {
     async fn create(
         &self,
         name: &str,
+        operation: Option<Operation>,
         _lines: &[Vec<u8>],
         file: Option<String>,
     ) -> Result<Reply, Error> {
         let batch = json!({
-            "input_file_id": file, "endpoint": self.endpoint, "completion_window": "24h", "metadata": {NOTE: name}
+            "input_file_id": file, "endpoint": self.endpoint(operation), "completion_window": "24h", "metadata": {NOTE: name}
         });
         self.batches.post(batch.to_string().into_bytes()).await
     }

@@ -28,7 +28,16 @@ impl Vendor {
             .or_else(|| anthropic::usage(body))
             .or_else(|| gemini::usage(body))
             .or_else(|| converse(body))
+            .or_else(|| vectors(body))
     }
+}
+
+/// OpenAI's of vectors, which names no output: all of its tokens are the texts'.
+fn vectors(body: &Value) -> Option<Usage> {
+    let usage = body.get("usage")?;
+    let input = count(usage, &["prompt_tokens"])?;
+    let is_all = count(usage, &["total_tokens"]) == Some(input);
+    is_all.then(|| Usage { uncached_input: input, ..Usage::default() })
 }
 
 /// AWS Bedrock's, as on the wire: cached tokens stand beside `inputTokens`

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::heard::Heard;
 use crate::{
     anthropic,
+    batch::Answer,
     envelope::Envelope,
     error::Error,
     exchange::Reply,
@@ -67,6 +68,13 @@ impl Hearing {
         // A success that is no JSON is somebody's audio or text: nothing is known of what it used.
         let Ok(body) = reply.json() else { return Ok(self.heard_in(headers, &Value::Null)) };
         self.heard_inside(&reply, &body)
+    }
+
+    /// A whole answer, with what it used.
+    fn whole(&self, reply: Reply) -> Result<Whole, Error> {
+        let heard = self.heard_whole(&reply)?;
+        let body = reply.json().unwrap_or_default();
+        Ok(Whole { headers: reply.headers, body, heard })
     }
 
     /// The same of one that is to be read here: a success that is not whole or no JSON is an error.
@@ -136,10 +144,7 @@ impl VerbatimReply {
     /// What a refusal means, or why the answer cannot be read.
     pub async fn whole(self) -> Result<Whole, Error> {
         let hearing = Hearing::from(&self);
-        let reply = Reply::read(self.response).await;
-        let heard = hearing.heard_whole(&reply)?;
-        let body = reply.json().unwrap_or_default();
-        Ok(Whole { headers: reply.headers, body, heard })
+        hearing.whole(Reply::read(self.response).await)
     }
 
     /// Reads a refusal to its end: what it means, and what the vendor says, which may quote the
@@ -148,6 +153,14 @@ impl VerbatimReply {
         let hearing = Hearing::from(&self);
         let reply = Reply::read(self.response).await;
         (hearing.refused(&reply), reply.json().unwrap_or_default())
+    }
+}
+
+impl Answer {
+    /// As [`Self::completion`], of a request in the vendor's own form.
+    #[must_use]
+    pub fn as_it_is(self) -> Option<Result<Whole, Error>> {
+        self.reply.map(|reply| Hearing(Of::Provider(self.sender)).whole(reply))
     }
 }
 

@@ -77,6 +77,11 @@ fn a_reply_tells_use_and_limits_in_each_vendors_form() {
         let heard = vendor.heard(200, &HeaderMap::new(), body.to_string().as_bytes()).unwrap();
         assert_eq!(heard.usage, Some(expected), "{vendor}: {body}");
     }
+    let vectors = json!({"data": [], "usage": {"prompt_tokens": 7, "total_tokens": 7}});
+    let heard = Vendor::OPENAI.heard(200, &HeaderMap::new(), vectors.to_string().as_bytes());
+    assert_eq!(heard.unwrap().usage, Some(Usage { uncached_input: 7, ..Usage::default() }));
+    let some = br#"{"usage": {"prompt_tokens": 7, "total_tokens": 9}}"#;
+    assert_eq!(Vendor::OPENAI.heard(200, &HeaderMap::new(), some).unwrap().usage, None);
     let told = headers(&[
         ("x-ratelimit-limit-tokens", "1000"),
         ("x-ratelimit-remaining-tokens", "400"),

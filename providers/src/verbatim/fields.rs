@@ -9,6 +9,8 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
+use crate::error::{Error, Kind};
+
 /// The body of a request: its fields in the order in which they came, each as it was written. No
 /// name comes twice.
 #[derive(Clone, Default)]
@@ -53,6 +55,14 @@ impl Fields {
             None => self.0.push((name.to_owned(), value)),
         }
         Ok(())
+    }
+
+    /// As JSON, with this as the model's name.
+    pub(crate) fn naming(&self, model: &str) -> Result<Vec<u8>, Error> {
+        let mut named = self.clone();
+        let set = named.set("model", &model.into());
+        set.map_err(|error| Error::unsent(Kind::InvalidRequest, &error.to_string()))?;
+        Ok(named.to_vec())
     }
 
     /// The names, in order.

@@ -9,10 +9,16 @@ use super::{
     item::{Item, Outcome},
     progress::{Disposition, Progress, Stage},
 };
-use crate::{config::Config, openai::OpenAi, responses::Responses, rng, tokens};
+use crate::{
+    config::Config,
+    openai::{Embeddings, OpenAi},
+    responses::Responses,
+    rng, tokens,
+};
 
-/// The most requests of a batch.
+/// The most requests of a batch, and the most texts of one that embeds.
 const MAX_REQUESTS: usize = 50_000;
+const MAX_TEXTS: usize = 50_000;
 
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -49,8 +55,8 @@ impl Job {
     ) -> Self {
         let text = |key: &str| asked[key].as_str().unwrap_or_default().to_owned();
         let endpoint = text("endpoint");
-        let (mut items, mut errors, mut names, mut model) =
-            (Vec::new(), Vec::new(), HashSet::new(), Value::Null);
+        let (mut items, mut errors, mut names, mut model, mut texts) =
+            (Vec::new(), Vec::new(), HashSet::new(), Value::Null, 0);
         let lines = file
             .split(|byte| *byte == b'\n')
             .zip(1_u64..)
@@ -82,6 +88,9 @@ impl Job {
                     "duplicate_custom_id",
                     "The custom_id for this request is a duplicate of another request.",
                 ))
+            } else if !model.is_null() && line["body"]["model"] != model {
+                // What the vendor says of it is not documented.
+                Some(("mismatched_model", "All requests of a batch must be for the same model."))
             } else {
                 None
             };
@@ -93,10 +102,12 @@ impl Job {
                 model = line["body"]["model"].clone();
             }
             let id = rng::draw(&[config.seed, number, n]);
-            items.push(if endpoint == "/v1/responses" {
-                Item::new::<Responses>(config, headers, id, name, (None, &line["body"]))
-            } else {
-                Item::new::<OpenAi>(config, headers, id, name, (None, &line["body"]))
+            texts += line["body"]["input"].as_array().map_or(1, Vec::len);
+            let asked = (None, &line["body"]);
+            items.push(match endpoint.as_str() {
+                "/v1/responses" => Item::new::<Responses>(config, headers, id, name, asked),
+                "/v1/embeddings" => Item::new::<Embeddings>(config, headers, id, name, asked),
+                _ => Item::new::<OpenAi>(config, headers, id, name, asked),
             });
         }
         if items.is_empty() && errors.is_empty() {
@@ -110,6 +121,13 @@ impl Job {
             errors.push(error(
                 "too_many_tasks",
                 "The batch contains too many requests. The maximum is 50,000.",
+                None,
+            ));
+        }
+        if endpoint == "/v1/embeddings" && texts > MAX_TEXTS {
+            errors.push(error(
+                "too_many_tasks",
+                "The batch contains too many embedding inputs. The maximum is 50,000.",
                 None,
             ));
         }

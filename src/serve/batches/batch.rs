@@ -1,11 +1,15 @@
 //! What was asked for with a batch, and its start.
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_types::Lane;
-use tidegate_workflows::{contract::Lines, input::BatchInput};
+use tidegate_workflows::{
+    contract::{Deadline, Lines},
+    input::{BatchInput, Mode, word},
+};
 
 use super::{
     file::made,
@@ -83,6 +87,7 @@ pub(super) struct New {
     pub(super) window: (String, Duration),
     pub(super) metadata: Option<Map<String, Value>>,
     pub(super) lane: Lane,
+    pub(super) mode: Mode,
     /// Where its requests lie.
     pub(super) source: String,
     pub(super) seen: Seen,
@@ -99,7 +104,7 @@ impl New {
         holder: &Holder,
         place: &Place,
     ) -> Result<Asked, Problem> {
-        let Self { id, endpoint, file, window, metadata, lane, source, seen } = self;
+        let Self { id, endpoint, file, window, metadata, lane, mode, source, seen } = self;
         let created_at = made(&id);
         let expires_at = created_at + window.1.as_secs();
         let (window, total, fault) = (window.0, seen.lines, Fault::of(&seen));
@@ -110,8 +115,12 @@ impl New {
             return Ok(asked);
         }
         let temporal = door.temporal().await?;
-        let is_known = |name: &&String| door.route(name).is_some() && holder.may_ask(name);
-        let names: Vec<String> = seen.models.iter().filter(is_known).cloned().collect();
+        let is_known =
+            |(name, _): &(String, u64)| door.route(name).is_some() && holder.may_ask(name);
+        let mut known: Vec<(String, u64)> = seen.models.into_iter().filter(is_known).collect();
+        // A vendor's batch is of the first that can go into one.
+        known.sort_by_key(|(_, lines)| Reverse(*lines));
+        let names: Vec<String> = known.into_iter().map(|(name, _)| name).collect();
         let lines = Lines {
             endpoint: asked.endpoint.clone(),
             names: names.clone(),
@@ -134,6 +143,7 @@ impl New {
             route,
             lane: Some(lane),
             tenant: Some(holder.tenant.clone()),
+            deadline: (mode == Mode::Economy).then_some(Deadline::At(expires_at)),
             per_document: Some(false),
             results_jsonl: Some(true),
             ..BatchInput::default()
@@ -178,4 +188,19 @@ pub(super) fn lane(
         None => may.iter().find(|lane| **lane != INTERACTIVE).copied().unwrap_or(own),
     };
     Lane::new(chosen).map_err(|error| Problem::invalid("lane", &error.to_string()))
+}
+
+/// Whether a batch may go through its vendor's own batch API, at the vendor's price for that: what its
+/// author says in its metadata, else in a header.
+///
+/// # Errors
+/// It is neither of the two words.
+pub(super) fn mode(headers: &HeaderMap, named: Option<&str>) -> Result<Mode, Problem> {
+    const HEADER: &str = "x-tidegate-mode";
+    let header = headers.get(HEADER).map(|value| value.to_str().unwrap_or_default());
+    let named = named.map(|said| ("metadata.tidegate_mode", said));
+    match named.or_else(|| header.map(|said| (HEADER, said))) {
+        Some((name, said)) => word(said).map_err(|what| Problem::invalid(name, &what)),
+        None => Ok(Mode::Direct),
+    }
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use axum::{
     Json,
     body::Body,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
 use chrono::DateTime;
@@ -35,9 +35,11 @@ pub(super) async fn create(
     door: &Door,
     holder: &Holder,
     place: &Place,
-    (body, base): (Body, &str),
+    (headers, body): (&HeaderMap, Body),
+    base: &str,
 ) -> Result<Response, Problem> {
     let lane = batch::lane(holder, WINDOW, None, &door.lanes)?;
+    let mode = batch::mode(headers, None)?;
     let id = Kind::MessageBatch.new_id();
     let requests = place.requests(&id);
     let seen = requests::take(&requests, body).await?;
@@ -47,6 +49,7 @@ pub(super) async fn create(
         window: ("24h".to_owned(), WINDOW.min(door.keep_files)),
         metadata: None,
         lane,
+        mode,
         source: requests.uri(),
         seen,
         id,

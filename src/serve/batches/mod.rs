@@ -85,7 +85,10 @@ async fn answered(
             check_unused(door, &place, id).await?;
             file::delete(&place, id).await
         }
-        Route::Create => openai::create(door, holder, &place, request.into_body()).await,
+        Route::Create => {
+            let (parts, body) = request.into_parts();
+            openai::create(door, holder, &place, (&parts.headers, body)).await
+        }
         Route::Batches => openai::list(door, &place, &query).await,
         Route::Batch(id) => {
             let batch = standing::find(door, &place, known(Kind::Batch, id)?).await?;
@@ -96,8 +99,9 @@ async fn answered(
             Ok(Json(openai::told(&batch.stop(door, &place).await?)).into_response())
         }
         Route::CreateMessages => {
-            let base = base(door, request.headers());
-            messages::create(door, holder, &place, (request.into_body(), &base)).await
+            let (parts, body) = request.into_parts();
+            let base = base(door, &parts.headers);
+            messages::create(door, holder, &place, (&parts.headers, body), &base).await
         }
         Route::MessageBatches => {
             messages::list(door, &place, &query, &base(door, request.headers())).await

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use axum::{
     Json,
     body::Body,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
 use serde_json::{Map, Value, json};
@@ -41,13 +41,14 @@ const WINDOWS: std::ops::RangeInclusive<u64> = 1..=30 * 24 * 60 * 60;
 
 /// Of metadata, what the door reads.
 const LANE: &str = "tidegate_lane";
+const MODE: &str = "tidegate_mode";
 
 /// `POST /v1/batches`.
 pub(super) async fn create(
     door: &Door,
     holder: &Holder,
     place: &Place,
-    body: Body,
+    (headers, body): (&HeaderMap, Body),
 ) -> Result<Response, Problem> {
     let body = whole(body, MAX_BODY).await?;
     let fields: Map<String, Value> = serde_json::from_slice(&body)
@@ -69,8 +70,9 @@ pub(super) async fn create(
     let stated = text("completion_window")?;
     let window = window(&stated, door.keep_files)?;
     let metadata = metadata(fields.get("metadata"))?;
-    let named = metadata.as_ref().and_then(|metadata| metadata.get(LANE)?.as_str());
-    let lane = batch::lane(holder, window, named, &door.lanes)?;
+    let named = |name| metadata.as_ref().and_then(|metadata| metadata.get(name)?.as_str());
+    let lane = batch::lane(holder, window, named(LANE), &door.lanes)?;
+    let mode = batch::mode(headers, named(MODE))?;
     let (file, content) = file::find(place, &text("input_file_id")?).await?;
     if file.purpose != file::File::PURPOSE {
         return Err(Problem::invalid("input_file_id", "must be a file of purpose batch"));
@@ -82,6 +84,7 @@ pub(super) async fn create(
         window: (stated, window),
         metadata,
         lane,
+        mode,
         source: content.uri(),
         seen: file.seen,
     };

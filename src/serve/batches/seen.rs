@@ -1,7 +1,7 @@
 //! What is seen of a file of requests while it passes: how many lines it has, and which models they
 //! name. No more of it is in memory than one line.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -22,8 +22,8 @@ pub(super) struct Seen {
     pub(super) lines: u64,
     /// Of these, objects of JSON.
     pub(super) objects: u64,
-    /// The models that they name.
-    pub(super) models: BTreeSet<String>,
+    /// The models that they name, and how many lines name each.
+    pub(super) models: BTreeMap<String, u64>,
 }
 
 /// A file as it passes.
@@ -84,9 +84,9 @@ impl Passing {
             let body = read.ok().and_then(|line| line.body);
             let body = body.and_then(|body| serde_json::from_str::<Body>(body.get()).ok());
             if let Some(Body { model }) = body
-                && self.seen.models.len() < MAX_MODELS
+                && (self.seen.models.len() < MAX_MODELS || self.seen.models.contains_key(&model))
             {
-                self.seen.models.insert(model);
+                *self.seen.models.entry(model).or_default() += 1;
             }
         }
         self.line.clear();
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn lines_are_counted_wherever_the_file_is_cut() {
-        let file = "\u{feff}{\"body\":{\"model\":\"a:b\"}}\n\n{\"body\":{\"model\":\"a:c\",\"x\":[1]}}\r\nno json\n{\"body\":7}";
+        let file = "\u{feff}{\"body\":{\"model\":\"a:b\"}}\n\n{\"body\":{\"model\":\"a:c\"}}\n{\"body\":{\"model\":\"a:c\",\"x\":[1]}}\r\nno json\n{\"body\":7}";
         let seen = |step| {
             let mut passing = Passing::default();
             file.as_bytes().chunks(step).for_each(|piece| passing.pass(piece));
@@ -107,8 +107,9 @@ mod tests {
         };
         for step in [1, 3, 1000] {
             let Seen { lines, objects, models } = seen(step);
-            assert_eq!((lines, objects), (4, 3), "{step}");
-            assert_eq!(models.into_iter().collect::<Vec<_>>(), ["a:b", "a:c"], "{step}");
+            assert_eq!((lines, objects), (5, 4), "{step}");
+            let models: Vec<_> = models.into_iter().collect();
+            assert_eq!(models, [("a:b".to_owned(), 1), ("a:c".to_owned(), 2)], "{step}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Batches: workflows on the engine of documents, told in the vendors' forms.
 
+mod economy;
+
 use std::{
     collections::BTreeSet,
     process::Stdio,

@@ -83,7 +83,6 @@ fn check_lines(input: &BatchInput) -> Result<(), String> {
         ("records", input.records.is_some()),
         ("attach", input.attach.is_some()),
         ("mode", input.mode == Some(Mode::Economy)),
-        ("deadline", input.deadline.is_some()),
         ("pack", input.pack.is_some()),
         ("reread", input.reread.is_some()),
         ("sample", input.sample.is_some()),

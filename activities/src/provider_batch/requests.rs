@@ -1,0 +1,153 @@
+//! The requests of a batch: what of a shard's documents goes into it.
+
+use chrono::Utc;
+use futures::{StreamExt, stream};
+use tidegate_documents::tokens;
+use tidegate_providers::{BatchApi, batch};
+use tidegate_types::{ModelId, Usage};
+use tidegate_workflows::contract::SubmitBatch;
+
+use super::{
+    queue,
+    submission::{self, Sent},
+};
+use crate::{
+    document::{
+        ask::{answer::question, prompt::Content},
+        keep::bought_before,
+        read::{
+            content::{self, Care, Read},
+            done::{self, Before, Open},
+        },
+        request,
+    },
+    failure::{Failure, MAX_BATCH_SUBMITS},
+    output::job::{Document, Shard},
+    services::Services,
+};
+
+/// Requests of one batch have no more than this together, because they are held in memory; the
+/// vendors take 200 MB and more.
+const MAX_BYTES: usize = 32 << 20;
+
+/// Documents that are read at once.
+const READ_AHEAD: usize = 8;
+
+/// One document's request.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) index: u32,
+    pub(super) sent: Sent,
+    pub(super) json: Vec<u8>,
+    /// The most that it should cost; 0 without a price.
+    pub(super) usd: f64,
+    /// Of its input.
+    pub(super) tokens: u64,
+}
+
+/// The requests of a batch, and the first document after it.
+pub(super) async fn gather(
+    services: &Services,
+    shard: &Shard,
+    model: &ModelId,
+    batches: &dyn BatchApi,
+    task: &SubmitBatch,
+    key: &str,
+    (attempt, care): (u32, Care<'_>),
+) -> Result<(Vec<Line>, u32), Failure> {
+    let (mut lines, mut bytes, mut tokens) = (Vec::new(), 0, 0_u64);
+    // One that is larger than the queue would find it full for ever.
+    let queue = queue::limit(services, model);
+    let documents: Vec<(u32, Document)> = (task.from..task.to)
+        .zip(shard.documents.iter().skip(task.from as usize).cloned())
+        .collect();
+    let mut read = std::pin::pin!(
+        stream::iter(documents)
+            .map(|(index, document)| async move {
+                let custom_id = submission::custom_id(key, index);
+                let of = (model, batches);
+                let asked = asked(services, shard, document, of, &custom_id, attempt, care);
+                (index, asked.await)
+            })
+            .buffered(READ_AHEAD)
+    );
+    while let Some((index, asked)) = read.next().await {
+        let Some((json, input, sent)) = asked? else { continue };
+        let is_full = queue.is_some_and(|most| tokens.saturating_add(input) > most);
+        if !lines.is_empty() && (is_full || bytes + json.len() > MAX_BYTES) {
+            return Ok((lines, index));
+        }
+        tokens = tokens.saturating_add(input);
+        let usage = Usage {
+            uncached_input: input,
+            output: shard.job.likely_output_tokens().into(),
+            ..Usage::default()
+        };
+        let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0)
+            * batch::PRICE;
+        bytes += json.len();
+        lines.push(Line { index, sent, json, usd, tokens: input });
+    }
+    Ok((lines, task.to))
+}
+
+/// A document's request as it stands in a batch, its input tokens and what is sent of it; `None` of one
+/// that cannot go this way.
+async fn asked(
+    services: &Services,
+    shard: &Shard,
+    document: Document,
+    (model, batches): (&ModelId, &dyn BatchApi),
+    custom_id: &str,
+    attempt: u32,
+    care: Care<'_>,
+) -> Result<Option<(Vec<u8>, u64, Sent)>, Failure> {
+    let not_now = |failure: &Failure| failure.is_retried() && attempt < MAX_BATCH_SUBMITS;
+    let before = done::before(services, shard, &document, care).await;
+    let Open { raw, updated, instead_of } = match before {
+        Ok(Before::Open(open)) => open,
+        Err(failure) if not_now(&failure) => return Err(failure),
+        // The direct path says what lies there.
+        Ok(Before::Done(_)) | Err(_) => return Ok(None),
+    };
+    if let Some(lines) = &shard.job.lines {
+        let of = (model, batches);
+        let request = request::in_batch(services, lines, &document, of, custom_id).await;
+        return match request {
+            Err(failure) if not_now(&failure) => Err(failure),
+            Err(_) => Ok(None),
+            Ok(request) => Ok(request.map(|(json, input)| {
+                (json, input, Sent { version: document.version, updated, instead_of })
+            })),
+        };
+    }
+    let raw = match content::fetched(services, &document, raw, &shard.job.lane).await {
+        Ok(raw) => raw,
+        Err(failure) if not_now(&failure) => return Err(failure),
+        Err(_) => return Ok(None),
+    };
+    // Answered before: the direct path takes it from there.
+    if bought_before(services, shard, &document, &raw.version).await.is_some() {
+        return Ok(None);
+    }
+    let extracted = content::extract(services, raw, &shard.job, &shard.route, care).await;
+    let (content, version) = match extracted {
+        // Its parts are steps of their own.
+        Ok(Read { content: Content::Text(text), .. })
+            if shard.job.in_parts(tokens::estimate(&text)).is_some() =>
+        {
+            return Ok(None);
+        }
+        Ok(Read { content, version, .. }) => (content, version),
+        Err(failure) if not_now(&failure) => return Err(failure),
+        Err(_) => return Ok(None),
+    };
+    let reader = services.reader_for(&shard.job.lane);
+    // What cannot be asked, or be written, is refused by name on the direct path.
+    let Ok(question) = question(&reader, shard, &document, &content).await else {
+        return Ok(None);
+    };
+    let line = batches.line(custom_id, &question.call(model, question.room(None)));
+    let sent = Sent { version, updated, instead_of };
+    Ok(line.ok().map(|json| (json, question.input_tokens(), sent)))
+}
