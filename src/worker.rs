@@ -289,7 +289,7 @@ pub(crate) fn reader(config: &Config) -> Result<Reader> {
 /// What the workers of this process share.
 #[derive(Debug)]
 pub(crate) struct Process {
-    services: Arc<Services>,
+    pub(crate) services: Arc<Services>,
     lanes: Vec<Lane>,
     pool: Arc<Pool>,
     /// Each lane's polls that may be open at once.
@@ -297,10 +297,6 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn services(&self) -> &Services {
-        &self.services
-    }
-
     pub(crate) fn new(config: &Config) -> Result<Self> {
         let lanes = config.quota_lanes()?;
         let shares = lanes.iter().map(|(_, share)| *share).collect();

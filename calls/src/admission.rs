@@ -59,7 +59,7 @@ impl Admitted {
     pub fn sent(self) -> Sent {
         let Self { mut call, passed } = self;
         let timer = metrics::Call::start(&call.request.model);
-        call.guard.call_stats.begun(&call.request.model, timer.started());
+        call.guard.call_stats.begun(&call.request.model, timer.started);
         call.attempt.calling();
         call.permit.sent();
         call.holds.sent();
@@ -94,7 +94,7 @@ impl Sent {
         guard.gates.keys.accepted(&request.model);
         guard.gates.accounts.answered(&request.model, Instant::now());
         guard.gates.names.answered(&request.model, Instant::now());
-        let took = timer.started().elapsed();
+        let took = timer.started.elapsed();
         timer.succeeded(usage);
         let (model, bound) = (&request.model, request.max_output_tokens);
         if let Some(used) = usage.and_then(|usage| guard.quota.used(model, usage, bound)) {

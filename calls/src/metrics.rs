@@ -99,16 +99,12 @@ fn sums() -> MutexGuard<'static, Sums> {
 #[derive(Debug)]
 pub(crate) struct Call {
     model: ModelId,
-    started: Instant,
+    pub(crate) started: Instant,
 }
 
 impl Call {
     pub(crate) fn start(model: &ModelId) -> Self {
         Self { model: model.clone(), started: Instant::now() }
-    }
-
-    pub(crate) fn started(&self) -> Instant {
-        self.started
     }
 
     pub(crate) fn succeeded(self, usage: Option<&Usage>) {

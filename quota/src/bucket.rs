@@ -154,7 +154,7 @@ impl Bucket {
     /// same limit.
     #[must_use]
     pub fn in_redis(store: Store, name: &str, limit: BucketLimit) -> Self {
-        let key = key::bucket(store.prefix(), name);
+        let key = key::bucket(&store.prefix, name);
         Self { limit, place: Place::Redis { store, key } }
     }
 
@@ -226,7 +226,7 @@ impl Bucket {
                 ];
                 let (keys, arguments) =
                     (std::slice::from_ref(key), arguments.map(String::into_bytes));
-                wire::integers(&store.run(&store.scripts().bucket, keys, &arguments).await?)
+                wire::integers(&store.run(&store.scripts.bucket, keys, &arguments).await?)
             }
         }
     }

@@ -93,8 +93,8 @@ impl Quota {
             return Ok(self.shared.holds.held.lock().clone());
         };
         let mut all = redis::cmd("HGETALL");
-        all.arg(key::holds(redis.prefix()));
-        Ok(Held::read(redis.connection().command(&all).await?))
+        all.arg(key::holds(&redis.prefix));
+        Ok(Held::read(redis.connection.command(&all).await?))
     }
 
     /// Learns what is held, again and again, and keeps the gates of held models closed, until it is
@@ -134,17 +134,17 @@ impl Quota {
     async fn news(&self) -> Result<Option<u64>, Error> {
         let Some(redis) = &self.shared.redis else { return Ok(None) };
         let mut get = redis::cmd("GET");
-        redis.connection().command(get.arg(key::news(redis.prefix()))).await
+        redis.connection.command(get.arg(key::news(&redis.prefix))).await
     }
 
     /// An operator has changed something: every worker looks anew.
     pub(crate) async fn tell_news(&self) -> Result<(), Error> {
         self.shared.news.notify_waiters();
         let Some(redis) = &self.shared.redis else { return Ok(()) };
-        let key = key::news(redis.prefix());
-        redis.connection().command::<u64>(redis::cmd("INCR").arg(&key)).await?;
+        let key = key::news(&redis.prefix);
+        redis.connection.command::<u64>(redis::cmd("INCR").arg(&key)).await?;
         let mut lives = redis::cmd("EXPIRE");
-        redis.connection().command::<i64>(lives.arg(&key).arg(LIVES.as_secs())).await.map(drop)
+        redis.connection.command::<i64>(lives.arg(&key).arg(LIVES.as_secs())).await.map(drop)
     }
 
     /// Resolves when an operator has changed something, as far as this worker hears of it.
@@ -202,16 +202,16 @@ impl Quota {
 
     async fn write(&self, name: &str, reason: Option<&str>) -> Result<(), Error> {
         let Some(redis) = &self.shared.redis else { return Ok(()) };
-        let key = key::holds(redis.prefix());
+        let key = key::holds(&redis.prefix);
         match reason {
             Some(reason) => {
                 let mut set = redis::cmd("HSET");
-                redis.connection().command::<i64>(set.arg(key).arg(name).arg(reason)).await?;
+                redis.connection.command::<i64>(set.arg(key).arg(name).arg(reason)).await?;
                 lives(redis).await?;
             }
             None => {
                 let mut remove = redis::cmd("HDEL");
-                redis.connection().command::<i64>(remove.arg(key).arg(name)).await?;
+                redis.connection.command::<i64>(remove.arg(key).arg(name)).await?;
             }
         }
         self.tell_news().await
@@ -224,6 +224,6 @@ fn seconds_since_1970() -> u64 {
 
 async fn lives(redis: &redis_store::Store) -> Result<(), Error> {
     let mut lives = redis::cmd("EXPIRE");
-    lives.arg(key::holds(redis.prefix())).arg(LIVES.as_secs());
-    redis.connection().command::<i64>(&lives).await.map(drop)
+    lives.arg(key::holds(&redis.prefix)).arg(LIVES.as_secs());
+    redis.connection.command::<i64>(&lives).await.map(drop)
 }

@@ -18,8 +18,8 @@ impl Quota {
         let model = self.model(model)?;
         let Some(redis) = &self.shared.redis else { return Ok(History::default()) };
         let mut all = redis::cmd("HGETALL");
-        all.arg(ModelKeys::new(redis.prefix(), &model.quota_name()).history(&model.id));
-        let fields: BTreeMap<String, String> = redis.connection().command(&all).await?;
+        all.arg(ModelKeys::new(&redis.prefix, &model.quota_name()).history(&model.id));
+        let fields: BTreeMap<String, String> = redis.connection.command(&all).await?;
         let now = match redis.clock() {
             0 => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
             clock => clock / 1_000_000,

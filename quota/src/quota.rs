@@ -365,10 +365,10 @@ impl Quota {
     /// is away. The counts live for seven days after the last call.
     pub async fn count_retry(&self, run: &str, adds: Option<(&str, u64)>) -> Option<Retries> {
         let redis = self.shared.redis.as_ref()?;
-        let keys = [crate::key::retries(redis.prefix(), run)];
+        let keys = [crate::key::retries(&redis.prefix, run)];
         let (document, calls) = adds.unwrap_or_default();
         let arguments = [document.into(), calls.to_string().into()];
-        let reply = redis.run(&redis.scripts().retries, &keys, &arguments).await.ok()?;
+        let reply = redis.run(&redis.scripts.retries, &keys, &arguments).await.ok()?;
         let [spent, added] = wire::integers(&reply).ok()?;
         Some(Retries { spent: wire::unsigned(spent), added: wire::unsigned(added) })
     }
@@ -474,7 +474,7 @@ impl Quota {
     /// [`Error::Away`]; also without a Redis.
     pub async fn mark(&self) -> Result<Option<String>, Error> {
         let (redis, key) = self.marked()?;
-        redis.connection().command(redis::cmd("GET").arg(&key)).await
+        redis.connection.command(redis::cmd("GET").arg(&key)).await
     }
 
     /// Has Redis keep that name for 60 days from now on, if it has it.
@@ -485,7 +485,7 @@ impl Quota {
         let (redis, key) = self.marked()?;
         let mut lives = redis::cmd("EXPIRE");
         lives.arg(&key).arg(MARK_LIVES.as_secs());
-        redis.connection().command::<i64>(&lives).await.map(drop)
+        redis.connection.command::<i64>(&lives).await.map(drop)
     }
 
     /// Gives Redis such a name, unless it has one.
@@ -509,7 +509,7 @@ impl Quota {
         let mut set = redis::cmd("SET");
         set.arg(&key).arg(format!("{:016x}", rand::random::<u64>())).arg(only_if);
         set.arg("EX").arg(MARK_LIVES.as_secs());
-        redis.connection().command::<Option<String>>(&set).await.map(drop)
+        redis.connection.command::<Option<String>>(&set).await.map(drop)
     }
 
     pub(crate) fn redis(&self) -> Option<&redis_store::Store> {
@@ -519,7 +519,7 @@ impl Quota {
     fn marked(&self) -> Result<(&redis_store::Store, String), Error> {
         let redis = self.shared.redis.as_ref();
         let redis = redis.ok_or_else(|| Error::Away("this limiter has none".to_owned()))?;
-        Ok((redis, crate::key::mark(redis.prefix())))
+        Ok((redis, crate::key::mark(&redis.prefix)))
     }
 
     /// Live workers of the fleet as of the last beat, this one included.

@@ -180,7 +180,7 @@ impl Temporal {
     /// Where the codec server is, if there is one.
     #[must_use]
     pub fn codec(&self) -> Option<&str> {
-        self.codec.as_ref().map(Codec::endpoint)
+        self.codec.as_ref().map(|codec| codec.endpoint.as_str())
     }
 
     /// Whether the codec server gives a payload back as it came.

@@ -124,7 +124,7 @@ where
         sample.add(&page.documents);
         match pages.write(page).await? {
             Some(cursor) if by_all => {
-                let names = pages.names();
+                let names = &pages.names;
                 page = source::page(storage, job, &output, cursor, names, room.clone()).await?;
             }
             _ => break,
@@ -146,7 +146,7 @@ where
         open: in_flight.first,
         call_seconds: in_flight.call_seconds,
         heartbeat_seconds: services.heartbeats.get(&job.lane).copied().unwrap_or_default(),
-        ..pages.plan().clone()
+        ..pages.plan.clone()
     };
     let mut stored = Stored {
         job: job.clone(),
@@ -176,14 +176,14 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
     let (mut pages, cursor) = Pages::resume(&output, &folder, &stored.job, plan).await?;
     let mut next = Some(cursor);
     while let Some(cursor) = next {
-        let (job, names) = (&stored.job, pages.names());
+        let (job, names) = (&stored.job, &pages.names);
         let page = source::page(storage, job, &output, cursor, names, room.clone()).await?;
         next = pages.write(page).await?;
         if began.elapsed() >= room.time {
             break;
         }
     }
-    let plan = pages.plan().clone();
+    let plan = pages.plan.clone();
     if !plan.more {
         stored.complete(plan.documents);
         stored.write(&folder).await?;

@@ -193,13 +193,13 @@ impl Ledger {
         arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
         let keys = [hold.key.clone()];
         wire::integers(
-            &self.store.run(&self.store.scripts().budget_reserve, &keys, &arguments).await?,
+            &self.store.run(&self.store.scripts.budget_reserve, &keys, &arguments).await?,
         )
     }
 
     async fn settle(&self, key: String, id: String, cost_usd: f64) -> Result<(), Error> {
         let arguments = [id.into_bytes(), nanos(cost_usd).to_string().into_bytes()];
-        self.store.run(&self.store.scripts().budget_settle, &[key], &arguments).await.map(drop)
+        self.store.run(&self.store.scripts.budget_settle, &[key], &arguments).await.map(drop)
     }
 }
 
@@ -210,8 +210,8 @@ pub(super) fn daily(payer: &Payer) -> u64 {
 
 pub(super) fn key(store: &Store, payer: &Payer) -> String {
     match payer {
-        Payer::Tenant(tenant) => key::tenant_budget(store.prefix(), tenant),
-        Payer::Batch(batch) => key::batch_budget(store.prefix(), batch),
+        Payer::Tenant(tenant) => key::tenant_budget(&store.prefix, tenant),
+        Payer::Batch(batch) => key::batch_budget(&store.prefix, batch),
     }
 }
 

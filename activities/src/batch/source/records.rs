@@ -278,7 +278,7 @@ async fn table(reading: Reading) -> Result<Rows, Broken> {
 
     let Reading { location, fields, within, whole, size, mut room, .. } = reading;
     let mut number = within.at.number;
-    let most = (room.documents, room.bytes());
+    let most = (room.documents, room.bytes);
     let (id, text) = (fields.id.clone(), fields.text.clone());
     let wanted = Wanted { size, id, text, before: number, most };
     let parts = |range: Range<u64>| -> Part {

@@ -12,7 +12,7 @@ use crate::output::job::Document;
 pub struct Room {
     pub(super) documents: usize,
     /// Of records' texts and fields.
-    bytes: usize,
+    pub(super) bytes: usize,
     /// For so long, pages follow each other before the shards in them may start.
     pub(in crate::batch) time: Duration,
     /// How much of an archive is read.
@@ -62,12 +62,6 @@ impl Room {
         let bytes = document.text.as_ref().map_or(0, String::len) + fields.sum::<usize>();
         self.documents = self.documents.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
-    }
-
-    /// Bytes of texts and fields that it has room for.
-    #[cfg(feature = "parquet")]
-    pub(super) const fn bytes(&self) -> usize {
-        self.bytes
     }
 
     pub(super) fn is_full(&self) -> bool {
