@@ -196,13 +196,7 @@ pub(crate) fn extract(
                 text.push_str(&format!("[{path}: {error}]"));
             }
         }
-        if text.len() > limits.text_bytes {
-            return Err(Unreadable::TooLarge {
-                what: "text".into(),
-                size: text.len() as u64,
-                most: limits.text_bytes as u64,
-            });
-        }
+        limits.take_text(text.len())?;
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(text)

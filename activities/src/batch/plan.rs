@@ -81,11 +81,8 @@ where
     Fut: Future<Output = Result<bool, Failure>>,
 {
     let room = room.read_by(&services.reader_for(&job.lane));
-    let (route, output) = survey(services, job, &batch.workflow)?;
-    sandbox::examined(&services.reader_for(&job.lane), job).await?;
-    let job = &asked_with::decided(services, job, &route)?;
-    let job = &examples::read(services, job).await?;
-    let job = &Box::pin(fallbacks::decided(services, job, &route)).await?;
+    let (job, route, output) = prepared(services, job, &batch.workflow).await?;
+    let job = &job;
     let storage = &services.storage;
     // Before the output: who mistyped a source should hear of that, and take nobody's output for it.
     let mut page = first(storage, job, &output, room.clone()).await?;
@@ -196,11 +193,8 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
 /// # Errors
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
-    let (route, output) = survey(services, job, "")?;
-    sandbox::examined(&services.reader_for(&job.lane), job).await?;
-    let job = &asked_with::decided(services, job, &route)?;
-    let job = &examples::read(services, job).await?;
-    let job = &Box::pin(fallbacks::decided(services, job, &route)).await?;
+    let (job, route, output) = prepared(services, job, "").await?;
+    let job = &job;
     let (mut sample, mut unasked) = (Sample::default(), Ok(()));
     let mut add = |documents: Vec<Document>| {
         if unasked.is_ok() {
@@ -280,6 +274,19 @@ async fn expected(
 }
 
 /// Who answers and where the results go: everything that can be known without asking a store.
+async fn prepared(
+    services: &Services,
+    job: &Job,
+    batch: &str,
+) -> Result<(Job, Route, Location), Failure> {
+    let (route, output) = survey(services, job, batch)?;
+    sandbox::examined(&services.reader_for(&job.lane), job).await?;
+    let job = &asked_with::decided(services, job, &route)?;
+    let job = &examples::read(services, job).await?;
+    let job = Box::pin(fallbacks::decided(services, job, &route)).await?;
+    Ok((job, route, output))
+}
+
 fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Location), Failure> {
     let route = match &job.lines {
         Some(lines) => request::route(services, job, lines)?,

@@ -93,13 +93,7 @@ impl<'a> Cells<'a> {
     }
 
     fn check(&self, bytes: usize) -> Result<(), Unreadable> {
-        if bytes > self.limits.text_bytes {
-            return Err(Unreadable::TooLarge {
-                what: "text".into(),
-                size: bytes as u64,
-                most: self.limits.text_bytes as u64,
-            });
-        }
+        self.limits.take_text(bytes)?;
         if self.deadline.has_passed() {
             return Err(Unreadable::TooSlow(self.limits.time));
         }
