@@ -30,7 +30,7 @@ use tidegate_activities::{
 use tidegate_calls::{budget::Budgets, card::About, waiting::WaitingRoom};
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
-use tidegate_types::Lane;
+use tidegate_types::{Lane, seconds_since_1970};
 use tidegate_workflows::{
     ProcessCall, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, policy,
 };
@@ -432,10 +432,9 @@ fn sdk_worker(
 
 /// What the fleet is told of this worker.
 pub(crate) fn about(config: &Config) -> About {
-    let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: started.as_secs(),
+        started: seconds_since_1970(SystemTime::now()),
         slots: config.worker.max_concurrent_documents as u64,
         fingerprint: config.fingerprint(),
     }

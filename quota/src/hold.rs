@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, seconds_since_1970};
 use tracing::info;
 
 use crate::{
@@ -28,7 +28,8 @@ impl Quota {
     /// # Errors
     /// [`Error::Away`].
     pub async fn hold_batch(&self, run: &str, batch: &str, hold: bool) -> Result<(), Error> {
-        let held = HeldBatch { batch: batch.to_owned(), since: seconds_since_1970() };
+        let held =
+            HeldBatch { batch: batch.to_owned(), since: seconds_since_1970(SystemTime::now()) };
         let value = hold.then(|| held.to_string());
         {
             let mut all = self.shared.holds.held.lock();
@@ -61,7 +62,7 @@ impl Quota {
     #[must_use]
     pub fn batch_held_for(&self, run: &str) -> Option<Duration> {
         let since = self.shared.holds.held.lock().batches.get(run)?.since;
-        Some(Duration::from_secs(seconds_since_1970().saturating_sub(since)))
+        Some(Duration::from_secs(seconds_since_1970(SystemTime::now()).saturating_sub(since)))
     }
 
     /// When limits that are set by [`Self::set_limits`] end: `after` so long, or never. To be said
@@ -71,7 +72,7 @@ impl Quota {
     /// # Errors
     /// [`Error::Away`].
     pub async fn limits_end(&self, model: &ModelId, after: Option<Duration>) -> Result<(), Error> {
-        let until = after.map(|after| seconds_since_1970() + after.as_secs());
+        let until = after.map(|after| seconds_since_1970(SystemTime::now()) + after.as_secs());
         {
             let mut held = self.shared.holds.held.lock();
             match until {
@@ -182,7 +183,7 @@ impl Quota {
 
     /// Gives back the configured limits of models whose time is over.
     async fn end_limits(&self, held: &Held) {
-        let now = seconds_since_1970();
+        let now = seconds_since_1970(SystemTime::now());
         let over =
             |held: &Held, model: &ModelId| held.limits.get(model).is_some_and(|it| *it <= now);
         if !held.limits.keys().any(|model| over(held, model)) {
@@ -216,10 +217,6 @@ impl Quota {
         }
         self.tell_news().await
     }
-}
-
-fn seconds_since_1970() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 async fn lives(redis: &redis_store::Store) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use tidegate_types::{Charge, Lane, ModelId, Usage};
+use tidegate_types::{Charge, Lane, ModelId, Usage, fnv::fnv1a_onto};
 
 use crate::{
     dimension::{Amounts, DayLimit, Limited},
@@ -72,10 +72,8 @@ impl ModelQuota {
 
     /// Under what a template is learned: models that share a quota answer differently.
     pub(crate) fn learns_as(&self, template: u64) -> u64 {
-        // FNV-1a: every worker must come to the same number, of whatever version.
-        let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         match self.group {
-            Some(_) => self.id.to_string().bytes().fold(template ^ 0xcbf2_9ce4_8422_2325, add),
+            Some(_) => fnv1a_onto(template, self.id.to_string().bytes()),
             None => template,
         }
     }

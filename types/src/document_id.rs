@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fnv1a;
+
 /// Longest part of the path that is kept readable; file systems end a name at 255 bytes, and
 /// `.json` is added to it.
 const MAX_READABLE_BYTES: usize = 160;
@@ -46,7 +48,7 @@ impl DocumentId {
             text.truncate(MAX_READABLE_BYTES);
         }
         if !exact {
-            text.push_str(&format!("-{:08x}", fnv1a(path.as_bytes())));
+            text.push_str(&format!("-{:08x}", folded(fnv1a(path.bytes()))));
         }
         Self(text)
     }
@@ -71,12 +73,8 @@ impl fmt::Display for DocumentId {
     }
 }
 
-/// FNV-1a, 64 bit folded to 32 (<http://www.isthe.com/chongo/tech/comp/fnv/>): stable across
-/// versions of Rust, which `DefaultHasher` does not promise.
-fn fnv1a(bytes: &[u8]) -> u32 {
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+/// 64 bits folded to 32.
+fn folded(hash: u64) -> u32 {
     #[expect(clippy::cast_possible_truncation, reason = "the fold keeps all 64 bits")]
     let folded = (hash ^ (hash >> 32)) as u32;
     folded

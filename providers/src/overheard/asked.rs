@@ -1,6 +1,7 @@
 //! What a request to a vendor's API asks for.
 
 use serde_json::Value;
+use tidegate_types::fnv1a;
 
 use crate::json::{count, text};
 
@@ -83,7 +84,7 @@ fn bound(body: &Value) -> Option<u64> {
     Some(each.saturating_mul(count(body, &["n"]).unwrap_or(1).max(1)))
 }
 
-/// FNV-1a over the system prompt: every process comes to the same number.
+/// Of the system prompt: every process comes to the same number.
 fn template(body: &Value) -> u64 {
     let first = body
         .pointer("/messages/0")
@@ -92,8 +93,7 @@ fn template(body: &Value) -> u64 {
         .iter()
         .find_map(|name| body.get(*name))
         .or(first);
-    let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    prompt.map_or(0, |it| it.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, add))
+    prompt.map_or(0, |it| fnv1a(it.to_string().bytes()))
 }
 
 /// How much text a request holds.

@@ -4,7 +4,9 @@
 //! first, and then in force; no call is held beyond it. So the newest one never says less than was
 //! spent.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
+
+use tidegate_types::seconds_since_1970;
 
 use super::{
     Budget, Budgets, Payer,
