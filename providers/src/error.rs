@@ -190,12 +190,6 @@ impl Span {
             Self::Key => "key",
         }
     }
-
-    /// Whether the limit refills within minutes, so that a document may wait for it.
-    #[must_use]
-    pub fn refills_soon(self) -> bool {
-        matches!(self, Self::Minute | Self::Concurrency)
-    }
 }
 
 /// What a failed call has cost in tokens.

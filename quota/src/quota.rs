@@ -571,12 +571,6 @@ impl Quota {
         self.shared.options.max_slot_wait
     }
 
-    /// Calls of this process that are admitted and not over.
-    #[must_use]
-    pub fn permits(&self) -> usize {
-        usize::try_from(self.shared.running.all()).unwrap_or(usize::MAX)
-    }
-
     /// Whether Redis is known to be away.
     #[must_use]
     pub fn is_degraded(&self) -> bool {

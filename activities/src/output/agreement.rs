@@ -155,14 +155,6 @@ pub struct Agreement {
     pub priced: u64,
 }
 
-impl Agreement {
-    /// US dollars a document, where prices are known.
-    #[must_use]
-    pub fn usd_each(&self) -> Option<f64> {
-        (self.priced > 0).then(|| self.cost_usd / float(self.priced))
-    }
-}
-
 /// An agreement, and those that do not agree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
@@ -326,7 +318,7 @@ mod tests {
         let most = &told.fields["total.amount"].confusion[0];
         assert_eq!((&*most.expected, &*most.answered, most.documents), ("5.0", "6", 2));
         assert_eq!(all.disagreements.len(), 3 + 3 + 4);
-        assert_eq!(told.usd_each(), Some(0.5));
+        assert_eq!((told.cost_usd, told.priced), (2.0, 4));
     }
 
     #[test]
