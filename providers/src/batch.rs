@@ -9,9 +9,11 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 
 use crate::{
-    call::{BoxFuture, Completion, Request},
+    call::{BoxFuture, Request},
     error::Error,
 };
+
+pub use crate::batch_endpoint::{Answer, Answers};
 
 /// What a batch costs of what its requests would cost alone: half, at Anthropic, OpenAI and Gemini.
 pub const PRICE: f64 = 0.5;
@@ -74,35 +76,4 @@ pub enum State {
     Failed(String),
 }
 
-/// The answer to one request of a batch.
-#[derive(Debug)]
-pub struct Answer {
-    /// The request's name.
-    pub custom_id: String,
-    /// `None` for a request that was not worked on: the batch was cancelled, or its time ran out.
-    pub result: Option<Result<Completion, Error>>,
-}
 
-/// The answers of a batch, one at a time: together they may be more than fits into memory.
-#[derive(Debug)]
-pub struct Answers<'a>(Box<dyn AnswerSource + 'a>);
-
-impl<'a> Answers<'a> {
-    pub(crate) fn new(source: impl AnswerSource + 'a) -> Self {
-        Self(Box::new(source))
-    }
-
-    /// The next answer; `None` after the last. A line that is none is left out: its request stays
-    /// without an answer.
-    ///
-    /// # Errors
-    /// When the rest cannot be read now.
-    pub async fn next(&mut self) -> Result<Option<Answer>, Error> {
-        self.0.next().await
-    }
-}
-
-/// Where answers come from.
-pub(crate) trait AnswerSource: Send + fmt::Debug {
-    fn next(&mut self) -> BoxFuture<'_, Result<Option<Answer>, Error>>;
-}
