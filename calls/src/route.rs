@@ -345,7 +345,6 @@ impl Queues {
 
 /// What is left of the tightest limit, in amounts of it. Members of a pool have limits of the same
 /// kinds.
-#[expect(clippy::cast_precision_loss, reason = "limits lie far below 2^53")]
 fn room(seen: &Snapshot) -> f64 {
     let limits = seen.dimensions.iter().filter(|(_, seen)| seen.limit > 0);
     let left = limits.map(|(_, seen)| {

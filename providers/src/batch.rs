@@ -75,5 +75,3 @@ pub enum State {
     /// Not taken; says why, in the vendor's code. Its sentences may quote documents.
     Failed(String),
 }
-
-

@@ -182,11 +182,7 @@ fn covering(width: u32, height: u32, most: u32) -> u64 {
     let shrink = shrink * used(w).min(used(h));
     // Whole pixels, but not one too few for how a fraction is kept.
     let patches = |length: f64| (((length * shrink) + 1e-6).floor() / side).ceil().max(1.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "some thousands, and not below 1"
-    )]
+    // Some thousands, and not below 1.
     let count = (patches(w) * patches(h)) as u64;
     count.min(most.into())
 }

@@ -124,11 +124,7 @@ impl BucketLimit {
     }
 
     /// What `bucket-1.lua` does.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        reason = "amounts and waits lie far below 2^53"
-    )]
+    // Amounts and waits lie far below 2^53.
     fn answer(self, level: &mut Level, amount: i64, longest: i64, now: Instant) -> Answer {
         let now = now.max(level.at);
         let (capacity, refill) = (f64::from(self.capacity), self.refill_per_second / 1e6);

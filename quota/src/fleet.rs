@@ -34,8 +34,7 @@ impl Fleet {
     pub(crate) async fn beat(&self, store: &redis_store::Store, worker: &str) -> Result<(), Error> {
         let arguments = [worker.as_bytes().to_vec(), GONE_AFTER.as_secs().to_string().into_bytes()];
         let keys = [key::workers(&store.prefix)];
-        let [workers] =
-            wire::integers(&store.run(&store.scripts.beat, &keys, &arguments).await?)?;
+        let [workers] = wire::integers(&store.run(&store.scripts.beat, &keys, &arguments).await?)?;
         self.known.store(wire::unsigned(workers), Ordering::Relaxed);
         Ok(())
     }

@@ -91,11 +91,7 @@ impl ModelAccount {
     #[must_use]
     pub fn tokens_between(&self, from: Duration, to: Duration) -> Amounts {
         let range = from.as_secs_f64().round().max(0.0)..to.as_secs_f64().round().max(0.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "neither negative nor anywhere near 2^64"
-        )]
+        // Neither negative nor anywhere near 2^64.
         let range = range.start as u64..range.end as u64;
         self.series.as_ref().map_or_else(Amounts::default, |series| series.between(&range))
     }

@@ -63,7 +63,6 @@ pub(super) fn cost(spend: &Spend) -> String {
 }
 
 /// One number over another; 0 over nothing.
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -112,7 +112,6 @@ fn short(text: &str) -> String {
 }
 
 /// What so many documents would take, if the sample is like all of them.
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
 fn of_all(
     results: &[Answered],
     failures: &[Failed],
@@ -145,7 +144,6 @@ fn of_all(
 }
 
 /// The mean, with two standard errors in either direction; it is no less than the least of them.
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
 fn spread(each: &[f64]) -> (f64, f64) {
     if each.is_empty() {
         return (0.0, 0.0);

@@ -51,7 +51,9 @@ impl FromStr for Size {
     }
 }
 
-read_as_text!(Size, "a number of bytes with its unit, such as \"500kB\" or \"16MiB\"", |_, why| why);
+read_as_text!(Size, "a number of bytes with its unit, such as \"500kB\" or \"16MiB\"", |_, why| {
+    why
+});
 
 #[cfg(test)]
 mod tests {

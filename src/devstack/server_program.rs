@@ -132,7 +132,6 @@ impl ServerProgram {
     /// kind of machine.
     #[must_use]
     pub fn offer(&self) -> Option<String> {
-        #[expect(clippy::cast_precision_loss, reason = "a size for people")]
         let megabytes = |wheel: &Wheel| wheel.bytes as f64 / 1e6;
         self.wheel()
             .map(|wheel| format!("{} ({}, {:.1} MB)", self.name, self.version, megabytes(wheel)))

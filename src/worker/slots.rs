@@ -158,12 +158,7 @@ impl Pool {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "slots are few"
-)]
+// Slots are few.
 fn scaled(slots: usize, part: f64) -> usize {
     (slots as f64 * part + 1e-9) as usize
 }

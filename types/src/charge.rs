@@ -60,12 +60,7 @@ impl Charge {
     /// Input and output counted together, in tokens.
     #[must_use]
     pub fn combined(&self, input: u64, output: u64) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "tokens lie far below 2^53"
-        )]
+        // Tokens lie far below 2^53.
         let weighted = (output as f64 * self.output_weight).ceil() as u64;
         input.saturating_add(weighted)
     }
@@ -78,12 +73,7 @@ impl Charge {
         if self.output_weight <= 1.0 {
             return bound;
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "tokens lie far below 2^53"
-        )]
+        // Tokens lie far below 2^53.
         let unweighted = (bound as f64 / self.output_weight).ceil() as u64;
         unweighted.max(expected)
     }

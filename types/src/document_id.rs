@@ -75,9 +75,7 @@ impl fmt::Display for DocumentId {
 
 /// 64 bits folded to 32.
 fn folded(hash: u64) -> u32 {
-    #[expect(clippy::cast_possible_truncation, reason = "the fold keeps all 64 bits")]
-    let folded = (hash ^ (hash >> 32)) as u32;
-    folded
+    (hash ^ (hash >> 32)) as u32
 }
 
 #[cfg(test)]

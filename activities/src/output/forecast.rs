@@ -71,7 +71,6 @@ fn one() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_one(number: &u32) -> bool {
     *number == 1
 }
@@ -92,7 +91,6 @@ impl Forecast {
     /// The same for so many documents of the same kind.
     #[must_use]
     pub fn for_documents(self, documents: u64) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "documents lie far below 2^53")]
         let factor = documents as f64 / self.documents.max(1) as f64;
         Self {
             documents,

@@ -216,12 +216,11 @@ pub(super) fn key(store: &Store, payer: &Payer) -> String {
 }
 
 /// The nearest, so that three times 0.1 fit into 0.3.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+// The cast saturates.
 pub(super) fn nanos(usd: f64) -> u64 {
     ((usd * NANOS).round() as u64).min(MAX_NANOS)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "replies lie below 2^53")]
 pub(super) fn dollars(nanos: i64) -> f64 {
     nanos as f64 / NANOS
 }

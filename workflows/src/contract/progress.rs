@@ -158,7 +158,6 @@ pub(crate) fn eta(
     if worked == 0 || left == 0 {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts of documents lie far below 2^53")]
     let rest = elapsed.as_secs_f64() * left as f64 / worked as f64;
     now.checked_add(Duration::try_from_secs_f64(rest).ok()?)
 }

@@ -312,7 +312,6 @@ fn part(whole: &Bytes, range: std::ops::Range<u64>) -> Bytes {
 }
 
 #[cfg(not(feature = "parquet"))]
-#[expect(clippy::unused_async, reason = "as with the feature")]
 async fn table(_: Reading) -> Result<Rows, Broken> {
     use crate::output::tables;
 
