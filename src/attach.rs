@@ -66,7 +66,6 @@ impl Attached {
     }
 
     /// The limiter that the workers share, for calls that are no activities.
-    #[must_use]
     pub fn limiter(&self) -> tidegate_quota::Quota {
         self.process.services.guard.quota.clone()
     }

@@ -68,7 +68,6 @@ pub struct Checkpoints {
 
 impl Checkpoints {
     /// In this folder, of what `ledger` keeps.
-    #[must_use]
     pub fn new(folder: Location, ledger: Budgets) -> Self {
         let (turn, used, written) = Default::default();
         Self { folder: folder.child("budgets"), ledger, turn, used, written }

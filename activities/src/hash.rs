@@ -3,7 +3,6 @@
 use tidegate_types::fnv1a;
 
 /// FNV-1a of all pieces, one after the other.
-#[must_use]
 pub(crate) fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     fnv1a(pieces.into_iter().flatten().copied())
 }

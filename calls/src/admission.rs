@@ -50,7 +50,6 @@ pub(crate) struct Call {
 
 impl Admitted {
     /// What was asked of the limiter.
-    #[must_use]
     pub fn request(&self) -> &Request {
         &self.call.request
     }

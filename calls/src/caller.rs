@@ -250,7 +250,6 @@ fn told(provider: &dyn Provider, body: &Fields) -> Option<Operation> {
 }
 
 /// This process cannot ask the model.
-#[must_use]
 pub fn no_provider(model: &ModelId) -> Failure {
     Failure::invalid_input(format!(
         "this worker has no provider \"{}\"; give all workers the same configuration",

@@ -133,7 +133,6 @@ impl Held {
     }
 
     /// By a budget that has too little left, or cannot be kept.
-    #[must_use]
     pub fn by_budget(failure: Failure) -> Self {
         Self { gate: BUDGET, about: Some(About::Money), failure, refused: None }
     }

@@ -188,7 +188,6 @@ pub fn batch_call(model: &ModelId, usage: Option<&Usage>, failed: Option<Kind>) 
 }
 
 /// Calls of this process so far.
-#[must_use]
 pub fn calls() -> f64 {
     sums().calls
 }

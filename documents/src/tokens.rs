@@ -10,7 +10,6 @@ const BYTES_PER_TOKEN: f64 = 4.0;
 const DIGITS_PER_TOKEN: f64 = 1.6;
 
 /// Estimated tokens of a text.
-#[must_use]
 pub fn estimate(text: &str) -> u64 {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     // Lengths lie far below 2^53.

@@ -108,7 +108,6 @@ const RULES: &[(&str, Rule)] = &[
 ];
 
 /// Input tokens that a model counts for a picture of this size.
-#[must_use]
 pub fn tokens(model: &str, width: u32, height: u32) -> u64 {
     let (width, height) = (width.max(1), height.max(1));
     match rule(model) {
@@ -142,7 +141,6 @@ pub fn tokens(model: &str, width: u32, height: u32) -> u64 {
 }
 
 /// The longest edge, in pixels, that a model looks at.
-#[must_use]
 pub fn edge(model: &str) -> u32 {
     match rule(model) {
         Rule::Squares { edge, .. } => edge,

@@ -148,7 +148,6 @@ impl BucketLimit {
 impl Bucket {
     /// A bucket that every process with this Redis, prefix and name shares. All should give the
     /// same limit.
-    #[must_use]
     pub fn in_redis(store: Store, name: &str, limit: BucketLimit) -> Self {
         let key = key::bucket(&store.prefix, name);
         Self { limit, place: Place::Redis { store, key } }
@@ -156,7 +155,6 @@ impl Bucket {
 
     /// A bucket of this process alone, full at first: for tests, for one process, or while Redis is
     /// away.
-    #[must_use]
     pub fn in_memory(limit: BucketLimit) -> Self {
         let level = Level { amount: limit.capacity.into(), at: Instant::now() };
         Self { limit, place: Place::Memory(Arc::new(Mutex::new(level))) }

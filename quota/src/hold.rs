@@ -59,7 +59,6 @@ impl Quota {
     }
 
     /// For how long a run of a batch has been held, if this process knows it to be.
-    #[must_use]
     pub fn batch_held_for(&self, run: &str) -> Option<Duration> {
         let since = self.shared.holds.held.lock().batches.get(run)?.since;
         Some(Duration::from_secs(seconds_since_1970(SystemTime::now()).saturating_sub(since)))

@@ -59,13 +59,11 @@ impl ModelQuota {
     }
 
     /// The same model as one of several that share a quota.
-    #[must_use]
     pub fn sharing(self, group: &str) -> Self {
         Self { group: Some(group.into()), ..self }
     }
 
     /// What names its quota: the group, or the model.
-    #[must_use]
     pub fn quota_name(&self) -> Cow<'_, str> {
         self.group.as_deref().map_or_else(|| self.id.to_string().into(), Cow::Borrowed)
     }
@@ -80,7 +78,6 @@ impl ModelQuota {
 
     /// What every program that shares this quota must be configured alike in, by its key: for people,
     /// and to find those that differ.
-    #[must_use]
     pub fn configuration(&self) -> BTreeMap<String, String> {
         let limits = &self.limits;
         let each = Limited::ALL.into_iter().map(|it| (it.key(), limits.get(it)));
@@ -107,13 +104,11 @@ impl ModelQuota {
     }
 
     /// Amounts of one call with so many tokens.
-    #[must_use]
     pub fn amounts(&self, input: u64, output: u64) -> Amounts {
         Amounts { combined: self.charge.combined(input, output), ..Amounts::call(input, output) }
     }
 
     /// Amounts that a finished call is charged for.
-    #[must_use]
     pub fn used(&self, usage: &Usage, max_output_tokens: u64) -> Amounts {
         let mut amounts = self.amounts(self.charge.input(usage), usage.output);
         if !self.charge.unused_returns {
@@ -124,13 +119,11 @@ impl ModelQuota {
 
     /// Amounts that a call is charged for which was refused, or failed before any work: no tokens,
     /// and a request where the provider counts such calls.
-    #[must_use]
     pub fn unused(&self) -> Amounts {
         Amounts { requests: u64::from(self.charge.failed_calls), ..Amounts::default() }
     }
 
     /// This model with `1 / parts` of its limits: a worker's own share while Redis is away.
-    #[must_use]
     pub fn share(&self, parts: u64) -> Self {
         let part = |limit: Option<u64>| limit.map(|limit| (limit / parts.max(1)).max(1));
         let limits = Limits {

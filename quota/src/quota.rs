@@ -71,7 +71,6 @@ impl Quota {
     }
 
     /// A limiter for this process alone.
-    #[must_use]
     pub fn in_memory(models: impl IntoIterator<Item = ModelQuota>, options: Options) -> Self {
         Self { shared: Arc::new(Shared::new(None, models, options)) }
     }
@@ -230,14 +229,12 @@ impl Quota {
     }
 
     /// Output tokens of calls with this template, as far as this process has learned them.
-    #[must_use]
     pub fn learned_output(&self, model: &ModelId, template: u64) -> Option<u64> {
         let model = self.shared.models.get(model)?;
         Some(self.shared.expectation(model, template)?.output)
     }
 
     /// Amounts that a finished call counts as, by what is known of the provider.
-    #[must_use]
     pub fn used(&self, model: &ModelId, usage: &Usage, max_output_tokens: u64) -> Option<Amounts> {
         let model = self.shared.models.get(model)?;
         Some(model.used(usage, max_output_tokens))
@@ -346,7 +343,6 @@ impl Quota {
 
     /// A bucket for an API that is no language model, over the same connection; of this process
     /// alone where the limiter is.
-    #[must_use]
     pub fn bucket(&self, name: &str, limit: BucketLimit) -> Bucket {
         match &self.shared.redis {
             Some(redis) => Bucket::in_redis(redis.clone(), name, limit),
@@ -355,7 +351,6 @@ impl Quota {
     }
 
     /// Budgets in US dollars, over the same connection.
-    #[must_use]
     pub fn budgets(&self) -> Budgets {
         Budgets::new(self.shared.redis.clone())
     }
@@ -523,7 +518,6 @@ impl Quota {
     }
 
     /// Live workers of the fleet as of the last beat, this one included.
-    #[must_use]
     pub fn live_workers(&self) -> u64 {
         self.shared.fleet.size()
     }
@@ -566,13 +560,11 @@ impl Quota {
     }
 
     /// [`Options::max_slot_wait`].
-    #[must_use]
     pub fn longest_wait_in_place(&self) -> Duration {
         self.shared.options.max_slot_wait
     }
 
     /// Whether Redis is known to be away.
-    #[must_use]
     pub fn is_degraded(&self) -> bool {
         self.shared.breaker.is_open()
     }

@@ -111,7 +111,6 @@ impl Store {
 
     /// For tests: as a program that began then, in microseconds since 1970.
     #[doc(hidden)]
-    #[must_use]
     pub fn begun_at(self, began: u64) -> Self {
         Self { began, ..self }
     }
@@ -295,7 +294,6 @@ impl Store {
 
     /// What this process saw of a quota last.
     #[doc(hidden)]
-    #[must_use]
     pub fn remembered(&self, model: &ModelQuota) -> Option<Remembered> {
         self.remembered.lock().get(&*model.quota_name()).copied()
     }

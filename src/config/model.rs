@@ -94,7 +94,6 @@ impl Algorithm {
 
 impl Model {
     /// How it is asked unless a batch says otherwise.
-    #[must_use]
     pub fn defaults(&self) -> Defaults {
         Defaults {
             effort: self.effort,
@@ -105,7 +104,6 @@ impl Model {
 
     /// The limits as the limiter wants them, at an endpoint that counts so if nothing else is said.
     /// What is only taken to be so keeps the margin of what is not known.
-    #[must_use]
     pub fn limits(&self, usual: Algorithm) -> Limits {
         let stated = Stated {
             rpm: self.rpm,

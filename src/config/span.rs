@@ -10,13 +10,11 @@ pub struct Span(pub Duration);
 
 impl Span {
     /// So many seconds.
-    #[must_use]
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
     /// So many milliseconds.
-    #[must_use]
     pub const fn millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))
     }

@@ -65,7 +65,6 @@ impl RedisServer {
     }
 
     /// `redis://127.0.0.1:<port>`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }

@@ -83,19 +83,16 @@ impl TemporalServer {
     }
 
     /// `127.0.0.1:<port>`.
-    #[must_use]
     pub fn address(&self) -> String {
         address(self.port)
     }
 
     /// The web UI.
-    #[must_use]
     pub fn ui(&self) -> String {
         format!("http://127.0.0.1:{}", self.ui_port)
     }
 
     /// The web UI's page of one workflow.
-    #[must_use]
     pub fn workflow_page(&self, id: &str) -> String {
         format!("{}/namespaces/{NAMESPACE}/workflows/{id}", self.ui())
     }

@@ -52,7 +52,6 @@ pub struct Batch {
 
 impl Batch {
     /// Whether it goes on.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.status == Status::Running
     }
@@ -81,7 +80,6 @@ pub enum Status {
 
 impl Status {
     /// As it is shown.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",

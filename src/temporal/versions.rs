@@ -32,7 +32,6 @@ pub struct Versions {
 
 impl Versions {
     /// Why the workers that poll get none of a batch's work, and what to do about it.
-    #[must_use]
     pub fn idle(&self, task_queue: &str, batch: &str, pinned: Option<&Version>) -> Option<String> {
         if let Some(pinned) = pinned {
             return (!self.polling.contains(&Some(pinned.clone()))).then(|| format!(

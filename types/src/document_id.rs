@@ -22,7 +22,6 @@ pub struct DocumentId(String);
 
 impl DocumentId {
     /// Derives the id from a relative path with `/` between its parts.
-    #[must_use]
     pub fn from_relative_path(path: &str) -> Self {
         let path = path.trim_matches('/');
         let mut exact = !path.is_empty() && !path.contains("__") && !path.starts_with('.');
@@ -55,13 +54,11 @@ impl DocumentId {
 
     /// The id of a later document of the same name, the second being 2. No path leads to such an id:
     /// `~` is no letter of a path's own.
-    #[must_use]
     pub fn numbered(&self, number: u64) -> Self {
         Self(format!("{}~{number}", self.0))
     }
 
     /// The id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -81,7 +81,6 @@ impl Sample {
     }
 
     /// Whether it is of nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.of == 0
     }

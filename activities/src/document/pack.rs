@@ -63,7 +63,6 @@ const TOGETHER: &str = "You are given several documents at once, each in an <ite
 
 /// How many documents of a job fit into one call at most: by their answers, or, where they are
 /// embedded, by what goes in, of which each has so many tokens.
-#[must_use]
 // Never negative, and a cast of a float saturates.
 pub fn most(job: &Job, input_tokens: f64) -> u32 {
     let most = match job.task {

@@ -75,14 +75,12 @@ impl Rate {
     }
 
     /// The part that agrees; 0 of nothing.
-    #[must_use]
     pub fn part(self) -> f64 {
         if self.compared == 0 { 0.0 } else { float(self.agreed) / float(self.compared) }
     }
 
     /// The interval that holds the part of all such documents in 95 of 100 samples, by Wilson's score
     /// (E. B. Wilson, "Probable inference", 1927); from 0 to 1 of nothing.
-    #[must_use]
     pub fn interval(self) -> [f64; 2] {
         if self.compared == 0 {
             return [0.0, 1.0];
@@ -196,7 +194,6 @@ impl Compared {
     }
 
     /// As it is reported: the most frequent mistakes first.
-    #[must_use]
     pub fn told(mut self) -> Self {
         for field in self.agreement.fields.values_mut() {
             field.confusion.sort_by_key(|mistake| std::cmp::Reverse(mistake.documents));

@@ -29,7 +29,6 @@ pub struct Asked {
 impl Asked {
     /// Reads a request by its path and its JSON; `None` where it asks no model: a list of models, a
     /// file, a provider's batch, a count of tokens.
-    #[must_use]
     pub fn read(path: &str, body: &[u8]) -> Option<Self> {
         let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let (in_path, verb) = match last.split_once(':') {

@@ -31,7 +31,6 @@ const LEASE: Duration = Duration::from_secs(660);
 
 impl Budgets {
     /// Without a store every budget is closed.
-    #[must_use]
     pub fn new(store: Option<Store>) -> Self {
         Self(store.map(|store| Arc::new(Ledger { store })))
     }

@@ -23,7 +23,6 @@ pub struct Room {
 
 impl Room {
     /// A page: some 50 MB. A batch of one page is ordered by id as a whole.
-    #[must_use]
     pub fn page() -> Self {
         Self {
             documents: 100_000,
@@ -35,19 +34,16 @@ impl Room {
     }
 
     /// The same, with the processes and the bounds of the reader that reads the documents later.
-    #[must_use]
     pub fn read_by(self, reader: &Reader) -> Self {
         Self { limits: *reader.limits(), reader: reader.clone(), ..self }
     }
 
     /// The same, within other bounds.
-    #[must_use]
     pub fn within(self, limits: &Limits) -> Self {
         Self { limits: *limits, ..self }
     }
 
     /// A page of so many documents, and one at a time, for tests.
-    #[must_use]
     pub fn of(documents: usize) -> Self {
         Self { documents, time: Duration::ZERO, ..Self::page() }
     }
