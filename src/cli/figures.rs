@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 use indicatif::HumanCount;
+use tidegate_activities::output::forecast::Range;
 use tidegate_types::Spend;
 
 /// `1,234,567`.
@@ -60,6 +61,20 @@ pub(super) fn cost(spend: &Spend) -> String {
         Some(known) if spend.unpriced_calls > 0 => format!("{known} and more"),
         known => known.unwrap_or_else(|| "unknown".to_owned()),
     }
+}
+
+/// What is expected of tokens and the like: `1,000 to 2,000`.
+pub(super) fn between(range: Range) -> String {
+    let [from, to] = [range.from, range.to].map(|number| count(number.round() as u64));
+    format!("{from} to {to}")
+}
+
+/// What is expected of a price: `$0.50 to $1.00`.
+pub(super) fn price(range: Option<Range>) -> String {
+    range.map_or_else(
+        || "unknown (no price for this model)".to_owned(),
+        |range| format!("{} to {}", dollars(range.from), dollars(range.to)),
+    )
 }
 
 /// One number over another; 0 over nothing.
