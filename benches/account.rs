@@ -31,7 +31,6 @@ const WORKERS: usize = 2;
 const SLOTS: &str = "2400";
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
 async fn main() {
     let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
     let [documents, a_minute, call] = ACCOUNT.map(|default| numbers.next().unwrap_or(default));
@@ -85,7 +84,6 @@ fn admissions(account: &ModelAccount) -> String {
 }
 
 /// The part of the limit that was used.
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
 fn steady(account: &ModelAccount, a_minute: f64) -> f64 {
     let from = Duration::from_secs_f64(account.first_admission.unwrap().ceil() + 30.0);
     let to = Duration::from_secs_f64(account.last_admission.unwrap().floor() - 15.0);

@@ -105,7 +105,6 @@ struct Batch {
     longest: f64,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "figures for people")]
 async fn run(provider: &Provider, documents: usize) {
     let Provider { name, vendor, model, limits } = provider;
     // Calls without chance, so that the longest is known by its answer.

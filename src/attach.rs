@@ -52,7 +52,7 @@ impl Attached {
     /// No limits are configured for the model.
     pub fn quota(&self, model: &str) -> anyhow::Result<own::Quota> {
         let model: ModelId = model.parse()?;
-        let services = self.process.services();
+        let services = &self.process.services;
         anyhow::ensure!(
             services.guard.quota.models().any(|known| known.id == model),
             "no limits are configured for {model}; add a [models.\"{model}\"] section"
@@ -66,9 +66,8 @@ impl Attached {
     }
 
     /// The limiter that the workers share, for calls that are no activities.
-    #[must_use]
     pub fn limiter(&self) -> tidegate_quota::Quota {
-        self.process.services().guard.quota.clone()
+        self.process.services.guard.quota.clone()
     }
 
     /// Works until `shutdown` resolves; then provider calls under way are waited for, and all else is

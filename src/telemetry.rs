@@ -132,7 +132,6 @@ pub async fn start(listen: Option<&str>) -> Telemetry {
 
 impl Telemetry {
     /// Where the page is.
-    #[must_use]
     pub fn bound(&self) -> Option<SocketAddr> {
         self.bound
     }
@@ -148,13 +147,11 @@ impl Telemetry {
     }
 
     /// For the SDK's runtime, so that its workers' metrics stand on the page.
-    #[must_use]
     pub fn meter(&self) -> Option<Arc<dyn CoreMeter>> {
         self.meter.clone()
     }
 
     /// For the connection, so that its calls are counted too.
-    #[must_use]
     pub fn client_meter(&self) -> Option<TemporalMeter> {
         telemetry_init(TelemetryOptions::builder().maybe_metrics(self.meter.clone()).build())
             .ok()?

@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 const COMMIT: &str = env!("TIDEGATE_COMMIT");
 
 /// The version, and the commit that it is made from.
-#[must_use]
 pub fn short() -> &'static str {
     static SHORT: LazyLock<String> = LazyLock::new(|| {
         let commit = if COMMIT.is_empty() { "development build" } else { COMMIT };
@@ -18,7 +17,6 @@ pub fn short() -> &'static str {
 
 /// The same, and the layouts: of keys and state in Redis, of the workflows' commands, of prompts in
 /// the store of answers.
-#[must_use]
 pub fn long() -> &'static str {
     static LONG: LazyLock<String> = LazyLock::new(|| {
         format!(

@@ -30,7 +30,7 @@ use tidegate_activities::{
 use tidegate_calls::{budget::Budgets, card::About, waiting::WaitingRoom};
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
-use tidegate_types::Lane;
+use tidegate_types::{Lane, seconds_since_1970};
 use tidegate_workflows::{
     ProcessCall, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, policy,
 };
@@ -289,7 +289,7 @@ pub(crate) fn reader(config: &Config) -> Result<Reader> {
 /// What the workers of this process share.
 #[derive(Debug)]
 pub(crate) struct Process {
-    services: Arc<Services>,
+    pub(crate) services: Arc<Services>,
     lanes: Vec<Lane>,
     pool: Arc<Pool>,
     /// Each lane's polls that may be open at once.
@@ -297,10 +297,6 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn services(&self) -> &Services {
-        &self.services
-    }
-
     pub(crate) fn new(config: &Config) -> Result<Self> {
         let lanes = config.quota_lanes()?;
         let shares = lanes.iter().map(|(_, share)| *share).collect();
@@ -436,10 +432,9 @@ fn sdk_worker(
 
 /// What the fleet is told of this worker.
 pub(crate) fn about(config: &Config) -> About {
-    let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: started.as_secs(),
+        started: seconds_since_1970(SystemTime::now()),
         slots: config.worker.max_concurrent_documents as u64,
         fingerprint: config.fingerprint(),
     }

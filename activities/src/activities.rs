@@ -43,7 +43,6 @@ pub struct DocumentActivities {
 
 impl DocumentActivities {
     /// Activities on these services.
-    #[must_use]
     pub fn new(services: Arc<Services>) -> Self {
         Self { services }
     }

@@ -81,7 +81,6 @@ pub struct DocumentState {
 
 impl AttemptState {
     /// As the next attempt begins with it.
-    #[must_use]
     pub fn resumed(self) -> Self {
         let DocumentState { dead_readers, reading, .. } = self.document;
         let dead_readers = dead_readers + u32::from(reading > 0);
@@ -118,7 +117,6 @@ impl StoreFaults {
     }
 
     /// How long the row has lasted.
-    #[must_use]
     pub fn lasting(&self, now: SystemTime) -> Duration {
         let since = self.since_millis.map_or(0, |since| millis(Some(now)).saturating_sub(since));
         Duration::from_millis(u64::try_from(since).unwrap_or_default())
@@ -159,7 +157,6 @@ pub struct Attempt {
 
 impl Attempt {
     /// Begins with what the attempt before left.
-    #[must_use]
     pub fn new(
         reservation: String,
         batch: String,
@@ -178,7 +175,6 @@ impl Attempt {
 
     /// The running attempt at an activity. `work` names what it does among its run's activities;
     /// no document's name belongs there.
-    #[must_use]
     pub fn of(ctx: &ActivityContext, work: &str) -> Self {
         let info = ctx.info();
         let runs = [info.workflow_run_id.as_deref(), info.activity_run_id.as_deref()];
@@ -198,38 +194,32 @@ impl Attempt {
     }
 
     /// Of a batch, by its workflow's id, and of this run of it, by the folder of its job.
-    #[must_use]
     pub fn of_batch(self, workflow: &str, job: &str) -> Self {
         Self { call: self.call.of_batch(workflow, job), ..self }
     }
 
     /// The same, which no other follows, or which others may.
-    #[must_use]
     pub fn last(self, is_last: bool) -> Self {
         Self { is_last, ..self }
     }
 
     /// The same, of which the guard knows this.
-    #[must_use]
     pub fn asking(self, call: attempt::Attempt) -> Self {
         Self { call, ..self }
     }
 
     /// At a document that comes back from a provider's batch or a pack, in which it was asked.
-    #[must_use]
     pub fn asked_before(self, asked: bool) -> Self {
         Self { call: self.call.asked_before(asked), ..self }
     }
 
     /// At a step of a document that is read in parts.
-    #[must_use]
     pub fn in_parts(self, task: &PartTask) -> Self {
         let document = format!("{}.{}", task.document.shard, task.document.index);
         Self { call: self.call.in_parts(document, task.parts.calls()), ..self }
     }
 
     /// A copy of the state.
-    #[must_use]
     pub fn state(&self) -> AttemptState {
         let call = self.call.state();
         let document = self.state.lock().clone();
@@ -238,7 +228,6 @@ impl Attempt {
     }
 
     /// What a failure tells of the document.
-    #[must_use]
     pub fn details(&self) -> FailureDetails {
         let AttemptState { call, document } = self.state();
         let discarded = Taken { spend: call.discarded, cuts: document.cuts };
@@ -247,21 +236,18 @@ impl Attempt {
     }
 
     /// Calls and waits of the document so far.
-    #[must_use]
     pub fn counts(&self) -> CallCounts {
         self.call.counts()
     }
 
     /// What the document has taken so far, without what its result took: calls, waits, and answers
     /// that were no result.
-    #[must_use]
     pub fn spent(&self) -> Spend {
         let CallState { counts, discarded, .. } = self.call.state();
         Spend::from(counts) + discarded
     }
 
     /// Whether a call of this attempt has left: what it answers is paid for.
-    #[must_use]
     pub fn has_sent(&self) -> bool {
         self.call.has_sent()
     }
@@ -278,7 +264,6 @@ impl Attempt {
     }
 
     /// An answer did not satisfy the schema, for this reason; how many did not.
-    #[must_use]
     pub fn invalid_output(&self, wrong: &str) -> u32 {
         let mut state = self.state.lock();
         state.invalid_outputs += 1;
@@ -328,13 +313,11 @@ impl Attempt {
     }
 
     /// How many workers in a row have died while they had this activity.
-    #[must_use]
     pub fn deaths(&self) -> u32 {
         self.call.state().course.deaths
     }
 
     /// How many workers in a row have died while they read.
-    #[must_use]
     pub fn dead_readers(&self) -> u32 {
         self.state.lock().dead_readers
     }
@@ -367,7 +350,6 @@ impl Attempt {
     }
 
     /// An answer was cut: the next call has more room. Whether it may have.
-    #[must_use]
     pub fn raise(&self) -> bool {
         let mut state = self.state.lock();
         let raised = state.raises < MAX_RAISES;
@@ -422,7 +404,6 @@ impl Attempt {
     }
 
     /// For how long its answer has lain in a worker's spool.
-    #[must_use]
     pub fn spooled_for(&self, now: SystemTime) -> Option<Duration> {
         let since = self.state.lock().spooled_millis?;
         let lasting = millis(Some(now)).saturating_sub(since);

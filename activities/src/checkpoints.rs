@@ -18,6 +18,7 @@ use tidegate_quota::{
     Budget, Budgets,
     budget::{Checkpoint, Hold, Payer, Unheld},
 };
+use tidegate_types::seconds_since_1970;
 use tracing::{info, warn};
 
 use crate::{
@@ -67,7 +68,6 @@ pub struct Checkpoints {
 
 impl Checkpoints {
     /// In this folder, of what `ledger` keeps.
-    #[must_use]
     pub fn new(folder: Location, ledger: Budgets) -> Self {
         let (turn, used, written) = Default::default();
         Self { folder: folder.child("budgets"), ledger, turn, used, written }
@@ -108,9 +108,9 @@ impl Checkpoints {
             return Ok(());
         };
         let Checkpoint { ceiling_usd, spent_usd, generation, day } = checkpoint;
-        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let at = seconds_since_1970(SystemTime::now());
         let payer = budget.payer.to_string();
-        let stored = Stored { payer, ceiling_usd, spent_usd, at: at.as_secs() };
+        let stored = Stored { payer, ceiling_usd, spent_usd, at };
         let object = self.of(&budget.payer, day).child(&format!("{generation:020}.json"));
         object.write(serde_json::to_vec(&stored).unwrap_or_default()).await?;
         self.ledger.end_checkpoint(budget, &checkpoint).await?;

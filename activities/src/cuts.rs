@@ -52,7 +52,6 @@ impl Cuts {
     }
 
     /// Whether so many answers were cut that the next document begins with more room.
-    #[must_use]
     pub fn are_many(&self, asks: Asks<'_>) -> bool {
         let questions = self.0.lock();
         let seen = questions.get(&asks.key());

@@ -33,7 +33,6 @@ pub use tidegate_calls::{
 pub trait ToTemporal {
     /// As Temporal takes it: with type, delay, and what the document has taken so far. `attempt` is
     /// the activity's, counted from 1.
-    #[must_use]
     fn into_application_failure(
         self,
         details: impl Into<FailureDetails>,

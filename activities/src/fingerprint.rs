@@ -14,13 +14,11 @@ pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
     /// Of bytes as they are.
-    #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// Of several pieces, each of which counts with its border; one alone is as [`Self::of_bytes`].
-    #[must_use]
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut parts = parts.into_iter();
         let first = Self::of_bytes(parts.next().unwrap_or_default());
@@ -32,7 +30,6 @@ impl Fingerprint {
     }
 
     /// Of a JSON value, whatever the order of its fields.
-    #[must_use]
     pub fn of_json(value: &Value) -> Self {
         let mut text = String::new();
         canonical(value, &mut text);

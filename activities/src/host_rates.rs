@@ -33,7 +33,6 @@ pub struct Busy {
 
 impl HostRates {
     /// These hosts' rates, shared by every worker of this limiter.
-    #[must_use]
     pub fn new(quota: &Quota, hosts: impl IntoIterator<Item = (String, BucketLimit)>) -> Self {
         let rate = |(host, limit): (String, BucketLimit)| {
             let fleet = quota.bucket(&format!("host:{host}"), limit);

@@ -28,7 +28,6 @@ pub(crate) struct Held(Option<OwnedSemaphorePermit>);
 
 impl Memory {
     /// So many bytes.
-    #[must_use]
     pub fn new(bytes: u64) -> Self {
         let units = u32::try_from((bytes / UNIT).max(1)).unwrap_or(u32::MAX >> 4);
         Self { free: Arc::new(Semaphore::new(units as usize)), units }

@@ -66,7 +66,6 @@ pub(crate) fn answers_held(change: f64) {
 }
 
 /// Files of the spool.
-#[expect(clippy::cast_precision_loss, reason = "files are few")]
 pub(crate) fn answers_spooled(count: usize) {
     gauge!(SPOOLED_ANSWERS).set(count as f64);
 }

@@ -1,17 +1,13 @@
 //! Between counts and the floats that are reckoned with.
 
 /// A count as it is reckoned with.
-#[expect(clippy::cast_precision_loss, reason = "counts and tokens lie far below 2^53")]
+// Counts and tokens lie far below 2^53.
 pub(crate) fn float(number: u64) -> f64 {
     number as f64
 }
 
 /// The nearest count.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a cast of a float saturates; what is below 0 is 0"
-)]
+// A cast of a float saturates; what is below 0 is 0.
 pub(crate) fn whole(number: f64) -> u64 {
     number.round() as u64
 }

@@ -50,7 +50,6 @@ pub struct Quota {
 
 impl Quota {
     /// Of one model of a limiter.
-    #[must_use]
     pub fn new(limiter: tidegate_quota::Quota, model: ModelId) -> Self {
         let budgets = Budgets::new(limiter.budgets(), Default::default(), Prices::default());
         Self::with(Guard::new(limiter, Backoff::default()), Arc::new(budgets), model)
@@ -58,7 +57,6 @@ impl Quota {
 
     /// Beside the workers of this process: what they know of its keys and its health is known here,
     /// too, and the daily budgets of tenants hold.
-    #[must_use]
     pub fn of(services: &Services, model: ModelId) -> Self {
         Self::with(services.guard.clone(), Arc::clone(&services.budgets), model)
     }
@@ -70,13 +68,11 @@ impl Quota {
 
     /// Whose API the calls speak, where the provider's name is none of a vendor's. Default: one that
     /// is compatible with OpenAI.
-    #[must_use]
     pub fn vendor(self, vendor: Vendor) -> Self {
         Self { vendor, ..self }
     }
 
     /// How the delays of the next attempts grow, and how long they may be.
-    #[must_use]
     pub fn backoff(self, backoff: Backoff) -> Self {
         Self { guard: Guard { backoff, ..self.guard }, ..self }
     }

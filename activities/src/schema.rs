@@ -20,9 +20,11 @@ const MAX_HARMLESS: u64 = 1_000;
 /// Judges answers by a schema.
 #[derive(Debug)]
 pub struct Judge {
-    schema: Value,
+    pub(crate) schema: Value,
     validator: Validator,
-    is_harmless: bool,
+    /// Whether judging takes no more than a small multiple of the answer's length, whatever the
+    /// answer is.
+    pub(crate) is_harmless: bool,
 }
 
 impl Judge {
@@ -49,16 +51,6 @@ impl Judge {
             && !expansion.is_open
             && !expansion.has_costly_pattern;
         Ok(Self { schema: schema.clone(), validator, is_harmless })
-    }
-
-    pub(crate) fn schema(&self) -> &Value {
-        &self.schema
-    }
-
-    /// Whether judging takes no more than a small multiple of the answer's length, whatever the
-    /// answer is.
-    pub(crate) fn is_harmless(&self) -> bool {
-        self.is_harmless
     }
 
     /// What is wrong with an answer, if anything is. Quotes nothing of it.
@@ -125,7 +117,7 @@ mod tests {
         assert!(failure.message.contains("refers to the same"), "{failure}");
         let judge = Judge::of(&doubling(5)).unwrap();
         judge.valid("7").unwrap();
-        assert!(judge.is_harmless());
+        assert!(judge.is_harmless);
         // A tree of one kind of node refers to itself, and is no such thing.
         let tree = json!({
             "type": "object",
@@ -134,7 +126,7 @@ mod tests {
         });
         let judge = Judge::of(&tree).unwrap();
         judge.valid(r#"{"n":1,"left":{"n":2},"right":{"n":3}}"#).unwrap();
-        assert!(!judge.is_harmless(), "an answer decides how often it is gone through");
+        assert!(!judge.is_harmless, "an answer decides how often it is gone through");
         for (schema, is_harmless) in [
             (json!({"pattern": "^[A-Z]{2}\\d+$"}), true),
             (json!({"properties": {"pattern": {"type": "string"}}}), true),
@@ -142,7 +134,7 @@ mod tests {
             (json!({"patternProperties": {"(a)\\1": {}}}), false),
             (json!({"$anchor": "a", "items": {"$ref": "#a"}}), false),
         ] {
-            assert_eq!(Judge::of(&schema).unwrap().is_harmless(), is_harmless, "{schema}");
+            assert_eq!(Judge::of(&schema).unwrap().is_harmless, is_harmless, "{schema}");
         }
     }
 

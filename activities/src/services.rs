@@ -76,7 +76,6 @@ pub fn guard(quota: Quota, backoff: Backoff, unwritten: &Arc<Unwritten>) -> Guar
 
 impl Services {
     /// The same, with a folder for answers that cannot be written.
-    #[must_use]
     pub fn with_spool(self, spool: Spool) -> Self {
         let unwritten = Arc::new(Unwritten::with_spool(spool));
         let results = Arc::new(Results(Arc::clone(&unwritten)));
@@ -98,7 +97,6 @@ impl Services {
     }
 
     /// What a process asks with.
-    #[must_use]
     pub fn caller(&self) -> Caller<'_> {
         let Self { providers, queues, warmth, budgets, guard, .. } = self;
         Caller { providers, queues, warmth, budgets, guard }

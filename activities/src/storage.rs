@@ -101,7 +101,6 @@ impl Storage {
     }
 
     /// The same, where reads over HTTP keep to the rate of their host.
-    #[must_use]
     pub fn with_rates(self, rates: HostRates) -> Self {
         Self { rates, ..self }
     }
@@ -177,7 +176,6 @@ impl Location {
     }
 
     /// The canonical URI; [`Storage::resolve`] leads back here.
-    #[must_use]
     pub fn uri(&self) -> String {
         let mut url = self.root().url.clone();
         if let Ok(mut parts) = url.path_segments_mut() {
@@ -195,7 +193,6 @@ impl Location {
     }
 
     /// A place below this one; `name` may hold slashes.
-    #[must_use]
     pub fn child(&self, name: &str) -> Self {
         let path = name
             .split('/')
@@ -209,7 +206,6 @@ impl Location {
     }
 
     /// The path relative to `base`, or the whole path if it does not lie below it.
-    #[must_use]
     pub fn relative_to(&self, base: &Self) -> String {
         self.path.prefix_match(&base.path).map_or_else(
             || self.path.to_string(),
@@ -218,26 +214,22 @@ impl Location {
     }
 
     /// The path relative to its root.
-    #[must_use]
     pub fn relative_to_root(&self) -> String {
         let root = self.storage.resolve(self.root().url.as_str());
         root.map_or_else(|_| self.path.to_string(), |root| self.relative_to(&root))
     }
 
     /// The last part of the path.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.path.filename().unwrap_or_default()
     }
 
     /// Whether this place is `other` or lies below it.
-    #[must_use]
     pub fn is_within(&self, other: &Self) -> bool {
         self.root().url == other.root().url && self.path.prefix_matches(&other.path)
     }
 
     /// Whether a file system says that this is a folder or a file; object stores have no folders.
-    #[must_use]
     pub fn exists_as_folder_or_file(&self) -> Option<bool> {
         let file = || FilePath::new("/").join(self.path.as_ref());
         // A folder above it that may not be looked into: reading says so.
@@ -245,14 +237,12 @@ impl Location {
     }
 
     /// Where it lies on the file system, if it does.
-    #[must_use]
     pub fn file_path(&self) -> Option<PathBuf> {
         self.root().folder.as_ref().map(|_| FilePath::new("/").join(self.path.as_ref()))
     }
 
     /// What a file system has there that is neither file nor folder, and must not be opened: a read
     /// from a pipe that no process writes to never ends.
-    #[must_use]
     pub fn special(&self) -> Option<&'static str> {
         let meta = self.file_path()?.metadata().ok()?;
         local::special(meta.file_type())
@@ -395,7 +385,6 @@ impl Location {
     }
 
     /// Whether this place can be read only: over HTTP nothing is written or listed.
-    #[must_use]
     pub fn is_read_only(&self) -> bool {
         matches!(self.root().url.scheme(), "http" | "https")
     }
@@ -430,7 +419,6 @@ impl Location {
 
     /// A writer for an object of any length: memory stays flat, and nothing is seen before it is
     /// complete.
-    #[must_use]
     pub fn writer(&self) -> object_store::buffered::BufWriter {
         object_store::buffered::BufWriter::new(Arc::clone(self.store()), self.path.clone())
     }

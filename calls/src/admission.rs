@@ -51,7 +51,6 @@ pub(crate) struct Call {
 
 impl Admitted {
     /// What was asked of the limiter.
-    #[must_use]
     pub fn request(&self) -> &Request {
         &self.call.request
     }
@@ -60,7 +59,7 @@ impl Admitted {
     pub fn sent(self) -> Sent {
         let Self { mut call, passed } = self;
         let timer = metrics::Call::start(&call.request.model);
-        call.guard.call_stats.begun(&call.request.model, timer.started());
+        call.guard.call_stats.begun(&call.request.model, timer.started);
         call.attempt.calling();
         call.permit.sent();
         call.holds.sent();
@@ -95,7 +94,7 @@ impl Sent {
         guard.gates.keys.accepted(&request.model);
         guard.gates.accounts.answered(&request.model, Instant::now());
         guard.gates.names.answered(&request.model, Instant::now());
-        let took = timer.started().elapsed();
+        let took = timer.started.elapsed();
         let usage = usage.filter(|usage| can_be(usage, &request, false));
         timer.succeeded(usage);
         let (model, bound) = (&request.model, request.max_output_tokens);

@@ -25,38 +25,32 @@ pub struct Ask {
 
 impl Ask {
     /// So many tokens: input as estimated, output as bounded.
-    #[must_use]
     pub fn tokens(input: u64, max_output: u64) -> Self {
         Self { input_tokens: input, max_output_tokens: max_output, ..Self::default() }
     }
 
     /// What a request asks for that another client sends.
-    #[must_use]
     pub fn of(asked: &Asked) -> Self {
         let output = asked.max_output_tokens.unwrap_or(UNBOUNDED_OUTPUT);
         Self { template: asked.template, ..Self::tokens(asked.input_tokens, output) }
     }
 
     /// In this lane.
-    #[must_use]
     pub fn lane(self, lane: Lane) -> Self {
         Self { lane, ..self }
     }
 
     /// For this tenant.
-    #[must_use]
     pub fn tenant(self, tenant: Tenant) -> Self {
         Self { tenant, ..self }
     }
 
     /// With this template.
-    #[must_use]
     pub fn template(self, template: u64) -> Self {
         Self { template, ..self }
     }
 
     /// As the limiter takes it, under the name of one attempt at it.
-    #[must_use]
     pub fn request(self, model: ModelId, reservation: impl Into<String>) -> Request {
         let Self { input_tokens, max_output_tokens, lane, tenant, template } = self;
         Request::new(model, reservation)

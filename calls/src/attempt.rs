@@ -79,7 +79,6 @@ pub struct Attempt {
 
 impl Attempt {
     /// Begins with what the attempt before left.
-    #[must_use]
     pub fn new(reservation: String, batch: String, state: CallState) -> Self {
         Self {
             reservation,
@@ -94,13 +93,11 @@ impl Attempt {
     }
 
     /// The only one at a call that is part of no batch, under a name that no other has.
-    #[must_use]
     pub fn once() -> Self {
         Self::alone(format!("once:{:032x}", rand::random::<u128>()))
     }
 
     /// At a call of this name that is part of no batch: what it asks for amiss condemns no other.
-    #[must_use]
     pub fn alone(reservation: String) -> Self {
         Self {
             run: reservation.clone(),
@@ -109,68 +106,57 @@ impl Attempt {
     }
 
     /// Of a batch, by its workflow's id, and of this run of it, by the folder of its job.
-    #[must_use]
     pub fn of_batch(self, workflow: &str, job: &str) -> Self {
         Self { batch: workflow.to_owned(), run: job.to_owned(), ..self }
     }
 
     /// The same, which waits for its turn so.
-    #[must_use]
     pub fn patience(self, patience: Patience) -> Self {
         Self { patience, ..self }
     }
 
     /// The same, which waits for no turn beyond this.
-    #[must_use]
     pub fn deadline(self, deadline: Option<Instant>) -> Self {
         Self { deadline, ..self }
     }
 
     /// At what comes back from a provider's batch or a pack, in which it was asked.
-    #[must_use]
     pub fn asked_before(self, asked: bool) -> Self {
         Self { asked, ..self }
     }
 
     /// At a step of a document, by its name, that takes so many calls if each succeeds at once.
-    #[must_use]
     pub fn in_parts(self, document: String, calls: u64) -> Self {
         Self { of_document: Some((document, calls)), ..self }
     }
 
     /// A call of this attempt, in the turn that the attempt before was given.
-    #[must_use]
     pub fn request(&self, model: ModelId) -> Request {
         Request::new(model, self.reservation.clone()).ticket(self.state().ticket)
     }
 
     /// Names the document's step, whatever the attempt.
-    #[must_use]
     pub fn document(&self) -> &str {
         self.reservation.rsplit_once('.').map_or(&self.reservation, |(document, _)| document)
     }
 
     /// A copy of the state.
-    #[must_use]
     pub fn state(&self) -> CallState {
         self.state.lock().clone()
     }
 
     /// Calls and waits so far.
-    #[must_use]
     pub fn counts(&self) -> CallCounts {
         self.state.lock().counts
     }
 
     /// Its calls so far that failed for another reason than a limit that refills.
-    #[must_use]
     pub fn faults(&self) -> u32 {
         let CallCounts { provider_calls, rate_limited, .. } = self.counts_now();
         provider_calls.saturating_sub(rate_limited)
     }
 
     /// Calls and waits so far, without the calls for questions before the one that is asked now.
-    #[must_use]
     pub fn counts_now(&self) -> CallCounts {
         let CallState { counts, earlier, .. } = self.state();
         CallCounts { provider_calls: counts.provider_calls.saturating_sub(earlier), ..counts }
@@ -208,14 +194,12 @@ impl Attempt {
     }
 
     /// Whether an attempt at it has called before, or may have.
-    #[must_use]
     pub fn has_called(&self) -> bool {
         let state = self.state.lock();
         state.counts.provider_calls + state.course.lost > 0
     }
 
     /// Whether a call of this attempt has left: what it answers is paid for.
-    #[must_use]
     pub fn has_sent(&self) -> bool {
         self.state.lock().course.stage == Stage::Sent
     }
@@ -259,7 +243,6 @@ impl Attempt {
     }
 
     /// It was refused once more; the step of its route that it is on, and how often in a row.
-    #[must_use]
     pub fn refused(&self) -> (u32, u32) {
         let mut state = self.state.lock();
         state.refusals += 1;
@@ -280,7 +263,6 @@ impl Attempt {
     }
 
     /// Whether the next call is one beyond the first that the retry budget has not paid for yet.
-    #[must_use]
     pub fn must_pay_for_retry(&self) -> bool {
         let state = self.state.lock();
         self.calls_of(&state) > state.paid_retries

@@ -11,7 +11,6 @@ const EARLY_PART: f64 = 0.16;
 const MAX_EARLY: Duration = Duration::from_secs(10);
 
 /// When to come back for a turn that is so far off.
-#[must_use]
 pub fn until_turn(wait: Duration) -> Duration {
     let early = EARLY + wait.mul_f64(EARLY_PART).min(MAX_EARLY);
     wait.saturating_sub(early).max(Duration::from_secs(1))
@@ -41,7 +40,6 @@ impl Default for Backoff {
 
 impl Backoff {
     /// Full jitter: anything up to `base × 2^before`, at least `floor`, never above `max`.
-    #[must_use]
     pub fn jittered(&self, before: u32, floor: Duration) -> Duration {
         let bound = self.base.saturating_mul(2_u32.saturating_pow(before.min(16))).min(self.max);
         bound.mul_f64(rand::random()).max(floor).min(self.max)

@@ -35,7 +35,6 @@ enum Listens {
 
 impl Listener {
     /// To a reply that begins so.
-    #[must_use]
     pub fn new(hearing: impl Into<Hearing>, status: u16, headers: HeaderMap) -> Self {
         let hearing = hearing.into();
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -50,7 +49,6 @@ impl Listener {
 
     /// The same, which counts what events have used that do not say so, or were not read to their
     /// end; the request has so many tokens, estimated.
-    #[must_use]
     pub fn counting(self, input_tokens: u64) -> Self {
         Self { input_tokens: Some(input_tokens), ..self }
     }
@@ -70,7 +68,6 @@ impl Listener {
     }
 
     /// Whether its last event has come. SDKs stop reading there, before the body ends.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(&self.listens, Listens::Events(stream) if stream.is_over())
     }

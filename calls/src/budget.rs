@@ -41,7 +41,6 @@ pub struct Budgets {
 
 impl Budgets {
     /// `daily_usd` is what each tenant with a budget may spend in a day (UTC), in US dollars.
-    #[must_use]
     pub fn new(
         ledger: tidegate_quota::Budgets,
         daily_usd: HashMap<Tenant, f64>,
@@ -51,13 +50,11 @@ impl Budgets {
     }
 
     /// The same, where a call takes no longer than this.
-    #[must_use]
     pub fn with_longest_call(self, longest: Duration) -> Self {
         Self { lease: Some(longest.saturating_add(Duration::from_mins(1))), ..self }
     }
 
     /// The same, with what was spent kept beside Redis, so that it survives a loss of it.
-    #[must_use]
     pub fn with_checkpoints(
         self,
         of: impl FnOnce(tidegate_quota::Budgets) -> Arc<dyn Checkpoints>,

@@ -91,9 +91,7 @@ impl Caller<'_> {
             return Err(self.fall_back(attempt, route, model, too_large));
         }
         if let Some(retries) = terms.retries {
-            retries
-                .pay(&self.guard.quota, attempt, || self.guard.gates.health.words(model))
-                .await?;
+            retries.pay(&self.guard.quota, &self.guard.gates.health, attempt, model).await?;
         }
         let request =
             self.request(attempt, terms, route, model, question.alike()).tokens(input, room.into());
@@ -134,9 +132,7 @@ impl Caller<'_> {
         // A server that takes one text a call refuses several together: the first call of each alone is
         // no retry.
         if let Some(retries) = terms.retries.filter(|_| attempt.has_called()) {
-            retries
-                .pay(&self.guard.quota, attempt, || self.guard.gates.health.words(model))
-                .await?;
+            retries.pay(&self.guard.quota, &self.guard.gates.health, attempt, model).await?;
         }
         let request = self.request(attempt, terms, route, model, template).tokens(tokens, 0);
         let budget = self.budgets.call_budget(attempt, &request, terms.batch_usd)?;
@@ -172,9 +168,7 @@ impl Caller<'_> {
         let asked = Asked::read(operation.path(), &named.to_vec());
         let ask = asked.as_ref().map(Ask::of).unwrap_or_default();
         if let Some(retries) = terms.retries {
-            retries
-                .pay(&self.guard.quota, attempt, || self.guard.gates.health.words(model))
-                .await?;
+            retries.pay(&self.guard.quota, &self.guard.gates.health, attempt, model).await?;
         }
         let request = self.request(attempt, terms, route, model, ask.template);
         let request = request.tokens(ask.input_tokens, ask.max_output_tokens);
@@ -256,7 +250,6 @@ fn told(provider: &dyn Provider, body: &Fields) -> Option<Operation> {
 }
 
 /// This process cannot ask the model.
-#[must_use]
 pub fn no_provider(model: &ModelId) -> Failure {
     Failure::invalid_input(format!(
         "this worker has no provider \"{}\"; give all workers the same configuration",

@@ -17,7 +17,6 @@ const KINDS: usize = 20;
 pub type Configuration = BTreeMap<String, BTreeMap<String, String>>;
 
 /// What this process was configured with.
-#[must_use]
 pub fn configuration(quota: &Quota) -> Configuration {
     quota.models().map(|model| (model.id.to_string(), model.configuration())).collect()
 }
@@ -90,7 +89,6 @@ pub struct RefusedKey {
 
 impl Card {
     /// Whether this worker could ask `model`, as far as keys go.
-    #[must_use]
     pub fn can_ask(&self, model: &ModelId) -> bool {
         let refuses = |key: &RefusedKey| {
             key.provider == model.provider() && key.model.as_ref().is_none_or(|it| it == model)

@@ -34,7 +34,6 @@ impl std::fmt::Display for Difference {
 
 /// Where the workers differ. A model that a worker does not have is no difference, nor is a worker
 /// that says nothing of its configuration.
-#[must_use]
 pub fn differences(cards: &[(String, Card)]) -> Vec<Difference> {
     let mut seen: BTreeMap<(&str, &str), BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     let models: BTreeSet<&String> =

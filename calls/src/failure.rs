@@ -85,7 +85,6 @@ pub enum Concerns {
 
 impl Failure {
     /// Of this kind, and tried again then.
-    #[must_use]
     pub fn new(kind: FailureType, message: impl Into<String>, retry: Retry) -> Self {
         let benign = kind == FailureType::QuotaWait;
         let (message, concerns) = (message.into(), Concerns::default());
@@ -93,43 +92,36 @@ impl Failure {
     }
 
     /// Final.
-    #[must_use]
     pub fn never(kind: FailureType, message: impl Into<String>) -> Self {
         Self::new(kind, message, Retry::Never)
     }
 
     /// Bad input, final: the sentence says what to change.
-    #[must_use]
     pub fn invalid_input(message: impl Into<String>) -> Self {
         Self::never(FailureType::InvalidInput, message)
     }
 
     /// The same, of a template: it says which document it was filled for.
-    #[must_use]
     pub fn asked_of(self, uri: &str) -> Self {
         Self { message: format!("{}; this is asked of {uri}", self.message), ..self }
     }
 
     /// A fault of this worker or of what it works with, and not of the document.
-    #[must_use]
     pub fn transient(message: impl Into<String>) -> Self {
         Self::new(FailureType::Transient, message, Retry::ByAttempts)
     }
 
     /// The same, tried again at once.
-    #[must_use]
     pub fn at_once(self) -> Self {
         Self { retry: Retry::After(AT_ONCE), ..self }
     }
 
     /// The same, where another model of the route is asked next.
-    #[must_use]
     pub fn at_another_model(self) -> Self {
         Self { retry: Retry::After(REROUTED.mul_f64(rand::random())), ..self }
     }
 
     /// Whether the same attempt may succeed later.
-    #[must_use]
     pub fn is_retried(&self) -> bool {
         self.retry != Retry::Never
     }

@@ -78,7 +78,9 @@ pub trait Gate: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// What it is about.
-    fn about(&self) -> About;
+    fn about(&self) -> About {
+        About::Model
+    }
 
     /// Whether the call may be made, as far as is known here.
     ///
@@ -131,7 +133,6 @@ impl Held {
     }
 
     /// By a budget that has too little left, or cannot be kept.
-    #[must_use]
     pub fn by_budget(failure: Failure) -> Self {
         Self { gate: BUDGET, about: Some(About::Money), failure, refused: None }
     }
@@ -302,10 +303,6 @@ impl Gate for Arc<Keys> {
         "key"
     }
 
-    fn about(&self) -> About {
-        About::Model
-    }
-
     fn check(&self, Asking { attempt, model, now }: Asking<'_>) -> Result<(), Failure> {
         Keys::check(self, model, &attempt.run, now)
     }
@@ -320,10 +317,6 @@ impl Gate for Arc<UnknownModels> {
         "name"
     }
 
-    fn about(&self) -> About {
-        About::Model
-    }
-
     fn check(&self, Asking { attempt, model, now }: Asking<'_>) -> Result<(), Failure> {
         UnknownModels::check(self, model, &attempt.run, now)
     }
@@ -336,10 +329,6 @@ impl Gate for Arc<UnknownModels> {
 impl Gate for Arc<Doubts> {
     fn name(&self) -> &'static str {
         "account"
-    }
-
-    fn about(&self) -> About {
-        About::Model
     }
 
     fn check(&self, Asking { model, now, .. }: Asking<'_>) -> Result<(), Failure> {
@@ -375,10 +364,6 @@ const BUDGET: &str = "budget";
 impl Gate for Arc<Health> {
     fn name(&self) -> &'static str {
         "circuit"
-    }
-
-    fn about(&self) -> About {
-        About::Model
     }
 
     fn check(&self, Asking { model, now, .. }: Asking<'_>) -> Result<(), Failure> {

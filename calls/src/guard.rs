@@ -1,9 +1,6 @@
 //! Admit → one call → settle. Every call to a provider is admitted here; `tests/fences/admits.rs` holds it.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use tidegate_providers::{
     BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Observed, Provider,

@@ -114,7 +114,6 @@ impl Health {
     }
 
     /// What the last fault of a model said, while it is not forgotten.
-    #[must_use]
     pub fn words(&self, model: &ModelId) -> Option<String> {
         self.recent.words(model)
     }
@@ -124,7 +123,6 @@ impl Health {
     }
 
     /// What the calls to each model have come to lately.
-    #[must_use]
     pub fn recent(&self) -> BTreeMap<ModelId, RecentCalls> {
         self.recent.seen(SystemTime::now())
     }

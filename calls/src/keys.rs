@@ -18,7 +18,7 @@ use std::{
 use parking_lot::Mutex;
 use tidegate_providers::{Error, Key, Providers};
 use tidegate_quota::Quota;
-use tidegate_types::{FailureType, ModelId};
+use tidegate_types::{FailureType, ModelId, seconds_since_1970};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
@@ -294,14 +294,11 @@ impl Keys {
 
     fn card(&self, queue: &str, providers: &Providers) -> Card {
         let state = self.state.lock();
-        let since = |time: SystemTime| {
-            time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
-        };
         let refused = state.refused.iter().map(|((provider, model), refusal)| RefusedKey {
             provider: provider.clone(),
             model: model.clone(),
             status: refusal.status,
-            since: since(refusal.since),
+            since: seconds_since_1970(refusal.since),
             place: refusal.place.clone(),
         });
         Card {

@@ -78,14 +78,12 @@ impl Limit {
     /// Of the models of this provider: a request for `gpt-4.1-mini` of `openai` counts towards
     /// `openai:gpt-4.1-mini`. A name that is none of a vendor's is taken for one that is compatible
     /// with OpenAI.
-    #[must_use]
     pub fn new(quota: Quota, provider: &str) -> Self {
         Self::of(Guard::new(quota, Backoff::default()), Arc::default(), provider)
     }
 
     /// The same behind a guard that others share, such as that of a worker in this process: what
     /// their calls have met holds these, too, and the budgets of tenants pay for them.
-    #[must_use]
     pub fn of(guard: Guard, budgets: Arc<Budgets>, provider: &str) -> Self {
         let vendor = provider.parse().unwrap_or(Vendor::OPENAI);
         let (lane, tenant) = (Lane::default(), Tenant::default());
@@ -93,19 +91,16 @@ impl Limit {
     }
 
     /// Whose API it speaks, where the name does not say.
-    #[must_use]
     pub fn vendor(self, vendor: Vendor) -> Self {
         Self { vendor, ..self }
     }
 
     /// In this lane.
-    #[must_use]
     pub fn lane(self, lane: Lane) -> Self {
         Self { lane, ..self }
     }
 
     /// For this tenant.
-    #[must_use]
     pub fn tenant(self, tenant: Tenant) -> Self {
         Self { tenant, ..self }
     }

@@ -16,7 +16,6 @@ pub struct LearnedCaps(Mutex<HashMap<ModelId, u32>>);
 
 impl LearnedCaps {
     /// The most that a model takes, as far as it has said.
-    #[must_use]
     pub fn of(&self, model: &ModelId) -> Option<u32> {
         self.0.lock().get(model).copied()
     }

@@ -99,16 +99,12 @@ fn sums() -> MutexGuard<'static, Sums> {
 #[derive(Debug)]
 pub(crate) struct Call {
     model: ModelId,
-    started: Instant,
+    pub(crate) started: Instant,
 }
 
 impl Call {
     pub(crate) fn start(model: &ModelId) -> Self {
         Self { model: model.clone(), started: Instant::now() }
-    }
-
-    pub(crate) fn started(&self) -> Instant {
-        self.started
     }
 
     pub(crate) fn succeeded(self, usage: Option<&Usage>) {
@@ -122,7 +118,6 @@ impl Call {
         self.ended(kind.label(), 0);
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 2^53")]
     fn ended(&self, outcome: &'static str, tokens: u64) {
         let (now, took) = (Instant::now(), self.started.elapsed());
         counter!(CALLS, "model" => self.model.to_string(), "outcome" => outcome).increment(1);
@@ -175,11 +170,8 @@ fn used(model: &ModelId, usage: &Usage) {
     }
     let mut sums = sums();
     let of_model = sums.models.entry(model.clone()).or_default();
-    #[expect(clippy::cast_precision_loss, reason = "a ratio needs no more than 2^53")]
-    {
-        of_model.input += usage.input() as f64;
-        of_model.cached += usage.cache_read as f64;
-    }
+    of_model.input += usage.input() as f64;
+    of_model.cached += usage.cache_read as f64;
     if of_model.input > 0.0 {
         gauge!(CACHE_HIT_RATIO, "model" => model.to_string()).set(of_model.cached / of_model.input);
     }
@@ -196,7 +188,6 @@ pub fn batch_call(model: &ModelId, usage: Option<&Usage>, failed: Option<Kind>) 
 }
 
 /// Calls of this process so far.
-#[must_use]
 pub fn calls() -> f64 {
     sums().calls
 }

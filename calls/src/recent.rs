@@ -10,7 +10,7 @@ use std::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tidegate_providers::{Error, Kind};
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, seconds_since_1970};
 
 use crate::failure::provider_failure;
 
@@ -74,13 +74,13 @@ impl RecentByModel {
     pub(crate) fn answered(&self, model: &ModelId, now: SystemTime) {
         let mut models = self.0.lock();
         let recent = models.entry(model.clone()).or_default();
-        (recent.last.row, recent.last.answered_at) = (0, seconds(now));
-        recent.minute(seconds(now)).answered += 1;
+        (recent.last.row, recent.last.answered_at) = (0, seconds_since_1970(now));
+        recent.minute(seconds_since_1970(now)).answered += 1;
     }
 
     /// A call failed, for this document.
     pub(crate) fn failed(&self, model: &ModelId, error: &Error, document: &str, now: SystemTime) {
-        let now = seconds(now);
+        let now = seconds_since_1970(now);
         let kind = provider_failure(error.kind).as_str();
         let mut models = self.0.lock();
         let recent = models.entry(model.clone()).or_default();
@@ -119,7 +119,7 @@ impl RecentByModel {
 
     /// Every model that was asked lately.
     pub(crate) fn seen(&self, now: SystemTime) -> BTreeMap<ModelId, RecentCalls> {
-        let now = seconds(now);
+        let now = seconds_since_1970(now);
         let mut models = self.0.lock();
         let seen = models.iter_mut().filter_map(|(model, recent)| {
             recent.forget(now);
@@ -170,10 +170,6 @@ fn is_of_document(kind: Kind) -> bool {
         kind,
         Kind::InvalidRequest | Kind::TooLarge | Kind::ContentRefused | Kind::InvalidOutput
     )
-}
-
-fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

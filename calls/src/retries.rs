@@ -1,11 +1,12 @@
 //! A batch's retry budget: provider calls beyond the first of each document.
 
 use tidegate_quota::{Quota, Retries};
-use tidegate_types::FailureType;
+use tidegate_types::{FailureType, ModelId};
 
 use crate::{
     attempt::Attempt,
     failure::{Failure, RETRIES_PER_DOCUMENT},
+    health::Health,
 };
 
 /// How many such calls one run of a batch may make.
@@ -24,12 +25,13 @@ impl RetryBudget {
     /// and returns has paid already, so the next payment is due when a call has been made since.
     ///
     /// # Errors
-    /// What the document's last call came to, when it is spent; `said` tells why calls failed.
+    /// What the document's last call came to, when it is spent.
     pub async fn pay(
         &self,
         quota: &Quota,
+        health: &Health,
         attempt: &Attempt,
-        said: impl FnOnce() -> Option<String>,
+        model: &ModelId,
     ) -> Result<(), Failure> {
         if !attempt.must_pay_for_retry() {
             return Ok(());
@@ -42,8 +44,8 @@ impl RetryBudget {
         match quota.count_retry(&self.run, adds).await {
             Some(Retries { spent, added }) if spent > self.calls.saturating_add(added) => {
                 let budget = self.calls.saturating_add(added);
-                let said =
-                    said().map_or_else(String::new, |words| format!("; the last failure: {words}"));
+                let said = health.words(model);
+                let said = said.map_or_else(String::new, |it| format!("; the last failure: {it}"));
                 let last = attempt.state().failed_as;
                 Err(Failure::never(
                     last.unwrap_or(FailureType::BudgetExceeded),

@@ -57,7 +57,6 @@ pub struct Route {
 
 impl Route {
     /// Models that are one to those who ask: a pool's members.
-    #[must_use]
     pub fn pool(members: Vec<ModelId>) -> Self {
         Self {
             equivalent: members.clone(),
@@ -71,7 +70,6 @@ impl Route {
     }
 
     /// One model and no other.
-    #[must_use]
     pub fn single(model: ModelId) -> Self {
         Self {
             models: vec![model],
@@ -85,7 +83,6 @@ impl Route {
     }
 
     /// The same of those models alone that will do.
-    #[must_use]
     pub fn of(&self, will_do: impl Fn(&ModelId) -> bool) -> Self {
         let keep = |models: &[ModelId]| models.iter().filter(|it| will_do(it)).cloned().collect();
         let (models, equivalent) = (keep(&self.models), keep(&self.equivalent));
@@ -93,7 +90,6 @@ impl Route {
     }
 
     /// Of a model: a pool's is a route under its own name.
-    #[must_use]
     pub fn of_model(model: &ModelId, routes: &Routes) -> Self {
         match routes.get(model.as_str()) {
             Some(pool) => pool.clone(),
@@ -117,7 +113,6 @@ impl Route {
 
     /// Its models one after the other, where what is no good of one goes to the next: the first with
     /// those that are equivalent to it, then each by itself.
-    #[must_use]
     pub fn levels(&self) -> Vec<Self> {
         let first = Self { models: self.step(0).into_iter().cloned().collect(), ..self.clone() };
         let others = self.models.iter().filter(|model| !first.models.contains(model));
@@ -126,7 +121,6 @@ impl Route {
     }
 
     /// The models of a step, in order; none where the route has ended.
-    #[must_use]
     pub fn step(&self, step: u32) -> Vec<&ModelId> {
         if step == 0 {
             return self
@@ -216,7 +210,6 @@ impl Route {
 
     /// What a failed attempt means for the next: the same step, or the one after it. What is too large
     /// goes on where a model of the next step has more room.
-    #[must_use]
     pub fn fall_back(
         &self,
         attempt: &Attempt,
@@ -345,7 +338,6 @@ impl Queues {
 
 /// What is left of the tightest limit, in amounts of it. Members of a pool have limits of the same
 /// kinds.
-#[expect(clippy::cast_precision_loss, reason = "limits lie far below 2^53")]
 fn room(seen: &Snapshot) -> f64 {
     let limits = seen.dimensions.iter().filter(|(_, seen)| seen.limit > 0);
     let left = limits.map(|(_, seen)| {

@@ -41,7 +41,6 @@ pub async fn failed(mut permit: Permit, error: &Error, least_pause: Duration) {
 
 /// The provider's own count. Where input is told apart, Anthropic's `tokens` repeats the tightest of
 /// the others.
-#[must_use]
 pub fn meter(observed: &Observed) -> Meter {
     let combined = if observed.input_tokens.is_some() { None } else { observed.tokens };
     let windows = PerDimension {

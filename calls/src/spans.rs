@@ -29,7 +29,6 @@ pub(crate) fn admitted<T>(span: &Span, admitted: Result<T, FailureType>) {
 }
 
 /// Around one call of a provider, to `chat` or for `embeddings`.
-#[must_use]
 pub fn call(operation: &'static str, request: &Request) -> Span {
     let provider = provider(&request.model);
     debug_span!(

@@ -71,7 +71,6 @@ impl Course {
     /// | `Sent` | died | no: its call is counted |
     /// | `Unsent` | died | yes: it may have left since |
     /// | nothing | died | yes |
-    #[must_use]
     pub fn resumed_by(self, number: u32) -> Self {
         let is_counted = self.is_of_the_last(number) && self.stage == Stage::Sent;
         let lost = self.has_died(number) && !is_counted;
@@ -80,7 +79,6 @@ impl Course {
     }
 
     /// Whether the attempt before this one died before it told anything.
-    #[must_use]
     pub fn died_silently(&self, number: u32) -> bool {
         self.has_died(number) && !self.is_of_the_last(number)
     }

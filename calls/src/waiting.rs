@@ -43,7 +43,6 @@ impl fmt::Debug for WaitingRoom {
 impl WaitingRoom {
     /// A room for lanes that could use this many slots now. [`Self::default`] has room for every
     /// attempt.
-    #[must_use]
     pub fn new(slots: impl Fn(&Lane) -> usize + Send + Sync + 'static) -> Self {
         Self { slots: Some(Box::new(slots)), ..Self::default() }
     }

@@ -49,14 +49,12 @@ pub struct Member {
 
 impl Member {
     /// Its path, for people: those in archives within it have theirs one after the other.
-    #[must_use]
     pub fn path(&self) -> String {
         path(&self.name)
     }
 }
 
 /// Whether a file's name is one of an archive that [`members`] reads.
-#[must_use]
 pub fn is_named(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     matches!(extension.as_deref(), Some("zip" | "tar" | "tgz" | "gz" | "tzst" | "zst" | "mbox"))
@@ -142,7 +140,6 @@ fn read_within(
 /// else each of them would unpack what comes before it, and what comes after. `None` where there is
 /// no such archive in it, or one of more bytes than archives may have, or of which something is
 /// damaged.
-#[must_use]
 pub fn unpacked_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>> {
     let format = Format::of(bytes, name).ok()?;
     let unpacked: Box<dyn Read + '_> = match format {
@@ -196,13 +193,7 @@ pub(crate) fn extract(
                 text.push_str(&format!("[{path}: {error}]"));
             }
         }
-        if text.len() > limits.text_bytes {
-            return Err(Unreadable::TooLarge {
-                what: "text".into(),
-                size: text.len() as u64,
-                most: limits.text_bytes as u64,
-            });
-        }
+        limits.take_text(text.len())?;
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(text)

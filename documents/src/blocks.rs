@@ -38,7 +38,6 @@ impl Blocks {
     }
 
     /// The same file, from another byte on.
-    #[must_use]
     pub fn from(&self, at: u64) -> Self {
         Self { at, ..self.clone() }
     }

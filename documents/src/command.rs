@@ -31,7 +31,6 @@ pub struct Commands(BTreeMap<String, Vec<String>>);
 
 impl Commands {
     /// `program` with its arguments for each format.
-    #[must_use]
     pub fn new(by_format: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
         let normal = |(format, command): (String, Vec<String>)| {
             (

@@ -62,13 +62,11 @@ pub struct Confined {
 
 impl Confined {
     /// `program` with its arguments.
-    #[must_use]
     pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = String>) -> Self {
         Self { program: program.into(), arguments: arguments.into_iter().collect() }
     }
 
     /// The same, with one argument more.
-    #[must_use]
     pub fn with_argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self

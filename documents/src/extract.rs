@@ -118,13 +118,7 @@ fn extract_within(
     if depth == 0 && format != Format::Pdf {
         tally.add(left_out::Kind::UndecodedCharacters, text.matches('\u{fffd}').count());
     }
-    if text.len() > limits.text_bytes {
-        return Err(Unreadable::TooLarge {
-            what: "text".into(),
-            size: text.len() as u64,
-            most: limits.text_bytes as u64,
-        });
-    }
+    limits.take_text(text.len())?;
     if text.trim().is_empty() {
         return Err(Unreadable::Empty);
     }

@@ -90,19 +90,16 @@ impl fmt::Display for Format {
 
 impl Format {
     /// Whether it has no text, but what a model sees.
-    #[must_use]
     pub fn is_picture(self) -> bool {
         matches!(self, Self::Png | Self::Jpeg | Self::Webp | Self::Tiff)
     }
 
     /// Whether other documents are in it, and nothing else.
-    #[must_use]
     pub fn is_archive(self) -> bool {
         matches!(self, Self::Zip | Self::Tar | Self::Gzip | Self::Zstd | Self::Mbox)
     }
 
     /// Whether it is text as it stands, and needs no parser.
-    #[must_use]
     pub fn is_plain(self) -> bool {
         matches!(self, Self::Text | Self::Markdown | Self::Csv | Self::Jsonl)
     }

@@ -71,7 +71,6 @@ pub enum Place {
 
 impl Place {
     /// A part by its name.
-    #[must_use]
     pub fn part(name: &str) -> Self {
         let visible = |c: char| if c.is_control() { ' ' } else { c };
         Self::Part(name.chars().map(visible).take(MAX_PART_NAME).collect())
@@ -80,7 +79,6 @@ impl Place {
 
 impl LeftOut {
     /// Whether everything is in the text.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -91,13 +89,11 @@ impl LeftOut {
     }
 
     /// How much there is of a kind.
-    #[must_use]
     pub fn count(&self, kind: Kind) -> u64 {
         self.0.get(&kind).map_or(0, |count| count.count)
     }
 
     /// The pages of which something is left out, as far as they are kept, in their order.
-    #[must_use]
     pub fn pages(&self) -> Vec<usize> {
         let places = self.0.values().flat_map(|count| &count.places);
         let page = |place: &Place| match place {
@@ -140,7 +136,6 @@ impl LeftOut {
 
 impl Kind {
     /// Its name in results and reports.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PagesWithoutText => "pages_without_text",
@@ -189,14 +184,12 @@ impl Tally {
     }
 
     /// Counts hidden text. What of it is put into the text in its place: nothing, or the text in marks.
-    #[must_use]
     pub(crate) fn hidden(&self, text: &str, place: Option<Place>) -> String {
         self.left_out.borrow_mut().add(Kind::HiddenText, characters(text) as u64, place);
         self.marked(text)
     }
 
     /// Hidden text that is counted elsewhere, as it is put into the text.
-    #[must_use]
     pub(crate) fn marked(&self, text: &str) -> String {
         let [before, behind] = MARKS;
         match self.hidden {

@@ -60,6 +60,7 @@ mod html;
 pub mod left_out;
 pub mod limits;
 mod links;
+mod look;
 mod mail;
 mod math;
 mod notebook;

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::unreadable::Unreadable;
+
 /// Bounds for one document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -44,6 +46,16 @@ pub enum Hidden {
     Drop,
     /// It is in the text, as `[hidden: …]`.
     Mark,
+}
+
+impl Limits {
+    pub(crate) fn take_text(&self, bytes: usize) -> Result<(), Unreadable> {
+        let (size, most) = (bytes as u64, self.text_bytes as u64);
+        if size > most {
+            return Err(Unreadable::TooLarge { what: "text".into(), size, most });
+        }
+        Ok(())
+    }
 }
 
 impl Default for Limits {

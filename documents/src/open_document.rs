@@ -13,13 +13,14 @@ use crate::{
     format::Format,
     left_out::{Tally, in_one_pair_of_marks},
     links::Link,
+    look::{Look, STRUCK},
     package::{Package, resolved},
     unreadable::Unreadable,
     xml::{Element, Node},
 };
 use formulas::{formula_text, formulas};
 use lists::{Numbered, numbered};
-use styles::{Look, Styles};
+use styles::Styles;
 
 pub(crate) fn extract(
     bytes: &[u8],
@@ -156,7 +157,7 @@ impl<'a> Body<'a> {
         let (mut line, mut boxes) = (String::new(), String::new());
         let look = self.styles.look(paragraph, "paragraph", Look::default());
         self.inline(paragraph, look, &mut line, &mut boxes);
-        let line = in_one_pair_of_marks(&line.replace(&styles::STRUCK.repeat(2), ""));
+        let line = in_one_pair_of_marks(&line.replace(&STRUCK.repeat(2), ""));
         if !line.trim().is_empty() {
             if &*paragraph.name == "h" && !self.in_cell {
                 let level = paragraph.attribute("outline-level").and_then(|n| n.parse().ok());
@@ -182,7 +183,7 @@ impl<'a> Body<'a> {
                 }
                 Node::Text(words) => {
                     // White space in a paragraph is one space, unless it is written as elements.
-                    for c in look.read(words).chars() {
+                    for c in look.read(words.to_owned()).chars() {
                         if !c.is_ascii_whitespace() {
                             line.push(c);
                         } else if !line.ends_with([' ', '\n']) {

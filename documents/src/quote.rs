@@ -24,14 +24,12 @@ pub struct Searched<'t> {
 
 impl<'t> Searched<'t> {
     /// Made once for all quotes.
-    #[must_use]
     pub fn new(text: &'t str) -> Self {
         Self { text, folded: Folded::of(text).map(|(_, letter)| letter).collect() }
     }
 
     /// Where a quote stands for the first time, in bytes; `None` where it does not, or is shorter than
     /// [`MIN_LETTERS`].
-    #[must_use]
     pub fn find(&self, quote: &str) -> Option<usize> {
         if !is_long_enough(quote) {
             return None;
@@ -51,7 +49,6 @@ impl<'t> Searched<'t> {
 }
 
 /// Whether a quote has [`MIN_LETTERS`].
-#[must_use]
 pub fn is_long_enough(quote: &str) -> bool {
     quote.chars().flat_map(parts).filter(|letter| letter.is_alphanumeric()).count() >= MIN_LETTERS
 }

@@ -76,7 +76,6 @@ enum What {
 impl Reader {
     /// Reads whatever needs a parser in a process of its own. `program` with `arguments` must do
     /// nothing but call [`serve`].
-    #[must_use]
     pub fn isolated(
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = String>,
@@ -90,19 +89,16 @@ impl Reader {
     }
 
     /// Reads in this process what is well, for tests: nothing bounds its memory.
-    #[must_use]
     pub fn in_this_process(limits: Limits) -> Self {
         Self { helper: None, ..Self::isolated("", [], limits) }
     }
 
     /// The same, with programs for some formats.
-    #[must_use]
     pub fn with_commands(self, commands: Commands) -> Self {
         Self { commands: Arc::new(commands), ..self }
     }
 
     /// The same, with no more processes at once.
-    #[must_use]
     pub fn at_once(self, most: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let quick = most.clamp(1, cores);
@@ -112,7 +108,6 @@ impl Reader {
     }
 
     /// The same, for a party, such as a lane: what others read a lot of does not hold it up.
-    #[must_use]
     pub fn for_party(&self, party: &str) -> Self {
         Self { party: party.into(), ..self.clone() }
     }
@@ -244,7 +239,6 @@ impl Reader {
     }
 
     /// How much is read of a document.
-    #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }

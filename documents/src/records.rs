@@ -255,7 +255,6 @@ impl<R: Read> Records<R> {
 
     /// Behind the record that was read last; one byte behind the file's end, where its last line has
     /// none.
-    #[must_use]
     pub fn position(&self) -> Position {
         let (byte, line) = match &self.rows {
             Rows::Csv { reader, .. } => {

@@ -103,7 +103,6 @@ fn fill(
     let mut add = |place: (u32, u32), value: &Data| {
         let number = match value {
             Data::Float(number) => Some(*number),
-            #[expect(clippy::cast_precision_loss, reason = "the format holds 30 bits of one")]
             Data::Int(number) => Some(*number as f64),
             _ => None,
         };

@@ -39,7 +39,6 @@ impl ChunkSizer for Estimate {
 /// Splits at the best borders that leave each chunk within its tokens: sections, paragraphs,
 /// sentences, words, and letters at last. Nothing is left out but white space between chunks. The
 /// same text is always split the same way.
-#[must_use]
 pub fn split(text: &str, how: Split) -> Vec<Chunk> {
     let most = how.max_tokens.max(1);
     let overlap = how.overlap_tokens.min(most / 2);

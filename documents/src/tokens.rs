@@ -10,18 +10,11 @@ const BYTES_PER_TOKEN: f64 = 4.0;
 const DIGITS_PER_TOKEN: f64 = 1.6;
 
 /// Estimated tokens of a text.
-#[must_use]
 pub fn estimate(text: &str) -> u64 {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "lengths lie far below 2^53"
-    )]
-    let tokens = ((text.len() - digits) as f64 / BYTES_PER_TOKEN + digits as f64 / DIGITS_PER_TOKEN)
-        .ceil() as u64;
-    tokens
+    // Lengths lie far below 2^53.
+    ((text.len() - digits) as f64 / BYTES_PER_TOKEN + digits as f64 / DIGITS_PER_TOKEN).ceil()
+        as u64
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 
 use crate::{
-    call::{BoxFuture, Completion, Request},
+    call::{BoxFuture, Request},
     error::Error,
-    exchange::Reply,
-    verbatim::{Fields, Operation, Sender},
+    verbatim::{Fields, Operation},
 };
+
+pub use crate::batch_endpoint::{Answer, Answers};
 
 /// What a batch costs of what its requests would cost alone: half, at Anthropic, OpenAI and Gemini.
 pub const PRICE: f64 = 0.5;
@@ -89,57 +90,4 @@ pub enum State {
     Full,
     /// Not taken; says why, in the vendor's code. Its sentences may quote documents.
     Failed(String),
-}
-
-/// The answer to one request of a batch.
-pub struct Answer {
-    /// The request's name.
-    pub custom_id: String,
-    pub(crate) reply: Option<Reply>,
-    pub(crate) sender: Sender,
-}
-
-impl Answer {
-    /// What it means; `None` for a request that was not worked on: the batch was cancelled, or its time
-    /// ran out.
-    #[must_use]
-    pub fn completion(&self) -> Option<Result<Completion, Error>> {
-        let replies = &self.sender.replies;
-        self.reply.as_ref().map(|reply| replies.read(reply, replies.key_redactor()))
-    }
-}
-
-/// Neither the key nor the answer.
-impl fmt::Debug for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let status = self.reply.as_ref().map(|reply| reply.status);
-        f.debug_struct("Answer")
-            .field("custom_id", &self.custom_id)
-            .field("status", &status)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The answers of a batch, one at a time: together they may be more than fits into memory.
-#[derive(Debug)]
-pub struct Answers<'a>(Box<dyn AnswerSource + 'a>);
-
-impl<'a> Answers<'a> {
-    pub(crate) fn new(source: impl AnswerSource + 'a) -> Self {
-        Self(Box::new(source))
-    }
-
-    /// The next answer; `None` after the last. A line that is none is left out: its request stays
-    /// without an answer.
-    ///
-    /// # Errors
-    /// When the rest cannot be read now.
-    pub async fn next(&mut self) -> Result<Option<Answer>, Error> {
-        self.0.next().await
-    }
-}
-
-/// Where answers come from.
-pub(crate) trait AnswerSource: Send + fmt::Debug {
-    fn next(&mut self) -> BoxFuture<'_, Result<Option<Answer>, Error>>;
 }

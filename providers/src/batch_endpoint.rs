@@ -10,8 +10,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::{
-    batch::{Answer, AnswerSource, Answers},
-    call::{BoxFuture, Request},
+    call::{Completion, Request},
     envelope::Envelope,
     error::{Error, Kind},
     exchange::{Lines, Reply, Wire},
@@ -108,7 +107,7 @@ impl BatchEndpoint {
 
     /// The answers in these files, each named by its path segments below this endpoint.
     pub(crate) fn answers(&self, files: Vec<Vec<String>>, read: ReadLine) -> Answers<'_> {
-        Answers::new(Files { endpoint: self, files: files.into(), open: None, read })
+        Answers { endpoint: self, files: files.into(), open: None, read }
     }
 
     /// Whether it is a success, whatever it says.
@@ -152,52 +151,82 @@ impl BatchEndpoint {
     }
 }
 
-/// The files that a batch left, line by line.
-struct Files<'a> {
+/// The answer to one request of a batch.
+pub struct Answer {
+    /// The request's name.
+    pub custom_id: String,
+    pub(crate) reply: Option<Reply>,
+    pub(crate) sender: Sender,
+}
+
+impl Answer {
+    /// What it means; `None` for a request that was not worked on: the batch was cancelled, or its time
+    /// ran out.
+    pub fn completion(&self) -> Option<Result<Completion, Error>> {
+        let replies = &self.sender.replies;
+        self.reply.as_ref().map(|reply| replies.read(reply, replies.key_redactor()))
+    }
+}
+
+/// Neither the key nor the answer.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status = self.reply.as_ref().map(|reply| reply.status);
+        f.debug_struct("Answer")
+            .field("custom_id", &self.custom_id)
+            .field("status", &status)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The answers of a batch, one at a time: together they may be more than fits into memory. They stand
+/// in the files that it left, line by line.
+pub struct Answers<'a> {
     endpoint: &'a BatchEndpoint,
     files: VecDeque<Vec<String>>,
-    open: Option<Lines>,
+    open: Option<Box<Lines>>,
     read: ReadLine,
 }
 
-impl fmt::Debug for Files<'_> {
+impl fmt::Debug for Answers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Files").field("files", &self.files).finish_non_exhaustive()
+        f.debug_struct("Answers").field("files", &self.files).finish_non_exhaustive()
     }
 }
 
-impl AnswerSource for Files<'_> {
-    fn next(&mut self) -> BoxFuture<'_, Result<Option<Answer>, Error>> {
-        Box::pin(async move {
-            loop {
-                let Some(lines) = &mut self.open else {
-                    let Some(file) = self.files.pop_front() else { return Ok(None) };
-                    self.open = Some(self.open(&file).await?);
-                    continue;
-                };
-                match lines.next().await {
-                    Ok(Some(line)) => {
-                        if let Some(answer) =
-                            serde_json::from_slice(&line).ok().and_then(|line| self.answer(&line))
-                        {
-                            return Ok(Some(answer));
-                        }
-                    }
-                    Ok(None) => self.open = None,
-                    Err(reason) => {
-                        let text = self
-                            .endpoint
-                            .redactor()
-                            .clean(&format!("the answers of a batch broke off: {reason}"));
-                        return Err(Error::unsent(Kind::Transient, &text));
+impl Answers<'_> {
+    /// The next answer; `None` after the last. A line that is none is left out: its request stays
+    /// without an answer.
+    ///
+    /// # Errors
+    /// When the rest cannot be read now.
+    pub async fn next(&mut self) -> Result<Option<Answer>, Error> {
+        loop {
+            let Some(lines) = &mut self.open else {
+                let Some(file) = self.files.pop_front() else { return Ok(None) };
+                self.open = Some(Box::new(Box::pin(self.open(&file)).await?));
+                continue;
+            };
+            match Box::pin(lines.next()).await {
+                Ok(Some(line)) => {
+                    if let Some(answer) =
+                        serde_json::from_slice(&line).ok().and_then(|line| self.answer(&line))
+                    {
+                        return Ok(Some(answer));
                     }
                 }
+                Ok(None) => self.open = None,
+                Err(reason) => {
+                    let text = self
+                        .endpoint
+                        .redactor()
+                        .clean(&format!("the answers of a batch broke off: {reason}"));
+                    return Err(Error::unsent(Kind::Transient, &text));
+                }
             }
-        })
+        }
     }
-}
 
-impl Files<'_> {
     async fn open(&self, file: &[String]) -> Result<Lines, Error> {
         let below: Vec<&str> = file.iter().map(String::as_str).collect();
         let opened = self.endpoint.wire.lines(&below, &self.endpoint.redactor()).await?;

@@ -155,7 +155,6 @@ pub enum StopReason {
 
 impl StopReason {
     /// In one spelling for all providers; other reasons stay in the provider's own word.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::EndTurn => "end_turn",
@@ -166,7 +165,6 @@ impl StopReason {
     }
 
     /// Whether the answer is all of it, as far as the provider says. It may be empty all the same.
-    #[must_use]
     pub fn finish(&self) -> Finish {
         match self {
             Self::EndTurn | Self::StopSequence => Finish::Complete,

@@ -22,7 +22,6 @@ pub struct Dialect {
 
 impl Dialect {
     /// Of a vendor's API.
-    #[must_use]
     pub fn new(vendor: Vendor, api: Api) -> Self {
         Self { vendor, api }
     }
@@ -45,7 +44,6 @@ impl Dialect {
     }
 
     /// The pages of the vendor that say so.
-    #[must_use]
     pub fn sources(self) -> &'static [&'static str] {
         self.table().sources
     }
@@ -70,14 +68,12 @@ impl Dialect {
     }
 
     /// How a schema goes to this model.
-    #[must_use]
     pub fn schema(self, model: &str, schema: &Value) -> Form {
         self.keeps(model).form(schema)
     }
 
     /// An answer as the schema's author wants it: what only the vendor's form added is taken away.
     /// One that is not as it should be stays as it came, for the caller to judge.
-    #[must_use]
     pub fn restored(self, model: &str, schema: &Value, answer: String) -> String {
         self.keeps(model).restored(schema, answer)
     }
@@ -110,7 +106,6 @@ impl Dialect {
 
     /// What a model embeds of a text; `None` where nothing is known of the vendor's embeddings, or
     /// it has none.
-    #[must_use]
     pub fn embeds(self, model: &str) -> Option<Input> {
         let Embeds { inputs, cuts, together: (texts, together), .. } = self.vendor.0.embeddings?;
         let tokens = bounds::cap(inputs, model);

@@ -94,7 +94,7 @@ pub struct Input {
 }
 
 /// A vector out of JSON.
-#[expect(clippy::cast_possible_truncation, reason = "vectors have single precision")]
+// Vectors have single precision.
 pub(crate) fn vector(value: &Value) -> Option<Vec<f32>> {
     let numbers = value.as_array()?.iter();
     let numbers = numbers.map(|number| Some(number.as_f64()? as f32).filter(|it| it.is_finite()));

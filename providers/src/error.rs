@@ -29,7 +29,6 @@ pub struct Error {
 
 impl Error {
     /// No reply came. `charged` says whether the provider may have worked on the call.
-    #[must_use]
     pub fn no_reply(message: String, charged: Charged) -> Self {
         let kind = if charged == Charged::No { Kind::Transient } else { Kind::Timeout };
         Self { charged, message, ..Self::unsent(kind, "") }
@@ -97,7 +96,6 @@ pub enum Kind {
 
 impl Kind {
     /// A name for metric labels and logs.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::RateLimited => "rate_limited",
@@ -119,7 +117,6 @@ impl Kind {
 
     /// The failure that it is to whoever asked, by the name that tidegate's workflows give it:
     /// `RateLimited`, `Overloaded`, ….
-    #[must_use]
     pub fn failure(self) -> &'static str {
         match self {
             Self::RateLimited => "RateLimited",
@@ -138,7 +135,6 @@ impl Kind {
     }
 
     /// Whether the same call can succeed later without any change.
-    #[must_use]
     pub fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -178,7 +174,6 @@ pub enum Span {
 
 impl Span {
     /// Its name in the configuration, in messages and in metrics.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::Minute => "minute",
@@ -189,12 +184,6 @@ impl Span {
             Self::Credit => "credit",
             Self::Key => "key",
         }
-    }
-
-    /// Whether the limit refills within minutes, so that a document may wait for it.
-    #[must_use]
-    pub fn refills_soon(self) -> bool {
-        matches!(self, Self::Minute | Self::Concurrency)
     }
 }
 

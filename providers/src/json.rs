@@ -19,11 +19,7 @@ pub(crate) fn count(value: &Value, path: &[&str]) -> Option<u64> {
 fn whole(number: f64) -> Option<u64> {
     // Far below 2^53: exact.
     let is_count = number.fract() == 0.0 && (0.0..1e15).contains(&number);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number within the range of u64"
-    )]
+    // A whole number within the range of u64.
     is_count.then_some(number as u64)
 }
 

@@ -111,7 +111,6 @@ impl Key {
     }
 
     /// Another number after each time that another key was read.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.0.state.read().version
     }
@@ -133,7 +132,6 @@ impl Key {
     }
 
     /// Where it comes from, in words that hold nothing of it; `None` where that is not known.
-    #[must_use]
     pub fn place(&self) -> Option<String> {
         let is_set = self.0.state.read().current.is_some();
         Some(match &self.0.source {

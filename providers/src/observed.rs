@@ -45,7 +45,6 @@ impl Window {
 
     /// Whether this is a limit of a day: what is used comes back in its reset, and all of it then in
     /// about a day.
-    #[expect(clippy::cast_precision_loss, reason = "limits lie far below 2^53")]
     pub(crate) fn is_of_a_day(&self) -> bool {
         let (Some(limit), Some(remaining), Some(reset)) = (self.limit, self.remaining, self.reset)
         else {

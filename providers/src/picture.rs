@@ -108,7 +108,6 @@ const RULES: &[(&str, Rule)] = &[
 ];
 
 /// Input tokens that a model counts for a picture of this size.
-#[must_use]
 pub fn tokens(model: &str, width: u32, height: u32) -> u64 {
     let (width, height) = (width.max(1), height.max(1));
     match rule(model) {
@@ -142,7 +141,6 @@ pub fn tokens(model: &str, width: u32, height: u32) -> u64 {
 }
 
 /// The longest edge, in pixels, that a model looks at.
-#[must_use]
 pub fn edge(model: &str) -> u32 {
     match rule(model) {
         Rule::Squares { edge, .. } => edge,
@@ -182,11 +180,7 @@ fn covering(width: u32, height: u32, most: u32) -> u64 {
     let shrink = shrink * used(w).min(used(h));
     // Whole pixels, but not one too few for how a fraction is kept.
     let patches = |length: f64| (((length * shrink) + 1e-6).floor() / side).ceil().max(1.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "some thousands, and not below 1"
-    )]
+    // Some thousands, and not below 1.
     let count = (patches(w) * patches(h)) as u64;
     count.min(most.into())
 }

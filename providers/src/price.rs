@@ -132,14 +132,12 @@ impl Prices {
     }
 
     /// Adds `other`'s models; where both have one, `other`'s prices alone hold.
-    #[must_use]
     pub fn overlaid_with(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
     /// The same, where calls of one model cost what those of another do.
-    #[must_use]
     pub fn also_for(mut self, known: &str, other: &str) -> Self {
         let rows = self.0.get(known).or_else(|| self.0.get(undated(known)?));
         if let Some(rows) = rows.cloned() {
@@ -153,7 +151,6 @@ impl Prices {
     /// A model is found by its full name, else without a date at its end (`…-20261001`,
     /// `…-2026-10-01`). A name at a provider under another configured name is another model:
     /// compatible endpoints have prices of their own.
-    #[must_use]
     pub fn cost_usd(&self, model: &ModelId, usage: &Usage, at: NaiveDate) -> Option<f64> {
         let name = model.as_str();
         let rows = self.0.get(name).or_else(|| self.0.get(undated(name)?))?;

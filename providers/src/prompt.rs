@@ -34,7 +34,6 @@ pub(crate) fn text<'a>(request: &Request<'a>) -> Cow<'a, str> {
 }
 
 /// The turn in which a document of this text is sent, as far as it is text.
-#[must_use]
 pub fn turn(said: Said<'_>, document: &str) -> String {
     match said {
         Said::Nothing => wrap(document),

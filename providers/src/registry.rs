@@ -54,31 +54,26 @@ impl Providers {
     }
 
     /// No clients, but what is known of how they would be asked: enough to check a batch.
-    #[must_use]
     pub fn without_clients(dialects: impl IntoIterator<Item = (String, Dialect)>) -> Self {
         Self { dialects: dialects.into_iter().collect(), ..Self::default() }
     }
 
     /// How the provider that serves `model` is asked; `None` if nothing is known of it.
-    #[must_use]
     pub fn dialect(&self, model: &ModelId) -> Option<Dialect> {
         self.dialects.get(model.provider()).copied()
     }
 
     /// Says how models are asked unless a batch says otherwise.
-    #[must_use]
     pub fn with_defaults(self, defaults: impl IntoIterator<Item = (ModelId, Defaults)>) -> Self {
         Self { defaults: defaults.into_iter().collect(), ..self }
     }
 
     /// How this model is asked unless a batch says otherwise, if anything is said.
-    #[must_use]
     pub fn defaults(&self, model: &ModelId) -> Option<&Defaults> {
         self.defaults.get(model)
     }
 
     /// Adds a provider of one's own, or puts it in the place of a configured one.
-    #[must_use]
     pub fn with(mut self, name: impl Into<String>, provider: impl Provider + 'static) -> Self {
         let name = name.into();
         self.dialects.remove(&name);
@@ -87,13 +82,11 @@ impl Providers {
     }
 
     /// The provider that serves `model`; `None` if its name is not configured.
-    #[must_use]
     pub fn get(&self, model: &ModelId) -> Option<&dyn Provider> {
         self.clients.get(model.provider()).map(|provider| &**provider)
     }
 
     /// The key that the provider of this name uses, if it is known here.
-    #[must_use]
     pub fn key(&self, name: &str) -> Option<&Key> {
         self.clients.get(name)?.key()
     }

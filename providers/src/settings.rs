@@ -61,7 +61,6 @@ pub struct Settings {
 
 impl Settings {
     /// Settings with the defaults named at each field, and no key.
-    #[must_use]
     pub fn new(vendor: Vendor, base_url: Url) -> Self {
         Self {
             vendor,
@@ -91,13 +90,11 @@ impl Settings {
     }
 
     /// Sets the key.
-    #[must_use]
     pub fn api_key(self, key: Secret) -> Self {
         Self { api_key: Some(key), ..self }
     }
 
     /// Sets the time for a whole call.
-    #[must_use]
     pub fn request_timeout(self, timeout: Duration) -> Self {
         Self { request_timeout: timeout, ..self }
     }

@@ -124,26 +124,22 @@ pub(crate) enum Credentials {
 
 impl Vendor {
     /// The value of `kind` in configuration.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.0.name
     }
 
     /// The vendor's own endpoint, in the form that `base-url` takes. The region matters where
     /// [`Self::has_regions`].
-    #[must_use]
     pub fn base_url(self, region: &str) -> String {
         self.0.base_url.replace(REGION, region)
     }
 
     /// Whether there is an endpoint for each region.
-    #[must_use]
     pub fn has_regions(self) -> bool {
         self.0.base_url.contains(REGION)
     }
 
     /// What `base-url` has behind the host: `/v1`, or nothing.
-    #[must_use]
     pub fn base_path(self) -> &'static str {
         match self.0.base_path {
             BasePath::HostAlone { .. } => "",
@@ -153,21 +149,18 @@ impl Vendor {
     }
 
     /// The environment variable that the vendor's own SDK reads the key from.
-    #[must_use]
     pub fn key_variable(self) -> &'static str {
         self.0.key_variable
     }
 
     /// Whether calls can be made without a key, with credentials that the vendor's own tools find
     /// on the machine.
-    #[must_use]
     pub fn takes_machine_credentials(self) -> bool {
         self.0.credentials == Credentials::KeyOrMachine
     }
 
     /// Whether calls to this endpoint can be made with Google's application-default credentials:
     /// their token goes to Google's hosts, and over TLS.
-    #[must_use]
     pub fn takes_google_credentials(self, endpoint: &str) -> bool {
         let is_google = |url: &Url| {
             let host = url.host_str().unwrap_or_default();
@@ -178,20 +171,17 @@ impl Vendor {
     }
 
     /// Whether it is compatible with OpenAI's Chat Completions, and known by name.
-    #[must_use]
     pub fn is_preset(self) -> bool {
         Self::PRESETS.contains(&self)
     }
 
     /// Whether it has a batch API that is known here.
-    #[must_use]
     pub fn has_batches(self) -> bool {
         self.0.batches
     }
 
     /// Whether it knows its customers by a key alone. Servers that are compatible with it may want
     /// none.
-    #[must_use]
     pub fn always_has_key(self) -> bool {
         self.0.credentials == Credentials::Key
     }
@@ -202,14 +192,12 @@ impl Vendor {
     }
 
     /// What the vendor counts towards its limits.
-    #[must_use]
     pub fn charge(self) -> Charge {
         self.0.charge
     }
 
     /// Whether the limits at this endpoint are known to be those of token buckets: at the vendor's
     /// own host, if the vendor says so. Nothing is known of proxies and compatible servers.
-    #[must_use]
     pub fn has_token_buckets(self, endpoint: &str) -> bool {
         self.0.token_buckets && Url::parse(endpoint).is_ok_and(|url| self.is_official(&url))
     }

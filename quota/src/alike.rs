@@ -17,15 +17,15 @@ impl Quota {
     /// [`Error::Away`].
     pub async fn keep_common(&self, name: &str, text: &str) -> Result<(), Error> {
         let Some(redis) = self.redis() else { return Ok(()) };
-        let key = key::common(redis.prefix(), name);
+        let key = key::common(&redis.prefix, name);
         let mut lives = redis::cmd("EXPIRE");
         lives.arg(&key).arg(LIVES.as_secs());
-        if redis.connection().command::<i64>(&lives).await? == 1 {
+        if redis.connection.command::<i64>(&lives).await? == 1 {
             return Ok(());
         }
         let mut set = redis::cmd("SET");
         set.arg(&key).arg(text).arg("EX").arg(LIVES.as_secs());
-        redis.connection().command::<Option<String>>(&set).await.map(drop)
+        redis.connection.command::<Option<String>>(&set).await.map(drop)
     }
 
     /// What is kept under this name; `None` where nobody keeps it any more.
@@ -35,6 +35,6 @@ impl Quota {
     pub async fn common(&self, name: &str) -> Result<Option<String>, Error> {
         let Some(redis) = self.redis() else { return Ok(None) };
         let mut get = redis::cmd("GET");
-        redis.connection().command(get.arg(key::common(redis.prefix(), name))).await
+        redis.connection.command(get.arg(key::common(&redis.prefix, name))).await
     }
 }

@@ -124,11 +124,7 @@ impl BucketLimit {
     }
 
     /// What `bucket-1.lua` does.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        reason = "amounts and waits lie far below 2^53"
-    )]
+    // Amounts and waits lie far below 2^53.
     fn answer(self, level: &mut Level, amount: i64, longest: i64, now: Instant) -> Answer {
         let now = now.max(level.at);
         let (capacity, refill) = (f64::from(self.capacity), self.refill_per_second / 1e6);
@@ -152,15 +148,13 @@ impl BucketLimit {
 impl Bucket {
     /// A bucket that every process with this Redis, prefix and name shares. All should give the
     /// same limit.
-    #[must_use]
     pub fn in_redis(store: Store, name: &str, limit: BucketLimit) -> Self {
-        let key = key::bucket(store.prefix(), name);
+        let key = key::bucket(&store.prefix, name);
         Self { limit, place: Place::Redis { store, key } }
     }
 
     /// A bucket of this process alone, full at first: for tests, for one process, or while Redis is
     /// away.
-    #[must_use]
     pub fn in_memory(limit: BucketLimit) -> Self {
         let level = Level { amount: limit.capacity.into(), at: Instant::now() };
         Self { limit, place: Place::Memory(Arc::new(Mutex::new(level))) }
@@ -226,7 +220,7 @@ impl Bucket {
                 ];
                 let (keys, arguments) =
                     (std::slice::from_ref(key), arguments.map(String::into_bytes));
-                wire::integers(&store.run(&store.scripts().bucket, keys, &arguments).await?)
+                wire::integers(&store.run(&store.scripts.bucket, keys, &arguments).await?)
             }
         }
     }

@@ -44,14 +44,12 @@ pub struct Typical {
 }
 
 /// Little's law: calls in flight where so many begin in a second and each takes so long.
-#[must_use]
 pub fn in_flight(calls_a_second: f64, seconds: f64) -> f64 {
     calls_a_second * seconds
 }
 
 /// Calls a second that the limits admit when each uses this much: the tightest dimension decides.
 /// `None` where none of the limits is a rate.
-#[must_use]
 pub fn admission_rate(limits: &Limits, used: &PerDimension<f64>) -> Option<f64> {
     rate(&limits.effective(), limits.window, used)
 }
@@ -65,7 +63,6 @@ pub(crate) fn rate(limits: &Amounts, window: Duration, used: &PerDimension<f64>)
 
 /// Calls in flight that keep the limits in force busy, where calls stay as large and take as long
 /// as those of the window; `None` while there were none.
-#[must_use]
 pub fn kept_busy(window: Duration, snapshot: &Snapshot) -> Option<u64> {
     let (used, calls) = (snapshot.used(), float(snapshot.used().requests));
     if snapshot.latency.is_zero() || calls <= 0.0 {
@@ -79,7 +76,6 @@ pub fn kept_busy(window: Duration, snapshot: &Snapshot) -> Option<u64> {
 /// Calls in flight that can be useful: rate × time in system × [`HEADROOM`], and no more than the
 /// limit on calls at once lets through, with the same headroom. `None` where the limits bound
 /// neither.
-#[must_use]
 pub fn max_in_flight(limits: &Limits, typical: &Typical) -> Option<f64> {
     let flow = admission_rate(limits, &typical.used).map(|rate| in_flight(rate, typical.seconds));
     let at_once = limits.concurrent.map(float);
@@ -129,20 +125,17 @@ impl CallStats {
     }
 
     /// Output tokens that a model writes in a second, as a mean over its long answers.
-    #[must_use]
     pub fn output_speed(&self, model: &ModelId) -> Option<f64> {
         self.0.lock().get(model)?.speed
     }
 
     /// What calls to this model are like, if one has ended.
-    #[must_use]
     pub fn typical(&self, model: &ModelId) -> Option<Typical> {
         self.0.lock().get(model)?.typical
     }
 
     /// [`max_in_flight`] of each model that was called lately, for the whole fleet; `None` while
     /// that is not known.
-    #[must_use]
     pub fn in_flight<'a>(
         &self,
         models: impl Iterator<Item = &'a ModelQuota>,

@@ -27,7 +27,6 @@ impl Dimension {
     pub const ALL: [Self; 4] = [Self::Requests, Self::Input, Self::Output, Self::Combined];
 
     /// The name in output and metric labels.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -117,7 +116,6 @@ pub type Amounts = PerDimension<u64>;
 
 impl Amounts {
     /// What one call of so many tokens costs, where each token counts once.
-    #[must_use]
     pub fn call(input: u64, output: u64) -> Self {
         Self { requests: 1, input, output, combined: input.saturating_add(output) }
     }
@@ -143,7 +141,6 @@ impl Limited {
     ];
 
     /// The name in output and metric labels.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Window(dimension) => dimension.name(),
@@ -152,7 +149,6 @@ impl Limited {
     }
 
     /// What is limited, for people.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             Self::Window(dimension) => dimension.name(),
@@ -161,7 +157,6 @@ impl Limited {
     }
 
     /// The key in configuration and on the command line.
-    #[must_use]
     pub fn key(self) -> &'static str {
         match self {
             Self::Window(Dimension::Requests) => "rpm",
@@ -173,7 +168,6 @@ impl Limited {
     }
 
     /// What a limit on it says, for people.
-    #[must_use]
     pub fn about(self) -> &'static str {
         match self {
             Self::Window(Dimension::Requests) => "Calls a minute",
@@ -250,7 +244,6 @@ impl DayLimit {
     pub const ALL: [Self; 2] = [Self::Requests, Self::Tokens];
 
     /// What is counted, for people.
-    #[must_use]
     pub fn counts(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -259,7 +252,6 @@ impl DayLimit {
     }
 
     /// What is limited, for people.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             Self::Requests => "requests a day",

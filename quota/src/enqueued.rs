@@ -57,10 +57,10 @@ impl Quota {
     ) -> Result<(bool, u64), Error> {
         let model = self.model(model)?;
         let Some(redis) = &self.shared.redis else { return Ok((true, 0)) };
-        let keys = [ModelKeys::new(redis.prefix(), &model.quota_name()).enqueued(&model.id)];
+        let keys = [ModelKeys::new(&redis.prefix, &model.quota_name()).enqueued(&model.id)];
         let number = |number: u64| number.to_string().into_bytes();
         let arguments = [id.into(), number(tokens), number(limit), number(LIFE.as_secs())];
-        let reply = redis.run(&redis.scripts().enqueue, &keys, &arguments).await?;
+        let reply = redis.run(&redis.scripts.enqueue, &keys, &arguments).await?;
         let [entered, others] = wire::integers(&reply)?;
         Ok((entered == 1, wire::unsigned(others)))
     }

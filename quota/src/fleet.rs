@@ -33,9 +33,8 @@ impl Fleet {
     /// fleet.
     pub(crate) async fn beat(&self, store: &redis_store::Store, worker: &str) -> Result<(), Error> {
         let arguments = [worker.as_bytes().to_vec(), GONE_AFTER.as_secs().to_string().into_bytes()];
-        let keys = [key::workers(store.prefix())];
-        let [workers] =
-            wire::integers(&store.run(&store.scripts().beat, &keys, &arguments).await?)?;
+        let keys = [key::workers(&store.prefix)];
+        let [workers] = wire::integers(&store.run(&store.scripts.beat, &keys, &arguments).await?)?;
         self.known.store(wire::unsigned(workers), Ordering::Relaxed);
         Ok(())
     }
@@ -50,8 +49,8 @@ impl Fleet {
         let arguments =
             [worker, words, &GONE_AFTER.as_secs().to_string(), if listens { "1" } else { "0" }];
         let arguments = arguments.map(|argument| argument.as_bytes().to_vec());
-        let keys = [key::words(store.prefix())];
-        wire::pairs(&store.run(&store.scripts().workers, &keys, &arguments).await?)
+        let keys = [key::words(&store.prefix)];
+        wire::pairs(&store.run(&store.scripts.workers, &keys, &arguments).await?)
     }
 
     /// Takes a worker that ends in good order out of the count.
@@ -61,7 +60,7 @@ impl Fleet {
         worker: &str,
     ) -> Result<(), Error> {
         let mut command = redis::cmd("ZREM");
-        command.arg(key::workers(store.prefix())).arg(worker);
-        store.connection().command::<i64>(&command).await.map(drop)
+        command.arg(key::workers(&store.prefix)).arg(worker);
+        store.connection.command::<i64>(&command).await.map(drop)
     }
 }

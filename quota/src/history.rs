@@ -119,7 +119,7 @@ impl Recorder {
         if seen == Seen::default() {
             return;
         }
-        let keys = [ModelKeys::new(redis.prefix(), &model.quota_name()).history(&model.id)];
+        let keys = [ModelKeys::new(&redis.prefix, &model.quota_name()).history(&model.id)];
         let numbers = [
             whole(seen.used * 1e3),
             seen.in_flight,
@@ -131,7 +131,7 @@ impl Recorder {
             redis.clock(),
         ];
         let arguments = numbers.map(|number| number.to_string().into_bytes());
-        let _ = redis.run(&redis.scripts().history, &keys, &arguments).await;
+        let _ = redis.run(&redis.scripts.history, &keys, &arguments).await;
     }
 }
 

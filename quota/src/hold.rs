@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, seconds_since_1970};
 use tracing::info;
 
 use crate::{
@@ -28,7 +28,8 @@ impl Quota {
     /// # Errors
     /// [`Error::Away`].
     pub async fn hold_batch(&self, run: &str, batch: &str, hold: bool) -> Result<(), Error> {
-        let held = HeldBatch { batch: batch.to_owned(), since: seconds_since_1970() };
+        let held =
+            HeldBatch { batch: batch.to_owned(), since: seconds_since_1970(SystemTime::now()) };
         let value = hold.then(|| held.to_string());
         {
             let mut all = self.shared.holds.held.lock();
@@ -58,10 +59,9 @@ impl Quota {
     }
 
     /// For how long a run of a batch has been held, if this process knows it to be.
-    #[must_use]
     pub fn batch_held_for(&self, run: &str) -> Option<Duration> {
         let since = self.shared.holds.held.lock().batches.get(run)?.since;
-        Some(Duration::from_secs(seconds_since_1970().saturating_sub(since)))
+        Some(Duration::from_secs(seconds_since_1970(SystemTime::now()).saturating_sub(since)))
     }
 
     /// When limits that are set by [`Self::set_limits`] end: `after` so long, or never. To be said
@@ -71,7 +71,7 @@ impl Quota {
     /// # Errors
     /// [`Error::Away`].
     pub async fn limits_end(&self, model: &ModelId, after: Option<Duration>) -> Result<(), Error> {
-        let until = after.map(|after| seconds_since_1970() + after.as_secs());
+        let until = after.map(|after| seconds_since_1970(SystemTime::now()) + after.as_secs());
         {
             let mut held = self.shared.holds.held.lock();
             match until {
@@ -93,8 +93,8 @@ impl Quota {
             return Ok(self.shared.holds.held.lock().clone());
         };
         let mut all = redis::cmd("HGETALL");
-        all.arg(key::holds(redis.prefix()));
-        Ok(Held::read(redis.connection().command(&all).await?))
+        all.arg(key::holds(&redis.prefix));
+        Ok(Held::read(redis.connection.command(&all).await?))
     }
 
     /// Learns what is held, again and again, and keeps the gates of held models closed, until it is
@@ -134,17 +134,17 @@ impl Quota {
     async fn news(&self) -> Result<Option<u64>, Error> {
         let Some(redis) = &self.shared.redis else { return Ok(None) };
         let mut get = redis::cmd("GET");
-        redis.connection().command(get.arg(key::news(redis.prefix()))).await
+        redis.connection.command(get.arg(key::news(&redis.prefix))).await
     }
 
     /// An operator has changed something: every worker looks anew.
     pub(crate) async fn tell_news(&self) -> Result<(), Error> {
         self.shared.news.notify_waiters();
         let Some(redis) = &self.shared.redis else { return Ok(()) };
-        let key = key::news(redis.prefix());
-        redis.connection().command::<u64>(redis::cmd("INCR").arg(&key)).await?;
+        let key = key::news(&redis.prefix);
+        redis.connection.command::<u64>(redis::cmd("INCR").arg(&key)).await?;
         let mut lives = redis::cmd("EXPIRE");
-        redis.connection().command::<i64>(lives.arg(&key).arg(LIVES.as_secs())).await.map(drop)
+        redis.connection.command::<i64>(lives.arg(&key).arg(LIVES.as_secs())).await.map(drop)
     }
 
     /// Resolves when an operator has changed something, as far as this worker hears of it.
@@ -182,7 +182,7 @@ impl Quota {
 
     /// Gives back the configured limits of models whose time is over.
     async fn end_limits(&self, held: &Held) {
-        let now = seconds_since_1970();
+        let now = seconds_since_1970(SystemTime::now());
         let over =
             |held: &Held, model: &ModelId| held.limits.get(model).is_some_and(|it| *it <= now);
         if !held.limits.keys().any(|model| over(held, model)) {
@@ -202,28 +202,24 @@ impl Quota {
 
     async fn write(&self, name: &str, reason: Option<&str>) -> Result<(), Error> {
         let Some(redis) = &self.shared.redis else { return Ok(()) };
-        let key = key::holds(redis.prefix());
+        let key = key::holds(&redis.prefix);
         match reason {
             Some(reason) => {
                 let mut set = redis::cmd("HSET");
-                redis.connection().command::<i64>(set.arg(key).arg(name).arg(reason)).await?;
+                redis.connection.command::<i64>(set.arg(key).arg(name).arg(reason)).await?;
                 lives(redis).await?;
             }
             None => {
                 let mut remove = redis::cmd("HDEL");
-                redis.connection().command::<i64>(remove.arg(key).arg(name)).await?;
+                redis.connection.command::<i64>(remove.arg(key).arg(name)).await?;
             }
         }
         self.tell_news().await
     }
 }
 
-fn seconds_since_1970() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
 async fn lives(redis: &redis_store::Store) -> Result<(), Error> {
     let mut lives = redis::cmd("EXPIRE");
-    lives.arg(key::holds(redis.prefix())).arg(LIVES.as_secs());
-    redis.connection().command::<i64>(&lives).await.map(drop)
+    lives.arg(key::holds(&redis.prefix)).arg(LIVES.as_secs());
+    redis.connection.command::<i64>(&lives).await.map(drop)
 }

@@ -78,7 +78,6 @@ impl Held {
     }
 
     /// How long the limits that were set for a model still hold; `None` where they do not end.
-    #[must_use]
     pub fn limit_left(&self, model: &ModelId) -> Option<Duration> {
         let until = UNIX_EPOCH + Duration::from_secs(*self.limits.get(model)?);
         Some(until.duration_since(SystemTime::now()).unwrap_or_default())

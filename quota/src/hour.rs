@@ -1,11 +1,8 @@
 //! Reading a model's last hour: see [`crate::history`].
 
-use std::{
-    collections::BTreeMap,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, time::SystemTime};
 
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, seconds_since_1970};
 
 use crate::{error::Error, history::History, key::ModelKeys, quota::Quota};
 
@@ -18,10 +15,10 @@ impl Quota {
         let model = self.model(model)?;
         let Some(redis) = &self.shared.redis else { return Ok(History::default()) };
         let mut all = redis::cmd("HGETALL");
-        all.arg(ModelKeys::new(redis.prefix(), &model.quota_name()).history(&model.id));
-        let fields: BTreeMap<String, String> = redis.connection().command(&all).await?;
+        all.arg(ModelKeys::new(&redis.prefix, &model.quota_name()).history(&model.id));
+        let fields: BTreeMap<String, String> = redis.connection.command(&all).await?;
         let now = match redis.clock() {
-            0 => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+            0 => seconds_since_1970(SystemTime::now()),
             clock => clock / 1_000_000,
         };
         Ok(History::read(&fields, now))

@@ -138,7 +138,6 @@ impl Intake {
     }
 
     /// The same with other numbers, on a clock that the caller sets: for simulations.
-    #[must_use]
     pub fn with_clock(in_place: Duration, numbers: &Numbers, clock: fn() -> Instant) -> Self {
         let bounds = Bounds::new(in_place, numbers);
         Self { bounds, clock, lanes: Mutex::default(), news: Notify::new() }

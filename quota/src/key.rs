@@ -13,128 +13,107 @@ pub struct ModelKeys {
 
 impl ModelKeys {
     /// Keys under `<prefix>:v1:{<quota>}:`.
-    #[must_use]
     pub fn new(prefix: &str, quota: &str) -> Self {
         Self { stem: format!("{prefix}:{LAYOUT}:{{{quota}}}") }
     }
 
     /// What every script begins with: ledger, entries, state, leases, day.
-    #[must_use]
     pub fn common(&self) -> [String; 5] {
         ["ledger", "entries", "state", "leases", "day"].map(|what| format!("{}:{what}", self.stem))
     }
 
     /// The gate as text for people.
-    #[must_use]
     pub fn gate(&self) -> String {
         format!("{}:gate", self.stem)
     }
 
     /// What was observed since the policy ran last.
-    #[must_use]
     pub fn log(&self) -> String {
         format!("{}:log", self.stem)
     }
 
     /// What the policy knows.
-    #[must_use]
     pub fn known(&self) -> String {
         format!("{}:known", self.stem)
     }
 
     /// A model's last hour and days.
-    #[must_use]
     pub fn history(&self, model: &ModelId) -> String {
         format!("{}:history:{}", self.stem, model.as_str().replace(['{', '}'], "_"))
     }
 
     /// A model's batches that wait at its provider.
-    #[must_use]
     pub fn enqueued(&self, model: &ModelId) -> String {
         format!("{}:enqueued:{}", self.stem, model.as_str().replace(['{', '}'], "_"))
     }
 
     /// The tenants' lines in a lane, counted from 1.
-    #[must_use]
     pub fn tenants(&self, lane: u64) -> String {
         format!("{}:tenants:{lane}", self.stem)
     }
 
     /// What calls of one template have taught.
-    #[must_use]
     pub fn learned(&self, template: u64) -> String {
         format!("{}:learned:{template:016x}", self.stem)
     }
 }
 
 /// The sorted set of live workers by the time of their last sign of life.
-#[must_use]
 pub fn workers(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:workers")
 }
 
 /// What each live worker says of itself.
-#[must_use]
 pub fn words(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:words")
 }
 
 /// What workers have in common, by its name.
-#[must_use]
 pub fn common(prefix: &str, name: &str) -> String {
     format!("{prefix}:{LAYOUT}:common:{name}")
 }
 
 /// What is there until Redis loses everything.
-#[must_use]
 pub fn mark(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:mark")
 }
 
 /// The numbers of lanes.
-#[must_use]
 pub fn lanes(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:lanes")
 }
 
 /// What operators hold until they say otherwise.
-#[must_use]
 pub fn holds(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:holds")
 }
 
 /// How often operators have changed something.
-#[must_use]
 pub fn news(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:news")
 }
 
 /// The count of provider calls beyond the first of each document, of one run of a batch.
-#[must_use]
 pub fn retries(prefix: &str, run: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{batch:{}}}:retries", run.replace(['{', '}'], "_"))
 }
 
 /// The turns of a door's key that are kept for who comes back.
-#[must_use]
 pub fn turns(prefix: &str, door: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{door:{}}}:turns", door.replace(['{', '}'], "_"))
 }
 
 /// What a tenant has spent today.
-#[must_use]
 pub fn tenant_budget(prefix: &str, tenant: &Tenant) -> String {
     format!("{prefix}:{LAYOUT}:{{tenant:{tenant}}}:budget")
 }
 
 /// What a batch has spent.
-#[must_use]
 pub fn batch_budget(prefix: &str, batch: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{batch:{}}}:budget", batch.replace(['{', '}'], "_"))
 }
 
 /// How full a bucket is.
-#[must_use]
 pub fn bucket(prefix: &str, name: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{bucket:{}}}:level", name.replace(['{', '}'], "_"))
 }

@@ -53,25 +53,21 @@ impl Lanes {
     }
 
     /// The whole of every limit for one lane, named `batch`.
-    #[must_use]
     pub fn single() -> Self {
         Self(vec![(Lane::default(), Share::ALL)])
     }
 
     /// The lane's place, counted from 0.
-    #[must_use]
     pub fn index(&self, lane: &Lane) -> Option<usize> {
         self.0.iter().position(|(name, _)| name == lane)
     }
 
     /// A lane's share, if there is such a lane.
-    #[must_use]
     pub fn share(&self, lane: &Lane) -> Option<Share> {
         self.index(lane).map(|place| self.at(place))
     }
 
     /// The share of the lane in this place, counted from 0.
-    #[must_use]
     pub(crate) fn at(&self, place: usize) -> Share {
         self.0.get(place).map_or(Share::BORROWED, |(_, share)| *share)
     }

@@ -63,14 +63,12 @@ impl Default for Limits {
 
 impl Limits {
     /// With this limit in a minute.
-    #[must_use]
     pub fn with(mut self, dimension: Dimension, limit: u64) -> Self {
         self.per_minute[dimension] = Some(limit);
         self
     }
 
     /// A limit as stated.
-    #[must_use]
     pub fn get(&self, limited: Limited) -> Option<u64> {
         match limited {
             Limited::Window(dimension) => self.per_minute[dimension],
@@ -79,7 +77,6 @@ impl Limits {
     }
 
     /// A limit of the day as stated.
-    #[must_use]
     pub fn day(&self, day: DayLimit) -> Option<u64> {
         match day {
             DayLimit::Requests => self.requests_per_day,
@@ -88,14 +85,12 @@ impl Limits {
     }
 
     /// The lease in force.
-    #[must_use]
     pub fn lease(&self) -> Duration {
         self.lease.max(self.window.mul_f64(1.5))
     }
 
     /// What may be admitted in one window: each limit times the margin, rounded down but never to
     /// nothing; 0 for none.
-    #[must_use]
     pub fn effective(&self) -> Amounts {
         self.per_minute.map(|limit| limit.map_or(0, |limit| self.with_margin(limit)))
     }
@@ -109,7 +104,6 @@ impl Limits {
     }
 
     /// The limit of which this is what [`Self::with_margin`] made; calls at once have no margin.
-    #[must_use]
     pub fn stated(&self, limited: Limited, with_margin: u64) -> u64 {
         match limited {
             // Rounding must not lose one of them.
@@ -119,7 +113,6 @@ impl Limits {
     }
 
     /// A limit times the margin, rounded down but never to nothing.
-    #[must_use]
     pub fn with_margin(&self, limit: u64) -> u64 {
         whole(float(limit) * self.margin).max(1)
     }

@@ -101,13 +101,11 @@ impl Kept {
 
 impl Store {
     /// An empty store on the process's monotonic clock.
-    #[must_use]
     pub fn new(pause_ttl: Duration) -> Self {
         Self::on(Clock::Process(Instant::now()), pause_ttl)
     }
 
     /// An empty store whose time, in microseconds, the caller sets.
-    #[must_use]
     pub fn with_clock(pause_ttl: Duration, clock: Arc<AtomicU64>) -> Self {
         Self::on(Clock::Test(clock), pause_ttl)
     }
@@ -124,7 +122,6 @@ impl Store {
 
     /// With other numbers: for simulations.
     #[doc(hidden)]
-    #[must_use]
     pub fn with_numbers(self, numbers: Numbers) -> Self {
         Self { numbers, ..self }
     }
@@ -137,7 +134,6 @@ impl Store {
 
     /// Does the tasks that were kept, or forgets them: whether each plan was written.
     #[doc(hidden)]
-    #[must_use]
     pub fn end_tasks(&self, model: &ModelQuota, forget: bool) -> Vec<bool> {
         let tasks = self.tasks.take().into_iter().filter(|_| !forget);
         let configured = Configured::of(model);
@@ -147,7 +143,6 @@ impl Store {
     }
 
     /// [`crate::Store::reserve`], which in memory neither waits nor fails.
-    #[must_use]
     pub fn reserve_now(&self, model: &ModelQuota, ask: &Ask) -> (Decision, Option<Expectation>) {
         let decision = self.decide(model, std::slice::from_ref(ask)).pop();
         // One ask has one answer.
@@ -184,7 +179,6 @@ impl Store {
 
     /// What is known here of a quota.
     #[doc(hidden)]
-    #[must_use]
     pub fn remembered(&self, model: &ModelQuota) -> Remembered {
         self.with(model, |kept, _| {
             let (known, plan) = (kept.known, kept.mechanism.plan);
@@ -196,7 +190,6 @@ impl Store {
     /// What is drawn here beyond what was when this store went on from Redis: that one knows the
     /// rest, and has refilled it meanwhile.
     #[doc(hidden)]
-    #[must_use]
     pub fn drawn_alone(&self, share: &ModelQuota) -> Amounts {
         self.with(share, |kept, _| {
             let (began, levels) = kept.began.unwrap_or_default();
@@ -211,7 +204,6 @@ impl Store {
 
     /// What was used here alone, and is still in the window.
     #[doc(hidden)]
-    #[must_use]
     pub fn used_alone(&self, share: &ModelQuota) -> Amounts {
         let spent = self.spent(share);
         Amounts::from_fn(|it| spent.iter().map(|spent| spent.used[it]).sum())

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use tidegate_types::{Charge, Lane, ModelId, Usage};
+use tidegate_types::{Charge, Lane, ModelId, Usage, fnv::fnv1a_onto};
 
 use crate::{
     dimension::{Amounts, DayLimit, Limited},
@@ -59,30 +59,25 @@ impl ModelQuota {
     }
 
     /// The same model as one of several that share a quota.
-    #[must_use]
     pub fn sharing(self, group: &str) -> Self {
         Self { group: Some(group.into()), ..self }
     }
 
     /// What names its quota: the group, or the model.
-    #[must_use]
     pub fn quota_name(&self) -> Cow<'_, str> {
         self.group.as_deref().map_or_else(|| self.id.to_string().into(), Cow::Borrowed)
     }
 
     /// Under what a template is learned: models that share a quota answer differently.
     pub(crate) fn learns_as(&self, template: u64) -> u64 {
-        // FNV-1a: every worker must come to the same number, of whatever version.
-        let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         match self.group {
-            Some(_) => self.id.to_string().bytes().fold(template ^ 0xcbf2_9ce4_8422_2325, add),
+            Some(_) => fnv1a_onto(template, self.id.to_string().bytes()),
             None => template,
         }
     }
 
     /// What every program that shares this quota must be configured alike in, by its key: for people,
     /// and to find those that differ.
-    #[must_use]
     pub fn configuration(&self) -> BTreeMap<String, String> {
         let limits = &self.limits;
         let each = Limited::ALL.into_iter().map(|it| (it.key(), limits.get(it)));
@@ -109,13 +104,11 @@ impl ModelQuota {
     }
 
     /// Amounts of one call with so many tokens.
-    #[must_use]
     pub fn amounts(&self, input: u64, output: u64) -> Amounts {
         Amounts { combined: self.charge.combined(input, output), ..Amounts::call(input, output) }
     }
 
     /// Amounts that a finished call is charged for.
-    #[must_use]
     pub fn used(&self, usage: &Usage, max_output_tokens: u64) -> Amounts {
         let mut amounts = self.amounts(self.charge.input(usage), usage.output);
         if !self.charge.unused_returns {
@@ -126,13 +119,11 @@ impl ModelQuota {
 
     /// Amounts that a call is charged for which was refused, or failed before any work: no tokens,
     /// and a request where the provider counts such calls.
-    #[must_use]
     pub fn unused(&self) -> Amounts {
         Amounts { requests: u64::from(self.charge.failed_calls), ..Amounts::default() }
     }
 
     /// This model with `1 / parts` of its limits: a worker's own share while Redis is away.
-    #[must_use]
     pub fn share(&self, parts: u64) -> Self {
         let part = |limit: Option<u64>| limit.map(|limit| (limit / parts.max(1)).max(1));
         let limits = Limits {

@@ -2,26 +2,18 @@
 
 use std::time::Duration;
 
-#[expect(clippy::cast_precision_loss, reason = "amounts and times lie far below 2^53")]
+// Amounts and times lie far below 2^53.
 pub(crate) fn float(number: u64) -> f64 {
     number as f64
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, which is what is wanted"
-)]
+// The cast saturates, which is what is wanted.
 pub(crate) fn whole(number: f64) -> u64 {
     number as u64
 }
 
 /// A number of things.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, which is what is wanted"
-)]
+// The cast saturates, which is what is wanted.
 pub(crate) fn index(number: f64) -> usize {
     number as usize
 }

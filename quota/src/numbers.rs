@@ -33,7 +33,6 @@ macro_rules! numbers {
                 &[$((stringify!($name), $default, $unit, $why),)*];
 
             /// Sets one by its name; false if there is none of that name.
-            #[must_use]
             pub fn set(&mut self, name: &str, value: f64) -> bool {
                 match name {
                     $(stringify!($name) => self.$name = value,)*

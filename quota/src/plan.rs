@@ -130,13 +130,11 @@ impl Plan {
 
 impl Allowance {
     /// Whole units a minute.
-    #[must_use]
     pub fn a_minute(&self) -> u64 {
         crate::number::whole((self.rate.value * crate::numbers::MINUTE).round_ties_even())
     }
 
     /// Whole units that may be drawn at once.
-    #[must_use]
     pub fn at_once(&self) -> u64 {
         crate::number::whole(self.capacity.value)
     }

@@ -71,7 +71,6 @@ impl Quota {
     }
 
     /// A limiter for this process alone.
-    #[must_use]
     pub fn in_memory(models: impl IntoIterator<Item = ModelQuota>, options: Options) -> Self {
         Self { shared: Arc::new(Shared::new(None, models, options)) }
     }
@@ -230,14 +229,12 @@ impl Quota {
     }
 
     /// Output tokens of calls with this template, as far as this process has learned them.
-    #[must_use]
     pub fn learned_output(&self, model: &ModelId, template: u64) -> Option<u64> {
         let model = self.shared.models.get(model)?;
         Some(self.shared.expectation(model, template)?.output)
     }
 
     /// Amounts that a finished call counts as, by what is known of the provider.
-    #[must_use]
     pub fn used(&self, model: &ModelId, usage: &Usage, max_output_tokens: u64) -> Option<Amounts> {
         let model = self.shared.models.get(model)?;
         Some(model.used(usage, max_output_tokens))
@@ -346,7 +343,6 @@ impl Quota {
 
     /// A bucket for an API that is no language model, over the same connection; of this process
     /// alone where the limiter is.
-    #[must_use]
     pub fn bucket(&self, name: &str, limit: BucketLimit) -> Bucket {
         match &self.shared.redis {
             Some(redis) => Bucket::in_redis(redis.clone(), name, limit),
@@ -355,7 +351,6 @@ impl Quota {
     }
 
     /// Budgets in US dollars, over the same connection.
-    #[must_use]
     pub fn budgets(&self) -> Budgets {
         Budgets::new(self.shared.redis.clone())
     }
@@ -365,10 +360,10 @@ impl Quota {
     /// is away. The counts live for seven days after the last call.
     pub async fn count_retry(&self, run: &str, adds: Option<(&str, u64)>) -> Option<Retries> {
         let redis = self.shared.redis.as_ref()?;
-        let keys = [crate::key::retries(redis.prefix(), run)];
+        let keys = [crate::key::retries(&redis.prefix, run)];
         let (document, calls) = adds.unwrap_or_default();
         let arguments = [document.into(), calls.to_string().into()];
-        let reply = redis.run(&redis.scripts().retries, &keys, &arguments).await.ok()?;
+        let reply = redis.run(&redis.scripts.retries, &keys, &arguments).await.ok()?;
         let [spent, added] = wire::integers(&reply).ok()?;
         Some(Retries { spent: wire::unsigned(spent), added: wire::unsigned(added) })
     }
@@ -474,7 +469,7 @@ impl Quota {
     /// [`Error::Away`]; also without a Redis.
     pub async fn mark(&self) -> Result<Option<String>, Error> {
         let (redis, key) = self.marked()?;
-        redis.connection().command(redis::cmd("GET").arg(&key)).await
+        redis.connection.command(redis::cmd("GET").arg(&key)).await
     }
 
     /// Has Redis keep that name for 60 days from now on, if it has it.
@@ -485,7 +480,7 @@ impl Quota {
         let (redis, key) = self.marked()?;
         let mut lives = redis::cmd("EXPIRE");
         lives.arg(&key).arg(MARK_LIVES.as_secs());
-        redis.connection().command::<i64>(&lives).await.map(drop)
+        redis.connection.command::<i64>(&lives).await.map(drop)
     }
 
     /// Gives Redis such a name, unless it has one.
@@ -509,7 +504,7 @@ impl Quota {
         let mut set = redis::cmd("SET");
         set.arg(&key).arg(format!("{:016x}", rand::random::<u64>())).arg(only_if);
         set.arg("EX").arg(MARK_LIVES.as_secs());
-        redis.connection().command::<Option<String>>(&set).await.map(drop)
+        redis.connection.command::<Option<String>>(&set).await.map(drop)
     }
 
     pub(crate) fn redis(&self) -> Option<&redis_store::Store> {
@@ -519,11 +514,10 @@ impl Quota {
     fn marked(&self) -> Result<(&redis_store::Store, String), Error> {
         let redis = self.shared.redis.as_ref();
         let redis = redis.ok_or_else(|| Error::Away("this limiter has none".to_owned()))?;
-        Ok((redis, crate::key::mark(redis.prefix())))
+        Ok((redis, crate::key::mark(&redis.prefix)))
     }
 
     /// Live workers of the fleet as of the last beat, this one included.
-    #[must_use]
     pub fn live_workers(&self) -> u64 {
         self.shared.fleet.size()
     }
@@ -566,19 +560,11 @@ impl Quota {
     }
 
     /// [`Options::max_slot_wait`].
-    #[must_use]
     pub fn longest_wait_in_place(&self) -> Duration {
         self.shared.options.max_slot_wait
     }
 
-    /// Calls of this process that are admitted and not over.
-    #[must_use]
-    pub fn permits(&self) -> usize {
-        usize::try_from(self.shared.running.all()).unwrap_or(usize::MAX)
-    }
-
     /// Whether Redis is known to be away.
-    #[must_use]
     pub fn is_degraded(&self) -> bool {
         self.shared.breaker.is_open()
     }

@@ -41,11 +41,11 @@ const PLANS: usize = 5;
 /// Quota in Redis.
 #[derive(Clone)]
 pub struct Store {
-    connection: Arc<Connection>,
-    scripts: Arc<Scripts>,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) scripts: Arc<Scripts>,
     /// The numbers of lanes, as Redis last told them.
     numbers: Arc<Mutex<Arc<Numbered>>>,
-    prefix: String,
+    pub(crate) prefix: String,
     pause_ttl: Duration,
     clock: Arc<AtomicU64>,
     /// When this program began, in microseconds since 1970: of two configurations the newer one's
@@ -111,7 +111,6 @@ impl Store {
 
     /// For tests: as a program that began then, in microseconds since 1970.
     #[doc(hidden)]
-    #[must_use]
     pub fn begun_at(self, began: u64) -> Self {
         Self { began, ..self }
     }
@@ -135,20 +134,8 @@ impl Store {
         Ok(written)
     }
 
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    pub(crate) fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
     pub(crate) fn clock(&self) -> u64 {
         self.clock.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn scripts(&self) -> &Scripts {
-        &self.scripts
     }
 
     /// Runs a script.
@@ -307,7 +294,6 @@ impl Store {
 
     /// What this process saw of a quota last.
     #[doc(hidden)]
-    #[must_use]
     pub fn remembered(&self, model: &ModelQuota) -> Option<Remembered> {
         self.remembered.lock().get(&*model.quota_name()).copied()
     }

@@ -36,7 +36,6 @@ pub struct Request {
 
 impl Request {
     /// A call in the default lane with no tokens.
-    #[must_use]
     pub fn new(model: ModelId, reservation: impl Into<String>) -> Self {
         Self {
             model,
@@ -53,56 +52,47 @@ impl Request {
     }
 
     /// The same under a name that no other has: for a call that no earlier process can have begun.
-    #[must_use]
     pub fn once(model: ModelId) -> Self {
         Self::new(model, format!("once:{:032x}", rand::random::<u128>()))
     }
 
     /// Sets the estimated input and the bound on output, in tokens.
-    #[must_use]
     pub fn tokens(self, input_tokens: u64, max_output_tokens: u64) -> Self {
         Self { input_tokens, max_output_tokens, ..self }
     }
 
     /// Sets the output that such a call hardly exceeds, in tokens.
-    #[must_use]
     pub fn likely_output(self, tokens: u64) -> Self {
         Self { likely_output_tokens: Some(tokens), ..self }
     }
 
     /// The output that the call hardly exceeds, in tokens; never more than its bound.
-    #[must_use]
     pub fn likely(&self) -> u64 {
         self.likely_output_tokens
             .map_or(self.max_output_tokens, |likely| likely.min(self.max_output_tokens))
     }
 
     /// Sets the lane.
-    #[must_use]
     pub fn lane(self, lane: Lane) -> Self {
         Self { lane, ..self }
     }
 
     /// Sets the tenant.
-    #[must_use]
     pub fn tenant(self, tenant: Tenant) -> Self {
         Self { tenant, ..self }
     }
 
     /// Sets the template.
-    #[must_use]
     pub fn template(self, template: u64) -> Self {
         Self { template, ..self }
     }
 
     /// Sets the ticket of an earlier refusal.
-    #[must_use]
     pub fn ticket(self, ticket: Option<Ticket>) -> Self {
         Self { ticket, ..self }
     }
 
     /// Sets the longest wait in place. A wait of nothing gets its refusal, and its ticket, at once.
-    #[must_use]
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait: Some(max_wait), ..self }
     }

@@ -33,10 +33,6 @@ impl Running {
     pub(crate) fn of(&self, model: &ModelQuota, backend: Backend) -> u64 {
         self.calls.lock().get(&key(model, backend)).copied().unwrap_or_default()
     }
-
-    pub(crate) fn all(&self) -> u64 {
-        self.calls.lock().values().sum()
-    }
 }
 
 fn key(model: &ModelQuota, backend: Backend) -> Key {

@@ -49,7 +49,6 @@ pub struct Snapshot {
 impl Snapshot {
     /// Whether nothing goes on: no call in the window, nobody waits, the gate is open, and nothing
     /// is left to recover from.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         let unused = |it: &DimensionSnapshot| it.used == 0 && it.others == 0 && it.ahead.is_zero();
         self.pause.is_zero()
@@ -63,19 +62,16 @@ impl Snapshot {
     }
 
     /// Use and reservation in the window.
-    #[must_use]
     pub fn used(&self) -> Amounts {
         self.dimensions.map(|dimension| dimension.used)
     }
 
     /// One dimension.
-    #[must_use]
     pub fn get(&self, dimension: Dimension) -> &DimensionSnapshot {
         &self.dimensions[dimension]
     }
 
     /// One dimension, or the calls at once.
-    #[must_use]
     pub fn of(&self, limited: Limited) -> &DimensionSnapshot {
         match limited {
             Limited::Window(dimension) => self.get(dimension),
@@ -84,7 +80,6 @@ impl Snapshot {
     }
 
     /// What was used of a limit of the day; 0 without one.
-    #[must_use]
     pub fn day(&self, day: DayLimit) -> u64 {
         match day {
             DayLimit::Requests => self.day_requests,

@@ -53,7 +53,6 @@ pub struct Stated {
 impl Stated {
     /// The limits as the limiter wants them, at an endpoint that counts so if nothing else is said.
     /// What is only taken to be so keeps the margin of what is not known.
-    #[must_use]
     pub fn limits(&self, usual: Algorithm) -> Limits {
         let (margin, window) = match self.algorithm {
             Some(Algorithm::TokenBucket) => (1.0, Duration::from_secs(60)),

@@ -53,7 +53,6 @@ pub enum Hold {
 
 impl Hold {
     /// Low-cardinality name, for metrics and output.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Level(dimension) | Self::Window(dimension) => dimension.name(),
@@ -160,13 +159,11 @@ pub struct Settlement {
 
 impl Settlement {
     /// The call used so much.
-    #[must_use]
     pub fn used(reservation: impl Into<String>, used: Amounts) -> Self {
         Self { used: Some(used), ..Self::released(reservation) }
     }
 
     /// The call was never sent.
-    #[must_use]
     pub fn released(reservation: impl Into<String>) -> Self {
         Self {
             reservation: reservation.into(),
@@ -221,7 +218,6 @@ pub struct Meter {
 
 impl Meter {
     /// What it tells a process that keeps to its part of the quota.
-    #[must_use]
     pub fn part(self, parts: u64) -> Self {
         let part = |amount: Option<u64>| amount.map(|amount| amount / parts.max(1));
         Self { used: self.used.map(part), limits: self.limits.map(part), ..self }

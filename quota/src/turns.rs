@@ -33,10 +33,10 @@ impl Quota {
         [name, lives, epoch, position]: [&str; 4],
     ) -> Option<Vec<Value>> {
         let redis = self.redis()?;
-        let keys = [key::turns(redis.prefix(), door)];
+        let keys = [key::turns(&redis.prefix, door)];
         let most = MAX_TURNS.to_string();
         let arguments =
             [name, most.as_str(), lives, epoch, position].map(|it| it.as_bytes().to_vec());
-        redis.run(&redis.scripts().turns, &keys, &arguments).await.ok()
+        redis.run(&redis.scripts.turns, &keys, &arguments).await.ok()
     }
 }

@@ -33,7 +33,6 @@ pub struct Unused {
 
 impl Unused {
     /// For people: a sentence without its end.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let knows =
             "max_output_tokens is taken to count, used or not, until headers show otherwise";
@@ -47,7 +46,6 @@ impl Unused {
 }
 
 /// `3.1 calls a second`, `40 calls a minute`.
-#[must_use]
 pub fn per_second(rate: f64) -> String {
     if rate >= 1.0 {
         format!("{rate:.1} calls a second")
@@ -58,7 +56,6 @@ pub fn per_second(rate: f64) -> String {
 
 /// Calls a second that these limits of a model admit, where each call has so much input, uses so much
 /// output and allows `bound`. `None` where no limit is a rate.
-#[must_use]
 pub fn rate(model: &ModelQuota, input: u64, output: u64, bound: u64) -> Option<f64> {
     let limits = model.limits.effective();
     rate_within(model, &limits, [input, output, bound])
@@ -76,7 +73,6 @@ fn rate_within(
 
 /// What a smaller `max_output_tokens` would give, by the finished calls of the window; `None` where
 /// it would give little, or not enough is known.
-#[must_use]
 pub fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<Unused> {
     // The provider's own meter is what the level goes by, whatever it counts.
     let told = |it| {

@@ -269,7 +269,6 @@ pub(crate) fn integer(value: &Value) -> Option<i64> {
 }
 
 fn expectation(ratio: i64, output: i64, cached: i64) -> Option<Expectation> {
-    #[expect(clippy::cast_precision_loss, reason = "a ratio in millionths lies far below 2^53")]
     (ratio > 0).then(|| Expectation {
         input_ratio: ratio as f64 / 1e6,
         output: unsigned(output),

@@ -27,7 +27,7 @@ impl Quota {
     /// [`Error::Away`].
     pub async fn wrong_keys(&self) -> Result<Vec<WrongKey>, Error> {
         let Some(redis) = &self.shared.redis else { return Ok(Vec::new()) };
-        let prefix = redis.prefix();
+        let prefix = &redis.prefix;
         let mut keys = vec![
             (key::workers(prefix), "zset"),
             (key::lanes(prefix), "hash"),
@@ -55,7 +55,7 @@ impl Quota {
         keys.dedup();
         let mut wrong = Vec::new();
         for (key, needed) in keys {
-            let is: String = redis.connection().command(cmd("TYPE").arg(&key)).await?;
+            let is: String = redis.connection.command(cmd("TYPE").arg(&key)).await?;
             if is != needed && is != "none" {
                 wrong.push(WrongKey { key, is, needed });
             }

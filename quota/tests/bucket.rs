@@ -257,7 +257,6 @@ proptest! {
         let mut used: Vec<(f64, f64)> = Vec::new();
         for (pause, amount, longest) in steps {
             rig.advance(Duration::from_micros(pause));
-            #[expect(clippy::cast_precision_loss, reason = "seconds of a test")]
             let now = (rig.now - START) as f64 / SECOND as f64;
             // With the server's clock standing still, a promise is only read; no caller sleeps here.
             match runtime.block_on(bucket.promise(amount, Duration::from_micros(longest))) {

@@ -32,13 +32,11 @@ pub struct Account {
 
 impl Account {
     /// The account of one model; all zeros for one that was never called.
-    #[must_use]
     pub fn model(&self, name: &str) -> ModelAccount {
         self.models.get(name).cloned().unwrap_or_default()
     }
 
     /// Calls of all models that a limit refused, by the dimension that refused them.
-    #[must_use]
     pub fn refused(&self) -> Amounts {
         let mut sum = Amounts::default();
         self.models.values().for_each(|model| sum.add(&model.refused));
@@ -88,20 +86,14 @@ pub struct ModelAccount {
 impl ModelAccount {
     /// What was let in from one moment to another, both since the start and rounded to whole
     /// seconds.
-    #[must_use]
     pub fn tokens_between(&self, from: Duration, to: Duration) -> Amounts {
         let range = from.as_secs_f64().round().max(0.0)..to.as_secs_f64().round().max(0.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "neither negative nor anywhere near 2^64"
-        )]
+        // Neither negative nor anywhere near 2^64.
         let range = range.start as u64..range.end as u64;
         self.series.as_ref().map_or_else(Amounts::default, |series| series.between(&range))
     }
 
     /// How many calls met this fault.
-    #[must_use]
     pub fn faulted(&self, kind: FaultKind) -> u64 {
         self.faults.get(&kind).copied().unwrap_or(0)
     }

@@ -50,19 +50,16 @@ pub struct Amounts {
 
 impl Amounts {
     /// One call of so many tokens.
-    #[must_use]
     pub const fn call(input: u64, output: u64) -> Self {
         Self { requests: 1, tokens: input + output, input, output }
     }
 
     /// Output alone, of a call that has been counted before.
-    #[must_use]
     pub const fn late_output(output: u64) -> Self {
         Self { requests: 0, tokens: output, input: 0, output }
     }
 
     /// The amount of one dimension.
-    #[must_use]
     pub const fn get(&self, dimension: Dimension) -> u64 {
         match dimension {
             Dimension::Requests => self.requests,
@@ -108,7 +105,6 @@ impl Amounts {
 
     /// The sum over the dimensions: of refusals, each of which counts in one dimension, it is their
     /// number.
-    #[must_use]
     pub const fn total(&self) -> u64 {
         self.requests + self.tokens + self.input + self.output
     }

@@ -55,11 +55,7 @@ fn parts(call: &Call, config: &Config) -> Option<Vec<(String, Vec<String>)>> {
 }
 
 /// Tokens, lognormally distributed around the configured mean.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a float is cut off at the ends of u64"
-)]
+// A float is cut off at the ends of u64.
 fn length(config: &Config, hash: u64) -> u64 {
     let spread = config.output_spread;
     let centre = f64::from(config.mean_output_tokens).ln() - spread * spread / 2.0;

@@ -11,7 +11,6 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    #[expect(clippy::cast_precision_loss, reason = "limits lie far below 2^53")]
     pub(crate) fn new(limit: u64, holds: Duration) -> Self {
         let a_second = limit as f64 / 60.0;
         // Less than one call could never be let in.
@@ -25,7 +24,6 @@ impl Bucket {
         self.at = self.at.max(now);
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "amounts lie far below 2^53")]
     pub(crate) fn wait(&mut self, now: Duration, amount: u64) -> Option<Duration> {
         self.refill(now);
         let missing = (amount as f64).min(self.depth) - self.level;
@@ -33,23 +31,17 @@ impl Bucket {
         (missing > 1e-6).then(|| Duration::from_secs_f64(missing / self.a_second))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "amounts lie far below 2^53")]
     pub(crate) fn take(&mut self, now: Duration, amount: u64) {
         self.refill(now);
         self.level -= amount as f64;
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "amounts lie far below 2^53")]
     pub(crate) fn give_back(&mut self, now: Duration, amount: u64) {
         self.refill(now);
         self.level = (self.level + amount as f64).min(self.depth);
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a level lies between 0 and the limit"
-    )]
+    // A level lies between 0 and the limit.
     pub(crate) fn remaining(&mut self, now: Duration) -> u64 {
         self.refill(now);
         (self.level + 1e-6).max(0.0) as u64

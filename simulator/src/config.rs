@@ -147,7 +147,6 @@ impl Config {
     }
 
     /// The limits that hold for a model.
-    #[must_use]
     pub fn limits(&self, model: &str) -> &Limits {
         self.models.get(model).unwrap_or(&self.default)
     }

@@ -43,7 +43,6 @@ const fn always() -> f64 {
 
 impl Fault {
     /// A fault of this kind that strikes every call.
-    #[must_use]
     pub const fn always(kind: FaultKind) -> Self {
         Self {
             kind,
@@ -113,7 +112,6 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// Whether it strikes after the provider has done its work, and counted it.
-    #[must_use]
     pub const fn is_charged(self) -> bool {
         matches!(self, Self::ResetAfter | Self::Malformed | Self::Slow)
     }

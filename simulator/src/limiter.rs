@@ -72,12 +72,7 @@ impl Limiter {
         }
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "tokens lie far below 2^53"
-    )]
+    // Tokens lie far below 2^53.
     fn weighted(&self, output: u64) -> u64 {
         (output as f64 * self.output_weight).ceil() as u64
     }

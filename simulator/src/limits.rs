@@ -55,7 +55,6 @@ impl Default for Limits {
 
 impl Limits {
     /// The limit of one dimension.
-    #[must_use]
     pub const fn get(&self, dimension: Dimension) -> Option<u64> {
         match dimension {
             Dimension::Requests => self.rpm,

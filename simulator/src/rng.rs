@@ -21,7 +21,6 @@ pub(crate) fn hash(text: &str) -> u64 {
 }
 
 /// A number in 0..1, evenly.
-#[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
 pub(crate) fn uniform(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }

@@ -129,7 +129,7 @@ impl<'a> Filler<'a> {
         padded.take(bound("maxLength").unwrap_or(usize::MAX)).collect()
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
+    // Any bits will do.
     const fn turn(&mut self) -> usize {
         self.hash = crate::rng::mix(self.hash);
         self.hash as usize >> 16
@@ -150,11 +150,7 @@ fn kind(schema: &Value) -> &str {
 }
 
 /// A small number within the schema's bounds, whole and as a float.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "numbers in schemas are small"
-)]
+// Numbers in schemas are small.
 fn within(schema: &Value, turn: usize) -> (i64, f64) {
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
     let low = bound("minimum").or_else(|| bound("exclusiveMinimum").map(|low| low.floor() + 1.0));

@@ -223,19 +223,16 @@ impl Simulator {
     }
 
     /// `http://127.0.0.1:PORT`: the base URL for anthropic; openai's ends in `/v1`.
-    #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// The account so far.
-    #[must_use]
     pub fn account(&self) -> Account {
         self.state.account()
     }
 
     /// Time since the start, the clock of the account.
-    #[must_use]
     pub fn uptime(&self) -> Duration {
         self.state.now()
     }

@@ -40,7 +40,7 @@ pub(crate) fn base64(vector: &[f32]) -> String {
 }
 
 /// Each word is a direction; the vector is their sum, of length 1.
-#[expect(clippy::cast_possible_truncation, reason = "vectors have single precision")]
+// Vectors have single precision.
 fn vector(text: &str, dimensions: usize) -> Vec<f32> {
     let mut sum = vec![0.0_f64; dimensions];
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {

@@ -23,7 +23,6 @@ pub(crate) mod optional {
 
     use serde::{Deserializer, Serializer};
 
-    #[expect(clippy::ref_option, reason = "the signature that serde calls")]
     pub(crate) fn serialize<S: Serializer>(
         span: &Option<Duration>,
         serializer: S,

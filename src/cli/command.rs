@@ -79,14 +79,12 @@ enum Command {
 
 impl Cli {
     /// How log lines look.
-    #[must_use]
     pub fn log_format(&self) -> LogFormat {
         self.log_format
     }
 
     /// What is logged when `RUST_LOG` does not say: a worker's steps are of interest, of `dev` what
     /// becomes of batches, of other commands only the errors.
-    #[must_use]
     pub fn usual_log(&self) -> &'static str {
         match self.command {
             Command::Worker | Command::Serve | Command::Simulator(_) | Command::Dashboard(_) => {

@@ -212,7 +212,6 @@ async fn compared(
     let documents_in_all = whole.map(|whole| whole.documents);
     for seen in &mut models {
         let all = seen.cost_usd_each.zip(documents_in_all);
-        #[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
         let of_all = all.map(|(each, documents)| each * documents as f64);
         seen.cost_usd_of_all = of_all;
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 use indicatif::HumanCount;
+use tidegate_activities::output::forecast::Range;
 use tidegate_types::Spend;
 
 /// `1,234,567`.
@@ -62,8 +63,21 @@ pub(super) fn cost(spend: &Spend) -> String {
     }
 }
 
+/// What is expected of tokens and the like: `1,000 to 2,000`.
+pub(super) fn between(range: Range) -> String {
+    let [from, to] = [range.from, range.to].map(|number| count(number.round() as u64));
+    format!("{from} to {to}")
+}
+
+/// What is expected of a price: `$0.50 to $1.00`.
+pub(super) fn price(range: Option<Range>) -> String {
+    range.map_or_else(
+        || "unknown (no price for this model)".to_owned(),
+        |range| format!("{} to {}", dollars(range.from), dollars(range.to)),
+    )
+}
+
 /// One number over another; 0 over nothing.
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -2,13 +2,13 @@
 
 use anyhow::Context;
 use serde::Deserialize;
-use tidegate_activities::batch::plan;
+use tidegate_activities::{batch::plan, output::forecast::Range};
 use tidegate_workflows::contract::Job;
 
 use crate::{config::Config, worker};
 
 use super::{
-    figures::{count, dollars, percent},
+    figures::{between, count, dollars, percent, price},
     output::{self, Table},
 };
 
@@ -112,7 +112,6 @@ fn short(text: &str) -> String {
 }
 
 /// What so many documents would take, if the sample is like all of them.
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
 fn of_all(
     results: &[Answered],
     failures: &[Failed],
@@ -121,31 +120,22 @@ fn of_all(
     let ended = (results.len() + failures.len()) as f64;
     let answered = if ended > 0.0 { results.len() as f64 / ended } else { 0.0 };
     let calls = documents as f64 * answered;
-    let range = |each: &dyn Fn(&Answered) -> f64| {
+    let range = |each: fn(&Answered) -> f64| {
         let (from, to) = spread(&results.iter().map(each).collect::<Vec<_>>());
-        (from * calls, to * calls)
+        Range { from: from * calls, to: to * calls }
     };
-    let tokens = |each: &dyn Fn(&Answered) -> f64| {
-        let (from, to) = range(each);
-        format!("{} to {}", count(from.round() as u64), count(to.round() as u64))
-    };
-    let cost = if results.iter().all(|result| result.usd().is_some()) {
-        let (from, to) = range(&|result| result.usd().unwrap_or_default());
-        format!("{} to {}", dollars(from), dollars(to))
-    } else {
-        "unknown (no price for this model)".to_owned()
-    };
+    let is_priced = results.iter().all(|result| result.usd().is_some());
+    let cost = is_priced.then(|| range(|result| result.usd().unwrap_or_default()));
     vec![
         ("of the whole", format!("{} documents", count(documents))),
-        ("input tokens", tokens(&|result| result.input_tokens as f64)),
-        ("output tokens", tokens(&|result| result.output_tokens as f64)),
-        ("cost", cost),
+        ("input tokens", between(range(|result| result.input_tokens as f64))),
+        ("output tokens", between(range(|result| result.output_tokens as f64))),
+        ("cost", price(cost)),
         ("failures", format!("{} of the sample", percent(1.0 - answered))),
     ]
 }
 
 /// The mean, with two standard errors in either direction; it is no less than the least of them.
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
 fn spread(each: &[f64]) -> (f64, f64) {
     if each.is_empty() {
         return (0.0, 0.0);

@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::Value;
 use tidegate_activities::output::{
     finish::{CheckTotals, Checks},
-    forecast::{Forecast, Range},
+    forecast::Forecast,
 };
 use tidegate_workflows::contract::Progress;
 
@@ -16,7 +16,7 @@ use super::{
     agreement,
     exit::Outcome,
     failed,
-    figures::{self, count, dollars, ratio, span},
+    figures::{self, between, count, dollars, price, ratio, span},
     output, place,
     reported::Reported,
 };
@@ -81,15 +81,11 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
 
 /// What a batch would take. `packs`: documents may share calls.
 pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, String)> {
-    let whole = |number: f64| count(number.round() as u64);
-    let tokens = |range: Range| format!("{} to {}", whole(range.from), whole(range.to));
     let unreadable = if forecast.unreadable > 0 {
         format!(", {} of them unreadable", forecast.unreadable)
     } else {
         String::new()
     };
-    let cost =
-        forecast.cost_usd.map(|range| format!("{} to {}", dollars(range.from), dollars(range.to)));
     let time = forecast.seconds.map(|range| {
         let [from, to] = [range.from, range.to]
             .map(|seconds| span(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
@@ -108,12 +104,12 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
                 count(forecast.sampled)
             ),
         ),
-        ("input tokens", tokens(forecast.input_tokens)),
-        ("output tokens", tokens(forecast.output_tokens)),
-        ("cost", cost.unwrap_or_else(|| "unknown (no price for this model)".to_owned())),
+        ("input tokens", between(forecast.input_tokens)),
+        ("output tokens", between(forecast.output_tokens)),
+        ("cost", price(forecast.cost_usd)),
         ("time", time.unwrap_or_else(|| "unknown (no limit by the minute)".to_owned())),
     ];
-    rows.extend(forecast.temporal_actions.map(|range| ("Temporal actions", tokens(range))));
+    rows.extend(forecast.temporal_actions.map(|range| ("Temporal actions", between(range))));
     let notes = forecast.full_price.iter().chain(&forecast.notes);
     rows.extend(notes.map(|note| ("note", note.clone())));
     if packs {

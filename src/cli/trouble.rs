@@ -10,7 +10,7 @@ use tidegate_calls::{
     card::Card,
     recent::{MINUTES, RecentCalls},
 };
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, seconds_since_1970};
 
 use super::{
     advice,
@@ -152,7 +152,7 @@ fn ago(since: u64) -> String {
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+    seconds_since_1970(SystemTime::now())
 }
 
 #[cfg(test)]

@@ -62,7 +62,6 @@ impl Config {
     }
 
     /// Whose API the provider of a model speaks.
-    #[must_use]
     pub fn vendor_of(&self, model: &ModelId) -> Option<Vendor> {
         self.providers.get(model.provider())?.vendor(model.provider())
     }
@@ -83,7 +82,6 @@ impl Config {
     }
 
     /// How waiting for quota is done.
-    #[must_use]
     pub fn quota_options(&self) -> Options {
         Options {
             key_prefix: self.redis.key_prefix.clone(),
@@ -95,7 +93,6 @@ impl Config {
     }
 
     /// After how many seconds a silent worker is given up, of the lanes that say it.
-    #[must_use]
     pub fn heartbeats(&self) -> BTreeMap<tidegate_types::Lane, u32> {
         let said = self.lanes.iter().filter_map(|(name, lane)| {
             let seconds = lane.heartbeat_timeout?.as_secs();
@@ -132,7 +129,6 @@ impl Config {
     }
 
     /// The names of the providers that some model needs. The others want no key.
-    #[must_use]
     pub fn used_providers(&self) -> BTreeSet<String> {
         self.models
             .keys()
@@ -151,7 +147,6 @@ impl Config {
     }
 
     /// What is known of how each provider is asked, for commands that call none.
-    #[must_use]
     pub fn dialects(&self) -> Vec<(String, Dialect)> {
         let known =
             |(name, provider): (&String, &Provider)| Some((name.clone(), provider.dialect(name)?));
@@ -159,7 +154,6 @@ impl Config {
     }
 
     /// How each model is asked unless a batch says otherwise.
-    #[must_use]
     pub fn model_defaults(&self) -> Vec<(ModelId, Defaults)> {
         let stated = |(name, model): (&String, &Model)| {
             let defaults = model.defaults();
@@ -283,7 +277,6 @@ impl Config {
     }
 
     /// The version that a worker registers as, if it has one.
-    #[must_use]
     pub fn version(&self) -> Option<Version> {
         let (deployment, build_id) = (self.worker.deployment.clone(), self.worker.build_id.clone());
         deployment.zip(build_id).map(|(deployment, build_id)| Version { deployment, build_id })
@@ -292,13 +285,11 @@ impl Config {
     /// How long provider calls under way are waited for when a worker stops: without a stated time
     /// as long as a call can take, which is the longest `request-timeout` of a provider that serves
     /// a model.
-    #[must_use]
     pub fn shutdown_grace(&self) -> Duration {
         self.worker.shutdown_grace.map_or_else(|| self.longest_call(), |grace| *grace)
     }
 
     /// The longest `request-timeout` of a provider that serves a model.
-    #[must_use]
     pub fn longest_call(&self) -> Duration {
         let timeout = |model: &String| {
             let name = model.split_once(':').map_or(model.as_str(), |(provider, _)| provider);
@@ -322,7 +313,6 @@ impl Config {
     }
 
     /// How retry delays grow.
-    #[must_use]
     pub fn backoff(&self) -> Backoff {
         Backoff {
             base: *self.gate.base_backoff,
@@ -332,7 +322,6 @@ impl Config {
     }
 
     /// What can be run and is of no use: one sentence each, for the log of a worker.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let no_model =
             "no model is configured; add a [models.\"provider:model\"] section with its limits";
@@ -343,7 +332,6 @@ impl Config {
     /// The models whose provider usually wants a key and has none here, one sentence for each
     /// provider. A vendor's own host takes no call without one: there no worker starts. Behind any
     /// other, such as a gateway, it may be right.
-    #[must_use]
     pub fn missing_keys(&self) -> Vec<String> {
         let missing = |name: &String| {
             let provider = self.providers.get(name)?;

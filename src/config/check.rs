@@ -133,21 +133,8 @@ impl Faults<'_> {
         if worker.max_concurrent_documents == 0 {
             self.add(&["worker", "max-concurrent-documents"], "is 0; write at least 1");
         }
-        if worker.metrics_address().is_some_and(|listen| listen.parse::<SocketAddr>().is_err()) {
-            let what = format!(
-                "is \"{}\"; write an address and a port such as 127.0.0.1:9464, or off",
-                worker.metrics_listen
-            );
-            self.add(&["worker", "metrics-listen"], what);
-        }
-        let page = &self.config.dashboard;
-        if page.address().is_some_and(|listen| listen.parse::<SocketAddr>().is_err()) {
-            let what = format!(
-                "is \"{}\"; write an address and a port such as 127.0.0.1:9465, or off",
-                page.listen
-            );
-            self.add(&["dashboard", "listen"], what);
-        }
+        self.listens(&["worker", "metrics-listen"], worker.metrics_address(), 9464);
+        self.listens(&["dashboard", "listen"], self.config.dashboard.address(), 9465);
         if worker.memory.is_some_and(|memory| memory.0 < 64 << 20) {
             self.add(
                 &["worker", "memory"],
@@ -168,15 +155,19 @@ impl Faults<'_> {
         }
     }
 
+    fn listens(&mut self, key: &[&str], address: Option<&str>, usual_port: u16) {
+        let wrong = address.filter(|address| address.parse::<SocketAddr>().is_err());
+        if let Some(address) = wrong {
+            let what = format!(
+                "is \"{address}\"; write an address and a port such as 127.0.0.1:{usual_port}, or off"
+            );
+            self.add(key, what);
+        }
+    }
+
     fn serve(&mut self) {
         let serve = &self.config.serve;
-        if serve.address().is_some_and(|listen| listen.parse::<SocketAddr>().is_err()) {
-            let what = format!(
-                "is \"{}\"; write an address and a port such as 127.0.0.1:8080, or off",
-                serve.listen
-            );
-            self.add(&["serve", "listen"], what);
-        }
+        self.listens(&["serve", "listen"], serve.address(), 8080);
         if serve.tls_certificate_file.is_some() != serve.tls_key_file.is_some() {
             let what = "wants both tls-certificate-file and tls-key-file";
             self.add(&["serve", "tls-key-file"], what);

@@ -71,7 +71,6 @@ impl Default for Documents {
 
 impl Documents {
     /// How much is read of a document.
-    #[must_use]
     pub fn limits(&self) -> Limits {
         Limits {
             bytes: *self.max_size,
@@ -87,7 +86,6 @@ impl Documents {
     }
 
     /// The programs, by format.
-    #[must_use]
     pub fn commands(&self) -> Commands {
         match &self.command {
             None => Commands::default(),

@@ -11,7 +11,6 @@ const SHARED: [&str; 6] = ["gate", "lanes", "models", "quotas", "routes", "tenan
 impl Config {
     /// Twelve hexadecimal digits, the same in workers whose limits, lanes, routes, budgets and
     /// pauses are the same.
-    #[must_use]
     pub fn fingerprint(&self) -> String {
         let all = serde_json::to_value(self).unwrap_or_default();
         let mut hash = Sha256::new();

@@ -4,7 +4,6 @@
 pub(super) const MASK: &str = "******";
 
 /// The URL without its password and without the values in its query.
-#[must_use]
 pub fn url(text: &str) -> String {
     let (rest, query) = match text.split_once('?') {
         Some((rest, query)) => (rest, Some(query)),

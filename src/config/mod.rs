@@ -14,6 +14,7 @@
 //! * [`span`]: lengths of time; [`size`]: numbers of bytes
 //! * [`temporal`]: what Temporal's own variables and file say
 
+mod as_text;
 mod build;
 mod check;
 pub mod documents;

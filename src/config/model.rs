@@ -1,7 +1,5 @@
 //! `[models."<provider:model>"]`: what a provider allows for one model.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_providers::Defaults;
@@ -11,7 +9,7 @@ use tidegate_types::Effort;
 use super::span::Span;
 
 /// One model's limits, as the provider states them for your account.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Model {
     /// Requests a minute.
@@ -74,31 +72,6 @@ pub struct Model {
     pub parameters: Map<String, Value>,
 }
 
-impl Default for Model {
-    fn default() -> Self {
-        Self {
-            rpm: None,
-            rps: None,
-            tpm: None,
-            itpm: None,
-            otpm: None,
-            rpd: None,
-            tpd: None,
-            day_begins: Span(Duration::ZERO),
-            concurrent: None,
-            burst: None,
-            algorithm: None,
-            margin: None,
-            window: None,
-            output_weight: None,
-            price: None,
-            effort: None,
-            enqueued_batch_tokens: None,
-            parameters: Map::new(),
-        }
-    }
-}
-
 /// How a provider counts a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -121,7 +94,6 @@ impl Algorithm {
 
 impl Model {
     /// How it is asked unless a batch says otherwise.
-    #[must_use]
     pub fn defaults(&self) -> Defaults {
         Defaults {
             effort: self.effort,
@@ -132,7 +104,6 @@ impl Model {
 
     /// The limits as the limiter wants them, at an endpoint that counts so if nothing else is said.
     /// What is only taken to be so keeps the margin of what is not known.
-    #[must_use]
     pub fn limits(&self, usual: Algorithm) -> Limits {
         let stated = Stated {
             rpm: self.rpm,

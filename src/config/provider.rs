@@ -94,13 +94,11 @@ pub enum Key {
 
 impl Provider {
     /// Whose API the provider called `name` speaks.
-    #[must_use]
     pub fn vendor(&self, name: &str) -> Option<Vendor> {
         self.kind.as_deref().unwrap_or(name).parse().ok()
     }
 
     /// The endpoint: as configured, or the vendor's own for a section named after it.
-    #[must_use]
     pub fn endpoint(&self, name: &str) -> Option<String> {
         let usual = || {
             let vendor = self.vendor(name)?;
@@ -123,13 +121,11 @@ impl Provider {
     }
 
     /// Time for one whole call.
-    #[must_use]
     pub fn timeout(&self) -> Span {
         self.request_timeout.unwrap_or(Span(Duration::from_secs(600)))
     }
 
     /// Where the key is.
-    #[must_use]
     pub fn key(&self, name: &str) -> Key {
         if !self.token_command.is_empty() {
             return Key::Command(self.token_command.clone());
@@ -159,7 +155,6 @@ impl Provider {
     }
 
     /// The bound's field, if it is named and known.
-    #[must_use]
     pub fn cap(&self) -> Option<OutputCap> {
         match self.output_cap.as_deref() {
             Some("max_tokens") => Some(OutputCap::MaxTokens),
@@ -169,7 +164,6 @@ impl Provider {
     }
 
     /// OpenAI's API, if it is known.
-    #[must_use]
     pub fn api(&self) -> Option<Api> {
         match self.api.as_deref() {
             None | Some("chat-completions") => Some(Api::ChatCompletions),
@@ -179,7 +173,6 @@ impl Provider {
     }
 
     /// What is known of how it is asked; `None` where kind or API are not known.
-    #[must_use]
     pub fn dialect(&self, name: &str) -> Option<Dialect> {
         Some(Dialect::new(self.vendor(name)?, self.api()?))
     }
@@ -206,7 +199,6 @@ impl Provider {
     }
 
     /// The same provider with every default written out.
-    #[must_use]
     pub(crate) fn resolved(&self, name: &str) -> Self {
         Self {
             kind: self.vendor(name).map(|vendor| vendor.to_string()),

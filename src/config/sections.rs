@@ -87,13 +87,11 @@ impl Default for Config {
 
 impl Config {
     /// The file or variable that set a key, or [`super::sources::DEFAULT`].
-    #[must_use]
     pub fn source_of(&self, path: &[&str]) -> &str {
         self.sources.of(path)
     }
 
     /// The file that was read, if any.
-    #[must_use]
     pub fn file(&self) -> Option<&PathBuf> {
         self.sources.file.as_ref()
     }
@@ -169,7 +167,6 @@ impl Default for Dashboard {
 
 impl Dashboard {
     /// Where the page is served, if anywhere.
-    #[must_use]
     pub fn address(&self) -> Option<&str> {
         Some(self.listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
     }
@@ -256,7 +253,6 @@ pub struct Worker {
 
 impl Worker {
     /// Where the metrics page is to be, unless it is off.
-    #[must_use]
     pub fn metrics_address(&self) -> Option<&str> {
         Some(self.metrics_listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
     }

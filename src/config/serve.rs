@@ -56,7 +56,6 @@ impl Default for Serve {
 
 impl Serve {
     /// Where the door is, if anywhere.
-    #[must_use]
     pub fn address(&self) -> Option<&str> {
         Some(self.listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
     }

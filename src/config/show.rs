@@ -28,7 +28,6 @@ pub struct Shown {
 }
 
 /// Every key in force, in the order of the sections.
-#[must_use]
 pub fn keys(config: &Config) -> Vec<Shown> {
     let mut shown = config.clone();
     shown.gather_pools();
@@ -121,7 +120,6 @@ fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<S
 }
 
 /// As TOML, each key followed by its source.
-#[must_use]
 pub fn toml(config: &Config) -> String {
     let mut text = String::new();
     if let Some(file) = config.file() {

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Deref, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use super::as_text::read_as_text;
 
 /// Bytes that are read and written with their unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,31 +51,9 @@ impl FromStr for Size {
     }
 }
 
-impl Serialize for Size {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-
-        impl de::Visitor<'_> for Visitor {
-            type Value = Size;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of bytes with its unit, such as \"500kB\" or \"16MiB\"")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-
-        deserializer.deserialize_str(Visitor)
-    }
-}
+read_as_text!(Size, "a number of bytes with its unit, such as \"500kB\" or \"16MiB\"", |_, why| {
+    why
+});
 
 #[cfg(test)]
 mod tests {

@@ -50,7 +50,6 @@ impl Sources {
     }
 
     /// The file or variable that set a key, or [`DEFAULT`].
-    #[must_use]
     pub fn of<T: AsRef<str>>(&self, path: &[T]) -> &str {
         let path: Vec<String> = path.iter().map(|part| part.as_ref().to_owned()).collect();
         self.keys.get(&path).map_or(DEFAULT, String::as_str)
@@ -62,7 +61,6 @@ impl Sources {
     }
 
     /// The source of a key, or of anything in the section under it.
-    #[must_use]
     pub fn near<T: AsRef<str>>(&self, path: &[T]) -> &str {
         let parts: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
         let below = |key: &Vec<String>| {

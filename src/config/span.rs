@@ -2,21 +2,19 @@
 
 use std::{fmt, ops::Deref, str::FromStr, time::Duration};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use super::as_text::read_as_text;
 
 /// A [`Duration`] that is read and written with its unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
 impl Span {
     /// So many seconds.
-    #[must_use]
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
     /// So many milliseconds.
-    #[must_use]
     pub const fn millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))
     }
@@ -46,33 +44,12 @@ impl FromStr for Span {
     }
 }
 
-impl Serialize for Span {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-
-        impl de::Visitor<'_> for Visitor {
-            type Value = Span;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a length of time with its unit, such as \"250ms\", \"30s\" or \"5m\"")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
-                // The key's name stands before it.
-                let is = |why| E::custom(format!("is \"{}\"; {why}", text.escape_debug()));
-                text.parse().map_err(is)
-            }
-        }
-
-        deserializer.deserialize_str(Visitor)
-    }
-}
+// The key's name stands before it.
+read_as_text!(
+    Span,
+    "a length of time with its unit, such as \"250ms\", \"30s\" or \"5m\"",
+    |text, why| format!("is \"{}\"; {why}", text.escape_debug())
+);
 
 #[cfg(test)]
 mod tests {

@@ -140,7 +140,6 @@ impl Config {
     }
 
     /// The models as a batch names them: a pool by its own name, and not by its members.
-    #[must_use]
     pub fn model_names(&self) -> Vec<String> {
         let mut written = self.clone();
         written.gather_pools();
@@ -148,7 +147,6 @@ impl Config {
     }
 
     /// The members of a pool's model; none where it is no pool's.
-    #[must_use]
     pub fn pool_members(&self, model: &str) -> &[String] {
         self.pools.get(model).map_or(&[], |(_, members)| members)
     }

@@ -15,7 +15,6 @@ pub struct Version {
 
 impl Version {
     /// The command that gives it new batches, and those that are not pinned.
-    #[must_use]
     pub fn make_current(&self) -> String {
         format!(
             "temporal worker deployment set-current-version --deployment-name {} --build-id {}",

@@ -170,8 +170,23 @@ fn listen(
     })
 }
 
+/// Another program may take a port first.
+const ATTEMPTS: u32 = 3;
+
+/// Starts a server that is told its ports, with others if it does not start.
+pub(super) async fn with_free_ports<Server>(
+    start: impl AsyncFn() -> anyhow::Result<Server>,
+) -> anyhow::Result<Server> {
+    for _ in 1..ATTEMPTS {
+        if let Ok(server) = start().await {
+            return Ok(server);
+        }
+    }
+    start().await
+}
+
 /// `N` different ports of 127.0.0.1 that were free a moment ago, for a server that must be told its
-/// own. Another program may take one before the server does; the starter tries again then.
+/// own. Another program may take one before the server does: [`with_free_ports`].
 ///
 /// # Errors
 /// The system has no free port.

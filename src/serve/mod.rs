@@ -90,7 +90,6 @@ impl Serve {
     }
 
     /// Where it is.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.door.bound
     }

@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use tidegate_providers::Operation;
 use tidegate_quota::Ticket;
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, seconds_since_1970};
 
 use super::keys::Holder;
 
@@ -37,8 +37,7 @@ pub(super) fn name(holder: &Holder, operation: Operation, model: &ModelId, body:
 
 /// A ticket as a client carries it: signed, for one model, until it lapses.
 pub(super) fn written(holder: &Holder, model: &ModelId, ticket: Ticket, wait: Duration) -> String {
-    let lapses = (SystemTime::now() + wait + LAPSES).duration_since(SystemTime::UNIX_EPOCH);
-    let lapses = lapses.unwrap_or_default().as_secs();
+    let lapses = seconds_since_1970(SystemTime::now() + wait + LAPSES);
     let text = format!("{}.{}.{lapses}", ticket.epoch, ticket.position);
     let bytes = mac(holder, &[b"ticket", model.as_str().as_bytes(), text.as_bytes()]).finalize();
     format!("{text}.{}", hex(&bytes.into_bytes()[..16]))

@@ -11,8 +11,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use temporalio_client::{
     Client, UntypedQuery, UntypedSignal, UntypedWorkflow, UntypedWorkflowHandle,
     WorkflowCancelOptions, WorkflowCountAggregationGroup, WorkflowCountOptions,
-    WorkflowDescribeOptions, WorkflowExecutionStatus, WorkflowGetResultOptions,
-    WorkflowListOptions, WorkflowQueryOptions, WorkflowSignalOptions, WorkflowStartOptions,
+    WorkflowDescribeOptions, WorkflowExecutionDescription, WorkflowExecutionStatus,
+    WorkflowGetResultOptions, WorkflowListOptions, WorkflowQueryOptions, WorkflowSignalOptions,
+    WorkflowStartOptions,
     errors::{
         WorkflowGetResultError, WorkflowInteractionError, WorkflowQueryError, WorkflowStartError,
     },
@@ -51,7 +52,6 @@ pub struct Batch {
 
 impl Batch {
     /// Whether it goes on.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.status == Status::Running
     }
@@ -80,7 +80,6 @@ pub enum Status {
 
 impl Status {
     /// As it is shown.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -244,11 +243,8 @@ impl Temporal {
         async move {
             let options = WorkflowSignalOptions::builder().build();
             let signal = UntypedSignal::new(name);
-            match self.handle(id).signal(signal, RawValue::default(), options).await {
-                Ok(()) => Ok(()),
-                Err(WorkflowInteractionError::NotFound(_)) => Err(not_running(id)),
-                Err(error) => Err(self.refused(&error.to_string())),
-            }
+            let told = self.handle(id).signal(signal, RawValue::default(), options).await;
+            told.map_err(|error| self.not_told(error, not_running(id)))
         }
         .boxed()
     }
@@ -259,13 +255,30 @@ impl Temporal {
     /// No such batch runs, or the server is away.
     pub fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
         async move {
-            match self.handle(id).cancel(WorkflowCancelOptions::builder().build()).await {
-                Ok(()) => Ok(()),
-                Err(WorkflowInteractionError::NotFound(_)) => Err(not_running(id)),
-                Err(error) => Err(self.refused(&error.to_string())),
-            }
+            let options = WorkflowCancelOptions::builder().build();
+            let told = self.handle(id).cancel(options).await;
+            told.map_err(|error| self.not_told(error, not_running(id)))
         }
         .boxed()
+    }
+
+    fn not_told(&self, error: WorkflowInteractionError, gone: anyhow::Error) -> anyhow::Error {
+        match error {
+            WorkflowInteractionError::NotFound(_) => gone,
+            error => self.refused(&error.to_string()),
+        }
+    }
+
+    /// What the server says of a workflow, if there is one.
+    pub(super) async fn description(
+        &self,
+        id: &str,
+    ) -> anyhow::Result<Option<WorkflowExecutionDescription>> {
+        match self.handle(id).describe(WorkflowDescribeOptions::builder().build()).await {
+            Ok(seen) => Ok(Some(seen)),
+            Err(WorkflowInteractionError::NotFound(_)) => Ok(None),
+            Err(error) => Err(self.refused(&error.to_string())),
+        }
     }
 
     /// Waits for a batch's end, whichever of its runs is the newest.
@@ -314,19 +327,16 @@ impl Temporal {
     /// There is no such batch, or the server is away.
     pub fn describe<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Batch>> {
         async move {
-            match self.handle(id).describe(WorkflowDescribeOptions::builder().build()).await {
-                Ok(seen) => Ok(Batch {
-                    id: seen.id().to_owned(),
-                    run: seen.run_id().to_owned(),
-                    status: seen.status().into(),
-                    started: seen.start_time(),
-                    closed: seen.close_time(),
-                    cancel_requested: (seen.raw().workflow_extended_info.as_ref())
-                        .is_some_and(|info| info.cancel_requested),
-                }),
-                Err(WorkflowInteractionError::NotFound(_)) => Err(unknown(id)),
-                Err(error) => Err(self.refused(&error.to_string())),
-            }
+            let seen = self.description(id).await?.ok_or_else(|| unknown(id))?;
+            Ok(Batch {
+                id: seen.id().to_owned(),
+                run: seen.run_id().to_owned(),
+                status: seen.status().into(),
+                started: seen.start_time(),
+                closed: seen.close_time(),
+                cancel_requested: (seen.raw().workflow_extended_info.as_ref())
+                    .is_some_and(|info| info.cancel_requested),
+            })
         }
         .boxed()
     }

@@ -37,8 +37,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[derive(Debug, Clone)]
 pub(super) struct Codec {
     http: reqwest::Client,
-    /// Without `/encode` and `/decode`.
-    endpoint: String,
+    /// Where the server is, without `/encode` and `/decode`.
+    pub(super) endpoint: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -91,11 +91,6 @@ impl Codec {
             .build()
             .context("the client of the codec server cannot be made")?;
         Ok(Some(Self { http, endpoint: endpoint.trim_end_matches('/').to_owned() }))
-    }
-
-    /// Where the server is.
-    pub(super) fn endpoint(&self) -> &str {
-        &self.endpoint
     }
 
     /// Whether a payload comes back as it went.
@@ -202,7 +197,7 @@ mod tests {
         assert!(Codec::of(None, "orders").unwrap().is_none());
         assert!(of("").unwrap().is_none());
         let codec = of("http://codec:8081/{namespace}/").unwrap().unwrap();
-        assert_eq!(codec.endpoint(), "http://codec:8081/orders");
+        assert_eq!(codec.endpoint, "http://codec:8081/orders");
         let refused = of("codec:8081").unwrap_err().to_string();
         assert!(refused.contains("write http://host:port"), "{refused}");
     }

@@ -148,39 +148,33 @@ impl Temporal {
     }
 
     /// The SDK's client, for a worker.
-    #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
     /// Where the server is.
-    #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
     /// The namespace in use.
-    #[must_use]
     pub fn namespace(&self) -> &str {
         &self.client.options().namespace
     }
 
     /// The task queue that batches are started on.
-    #[must_use]
     pub fn task_queue(&self) -> &str {
         &self.task_queue
     }
 
     /// The task queue and its namespace: workers of one can do each other's work.
-    #[must_use]
     pub fn queue(&self) -> String {
         format!("{}/{}", self.namespace(), self.task_queue)
     }
 
     /// Where the codec server is, if there is one.
-    #[must_use]
     pub fn codec(&self) -> Option<&str> {
-        self.codec.as_ref().map(Codec::endpoint)
+        self.codec.as_ref().map(|codec| codec.endpoint.as_str())
     }
 
     /// Whether the codec server gives a payload back as it came.

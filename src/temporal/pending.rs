@@ -5,8 +5,7 @@ use std::time::{Duration, SystemTime};
 use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
 use serde_json::Value;
 use temporalio_client::{
-    Client, UntypedWorkflowHandle, WorkflowDescribeOptions, WorkflowFetchHistoryOptions,
-    errors::WorkflowInteractionError,
+    Client, UntypedWorkflowHandle, WorkflowFetchHistoryOptions, errors::WorkflowInteractionError,
 };
 use temporalio_common::protos::{
     proto_ts_to_system_time,
@@ -15,7 +14,6 @@ use temporalio_common::protos::{
         failure::v1::{Failure, failure::FailureInfo},
         history::v1::{WorkflowExecutionStartedEventAttributes, history_event::Attributes},
         workflow::v1::PendingActivityInfo,
-        workflowservice::v1::DescribeWorkflowExecutionResponse,
     },
 };
 use tidegate_workflows::contract::FailureDetails;
@@ -81,7 +79,7 @@ impl Temporal {
     /// There is no such batch, or the server is away.
     pub fn pending<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<Pending>>> {
         async move {
-            let batch = self.description(id).await?.ok_or_else(|| unknown(id))?;
+            let batch = self.description(id).await?.ok_or_else(|| unknown(id))?.into_raw();
             let (mut pending, mut children) = (batch.pending_activities, batch.pending_children);
             // Shards, then their long documents. What has ended since waits for nothing.
             while !children.is_empty() {
@@ -90,7 +88,7 @@ impl Temporal {
                     .map(|child| async move { self.description(&child.workflow_id).await });
                 let mut described = stream::iter(described).buffered(AT_ONCE);
                 while let Some(child) = described.try_next().await? {
-                    let Some(child) = child else { continue };
+                    let Some(child) = child.map(|child| child.into_raw()) else { continue };
                     pending.extend(child.pending_activities);
                     children.extend(child.pending_children);
                 }
@@ -146,17 +144,6 @@ impl Temporal {
             }
             _ => None,
         })
-    }
-
-    async fn description(
-        &self,
-        id: &str,
-    ) -> anyhow::Result<Option<DescribeWorkflowExecutionResponse>> {
-        match self.handle(id).describe(WorkflowDescribeOptions::builder().build()).await {
-            Ok(seen) => Ok(Some(seen.into_raw())),
-            Err(WorkflowInteractionError::NotFound(_)) => Ok(None),
-            Err(error) => Err(self.refused(&error.to_string())),
-        }
     }
 }
 

@@ -6,9 +6,7 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use temporalio_client::{
-    WorkflowDescribeOptions, errors::WorkflowInteractionError, tonic::IntoRequest,
-};
+use temporalio_client::tonic::IntoRequest;
 use temporalio_common::protos::temporal::api::{
     deployment::v1::WorkerDeploymentVersion,
     enums::v1::{TaskQueueType, VersioningBehavior, WorkerVersioningMode},
@@ -34,7 +32,6 @@ pub struct Versions {
 
 impl Versions {
     /// Why the workers that poll get none of a batch's work, and what to do about it.
-    #[must_use]
     pub fn idle(&self, task_queue: &str, batch: &str, pinned: Option<&Version>) -> Option<String> {
         if let Some(pinned) = pinned {
             return (!self.polling.contains(&Some(pinned.clone()))).then(|| format!(
@@ -87,14 +84,9 @@ impl Temporal {
     /// There is no such batch, or the server is away.
     pub fn pinned<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Option<Version>>> {
         async move {
-            match self.handle(id).describe(WorkflowDescribeOptions::builder().build()).await {
-                Ok(seen) => {
-                    let info = seen.into_raw().workflow_execution_info;
-                    Ok(info.and_then(|info| info.versioning_info).and_then(pinned))
-                }
-                Err(WorkflowInteractionError::NotFound(_)) => Err(unknown(id)),
-                Err(error) => Err(self.refused(&error.to_string())),
-            }
+            let seen = self.description(id).await?.ok_or_else(|| unknown(id))?;
+            let info = seen.into_raw().workflow_execution_info;
+            Ok(info.and_then(|info| info.versioning_info).and_then(pinned))
         }
         .boxed()
     }

@@ -36,8 +36,6 @@ fn tell(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
 
 /// Documents at once. `useful` are the calls that keep the limits of the whole fleet busy, as far as
 /// they are known; of a worker with room (`wanted` is false) it is what it holds.
-#[must_use]
-#[expect(clippy::cast_precision_loss, reason = "workers and slots are few")]
 pub fn documents(useful: Option<f64>, workers: u64, held: usize, wanted: bool, most: usize) -> f64 {
     if !wanted {
         return held as f64;

@@ -82,7 +82,6 @@ async fn counted(
     Ok(counts)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
 fn float(count: usize) -> f64 {
     count as f64
 }

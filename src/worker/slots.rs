@@ -32,7 +32,6 @@ struct State {
 
 impl Pool {
     /// A pool of `limit` slots, and never fewer than one for each lane.
-    #[must_use]
     pub fn new(shares: Vec<Share>, limit: usize) -> Self {
         let lanes = shares.len();
         let state =
@@ -41,26 +40,22 @@ impl Pool {
     }
 
     /// All slots.
-    #[must_use]
     pub fn limit(&self) -> usize {
         self.state.lock().limit
     }
 
     /// Slots that a lane holds.
-    #[must_use]
     pub fn held(&self, lane: usize) -> usize {
         self.state.lock().held[lane]
     }
 
     /// Slots that all lanes hold together, and whether any lane waits for one.
-    #[must_use]
     pub fn demand(&self) -> (usize, bool) {
         let state = self.state.lock();
         (state.held.iter().sum(), state.waiting.iter().any(|waiting| *waiting > 0))
     }
 
     /// Slots that a lane holds or could come to hold while the others hold what they do.
-    #[must_use]
     pub fn reach(&self, lane: usize) -> usize {
         let state = self.state.lock();
         let others = (0..self.shares.len()).filter(|other| *other != lane);
@@ -71,20 +66,17 @@ impl Pool {
     }
 
     /// A lane's own slots.
-    #[must_use]
     pub fn guaranteed(&self, lane: usize) -> usize {
         self.part(self.state.lock().limit, lane, 1.0)
     }
 
     /// Of [`Self::guaranteed`], what no other lane borrows.
-    #[must_use]
     pub fn never_lent(&self, lane: usize) -> usize {
         self.part(self.state.lock().limit, lane, NEVER_LENT)
     }
 
     /// A lane's polls that may be open at once, in a pool of this size. A poll holds a slot while
     /// it waits: as many as are never lent, or idle lanes would keep slots from busy ones.
-    #[must_use]
     pub fn polls(&self, lane: usize) -> usize {
         self.never_lent(lane).min(POLLS)
     }
@@ -158,12 +150,7 @@ impl Pool {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "slots are few"
-)]
+// Slots are few.
 fn scaled(slots: usize, part: f64) -> usize {
     (slots as f64 * part + 1e-9) as usize
 }

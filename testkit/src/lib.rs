@@ -57,7 +57,6 @@ pub fn skip(what_is_missing: &str) {
 ///
 /// # Panics
 /// As [`skip`] does, where they are not.
-#[must_use]
 pub fn python_with_sdks() -> Option<process::Command> {
     if std::env::var_os("TIDEGATE_SDKS").is_some_and(|value| value == "no") {
         eprintln!("SKIPPED: TIDEGATE_SDKS=no leaves the vendors' SDKs out");
@@ -77,7 +76,6 @@ pub fn python_with_sdks() -> Option<process::Command> {
 
 /// The folder of the vendors' own SDKs for node, which `scripts/setup.sh --sdks` fetches into
 /// `.tools/node` where there is an npm; `None`, said aloud, where they are not.
-#[must_use]
 pub fn node_sdks() -> Option<std::path::PathBuf> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/node/node_modules");
     if modules.join("openai").exists() {
@@ -91,7 +89,6 @@ pub fn node_sdks() -> Option<std::path::PathBuf> {
 
 /// A name that no other test has used, in this process or another: for key prefixes, task queues,
 /// workflow ids and namespaces.
-#[must_use]
 pub fn unique(kind: &str) -> String {
     static STARTED: std::sync::OnceLock<u128> = std::sync::OnceLock::new();
     static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -3,7 +3,6 @@
 use std::{fs, time::Duration};
 
 /// Processor time that a process has taken so far; `None` where the system does not say.
-#[must_use]
 pub fn processor_time(process: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // Behind the name: user's and system's time, in hundredths of a second.

@@ -28,7 +28,6 @@ pub struct Redis {
 
 impl Redis {
     /// `None`, said aloud, where none is installed: see [`skip`].
-    #[must_use]
     pub fn start() -> Option<Self> {
         let Some(program) = on_path(&["redis-server", "valkey-server"]) else {
             skip(
@@ -44,7 +43,6 @@ impl Redis {
 
     /// One for all tests of a process, each of which takes key prefixes of its own
     /// ([`unique`](crate::unique)).
-    #[must_use]
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Redis>> = OnceLock::new();
         SHARED.get_or_init(Self::start).as_ref()
@@ -54,13 +52,11 @@ impl Redis {
     ///
     /// # Panics
     /// It does not answer.
-    #[must_use]
     pub fn connection(&self) -> Connection {
         connect(&self.url).unwrap()
     }
 
     /// Processor time that it has taken so far; `None` where the system does not say.
-    #[must_use]
     pub fn processor_time(&self) -> Option<Duration> {
         self.server.as_ref()?.processor_time()
     }

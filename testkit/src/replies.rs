@@ -66,26 +66,22 @@ impl ReplyRow {
     ///
     /// # Panics
     /// Where a row cannot be read.
-    #[must_use]
     pub fn all() -> Vec<Self> {
         let rows = include_str!("replies.jsonl").lines();
         rows.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Whether this outcome is right.
-    #[must_use]
     pub fn is(&self, outcome: &str) -> bool {
         self.expected.outcome == outcome || self.expected.accept.iter().any(|it| it == outcome)
     }
 
     /// Its headers, with the times that they name.
-    #[must_use]
     pub fn headers(&self) -> Vec<(String, String)> {
         self.headers.iter().map(|(name, value)| (name.clone(), dated(value))).collect()
     }
 
     /// Its body, with the times that it names.
-    #[must_use]
     pub fn body(&self) -> Vec<u8> {
         let text = match &self.body {
             Value::String(text) => text.clone(),

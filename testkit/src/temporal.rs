@@ -35,7 +35,6 @@ pub struct Temporal {
 impl Temporal {
     /// Starts one with these dynamic settings (`key=value`). `None`, said aloud, where the
     /// Temporal CLI is not installed: see [`skip`].
-    #[must_use]
     pub fn start(settings: &[&str]) -> Option<Self> {
         let Some(cli) = cli() else {
             skip(
@@ -68,19 +67,16 @@ impl Temporal {
     }
 
     /// `127.0.0.1:<port>`.
-    #[must_use]
     pub fn address(&self) -> String {
         address(self.port)
     }
 
     /// The CLI for this server; the command is still to be added.
-    #[must_use]
     pub fn cli(&self) -> Command {
         cli_for(&self.cli, self.port)
     }
 
     /// Processor time that it has taken so far; `None` where the system does not say.
-    #[must_use]
     pub fn processor_time(&self) -> Option<Duration> {
         self.server.processor_time()
     }
@@ -89,7 +85,6 @@ impl Temporal {
     ///
     /// # Panics
     /// The server refuses.
-    #[must_use]
     pub fn namespace(&self) -> String {
         let name = crate::unique("test");
         let create = ["operator", "namespace", "create", "--namespace", &name];

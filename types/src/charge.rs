@@ -44,28 +44,20 @@ impl Charge {
     };
 
     /// The input of a finished call that counts.
-    #[must_use]
     pub fn input(&self, usage: &Usage) -> u64 {
         let cached = if self.cached_input { usage.cache_read } else { 0 };
         usage.uncached_input.saturating_add(usage.cache_write).saturating_add(cached)
     }
 
     /// Whether what a call allows counts, used or not.
-    #[must_use]
     pub fn counts_bound(&self) -> bool {
         let plain = (self.output_weight - 1.0).abs() < f64::EPSILON;
         self.hold == OutputHold::Maximum && !self.unused_returns && plain
     }
 
     /// Input and output counted together, in tokens.
-    #[must_use]
     pub fn combined(&self, input: u64, output: u64) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "tokens lie far below 2^53"
-        )]
+        // Tokens lie far below 2^53.
         let weighted = (output as f64 * self.output_weight).ceil() as u64;
         input.saturating_add(weighted)
     }
@@ -73,17 +65,11 @@ impl Charge {
     /// Output to hold where the provider holds the bound, in tokens before the weight: its bound
     /// counts once, what really comes counts with the weight, so that the larger of the two is
     /// held.
-    #[must_use]
     pub fn held_output(&self, bound: u64, expected: u64) -> u64 {
         if self.output_weight <= 1.0 {
             return bound;
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "tokens lie far below 2^53"
-        )]
+        // Tokens lie far below 2^53.
         let unweighted = (bound as f64 / self.output_weight).ceil() as u64;
         unweighted.max(expected)
     }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fnv1a;
+
 /// Longest part of the path that is kept readable; file systems end a name at 255 bytes, and
 /// `.json` is added to it.
 const MAX_READABLE_BYTES: usize = 160;
@@ -20,7 +22,6 @@ pub struct DocumentId(String);
 
 impl DocumentId {
     /// Derives the id from a relative path with `/` between its parts.
-    #[must_use]
     pub fn from_relative_path(path: &str) -> Self {
         let path = path.trim_matches('/');
         let mut exact = !path.is_empty() && !path.contains("__") && !path.starts_with('.');
@@ -46,20 +47,18 @@ impl DocumentId {
             text.truncate(MAX_READABLE_BYTES);
         }
         if !exact {
-            text.push_str(&format!("-{:08x}", fnv1a(path.as_bytes())));
+            text.push_str(&format!("-{:08x}", folded(fnv1a(path.bytes()))));
         }
         Self(text)
     }
 
     /// The id of a later document of the same name, the second being 2. No path leads to such an id:
     /// `~` is no letter of a path's own.
-    #[must_use]
     pub fn numbered(&self, number: u64) -> Self {
         Self(format!("{}~{number}", self.0))
     }
 
     /// The id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -71,15 +70,9 @@ impl fmt::Display for DocumentId {
     }
 }
 
-/// FNV-1a, 64 bit folded to 32 (<http://www.isthe.com/chongo/tech/comp/fnv/>): stable across
-/// versions of Rust, which `DefaultHasher` does not promise.
-fn fnv1a(bytes: &[u8]) -> u32 {
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    #[expect(clippy::cast_possible_truncation, reason = "the fold keeps all 64 bits")]
-    let folded = (hash ^ (hash >> 32)) as u32;
-    folded
+/// 64 bits folded to 32.
+fn folded(hash: u64) -> u32 {
+    (hash ^ (hash >> 32)) as u32
 }
 
 #[cfg(test)]

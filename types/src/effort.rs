@@ -23,7 +23,6 @@ impl Effort {
     pub const ALL: [Self; 4] = [Self::None, Self::Low, Self::Medium, Self::High];
 
     /// In the spelling of inputs and configurations.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -37,7 +36,6 @@ impl Effort {
     /// Google's for its models that take a budget
     /// (ai.google.dev/gemini-api/docs/openai#thinking). They make room in an answer's bound and
     /// begin the estimates; what calls really use is learned.
-    #[must_use]
     pub fn thinking_tokens(self) -> u32 {
         match self {
             Self::None => 0,

@@ -65,7 +65,6 @@ impl FailureType {
     ];
 
     /// The name in histories, results and metrics.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RateLimited => "RateLimited",
@@ -88,7 +87,6 @@ impl FailureType {
     }
 
     /// By its name; `None` for Temporal's own types, and other programs'.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -135,7 +133,6 @@ pub enum WaitsFor {
 
 impl WaitsFor {
     /// For people and in output.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Requests => "requests",

@@ -19,19 +19,16 @@ pub struct ModelId {
 
 impl ModelId {
     /// The provider's configured name: `anthropic`.
-    #[must_use]
     pub fn provider(&self) -> &str {
         &self.text[..self.colon]
     }
 
     /// The model's name as the provider knows it: `claude-sonnet-5`.
-    #[must_use]
     pub fn model(&self) -> &str {
         &self.text[self.colon + 1..]
     }
 
     /// Both, as written in configuration: `anthropic:claude-sonnet-5`.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }

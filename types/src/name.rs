@@ -65,7 +65,6 @@ macro_rules! name {
             }
 
             /// The name as text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -31,7 +31,6 @@ pub struct Spend {
 
 impl Spend {
     /// The tokens of a call and their price, if one is known, without the call itself.
-    #[must_use]
     pub fn of_tokens(usage: &Usage, cost_usd: Option<f64>) -> Self {
         Self {
             input_tokens: usage.input(),
@@ -44,7 +43,6 @@ impl Spend {
     }
 
     /// What it is beyond another.
-    #[must_use]
     pub fn beyond(self, before: Self) -> Self {
         Self {
             provider_calls: self.provider_calls.saturating_sub(before.provider_calls),
@@ -61,20 +59,17 @@ impl Spend {
     }
 
     /// Only the tokens and their price, without the calls.
-    #[must_use]
     pub fn tokens(self) -> Self {
         Self { provider_calls: 0, rate_limited: 0, deferrals: 0, ..self }
     }
 
     /// Only the calls, without tokens and price.
-    #[must_use]
     pub fn calls(self) -> Self {
         let Self { provider_calls, rate_limited, deferrals, .. } = self;
         Self { provider_calls, rate_limited, deferrals, ..Self::default() }
     }
 
     /// US dollars; `None` where no price is known for anything of it.
-    #[must_use]
     pub fn known_usd(&self) -> Option<f64> {
         (self.unpriced_calls == 0 || self.cost_usd > 0.0).then_some(self.cost_usd)
     }
@@ -82,7 +77,6 @@ impl Spend {
 
 /// An amount as it is written for others: to a billionth of a dollar, which is less than a token
 /// costs. Sums of floats have digits that nobody has spent.
-#[must_use]
 pub fn rounded_usd(usd: f64) -> f64 {
     (usd * 1e9).round() / 1e9
 }

@@ -20,7 +20,6 @@ pub struct Usage {
 
 impl Usage {
     /// All input tokens, cached or not.
-    #[must_use]
     pub fn input(&self) -> u64 {
         self.uncached_input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }

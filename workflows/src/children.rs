@@ -14,11 +14,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use temporalio_common::data_converters::RawValue;
+
 use crate::{
     contract::{
         GroupInput, LiveChild, Plan, SHARD_WINDOW, SLEEPING_SHARDS_AT_ONCE, ShardInput,
         ShardReport, Totals,
     },
+    payload,
     shard::shard_id,
 };
 
@@ -332,7 +335,8 @@ impl Children {
     }
 
     /// A child tells how far it is. A report that comes after its end is not counted.
-    pub(crate) fn reported(&mut self, report: &ShardReport, now: Option<SystemTime>) {
+    pub(crate) fn reported(&mut self, report: &RawValue, now: Option<SystemTime>) {
+        let Some(report) = payload::decode::<ShardReport>(report) else { return };
         let child =
             if report.is_group { Child::Group(report.shard) } else { Child::Shard(report.shard) };
         if let Some(running) = self.running.get_mut(&child) {

@@ -24,8 +24,7 @@ pub use batch::{
 };
 pub use call::{CallOutcome, EmbedOutcome, SubmittedCall};
 pub use document::{
-    CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask,
-    Reused, Taken,
+    CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask, Reused, Taken,
 };
 pub use failure::FailureDetails;
 pub use failure_counts::FailureCounts;

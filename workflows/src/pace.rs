@@ -103,12 +103,8 @@ mod tests {
     impl Shard {
         fn full(window: u32) -> Self {
             let places = Places { window, open: None, in_flight: 0, call: 1, next: 0 };
-            let mut shard = Self {
-                pace: Pace::default(),
-                places,
-                queue: VecDeque::new(),
-                taken: Vec::new(),
-            };
+            let mut shard =
+                Self { pace: Pace::default(), places, queue: VecDeque::new(), taken: Vec::new() };
             shard.hand_out(0);
             shard
         }
@@ -171,7 +167,10 @@ mod tests {
             let missed = taken.iter().filter(|each| each[0] < rate).count();
             assert_eq!(missed, 0, "window {window}, {rate} a second, calls of {call} s");
             let queued = shard.queue.len();
-            assert!((rate..=rate * 7).contains(&queued), "{queued} in the queue of {rate} a second");
+            assert!(
+                (rate..=rate * 7).contains(&queued),
+                "{queued} in the queue of {rate} a second"
+            );
         }
     }
 

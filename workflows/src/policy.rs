@@ -35,7 +35,6 @@ const BATCH: Duration = Duration::from_secs(6 * 60 * 60);
 /// The task queue of one lane's documents, beside the task queue of the workflows: a worker
 /// reserves a slot before it knows what for, so only a queue of its own keeps a lane's slots from
 /// the others.
-#[must_use]
 pub fn lane_queue(task_queue: &str, lane: &Lane) -> String {
     format!("{task_queue}-lane-{lane}")
 }
@@ -43,7 +42,6 @@ pub fn lane_queue(task_queue: &str, lane: &Lane) -> String {
 /// The task queue on which documents are submitted to providers' batch APIs, beside that of the
 /// workflows: such a step reads and holds thousands of documents, few go on at once, and those that
 /// wait would else fill the slots that plans, seals and finishes need.
-#[must_use]
 pub fn submission_queue(task_queue: &str) -> String {
     format!("{task_queue}-submissions")
 }
@@ -55,7 +53,6 @@ pub fn submission_queue(task_queue: &str) -> String {
 /// above all. Never eager: an eager activity goes round the task queue, and with it round priority
 /// and fairness. A worker is given up after `heartbeat_seconds` without a beat; 0 is the lane's
 /// default.
-#[must_use]
 pub fn document(
     task_queue: &str,
     lane: &Lane,
@@ -78,7 +75,6 @@ pub fn document(
 
 /// Options of `tidegate.call` and `tidegate.embed`, for a workflow on `task_queue`, as
 /// `docs/temporal-door.md` tells callers to set them.
-#[must_use]
 pub fn call(task_queue: &str, lane: &Lane) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(CALL)
         .task_queue(lane_queue(task_queue, lane))
@@ -91,7 +87,6 @@ pub fn call(task_queue: &str, lane: &Lane) -> ActivityOptions {
 
 /// Options of the activities that concern a whole shard or batch. With a token of its own, the
 /// activity also runs after the workflow was cancelled.
-#[must_use]
 pub fn batch(token: Option<WorkflowCancellationToken>) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(BATCH)
         .heartbeat_timeout(HEARTBEAT)
@@ -103,7 +98,6 @@ pub fn batch(token: Option<WorkflowCancellationToken>) -> ActivityOptions {
 
 /// Options of `tidegate.submit_batch`, for a workflow on `task_queue`. Also after the workflow was
 /// cancelled: a batch that was submitted and is not known would be paid for, and lost.
-#[must_use]
 pub fn submission(task_queue: &str) -> ActivityOptions {
     let mut options = batch(Some(WorkflowCancellationToken::new()));
     options.task_queue = Some(submission_queue(task_queue));

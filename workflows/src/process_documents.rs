@@ -20,7 +20,7 @@ use crate::{
     children::{Children, OWN_SHARDS, run},
     contract::{
         self, Activities, FailureType, Finish, Finished, Job, Live, Plan, Progress, SHARD_WINDOW,
-        ShardInput, ShardReport, Totals,
+        ShardInput, Totals,
     },
     failure::{self, failed, termination},
     holds::{Holds, Inside},
@@ -210,7 +210,6 @@ impl ProcessDocuments {
     /// A shard or a group tells how far it is.
     #[signal(name = "shard_progress")]
     pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: RawValue) {
-        let Some(report) = payload::decode::<ShardReport>(&report) else { return };
         self.children.reported(&report, ctx.workflow_time());
     }
 

@@ -7,7 +7,7 @@
     reason = "the macros drop doc comments on what they generate"
 )]
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
@@ -21,7 +21,8 @@ use crate::{
     contract::{GroupInput, Live, Progress, ShardInput, ShardReport, Totals},
     failure::failed,
     holds::{Holds, Inside},
-    payload, report,
+    payload,
+    report::{self, Told},
 };
 
 /// Free places are reported in parts of the window that are this small.
@@ -34,14 +35,6 @@ pub struct ProcessGroup {
     /// What the batch knows of it.
     told: Told,
     children: Children,
-}
-
-/// What its batch knows of a group.
-#[derive(Debug, Clone, Copy)]
-struct Told {
-    totals: Totals,
-    at: Option<SystemTime>,
-    places: u32,
 }
 
 impl Holds<Children> for ProcessGroup {
@@ -123,7 +116,6 @@ impl ProcessGroup {
     /// A shard tells how far it is.
     #[signal(name = "shard_progress")]
     pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: RawValue) {
-        let Some(report) = payload::decode::<ShardReport>(&report) else { return };
         self.children.reported(&report, ctx.workflow_time());
     }
 

@@ -6,7 +6,7 @@
     reason = "the macros drop doc comments on what they generate"
 )]
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
@@ -18,7 +18,8 @@ use temporalio_workflow::{
 use crate::{
     contract::{ShardInput, ShardReport, Totals},
     holds::{Holds, Inside},
-    payload, report,
+    payload,
+    report::{self, Told},
     shard::{self, Shard},
 };
 
@@ -27,17 +28,6 @@ use crate::{
 pub struct ProcessShard {
     shard: Shard,
     told: Told,
-}
-
-/// What its batch knows of a shard.
-#[derive(Debug, Clone, Copy, Default)]
-struct Told {
-    /// What the last report said.
-    totals: Totals,
-    /// When that was, or when the run began.
-    at: Option<SystemTime>,
-    /// Places of the window that are not given back.
-    places: u32,
 }
 
 impl Holds<Shard> for ProcessShard {

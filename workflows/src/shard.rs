@@ -264,9 +264,9 @@ fn follow<W: Holds<Shard>>(
     queued: Option<u32>,
 ) {
     let Some(queued) = queued else { return };
-    let took = ctx.workflow_time().zip(began).and_then(|(now, began)| now.duration_since(began).ok());
-    let ended =
-        Ended { document, queued: queued.into(), took: took.unwrap_or_default().as_secs() };
+    let took =
+        ctx.workflow_time().zip(began).and_then(|(now, began)| now.duration_since(began).ok());
+    let ended = Ended { document, queued: queued.into(), took: took.unwrap_or_default().as_secs() };
     ctx.change(|shard| {
         shard.input.call_seconds = 0;
         let places = Places {

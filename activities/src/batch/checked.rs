@@ -55,7 +55,6 @@ impl Checked {
 
     /// Calls of a document.
     pub(super) fn calls(&self) -> Range {
-        #[expect(clippy::cast_precision_loss, reason = "there are few judges")]
         self.answers().times(1.0 + self.judges.len() as f64)
     }
 
@@ -108,7 +107,6 @@ fn shown(report: &Report, models: &[ModelId]) -> Range {
     // A document is asked about once more or not, and at the next model or not: each is a share.
     let (whole, part) = (asked / documents, asked % documents);
     let [from, to] = Rate { agreed: part, compared: documents }.interval();
-    #[expect(clippy::cast_precision_loss, reason = "at most as often as there are models")]
     let whole = whole as f64;
     Range { from: whole + from, to: whole + to }
 }

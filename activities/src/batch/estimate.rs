@@ -81,7 +81,6 @@ impl Sample {
     }
 
     /// Whether it is of nothing.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.of == 0
     }
@@ -318,11 +317,6 @@ fn room(model: &ModelQuota, input: Range, output: Range) -> u32 {
     let stated = tokens.filter(|(it, limit)| **limit > 0 && used[*it] > 0.0);
     let most = stated.map(|(it, limit)| float(*limit) / 4.0 / used[it]);
     // The cast saturates.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it saturates, and is bounded"
-    )]
     most.min_by(f64::total_cmp).map_or(u32::MAX, |most| (most as u32).max(1))
 }
 
@@ -339,11 +333,6 @@ fn fitting(model: &ModelQuota, input: Range, output: Range) -> Option<u32> {
     let tokens = call_stats::admission_rate(&model.limits, &used).unwrap_or(f64::INFINITY);
     // Rounded, so that a limit of requests that is hardly the tighter one packs nothing. The cast
     // saturates.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it saturates, and is bounded"
-    )]
     Some(((tokens / all).round() as u32).clamp(1, MAX_FITTING))
 }
 

@@ -142,7 +142,7 @@ fn check_expressions(job: &Job, documents: &[&Document]) -> Result<(), Failure> 
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         return Err(Failure::invalid_input(format!(
             "{}: {} is not known of {}; known: {}",
-            expression.place(),
+            expression.place,
             names.join(", "),
             document.uri,
             known.join(", ")

@@ -108,11 +108,7 @@ fn expected(model: &ModelQuota, job: &Job, forecast: &Forecast, speed: Option<f6
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "never negative, and a cast of a float saturates"
-)]
+// Never negative, and a cast of a float saturates.
 fn whole(number: f64) -> u32 {
     number.round() as u32
 }

@@ -42,11 +42,11 @@ pub(super) struct Pages<'a> {
     folder: &'a Location,
     /// What sealed answers settle.
     settles: Settles,
-    names: Names,
+    pub(super) names: Names,
     earlier: Earlier,
     rest: Vec<Document>,
     /// What is written of it.
-    plan: Plan,
+    pub(super) plan: Plan,
 }
 
 impl<'a> Pages<'a> {
@@ -84,16 +84,6 @@ impl<'a> Pages<'a> {
         }
         let (settles, plan) = (Settles::of(job), plan.clone());
         Ok((Self { output, folder, settles, names, earlier, rest, plan }, cursor))
-    }
-
-    /// The ids of its documents.
-    pub(super) fn names(&self) -> &Names {
-        &self.names
-    }
-
-    /// What is written.
-    pub(super) fn plan(&self) -> &Plan {
-        &self.plan
     }
 
     /// Documents so far, those that are not written yet included.

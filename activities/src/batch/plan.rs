@@ -81,11 +81,8 @@ where
     Fut: Future<Output = Result<bool, Failure>>,
 {
     let room = room.read_by(&services.reader_for(&job.lane));
-    let (route, output) = survey(services, job, &batch.workflow)?;
-    sandbox::examined(&services.reader_for(&job.lane), job).await?;
-    let job = &asked_with::decided(services, job, &route)?;
-    let job = &examples::read(services, job).await?;
-    let job = &Box::pin(fallbacks::decided(services, job, &route)).await?;
+    let (job, route, output) = prepared(services, job, &batch.workflow).await?;
+    let job = &job;
     let storage = &services.storage;
     // Before the output: who mistyped a source should hear of that, and take nobody's output for it.
     let mut page = first(storage, job, &output, room.clone()).await?;
@@ -124,7 +121,7 @@ where
         sample.add(&page.documents);
         match pages.write(page).await? {
             Some(cursor) if by_all => {
-                let names = pages.names();
+                let names = &pages.names;
                 page = source::page(storage, job, &output, cursor, names, room.clone()).await?;
             }
             _ => break,
@@ -146,7 +143,7 @@ where
         open: in_flight.first,
         call_seconds: in_flight.call_seconds,
         heartbeat_seconds: services.heartbeats.get(&job.lane).copied().unwrap_or_default(),
-        ..pages.plan().clone()
+        ..pages.plan.clone()
     };
     let mut stored = Stored {
         job: job.clone(),
@@ -176,14 +173,14 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
     let (mut pages, cursor) = Pages::resume(&output, &folder, &stored.job, plan).await?;
     let mut next = Some(cursor);
     while let Some(cursor) = next {
-        let (job, names) = (&stored.job, pages.names());
+        let (job, names) = (&stored.job, &pages.names);
         let page = source::page(storage, job, &output, cursor, names, room.clone()).await?;
         next = pages.write(page).await?;
         if began.elapsed() >= room.time {
             break;
         }
     }
-    let plan = pages.plan().clone();
+    let plan = pages.plan.clone();
     if !plan.more {
         stored.complete(plan.documents);
         stored.write(&folder).await?;
@@ -196,11 +193,8 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
 /// # Errors
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
-    let (route, output) = survey(services, job, "")?;
-    sandbox::examined(&services.reader_for(&job.lane), job).await?;
-    let job = &asked_with::decided(services, job, &route)?;
-    let job = &examples::read(services, job).await?;
-    let job = &Box::pin(fallbacks::decided(services, job, &route)).await?;
+    let (job, route, output) = prepared(services, job, "").await?;
+    let job = &job;
     let (mut sample, mut unasked) = (Sample::default(), Ok(()));
     let mut add = |documents: Vec<Document>| {
         if unasked.is_ok() {
@@ -280,6 +274,19 @@ async fn expected(
 }
 
 /// Who answers and where the results go: everything that can be known without asking a store.
+async fn prepared(
+    services: &Services,
+    job: &Job,
+    batch: &str,
+) -> Result<(Job, Route, Location), Failure> {
+    let (route, output) = survey(services, job, batch)?;
+    sandbox::examined(&services.reader_for(&job.lane), job).await?;
+    let job = &asked_with::decided(services, job, &route)?;
+    let job = &examples::read(services, job).await?;
+    let job = Box::pin(fallbacks::decided(services, job, &route)).await?;
+    Ok((job, route, output))
+}
+
 fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Location), Failure> {
     let route = match &job.lines {
         Some(lines) => request::route(services, job, lines)?,

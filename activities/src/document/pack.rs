@@ -63,12 +63,7 @@ const TOGETHER: &str = "You are given several documents at once, each in an <ite
 
 /// How many documents of a job fit into one call at most: by their answers, or, where they are
 /// embedded, by what goes in, of which each has so many tokens.
-#[must_use]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "never negative, and a cast of a float saturates"
-)]
+// Never negative, and a cast of a float saturates.
 pub fn most(job: &Job, input_tokens: f64) -> u32 {
     let most = match job.task {
         Task::Answer => PACK_OUTPUT_TOKENS / job.likely_output_tokens().max(1),
@@ -383,7 +378,6 @@ fn results(
             cache_write: part(usage.cache_write),
             output: part(usage.output),
         };
-        #[expect(clippy::cast_precision_loss, reason = "tokens lie far below 2^53")]
         let cost = cost_usd.map(|usd| usd * (after - before) as f64 / all as f64);
         let document = member.document.clone();
         let result = match given {

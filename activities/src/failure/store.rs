@@ -14,37 +14,29 @@ use crate::{
 /// Failures of stores, and of what dies beside them.
 pub trait OfStore: Sized {
     /// What is wrong with the place that a field names: the field, or the store.
-    #[must_use]
     fn of_field(field: &str, error: storage::Error) -> Self;
 
     /// A document that the store does not give.
-    #[must_use]
     fn of_document(error: storage::Error) -> Self;
 
     /// Whether a store refused, so that time alone mends nothing.
-    #[must_use]
     fn is_store_refusal(&self) -> bool;
 
     /// A fault of a store is counted with the activity's earlier ones: the delay grows with them,
     /// and after [`MAX_STORE_REFUSALS`] or `deadline` it is final. Other failures stay as they are.
-    #[must_use]
     fn counting(self, attempt: &Attempt, deadline: Duration) -> Self;
 
     /// So many workers have died while they read the document.
-    #[must_use]
     fn kills_its_reader(dead: u32) -> Self;
 
     /// So many workers have died while they had this step of a batch.
-    #[must_use]
     fn kills_its_worker(dead: u32) -> Self;
 
     /// Results of the batch cannot be written for now, and an answer could not be kept: no call was
     /// made.
-    #[must_use]
     fn unwritable(fault: &str) -> Self;
 
     /// The answer was bought, and lies in the spool of a worker that is away, or busy with it.
-    #[must_use]
     fn spooled() -> Self;
 }
 

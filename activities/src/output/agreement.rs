@@ -75,14 +75,12 @@ impl Rate {
     }
 
     /// The part that agrees; 0 of nothing.
-    #[must_use]
     pub fn part(self) -> f64 {
         if self.compared == 0 { 0.0 } else { float(self.agreed) / float(self.compared) }
     }
 
     /// The interval that holds the part of all such documents in 95 of 100 samples, by Wilson's score
     /// (E. B. Wilson, "Probable inference", 1927); from 0 to 1 of nothing.
-    #[must_use]
     pub fn interval(self) -> [f64; 2] {
         if self.compared == 0 {
             return [0.0, 1.0];
@@ -155,14 +153,6 @@ pub struct Agreement {
     pub priced: u64,
 }
 
-impl Agreement {
-    /// US dollars a document, where prices are known.
-    #[must_use]
-    pub fn usd_each(&self) -> Option<f64> {
-        (self.priced > 0).then(|| self.cost_usd / float(self.priced))
-    }
-}
-
 /// An agreement, and those that do not agree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
@@ -204,7 +194,6 @@ impl Compared {
     }
 
     /// As it is reported: the most frequent mistakes first.
-    #[must_use]
     pub fn told(mut self) -> Self {
         for field in self.agreement.fields.values_mut() {
             field.confusion.sort_by_key(|mistake| std::cmp::Reverse(mistake.documents));
@@ -326,7 +315,7 @@ mod tests {
         let most = &told.fields["total.amount"].confusion[0];
         assert_eq!((&*most.expected, &*most.answered, most.documents), ("5.0", "6", 2));
         assert_eq!(all.disagreements.len(), 3 + 3 + 4);
-        assert_eq!(told.usd_each(), Some(0.5));
+        assert_eq!((told.cost_usd, told.priced), (2.0, 4));
     }
 
     #[test]

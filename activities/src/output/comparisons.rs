@@ -87,7 +87,6 @@ impl Comparisons {
     }
 
     /// How far these two agree, if both were asked this and answered something.
-    #[must_use]
     pub fn of(&self, one: &Asked, other: &Asked) -> Option<Rate> {
         let both = |pair: &&Pair| pair.models.contains(one) && pair.models.contains(other);
         let rates = self.pairs.iter().filter(both).map(|pair| pair.documents);
@@ -105,7 +104,6 @@ impl Comparisons {
 }
 
 /// The name of a question's folder in a prefix of several questions.
-#[must_use]
 pub fn folder(question: Fingerprint) -> String {
     question.to_string().chars().take(16).collect()
 }

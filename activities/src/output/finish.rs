@@ -123,7 +123,6 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
 }
 
 fn seconds_between(from: Option<&str>, to: &str) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "a batch's milliseconds lie far below 2^53")]
     from.and_then(time)
         .zip(time(to))
         .map_or(0.0, |(from, to)| (to - from).num_milliseconds().max(0) as f64 / 1e3)

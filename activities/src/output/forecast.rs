@@ -71,7 +71,6 @@ fn one() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_one(number: &u32) -> bool {
     *number == 1
 }
@@ -79,7 +78,6 @@ fn is_one(number: &u32) -> bool {
 impl Forecast {
     /// The same, through the provider's batch API: its price, and its time, of which no more is
     /// known than its bound.
-    #[must_use]
     pub fn in_provider_batch(self) -> Self {
         Self {
             cost_usd: self.cost_usd.map(|usd| usd.times(batch::PRICE)),
@@ -90,9 +88,7 @@ impl Forecast {
     }
 
     /// The same for so many documents of the same kind.
-    #[must_use]
     pub fn for_documents(self, documents: u64) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "documents lie far below 2^53")]
         let factor = documents as f64 / self.documents.max(1) as f64;
         Self {
             documents,

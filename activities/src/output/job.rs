@@ -53,7 +53,6 @@ pub fn route_of(target: &Target, routes: &Routes) -> Result<Route, Failure> {
 }
 
 /// Who pays for what a job asks, in the batch of this workflow.
-#[must_use]
 pub fn payers<'a>(job: &'a Job, workflow: &'a str) -> Payers<'a> {
     Payers { tenant: &job.tenant, batch: workflow, batch_usd: job.budget_usd }
 }
@@ -116,7 +115,6 @@ impl Stored {
     }
 
     /// What the job asks about each document.
-    #[must_use]
     pub fn asks(&self) -> Fingerprint {
         StatedQuestion::of(&self.job).fingerprint()
     }

@@ -44,7 +44,6 @@ pub(crate) fn written<T: Serialize>(
     Ok(lines)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is the way of `map_err`")]
 fn unwritable(error: serde_json::Error) -> Failure {
     Failure::invalid_input(error.to_string())
 }

@@ -13,19 +13,16 @@ const INDEX: &str = "index-";
 const END: &str = ".jsonl";
 
 /// A sealed part of an output.
-#[must_use]
 pub fn part(output: &Location, number: u32, written_as: ResultsAs) -> Location {
     output.child("results").child(&format!("{PART}{number:05}.{}", written_as.as_str()))
 }
 
 /// All results in one object.
-#[must_use]
 pub fn results(output: &Location, written_as: ResultsAs) -> Location {
     output.child(&format!("results.{}", written_as.as_str()))
 }
 
 /// What a sealed part's lines answer.
-#[must_use]
 pub fn part_index(output: &Location, number: u32) -> Location {
     indexes(output).child(&format!("{INDEX}{number:05}{END}"))
 }
@@ -50,44 +47,37 @@ pub(super) fn index_number(name: &str) -> Option<u32> {
 
 /// The folder of one run of one batch. Of the run's id it takes all: they begin with the time, and
 /// the first characters of two that start within a minute are the same.
-#[must_use]
 pub fn folder(output: &Location, workflow_id: &str, run_id: &str) -> Location {
     let workflow = DocumentId::from_relative_path(workflow_id);
     output.child(FOLDER).child(&format!("{workflow}-{run_id}"))
 }
 
 /// The manifest of a shard.
-#[must_use]
 pub fn manifest(job: &Location, shard: u32) -> Location {
     job.child(&format!("shard-{shard:05}.jsonl"))
 }
 
 /// Where a page of the plan begins.
-#[must_use]
 pub fn page(job: &Location, page: u32) -> Location {
     job.child(&format!("page-{page:05}.json"))
 }
 
 /// The ids of a page, for those that follow.
-#[must_use]
 pub fn names(job: &Location, page: u32) -> Location {
     job.child(&format!("names-{page:05}"))
 }
 
 /// What earlier batches had sealed when the plan began.
-#[must_use]
 pub fn earlier(job: &Location) -> Location {
     job.child("earlier")
 }
 
 /// Documents whose result was sealed before, in one page of the plan.
-#[must_use]
 pub fn settled(job: &Location, page: u32) -> Location {
     job.child(&format!("settled-{page:05}.jsonl"))
 }
 
 /// A shard's part of `failures.jsonl`.
-#[must_use]
 pub fn failures_part(job: &Location, shard: u32) -> Location {
     job.child(&format!("failures-{shard:05}.jsonl"))
 }

@@ -20,7 +20,6 @@ pub struct StatedQuestion(BTreeMap<String, Fingerprint>);
 
 impl StatedQuestion {
     /// The question of a job.
-    #[must_use]
     pub fn of(job: &Job) -> Self {
         let Job {
             instructions,
@@ -92,13 +91,11 @@ impl StatedQuestion {
     }
 
     /// The fingerprint of all of it.
-    #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of_json(&json!(self))
     }
 
     /// The fingerprint of what is asked, whichever model it is and however that is asked.
-    #[must_use]
     pub fn of_any_model(&self) -> Fingerprint {
         let Self(parts) = self;
         let of_one = ["model", "route", "parameters", "effort"];
@@ -107,7 +104,6 @@ impl StatedQuestion {
     }
 
     /// The parts in which another question differs, by their names.
-    #[must_use]
     pub fn differences<'a>(&'a self, other: &'a Self) -> Vec<&'a str> {
         let (Self(ours), Self(theirs)) = (self, other);
         let only_there = theirs.keys().filter(|name| !ours.contains_key(*name));

@@ -167,7 +167,6 @@ fn request_id(prefix: &str, uri: &str) -> String {
     format!("{prefix}{}", &name[..32])
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is made for this")]
 fn line(value: Value) -> Vec<u8> {
     let mut line = value.to_string().into_bytes();
     line.push(b'\n');

@@ -117,7 +117,6 @@ pub struct DocumentResult {
 
 impl DocumentResult {
     /// An answer as a document's result, completed now. What it took is added by [`Self::taking`].
-    #[must_use]
     pub fn new(
         document: Document,
         model: &ModelId,
@@ -154,45 +153,38 @@ impl DocumentResult {
     }
 
     /// A vector as a document's result, completed now.
-    #[must_use]
     pub(crate) fn embedded(document: Document, model: &ModelId, vector: Vec<f32>) -> Self {
         let result = Self::new(document, model, String::new(), &StopReason::EndTurn);
         Self { embedding: Some(vector), finish: Finish::Complete, ..result }
     }
 
     /// The same, as the answer to this question about this version of the document.
-    #[must_use]
     pub fn answering(self, question: Fingerprint, version: Version) -> Self {
         Self { question: Some(question), version, ..self }
     }
 
     /// The same, of a batch that says so why its models may answer.
-    #[must_use]
     pub fn allowed_by(self, job: &Job) -> Self {
         Self { fallback: job.fallbacks.get(&self.model).cloned(), ..self }
     }
 
     /// The same, with the words that it rests on.
-    #[must_use]
     pub fn resting_on(self, evidence: Option<Vec<Evidence>>) -> Self {
         Self { evidence, ..self }
     }
 
     /// The same, whose tokens are an estimate, or not.
-    #[must_use]
     pub fn with_usage_unknown(self, usage_unknown: bool) -> Self {
         Self { usage_unknown, ..self }
     }
 
     /// The same, which took so many calls, and these tokens at this price.
-    #[must_use]
     pub fn taking(self, provider_calls: u64, usage: Option<Usage>, cost_usd: Option<f64>) -> Self {
         let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
         self.with_spend(Spend { provider_calls, ..tokens }, cost_usd.is_some())
     }
 
     /// The same, which took this; its price counts only where it is known.
-    #[must_use]
     pub fn with_spend(self, spend: Spend, has_price: bool) -> Self {
         Self {
             input_tokens: spend.input_tokens,
@@ -205,7 +197,6 @@ impl DocumentResult {
     }
 
     /// What it took.
-    #[must_use]
     pub fn spend(&self) -> Spend {
         Spend {
             provider_calls: self.provider_calls,
@@ -219,43 +210,36 @@ impl DocumentResult {
     }
 
     /// Where the result of `id` lies.
-    #[must_use]
     pub fn location(output: &Location, id: &DocumentId) -> Location {
         output.child("results").child(&format!("{id}.json"))
     }
 
     /// Where an answer of `id` lies that is no result: cut, or not what the schema says.
-    #[must_use]
     pub fn kept(output: &Location, id: &DocumentId) -> Location {
         output.child(layout::FOLDER).child("kept").child(&format!("{id}.json"))
     }
 
     /// How it is less than was asked for, if it [is](Self::is_cut); it had room for so many tokens.
-    #[must_use]
     pub fn shortfall(&self, room: u32) -> Shortfall {
         Shortfall { is_empty: self.answer.trim().is_empty(), room }
     }
 
     /// Whether the answer is less than was asked for.
-    #[must_use]
     pub fn is_cut(&self) -> bool {
         self.finish == Finish::Cut
     }
 
     /// Whether the answer is known to be all of it.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.finish == Finish::Complete
     }
 
     /// Whether it came out of the store of answers.
-    #[must_use]
     pub fn is_reused(&self) -> bool {
         self.saved_usd.is_some()
     }
 
     /// What came out of the store of answers with it.
-    #[must_use]
     pub fn reused(&self) -> Reused {
         let saved_usd = self.saved_usd.unwrap_or_default();
         Reused { reused: self.is_reused().into(), saved_usd }
@@ -313,7 +297,6 @@ impl DocumentResult {
 
     /// Whether the activity of this attempt wrote it: an attempt before this one may have, and died
     /// before it could say so. Any other result was there already, and is not counted.
-    #[must_use]
     pub fn is_of(&self, attempt: &Attempt) -> bool {
         let completed = DateTime::parse_from_rfc3339(&self.completed_at);
         completed.map_or(0, |time| time.timestamp_millis()) >= attempt.scheduled_millis
@@ -321,13 +304,11 @@ impl DocumentResult {
 
     /// What an attempt that ends with it returns to the workflow: the calls are the activity's own. Where
     /// a server that was killed has not heard of the attempt that made them, the result tells.
-    #[must_use]
     pub fn outcome(&self, attempt: &Attempt) -> DocumentOutcome {
         self.outcome_beyond(attempt, Spend::default())
     }
 
     /// The same, without what other activities have taken for it.
-    #[must_use]
     pub fn outcome_beyond(&self, attempt: &Attempt, before: Spend) -> DocumentOutcome {
         let (mut calls, own) = (Spend::from(attempt.counts()), self.spend().beyond(before));
         if !self.is_reused() {
@@ -341,7 +322,6 @@ impl DocumentResult {
 }
 
 /// Now, as RFC 3339 with milliseconds.
-#[must_use]
 pub fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true)
 }

@@ -63,26 +63,22 @@ pub struct Bought {
 
 impl Bought {
     /// One that goes to its place unless something is there.
-    #[must_use]
     pub fn new(location: &Location, bytes: impl Into<Bytes>) -> Self {
         Self { location: location.clone(), bytes: bytes.into(), over: Over::default(), needs: None }
     }
 
     /// The same, whatever is there.
-    #[must_use]
     pub fn replacing(self) -> Self {
         Self { over: Over { anything: true, ..self.over }, ..self }
     }
 
     /// The same, in the place of an object with this fingerprint too: what has taken its place
     /// meanwhile stays.
-    #[must_use]
     pub fn instead_of(self, object: Option<Fingerprint>) -> Self {
         Self { over: Over { object, ..self.over }, ..self }
     }
 
     /// The same, which is not written out of the spool any more once this object is gone.
-    #[must_use]
     pub fn needing(self, object: &Location) -> Self {
         Self { needs: Some(object.uri()), ..self }
     }
@@ -138,7 +134,6 @@ impl Batch {
 
 impl Unwritten {
     /// With a folder for what is still unwritten when its attempt or its worker ends.
-    #[must_use]
     pub fn with_spool(spool: Spool) -> Self {
         Self { spool: Some(spool), ..Self::default() }
     }

@@ -28,39 +28,33 @@ pub struct Version {
 
 impl Version {
     /// Of an object that was listed, and not read.
-    #[must_use]
     pub fn listed(stamp: Stamp) -> Self {
         Self { stamp: Some(stamp), ..Self::default() }
     }
 
     /// Of an object that was read.
-    #[must_use]
     pub fn read(bytes: &[u8], stamp: Stamp) -> Self {
         Self { content: Some(Fingerprint::of_bytes(bytes)), stamp: Some(stamp), ..Self::default() }
     }
 
     /// Of a record.
-    #[must_use]
     pub fn of_record(json: &serde_json::Value) -> Self {
         Self { content: Some(Fingerprint::of_json(json)), ..Self::default() }
     }
 
     /// The same, as the reader of today has read it: this was made of it, without this.
-    #[must_use]
     pub fn extracted(self, extracted: Fingerprint, left_out: LeftOut) -> Self {
         let (reader, extracted) = (Some(READER_VERSION), Some(extracted));
         Self { reader, extracted, left_out, ..self }
     }
 
     /// Whether an older reader has read it, which may have made another text of it.
-    #[must_use]
     pub fn is_of_older_reader(&self) -> bool {
         let is_file = self.stamp.is_some();
         is_file && self.reader.is_none_or(|reader| reader < READER_VERSION)
     }
 
     /// Whether another is the same content; `None` where only reading can tell.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> Option<bool> {
         if let (Some(one), Some(other)) = (&self.content, &other.content) {
             return Some(one == other);

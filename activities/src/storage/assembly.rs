@@ -42,13 +42,11 @@ pub struct Assembly {
 impl Assembly {
     /// An object that goes to its place when it is complete. A file system keeps it in the meantime
     /// at `staging`.
-    #[must_use]
     pub fn new(location: Location, staging: &Location) -> Self {
         Self::resume(location, staging, Assembled::default(), Bytes::new())
     }
 
     /// The same, with these parts, and with these bytes behind them, which are in no part.
-    #[must_use]
     pub fn resume(
         location: Location,
         staging: &Location,
@@ -60,13 +58,11 @@ impl Assembly {
     }
 
     /// What the store has of it.
-    #[must_use]
     pub fn assembled(&self) -> &Assembled {
         &self.assembled
     }
 
     /// What is in no part yet.
-    #[must_use]
     pub fn rest(&self) -> &[u8] {
         &self.buffer
     }

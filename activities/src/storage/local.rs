@@ -40,7 +40,6 @@ pub struct OddEntry {
 
 impl OddEntry {
     /// Its path in printable characters.
-    #[must_use]
     pub fn printable(&self) -> String {
         printable(&self.path)
     }

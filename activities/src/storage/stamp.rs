@@ -20,7 +20,6 @@ pub struct Stamp {
 
 impl Stamp {
     /// Whether another is of the same content.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         // Some stores list objects without it.
         let etags = self.etag.as_ref().zip(other.etag.as_ref());

@@ -90,7 +90,6 @@ impl Translated {
     }
 
     /// The answer in the client's dialect.
-    #[must_use]
     pub fn answer(&self, completion: &Completion) -> Value {
         let id = format!("{:032x}", rand::random::<u128>());
         match self.operation {

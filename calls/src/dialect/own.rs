@@ -10,7 +10,6 @@ use super::Refused;
 const OF_AN_ACCOUNT: [&str; 3] = ["file_id", "previous_response_id", "conversation"];
 
 /// The one provider that models are of; `None` where there is none, or they may be of several.
-#[must_use]
 pub fn only_provider(models: &[String]) -> Option<&str> {
     let provider = |model: &'_ String| Some(model.split_once(':')?.0.to_owned());
     let first = models.first()?.split_once(':')?.0;

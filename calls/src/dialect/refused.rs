@@ -12,7 +12,6 @@ pub struct Refused {
 
 impl Refused {
     /// This field, for this reason.
-    #[must_use]
     pub fn new(field: &str, why: &str) -> Self {
         Self { field: field.to_owned(), why: why.to_owned() }
     }

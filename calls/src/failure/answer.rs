@@ -6,7 +6,6 @@ use super::{AT_ONCE, Concerns, Failure, MAX_INVALID_OUTPUTS, Retry, Shortfall};
 
 impl Failure {
     /// An answer does not satisfy the schema; `count` of this document's answers did not.
-    #[must_use]
     pub fn invalid_output(reason: &str, count: u32) -> Self {
         let message = format!("the answer does not satisfy the schema: {reason}");
         let again = count < MAX_INVALID_OUTPUTS;
@@ -15,14 +14,12 @@ impl Failure {
     }
 
     /// An answer does not pass these checks, and is asked for once more.
-    #[must_use]
     pub fn checked_again(names: &str) -> Self {
         let message = format!("the answer does not pass {names}; it is asked for again");
         Self::new(FailureType::CheckFailed, message, Retry::After(AT_ONCE))
     }
 
     /// An answer is kept, and the next attempt has it judged: nothing has failed.
-    #[must_use]
     pub fn judged_next() -> Self {
         let message = "the answer is kept, and is judged by the next attempt";
         let failure = Self::new(FailureType::CheckFailed, message, Retry::After(AT_ONCE));
@@ -30,20 +27,17 @@ impl Failure {
     }
 
     /// An answer does not pass these checks, for good.
-    #[must_use]
     pub fn check_failed(names: &str) -> Self {
         Self::never(FailureType::CheckFailed, format!("the answer does not pass {names}"))
     }
 
     /// An answer was cut, or is empty; the next attempt has more room.
-    #[must_use]
     pub fn cut(shortfall: Shortfall) -> Self {
         let message = format!("{shortfall}; it is asked for again with more room");
         Self::new(FailureType::Truncated, message, Retry::After(AT_ONCE))
     }
 
     /// The same, and it stays as it is.
-    #[must_use]
     pub fn truncated(shortfall: Shortfall) -> Self {
         let message = format!(
             "{shortfall}; raise max_output_tokens, or take such answers with \"on_cut\": \"keep\""
@@ -52,7 +46,6 @@ impl Failure {
     }
 
     /// The same, of a model that writes no more.
-    #[must_use]
     pub fn truncated_at_cap(shortfall: Shortfall, model: &ModelId) -> Self {
         let message = format!(
             "{shortfall}, which is all that {model} writes; ask for less, read long documents in parts (\"long\"), choose another model, or take such answers with \"on_cut\": \"keep\""
@@ -61,7 +54,6 @@ impl Failure {
     }
 
     /// A cut answer that would be kept, were it not for the schema.
-    #[must_use]
     pub fn truncated_json(shortfall: Shortfall, reason: &str) -> Self {
         let message = format!(
             "{shortfall} and does not satisfy the schema ({reason}); raise max_output_tokens"
@@ -70,7 +62,6 @@ impl Failure {
     }
 
     /// Whether a call with less room for its answer might have been made.
-    #[must_use]
     pub fn lacks_room(&self) -> bool {
         let may_be = matches!(
             self.kind,
@@ -81,7 +72,6 @@ impl Failure {
 
     /// The same, of a document that was to be asked again with more room: where that cannot be
     /// had, the cut answer is all that there is.
-    #[must_use]
     pub fn without_room(self) -> Self {
         if !self.lacks_room() {
             return self;

@@ -16,7 +16,6 @@ const OUTDATED: Duration = Duration::from_secs(10);
 
 impl Failure {
     /// The limiter gave no permit; no call was made.
-    #[must_use]
     pub fn refused(refused: &Refused) -> Self {
         let message = refused.to_string();
         match refused {
@@ -50,7 +49,6 @@ impl Failure {
 
     /// A model whose circuit stays open for so long, with the provider's words to the last failure;
     /// no call was made.
-    #[must_use]
     pub fn circuit_open(model: &ModelId, open: Duration, words: Option<&str>) -> Self {
         let words = words.map_or_else(String::new, |words| format!(": {words}"));
         let message = format!(
@@ -60,7 +58,6 @@ impl Failure {
     }
 
     /// The batch is paused, for so long already; no call is made.
-    #[must_use]
     pub fn batch_paused(since: Duration) -> Self {
         let delay = (since / 2).clamp(PAUSED.0, PAUSED.1);
         let message = "its batch is paused; send it the signal resume";
@@ -70,14 +67,12 @@ impl Failure {
     }
 
     /// This worker stops, and no call of the attempt has left: another worker takes it over.
-    #[must_use]
     pub fn worker_stops() -> Self {
         let message = "this worker is stopping, and hands this over to another one";
         Self::new(FailureType::QuotaWait, message, Retry::After(AT_ONCE))
     }
 
     /// A budget has too little left; no call was made.
-    #[must_use]
     pub fn over_budget(refused: &BudgetRefused) -> Self {
         if refused.may_come_back() {
             let wait = BUDGET_RETURNS + BUDGET_RETURNS.mul_f64(2.0 * rand::random::<f64>());
@@ -87,7 +82,6 @@ impl Failure {
     }
 
     /// Redis has lost what was spent of a budget; no call was made.
-    #[must_use]
     pub fn budget_lost(payer: &Payer) -> Self {
         let (flag, name) = match payer {
             Payer::Tenant(tenant) => ("tenant", tenant.as_str()),
@@ -101,7 +95,6 @@ impl Failure {
     }
 
     /// Whether too little is left of a budget, for now or for good.
-    #[must_use]
     pub fn waits_for_budget(&self) -> bool {
         self.kind == FailureType::BudgetExceeded || self.waits_for == Some(WaitsFor::Budget)
     }

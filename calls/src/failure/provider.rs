@@ -9,7 +9,6 @@ use super::{AT_ONCE, Concerns, Failure, KEY_ELSEWHERE, KEY_REFUSED, MAX_FAULTS, 
 
 impl Failure {
     /// A provider call failed. `counts` has it already.
-    #[must_use]
     pub fn from_provider(error: &providers::Error, counts: &CallCounts) -> Self {
         let kind = provider_failure(error.kind);
         let faults = counts.provider_calls.saturating_sub(counts.rate_limited);
@@ -25,7 +24,6 @@ impl Failure {
     }
 
     /// The bound on the answer was more than the model takes; the next call has this one.
-    #[must_use]
     pub fn bound_too_large(words: &str, cap: u32) -> Self {
         let message = format!("{words}; it is asked again with {cap}");
         Self::new(FailureType::InvalidRequest, message, Retry::After(AT_ONCE))
@@ -33,7 +31,6 @@ impl Failure {
 
     /// A step of a provider's batch failed. Whatever it is, it may pass: how often it is tried is
     /// the step's own.
-    #[must_use]
     pub fn from_batch_api(error: &providers::Error, attempt: u32) -> Self {
         let provider_calls = attempt.min(MAX_FAULTS - 1);
         let failure =
@@ -44,32 +41,27 @@ impl Failure {
 
     /// A key was just refused, in these words of the provider's, and another worker may have a
     /// good one.
-    #[must_use]
     pub fn key_refused(words: &str) -> Self {
         Self::new(FailureType::Unauthorized, words, Retry::AfterSpread(KEY_ELSEWHERE))
     }
 
     /// A key was refused, and may be good in a moment: the document comes back after so long.
-    #[must_use]
     pub fn key_may_pass(words: &str, after: Duration) -> Self {
         Self::new(FailureType::Unauthorized, words, Retry::AfterSpread(after.max(KEY_ELSEWHERE)))
     }
 
     /// An account is said to be spent, which may be a passing fault: the document comes back when one
     /// call has found out.
-    #[must_use]
     pub fn account_may_pass(words: &str, after: Duration) -> Self {
         Self::new(FailureType::QuotaExhausted, words, Retry::AfterSpread(after))
     }
 
     /// A model is said not to be there, which may be a passing fault: the same.
-    #[must_use]
     pub fn model_may_come(words: &str, after: Duration) -> Self {
         Self::new(FailureType::InvalidRequest, words, Retry::AfterSpread(after))
     }
 
     /// The same, of a key that was refused before: no call was made.
-    #[must_use]
     pub fn handed_back(model: &ModelId, words: &str) -> Self {
         let message =
             format!("this worker's key for {model} is refused, another worker may do it: {words}");
@@ -78,7 +70,6 @@ impl Failure {
 
     /// The same, before a run of a batch has seen a call refused: what is known is of others' calls,
     /// and the key may be good by now.
-    #[must_use]
     pub fn key_is_tried(model: &ModelId, words: &str, after: Duration) -> Self {
         let message = format!(
             "the key for {model} was refused before; one call finds out within {KEY_REFUSED:?} whether it still is: {words}"
@@ -87,7 +78,6 @@ impl Failure {
     }
 
     /// A provider does not know the model, in these words.
-    #[must_use]
     pub fn unknown_model(model: &ModelId, words: &str) -> Self {
         let (provider, name) = (model.provider(), model.model());
         let message = format!(
@@ -98,7 +88,6 @@ impl Failure {
     }
 
     /// The model does not take what every document asks of it, in these words.
-    #[must_use]
     pub fn unsupported(model: &ModelId, words: &str) -> Self {
         let message = format!(
             "{model} does not take what this batch asks of it: change the batch (its parameters, its schema) or the model; it said: {words}"
@@ -108,14 +97,12 @@ impl Failure {
     }
 
     /// No live worker has a key that is accepted.
-    #[must_use]
     pub fn keys_gone(model: &ModelId, words: &str) -> Self {
         let message = format!("no worker has a key that is accepted for {model}: {words}");
         Self::never(FailureType::Unauthorized, message)
     }
 
     /// Whether the model cannot be asked at all for now, so that another one should be.
-    #[must_use]
     pub fn model_is_gone(&self) -> bool {
         let is_gone = matches!(self.kind, FailureType::QuotaExhausted | FailureType::Unauthorized)
             || self.concerns == Concerns::TheModel;
@@ -124,7 +111,6 @@ impl Failure {
 
     /// Whether the model had no room or failed, so that after some of these another one should be
     /// asked.
-    #[must_use]
     pub fn model_is_short(&self) -> bool {
         let kind = matches!(
             self.kind,
@@ -138,7 +124,6 @@ impl Failure {
 }
 
 /// What kind of failure a provider's error is.
-#[must_use]
 pub fn provider_failure(kind: Kind) -> FailureType {
     match kind {
         Kind::RateLimited => FailureType::RateLimited,

@@ -49,7 +49,6 @@ pub enum Retry {
 
 impl Retry {
     /// The delay before the next attempt; `None` never. `attempt` is this one, counted from 1.
-    #[must_use]
     pub fn delay(self, backoff: Backoff, attempt: u32) -> Option<Duration> {
         match self {
             Self::Never => None,

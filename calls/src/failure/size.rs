@@ -6,7 +6,6 @@ use super::{Concerns, Failure, MAX_MESSAGE_CHARS};
 
 impl Failure {
     /// The input is larger than what the model takes; no call was made.
-    #[must_use]
     pub fn exceeds_context(model: &ModelId, tokens: u64, most: u64) -> Self {
         let message = format!("the call has some {tokens} input tokens; {model} takes {most}");
         Self::never(FailureType::TooLarge, message)
@@ -15,7 +14,6 @@ impl Failure {
     /// The same, with what the batch's author can do where a document is too large for a call,
     /// whoever says so. Where an operator's limit is too small it is not the document that is too
     /// large.
-    #[must_use]
     pub fn with_way_out(self, way_out: &str) -> Self {
         let is_too_large = self.kind == FailureType::TooLarge && self.concerns == Concerns::TheCall;
         if !is_too_large || self.is_retried() {

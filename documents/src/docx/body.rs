@@ -1,15 +1,11 @@
 //! From the tree of a part to its text.
 
-use super::{
-    fields::Fields,
-    lists::Lists,
-    look::{self, Look, STRUCK},
-    styles::Styles,
-};
+use super::{fields::Fields, lists::Lists, look, styles::Styles};
 use crate::{
     colors::Ground,
     left_out::{Tally, in_one_pair_of_marks},
     links::{ADDRESS, Link},
+    look::{Look, STRUCK},
     math,
     symbols::Symbols,
     xml::{Element, Node},

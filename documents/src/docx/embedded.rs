@@ -75,10 +75,7 @@ impl Embedded<'_> {
                 continue;
             }
             self.read += text.len();
-            if self.read > self.limits.text_bytes {
-                let (size, most) = (self.read as u64, self.limits.text_bytes as u64);
-                return Err(Unreadable::TooLarge { what: "text".into(), size, most });
-            }
+            self.limits.take_text(self.read)?;
             place.children = vec![Node::Text(text)];
         }
         Ok(())

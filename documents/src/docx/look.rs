@@ -1,33 +1,14 @@
-//! How text looks, as far as its meaning hangs on it.
+//! What the properties of runs and paragraphs say of how text looks.
 
 use crate::{
-    colors::{Ground, Rgb, WHITE, hexadecimal},
-    math,
+    colors::{Ground, WHITE, hexadecimal},
+    look::Look,
     symbols::Fonts,
     xml::Element,
 };
 
-/// Properties of runs, of a run itself or of a style. What is not said is `None`.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Look {
-    hidden: Option<bool>,
-    fonts: Option<Fonts>,
-    raised: Option<bool>,
-    struck: Option<bool>,
-    /// All letters are capitals.
-    capitals: Option<bool>,
-    /// Too small to be read.
-    tiny: Option<bool>,
-    color: Option<Rgb>,
-    /// What the letters or their paragraph lie on.
-    ground: Option<Ground>,
-}
-
 /// Letters of so many half points cannot be read.
 const TINY: u32 = 2;
-
-/// Around text that is struck out.
-pub(super) const STRUCK: &str = "~~";
 
 /// Fonts that a run may name, for letters of different scripts.
 const SCRIPTS: [&str; 4] = ["ascii", "hAnsi", "cs", "eastAsia"];
@@ -60,20 +41,6 @@ impl Look {
         }
     }
 
-    /// With what another one says of all that this one leaves open.
-    pub(super) fn over(self, other: Self) -> Self {
-        Self {
-            hidden: self.hidden.or(other.hidden),
-            fonts: self.fonts.or(other.fonts),
-            raised: self.raised.or(other.raised),
-            struck: self.struck.or(other.struck),
-            capitals: self.capitals.or(other.capitals),
-            tiny: self.tiny.or(other.tiny),
-            color: self.color.or(other.color),
-            ground: self.ground.or(other.ground),
-        }
-    }
-
     /// With what the properties of a paragraph say of its ground.
     pub(super) fn in_paragraph(self, properties: Option<&Element>) -> Self {
         Self { ground: self.ground.or_else(|| shaded(properties)), ..self }
@@ -87,24 +54,6 @@ impl Look {
             (one, other) => one.or(other),
         };
         Self { hidden, ..self.over(paragraph) }
-    }
-
-    /// Text that nobody sees in the document is not text of it.
-    pub(super) fn is_hidden(self, around: Ground) -> bool {
-        let ground = self.ground.unwrap_or(around);
-        let is_on_itself = self.color.is_some_and(|color| ground.hides(color));
-        self.hidden == Some(true) || self.tiny == Some(true) || is_on_itself
-    }
-
-    /// The text of a run; where its font is one of signs, what these mean.
-    pub(super) fn read(self, text: String) -> String {
-        let text = self.fonts.unwrap_or_default().read(text);
-        let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
-        let text = raised.unwrap_or(text);
-        let text = if self.capitals == Some(true) { text.to_uppercase() } else { text };
-        // Runs of the same look are joined later.
-        let is_struck = self.struck == Some(true) && !text.trim().is_empty();
-        if is_struck { format!("{STRUCK}{text}{STRUCK}") } else { text }
     }
 }
 

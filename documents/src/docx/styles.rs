@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::look::Look;
-use crate::xml::Element;
+use crate::{look::Look, xml::Element};
 
 /// Styles that are based on each other.
 const MAX_CHAIN: usize = 20;

@@ -3,65 +3,14 @@
 use std::collections::HashMap;
 
 use crate::{
-    colors::{Ground, Rgb, hexadecimal},
-    math,
+    colors::{Ground, hexadecimal},
+    look::Look,
     symbols::Fonts,
     xml::Element,
 };
 
 /// Styles that are based on each other.
 const MAX_CHAIN: usize = 20;
-
-/// How text looks, as far as its meaning hangs on it. What is not said is `None`.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Look {
-    hidden: Option<bool>,
-    fonts: Option<Fonts>,
-    raised: Option<bool>,
-    struck: Option<bool>,
-    capitals: Option<bool>,
-    color: Option<Rgb>,
-    ground: Option<Ground>,
-}
-
-/// Around text that is struck out.
-pub(super) const STRUCK: &str = "~~";
-
-impl Look {
-    fn over(self, other: Self) -> Self {
-        Self {
-            hidden: self.hidden.or(other.hidden),
-            fonts: self.fonts.or(other.fonts),
-            raised: self.raised.or(other.raised),
-            struck: self.struck.or(other.struck),
-            capitals: self.capitals.or(other.capitals),
-            color: self.color.or(other.color),
-            ground: self.ground.or(other.ground),
-        }
-    }
-
-    /// Text that nobody sees in the document is not text of it.
-    pub(super) fn is_hidden(self, around: Ground) -> bool {
-        let ground = self.ground.unwrap_or(around);
-        self.hidden == Some(true) || self.color.is_some_and(|color| ground.hides(color))
-    }
-
-    /// What it says of the ground.
-    pub(super) fn ground(self) -> Option<Ground> {
-        self.ground
-    }
-
-    /// What a text that looks so means.
-    pub(super) fn read(self, text: &str) -> String {
-        let text = self.fonts.unwrap_or_default().read(text.to_owned());
-        let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
-        let text = raised.unwrap_or(text);
-        let text = if self.capitals == Some(true) { text.to_uppercase() } else { text };
-        // Neighbours of the same look are joined later.
-        let is_struck = self.struck == Some(true) && !text.trim().is_empty();
-        if is_struck { format!("{STRUCK}{text}{STRUCK}") } else { text }
-    }
-}
 
 #[derive(Debug, Default)]
 struct Style {
@@ -131,6 +80,7 @@ impl Styles {
             color,
             ground: ground_of(text),
             fonts: family.map(|family| Fonts::named(Some(&family), &[])),
+            ..Look::default()
         }
     }
 }

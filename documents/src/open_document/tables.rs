@@ -1,7 +1,7 @@
 //! Tables of texts.
 
-use super::{Body, styles::Look};
-use crate::xml::Element;
+use super::Body;
+use crate::{look::Look, xml::Element};
 
 /// Cells that one cell may span or be repeated to.
 const MAX_SPAN: usize = 60;
@@ -21,7 +21,7 @@ impl Body<'_> {
                 }
                 let mut inner = String::new();
                 let look = self.styles.look(cell, "table-cell", Look::default());
-                let ground = look.ground().unwrap_or(self.ground);
+                let ground = look.ground.unwrap_or(self.ground);
                 self.on(ground, |body| body.blocks(cell, &mut inner));
                 let lines: Vec<&str> =
                     inner.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

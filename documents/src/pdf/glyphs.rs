@@ -241,7 +241,7 @@ impl Pen<'_> {
     /// The same letter, if it stands there already, by its place among the letters; if not, it does
     /// from now on.
     fn drawn_before(&mut self, text: &str, turn: u16, at: (f64, f64), near: f64) -> Option<usize> {
-        #[expect(clippy::cast_possible_truncation, reason = "a page is some hundreds of points")]
+        // A page is some hundreds of points.
         let band = |y: f64| (y / BAND).floor() as i64;
         let letter = identity(text);
         // Of letters that are larger than a page's, three bands are enough.
@@ -287,7 +287,7 @@ fn turn(along: Vec2) -> u16 {
     let degrees = along.atan2().to_degrees().rem_euclid(360.0);
     let quarter = (degrees / 90.0).round() * 90.0;
     let degrees = if (degrees - quarter).abs() < SLANT { quarter } else { degrees };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 3,600")]
+    // Below 3,600.
     let tenths = (degrees * 10.0).round() as u16;
     tenths % 3_600
 }

@@ -134,13 +134,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
                 tally.on_page(Kind::UnreadPages, 1, number);
             }
         }
-        if text.len() > limits.text_bytes {
-            return Err(Unreadable::TooLarge {
-                what: "text".into(),
-                size: text.len() as u64,
-                most: limits.text_bytes as u64,
-            });
-        }
+        limits.take_text(text.len())?;
     }
     if says {
         let attached = catch_unwind(AssertUnwindSafe(|| attachments::of(&file, context)));

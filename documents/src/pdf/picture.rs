@@ -19,7 +19,6 @@ const MAX_BYTES: u64 = 700_000;
 /// Draws a page on white paper. `None` where it has no area.
 pub(super) fn of(page: &Page<'_>, limits: &Limits) -> Option<Picture> {
     let (width, height) = page.render_dimensions();
-    #[expect(clippy::cast_precision_loss, reason = "an edge has a few thousand pixels")]
     let scale = (limits.picture_edge as f32 / width.max(height)).min(FINEST);
     if !scale.is_finite() || width * scale < 1.0 || height * scale < 1.0 {
         return None;

@@ -93,13 +93,7 @@ impl<'a> Cells<'a> {
     }
 
     fn check(&self, bytes: usize) -> Result<(), Unreadable> {
-        if bytes > self.limits.text_bytes {
-            return Err(Unreadable::TooLarge {
-                what: "text".into(),
-                size: bytes as u64,
-                most: self.limits.text_bytes as u64,
-            });
-        }
+        self.limits.take_text(bytes)?;
         if self.deadline.has_passed() {
             return Err(Unreadable::TooSlow(self.limits.time));
         }
@@ -199,7 +193,7 @@ fn duration(days: f64) -> String {
     if !(0.0..1e15).contains(&seconds) {
         return days.to_string();
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    // Checked above.
     let seconds = seconds as u64;
     let sign = if days < 0.0 && seconds > 0 { "-" } else { "" };
     format!("{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)

@@ -392,7 +392,7 @@ fn kept_decimals(pieces: &[Piece], fraction: &str) -> usize {
 
 /// The power of ten that leaves so many digits before the point, or a multiple of it.
 fn magnitude(value: f64, digits: usize) -> i32 {
-    #[expect(clippy::cast_possible_truncation, reason = "at most 308")]
+    // At most 308.
     let exponent = value.log10().floor() as i32;
     let digits = i32::try_from(digits).unwrap_or(1);
     if digits > 1 { exponent.div_euclid(digits) * digits } else { exponent }

@@ -131,7 +131,7 @@ fn text<'a>(stated: &'a Value, path: &str) -> Option<&'a str> {
     stated.pointer(path).and_then(Value::as_str)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the API takes no finer number")]
+// The API takes no finer number.
 fn inference(stated: &Value, bound: i32) -> InferenceConfiguration {
     let number = |path| stated.pointer(path).and_then(Value::as_f64).map(|number| number as f32);
     let stop = stated.pointer("/inferenceConfig/stopSequences").and_then(Value::as_array);

@@ -40,7 +40,6 @@ pub struct ApplicationDefault {
 
 impl ApplicationDefault {
     /// As this process's environment says.
-    #[must_use]
     pub fn of_environment() -> Self {
         Self::among(|name| env::var_os(name).filter(|value| !value.is_empty()))
     }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::message::{self, Content, Message};
 use crate::{
     body,
     call::{Document, Request},
@@ -19,28 +20,13 @@ use crate::{
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: Vec<Message<'a>>,
+    messages: Vec<Message<'a, Part<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<ResponseFormat<'a>>,
-}
-
-/// The role is `system` and not the newer `developer`, which compatible servers do not know and
-/// OpenAI reads as the same.
-#[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    content: Content<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Attached(Vec<Part<'a>>),
 }
 
 #[derive(Serialize)]
@@ -84,13 +70,12 @@ pub(super) fn body(
 ) -> Result<Vec<u8>, Error> {
     let mut messages = Vec::with_capacity(request.turns.len() + 2);
     if !request.instructions.is_empty() {
+        // And not the newer `developer`, which compatible servers do not know and OpenAI reads as the
+        // same.
         messages
             .push(Message { role: "system", content: Content::Text(request.instructions.into()) });
     }
-    messages.extend(request.turns.iter().map(|turn| Message {
-        role: turn.role.as_str(),
-        content: Content::Text(turn.text.as_str().into()),
-    }));
+    messages.extend(message::turns(request));
     messages.push(Message { role: "user", content: content(request) });
     let tokens = |field| (cap == field).then_some(request.max_output_tokens);
     let body = Body {
@@ -106,7 +91,7 @@ pub(super) fn body(
     body::written(dialect, &body, request)
 }
 
-fn content<'a>(request: &Request<'a>) -> Content<'a> {
+fn content<'a>(request: &Request<'a>) -> Content<'a, Part<'a>> {
     let text = prompt::text(request);
     match request.document {
         Document::Text(_) => Content::Text(text),

@@ -1,6 +1,7 @@
 //! What a request to a vendor's API asks for.
 
 use serde_json::Value;
+use tidegate_types::fnv1a;
 
 use crate::json::{count, text};
 
@@ -28,7 +29,6 @@ pub struct Asked {
 impl Asked {
     /// Reads a request by its path and its JSON; `None` where it asks no model: a list of models, a
     /// file, a provider's batch, a count of tokens.
-    #[must_use]
     pub fn read(path: &str, body: &[u8]) -> Option<Self> {
         let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let (in_path, verb) = match last.split_once(':') {
@@ -83,7 +83,7 @@ fn bound(body: &Value) -> Option<u64> {
     Some(each.saturating_mul(count(body, &["n"]).unwrap_or(1).max(1)))
 }
 
-/// FNV-1a over the system prompt: every process comes to the same number.
+/// Of the system prompt: every process comes to the same number.
 fn template(body: &Value) -> u64 {
     let first = body
         .pointer("/messages/0")
@@ -92,8 +92,7 @@ fn template(body: &Value) -> u64 {
         .iter()
         .find_map(|name| body.get(*name))
         .or(first);
-    let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    prompt.map_or(0, |it| it.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, add))
+    prompt.map_or(0, |it| fnv1a(it.to_string().bytes()))
 }
 
 /// How much text a request holds.

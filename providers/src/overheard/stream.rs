@@ -32,7 +32,6 @@ pub struct Stream {
 
 impl Stream {
     /// Of a reply that begins so.
-    #[must_use]
     pub fn new(hearing: impl Into<Hearing>, status: u16, headers: HeaderMap) -> Self {
         Self {
             hearing: hearing.into(),
@@ -75,7 +74,6 @@ impl Stream {
     }
 
     /// Whether its last event has come. SDKs stop reading there, before the body ends.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over
     }

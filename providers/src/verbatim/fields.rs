@@ -31,13 +31,11 @@ impl Fields {
     }
 
     /// A field's value; `None` without it.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<Value> {
         serde_json::from_str(self.raw(name)?).ok()
     }
 
     /// A field's value as it was written; `None` without it.
-    #[must_use]
     pub fn raw(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(given, _)| given == name)?;
         Some(value.get())
@@ -71,7 +69,6 @@ impl Fields {
     }
 
     /// As JSON.
-    #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         // Texts and what was JSON before: it cannot fail.
         serde_json::to_vec(self).unwrap_or_default()

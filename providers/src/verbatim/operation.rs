@@ -29,7 +29,6 @@ impl Operation {
     ];
 
     /// Its path at the vendor's own host.
-    #[must_use]
     pub fn path(self) -> &'static str {
         match self {
             Self::ChatCompletions => "/v1/chat/completions",
@@ -41,7 +40,6 @@ impl Operation {
     }
 
     /// The operation at this path; `None` where there is none.
-    #[must_use]
     pub fn at(path: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.path() == path.trim_end_matches('/'))
     }
@@ -58,7 +56,6 @@ impl Operation {
     }
 
     /// Whether it is of Anthropic's API.
-    #[must_use]
     pub fn is_anthropics(self) -> bool {
         matches!(self, Self::Messages | Self::CountTokens)
     }

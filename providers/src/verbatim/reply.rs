@@ -24,19 +24,16 @@ pub(crate) struct Sender {
 
 impl VerbatimReply {
     /// Its HTTP status.
-    #[must_use]
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
     }
 
     /// Its headers.
-    #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }
 
     /// Its bytes as they come. What breaks off is an error of `reqwest`.
-    #[must_use]
     pub fn into_body(self) -> reqwest::Body {
         http::Response::<reqwest::Body>::from(self.response).into_body()
     }

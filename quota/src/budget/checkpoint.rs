@@ -4,7 +4,9 @@
 //! first, and then in force; no call is held beyond it. So the newest one never says less than was
 //! spent.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
+
+use tidegate_types::seconds_since_1970;
 
 use super::{
     Budget, Budgets, Payer,
@@ -57,8 +59,8 @@ impl Budgets {
         let store = &self.ledger()?.store;
         let mut get = redis::cmd("HMGET");
         get.arg(key(store, payer)).arg("spent").arg("day");
-        let (spent, day): (Option<i64>, Option<u64>) = store.connection().command(&get).await?;
-        let today = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let (spent, day): (Option<i64>, Option<u64>) = store.connection.command(&get).await?;
+        let today = seconds_since_1970(SystemTime::now());
         // What was spent on another day is not of today.
         let is_past = daily(payer) == 1 && day.unwrap_or_default() < today / 86_400;
         Ok(if is_past { 0.0 } else { dollars(spent.unwrap_or_default()) })
@@ -75,7 +77,7 @@ impl Budgets {
         let numbers = [spent, ceiling, daily(payer), u64::from(overwrite), store.clock()];
         let arguments = numbers.map(|number| number.to_string().into_bytes());
         let keys = [key(store, payer)];
-        let reply = store.run(&store.scripts().budget_open, &keys, &arguments).await?;
+        let reply = store.run(&store.scripts.budget_open, &keys, &arguments).await?;
         let [done] = wire::integers(&reply)?;
         Ok(done == 1)
     }
@@ -123,6 +125,6 @@ impl Budgets {
         let numbers = [generation, amount, nanos(budget.usd), daily(&budget.payer), store.clock()];
         let arguments = numbers.map(|number| number.to_string().into_bytes());
         let keys = [key(store, &budget.payer)];
-        wire::integers(&store.run(&store.scripts().budget_checkpoint, &keys, &arguments).await?)
+        wire::integers(&store.run(&store.scripts.budget_checkpoint, &keys, &arguments).await?)
     }
 }

@@ -31,7 +31,6 @@ const LEASE: Duration = Duration::from_secs(660);
 
 impl Budgets {
     /// Without a store every budget is closed.
-    #[must_use]
     pub fn new(store: Option<Store>) -> Self {
         Self(store.map(|store| Arc::new(Ledger { store })))
     }
@@ -193,13 +192,13 @@ impl Ledger {
         arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
         let keys = [hold.key.clone()];
         wire::integers(
-            &self.store.run(&self.store.scripts().budget_reserve, &keys, &arguments).await?,
+            &self.store.run(&self.store.scripts.budget_reserve, &keys, &arguments).await?,
         )
     }
 
     async fn settle(&self, key: String, id: String, cost_usd: f64) -> Result<(), Error> {
         let arguments = [id.into_bytes(), nanos(cost_usd).to_string().into_bytes()];
-        self.store.run(&self.store.scripts().budget_settle, &[key], &arguments).await.map(drop)
+        self.store.run(&self.store.scripts.budget_settle, &[key], &arguments).await.map(drop)
     }
 }
 
@@ -210,18 +209,17 @@ pub(super) fn daily(payer: &Payer) -> u64 {
 
 pub(super) fn key(store: &Store, payer: &Payer) -> String {
     match payer {
-        Payer::Tenant(tenant) => key::tenant_budget(store.prefix(), tenant),
-        Payer::Batch(batch) => key::batch_budget(store.prefix(), batch),
+        Payer::Tenant(tenant) => key::tenant_budget(&store.prefix, tenant),
+        Payer::Batch(batch) => key::batch_budget(&store.prefix, batch),
     }
 }
 
 /// The nearest, so that three times 0.1 fit into 0.3.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+// The cast saturates.
 pub(super) fn nanos(usd: f64) -> u64 {
     ((usd * NANOS).round() as u64).min(MAX_NANOS)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "replies lie below 2^53")]
 pub(super) fn dollars(nanos: i64) -> f64 {
     nanos as f64 / NANOS
 }

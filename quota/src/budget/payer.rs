@@ -37,19 +37,16 @@ pub struct Budget {
 
 impl Budget {
     /// What a tenant may spend in a day (UTC).
-    #[must_use]
     pub fn daily(tenant: Tenant, usd: f64) -> Self {
         Self { payer: Payer::Tenant(tenant), usd, opened: false }
     }
 
     /// What a batch may spend in all. Forgotten 30 days after its last call.
-    #[must_use]
     pub fn of_batch(workflow_id: impl Into<String>, usd: f64) -> Self {
         Self { payer: Payer::Batch(workflow_id.into()), usd, opened: false }
     }
 
     /// The same, which must be there: see [`Budgets::open`](super::Budgets::open).
-    #[must_use]
     pub fn opened(self) -> Self {
         Self { opened: true, ..self }
     }
@@ -96,7 +93,6 @@ pub struct BudgetRefused {
 
 impl BudgetRefused {
     /// Whether the call would fit if those under way cost nothing: then it may yet.
-    #[must_use]
     pub fn may_come_back(&self) -> bool {
         self.returning_usd > 0.0 && self.needed_usd <= self.left_usd + self.returning_usd + 1e-10
     }

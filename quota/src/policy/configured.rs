@@ -1,5 +1,7 @@
 //! What an operator states of a quota, as the policy goes by it.
 
+use tidegate_types::fnv1a;
+
 use crate::{
     dimension::{Dimension, Limited, PerLimit},
     limits::Limits,
@@ -42,12 +44,11 @@ impl Configured {
     }
 
     /// Names this configuration, and the version of the policy, among programs that share a quota:
-    /// FNV-1a, as whole numbers are exact.
+    /// exact in a float.
     pub(crate) fn fingerprint(&self) -> u64 {
         const EXACT: u64 = (1 << 52) - 1;
         let text = format!("{} {self:?}", VERSION);
-        let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        (text.bytes().fold(0xcbf2_9ce4_8422_2325, add) & EXACT) + 1
+        (fnv1a(text.bytes()) & EXACT) + 1
     }
 
     pub(super) fn limit(&self, it: Dimension) -> f64 {

@@ -4,6 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use maud::{DOCTYPE, Markup, html};
 use tidegate_calls::card::RefusedKey;
+use tidegate_types::seconds_since_1970;
 
 use super::chart::CHARTS;
 use crate::cli::{
@@ -65,8 +66,7 @@ pub(super) fn fleet(seen: &Snapshot, may_act: bool) -> Markup {
 }
 
 fn now(seen: &Snapshot) -> u64 {
-    let at = figures::time(Some(&seen.at)).unwrap_or(UNIX_EPOCH);
-    at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    figures::time(Some(&seen.at)).map_or(0, seconds_since_1970)
 }
 
 fn of_model(model: &ModelSeen, now: u64, may_act: bool) -> Markup {

@@ -71,12 +71,6 @@ struct Batches {
     away: Option<String>,
 }
 
-impl std::fmt::Debug for Eye {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Eye").finish_non_exhaustive()
-    }
-}
-
 impl Eye {
     pub(in crate::cli) fn new(config: &Config) -> anyhow::Result<Self> {
         Ok(Self {

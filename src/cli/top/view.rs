@@ -149,11 +149,7 @@ impl Screen {
         });
         let head = Row::new(["MODEL", "LIMIT", "USED", "IN FLIGHT", "WAITING", "GATE"]);
         let chosen = Some(self.chosen).filter(|chosen| *chosen < models.len());
-        frame.render_stateful_widget(
-            Table::new(rows, widths).header(head.style(faint())).row_highlight_style(reversed()),
-            area,
-            &mut TableState::new().with_selected(chosen),
-        );
+        show(frame, area, Table::new(rows, widths).header(head.style(faint())), chosen);
     }
 
     fn table_of_batches(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -172,11 +168,7 @@ impl Screen {
         });
         let head = Row::new(["BATCH", "STATUS", "DONE", "FAILED", "/MIN", "ETA", "COST"]);
         let chosen = self.chosen.checked_sub(self.seen.models.len());
-        frame.render_stateful_widget(
-            Table::new(rows, widths).header(head.style(faint())).row_highlight_style(reversed()),
-            area,
-            &mut TableState::new().with_selected(chosen),
-        );
+        show(frame, area, Table::new(rows, widths).header(head.style(faint())), chosen);
     }
 
     /// What is to be known of the choice.
@@ -188,6 +180,11 @@ impl Screen {
         };
         lines.into_iter().map(Line::from).collect()
     }
+}
+
+fn show(frame: &mut Frame<'_>, area: Rect, table: Table<'_>, chosen: Option<usize>) {
+    let mut state = TableState::new().with_selected(chosen);
+    frame.render_stateful_widget(table.row_highlight_style(reversed()), area, &mut state);
 }
 
 fn model_lines(model: &ModelSeen) -> Vec<String> {

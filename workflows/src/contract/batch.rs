@@ -70,19 +70,16 @@ pub enum Labels {
 
 impl Plan {
     /// How many shards there are.
-    #[must_use]
     pub fn shards(&self) -> u32 {
         u32::try_from(self.asked().div_ceil(u64::from(self.shard_size.max(1)))).unwrap_or(u32::MAX)
     }
 
     /// Documents that lie in shards.
-    #[must_use]
     pub fn asked(&self) -> u64 {
         self.documents.saturating_sub(self.settled)
     }
 
     /// How many documents shard `shard` holds, counted from 0.
-    #[must_use]
     pub fn shard_documents(&self, shard: u32) -> u32 {
         let size = u64::from(self.shard_size.max(1));
         let before = u64::from(shard) * size;
@@ -279,7 +276,6 @@ pub struct Finished {
 
 impl Finished {
     /// The same totals, with what lies in the output.
-    #[must_use]
     pub fn correct(&self, totals: Totals) -> Totals {
         let Self { succeeded, failed, skipped, cancelled, .. } = *self;
         Totals { succeeded, failed, skipped, cancelled, in_flight: 0, ..totals }

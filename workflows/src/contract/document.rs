@@ -95,7 +95,6 @@ impl AddAssign for Taken {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_zero(seconds: &u32) -> bool {
     *seconds == 0
 }

@@ -38,13 +38,11 @@ impl FailureCounts {
     }
 
     /// Whether nothing has failed.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Types and their counts, the most frequent first; none without one.
-    #[must_use]
     pub fn by_count(&self) -> Vec<(&'static str, u64)> {
         let mut counts: Vec<_> = self.iter().collect();
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

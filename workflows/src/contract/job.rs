@@ -149,7 +149,6 @@ pub const LIKELY_OUTPUT_TOKENS: u32 = 1_024;
 impl Job {
     /// Output tokens that an answer hardly exceeds: what the author states, or less than what
     /// merely stops one that does not end. Forecasts, holds and packs are made from it.
-    #[must_use]
     pub fn likely_output_tokens(&self) -> u32 {
         let embeds = self.lines.as_ref().is_some_and(|it| it.endpoint == Lines::EMBEDDINGS);
         if self.task == Task::Embed || embeds {
@@ -164,13 +163,11 @@ impl Job {
 
     /// Of these, tokens that are thought before the answer where the author, or the workers'
     /// configuration, says how much; else none are known of.
-    #[must_use]
     pub fn thinking_tokens(&self) -> u32 {
         self.asked_with.values().map(AskedWith::thinking_tokens).max().unwrap_or_default()
     }
 
     /// How a text of so many tokens is divided; `None` where it goes whole.
-    #[must_use]
     pub fn in_parts(&self, tokens: u64) -> Option<Long> {
         self.long.filter(|long| tokens > u64::from(long.chunk_tokens))
     }
@@ -193,7 +190,6 @@ pub struct Check {
 
 impl Check {
     /// The check `evidence`: whether each quote of an answer stands in its document.
-    #[must_use]
     pub fn is_of_quotes(&self) -> bool {
         self.name == "evidence" && self.expression.is_none() && self.judge.is_none()
     }
@@ -234,7 +230,6 @@ pub struct AskedWith {
 
 impl AskedWith {
     /// Whether it is asked by its own defaults.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -272,7 +267,6 @@ pub enum ResultsAs {
 
 impl ResultsAs {
     /// Its word, which its objects' names end with as well.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
@@ -281,7 +275,6 @@ impl ResultsAs {
     }
 
     /// The other.
-    #[must_use]
     pub fn other(self) -> Self {
         match self {
             Self::Jsonl => Self::Parquet,

@@ -25,7 +25,6 @@ impl Lines {
     pub const EMBEDDINGS: &str = "/v1/embeddings";
 
     /// Whether the form is Anthropic's, whose results are all in one file.
-    #[must_use]
     pub fn is_anthropics(&self) -> bool {
         self.endpoint.starts_with("/v1/messages")
     }

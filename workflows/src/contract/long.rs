@@ -28,7 +28,6 @@ pub struct Parts {
 impl Parts {
     /// How many steps a level has: level 0 answers the parts, each after it makes what the level
     /// before has answered into fewer. `None` after the level of one step, which is the result's.
-    #[must_use]
     pub fn steps(&self, level: u32) -> Option<u32> {
         let mut steps = self.count;
         for level in 1..=level {
@@ -44,7 +43,6 @@ impl Parts {
     }
 
     /// A step of a level, counted from 0.
-    #[must_use]
     pub fn step(&self, level: u32, number: u32) -> Step {
         match (level, self.how) {
             (0, _) => Step::Part(number),
@@ -57,7 +55,6 @@ impl Parts {
     }
 
     /// How many calls the document takes, if each succeeds at once.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         match self.how {
             LongHow::PerChunk => self.count.into(),
@@ -142,7 +139,6 @@ pub struct LongOutcome {
 
 impl LongOutcome {
     /// The same once all steps under way have ended, those beside the one that failed among them.
-    #[must_use]
     pub(crate) fn taking(self, taken: Taken) -> Self {
         let provider_calls = taken.spend.provider_calls;
         let failed = self.failed.map(|failed| FailedDocument { provider_calls, ..failed });

@@ -45,19 +45,16 @@ pub struct Totals {
 
 impl Totals {
     /// Documents that this run has worked on to their end, whether or not they have a result.
-    #[must_use]
     pub fn worked(&self) -> u64 {
         self.succeeded + self.failed
     }
 
     /// Documents of which something has come, whatever it is.
-    #[must_use]
     pub fn ended(&self) -> u64 {
         self.worked() + self.skipped
     }
 
     /// As it is written for others.
-    #[must_use]
     pub fn rounded(mut self) -> Self {
         let usd =
             [&mut self.spend.cost_usd, &mut self.cuts.raised_cost_usd, &mut self.reused.saved_usd];
@@ -141,13 +138,11 @@ pub struct Progress {
 }
 
 /// RFC 3339, in whole seconds.
-#[must_use]
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
 /// When the rest will be done at the pace so far.
-#[must_use]
 pub(crate) fn eta(
     started: SystemTime,
     now: SystemTime,
@@ -158,7 +153,6 @@ pub(crate) fn eta(
     if worked == 0 || left == 0 {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts of documents lie far below 2^53")]
     let rest = elapsed.as_secs_f64() * left as f64 / worked as f64;
     now.checked_add(Duration::try_from_secs_f64(rest).ok()?)
 }

@@ -307,7 +307,6 @@ pub(super) fn pack<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     }
 }
 
-#[expect(clippy::ref_option, reason = "serde passes a reference")]
 pub(super) fn write_pack<S: Serializer>(
     pack: &Option<Pack>,
     serializer: S,
@@ -319,7 +318,6 @@ pub(super) fn write_pack<S: Serializer>(
     }
 }
 
-#[expect(clippy::ref_option, reason = "serde passes a reference")]
 pub(super) fn write_deadline<S: Serializer>(
     deadline: &Option<Deadline>,
     serializer: S,

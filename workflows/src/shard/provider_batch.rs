@@ -10,6 +10,7 @@ use temporalio_workflow::{
     ActivityExecutionError, ActivityOptions, TimerOptions, WorkflowCancellationToken,
     WorkflowContext, workflows,
 };
+use tidegate_types::seconds_since_1970;
 
 use super::Shard;
 use crate::{
@@ -59,10 +60,9 @@ pub(crate) async fn run<W: Holds<Shard> + 'static>(
         let more = stopping.is_none() && run.refused.is_none();
         if more && ctx.continue_as_new_suggested() {
             let Run { open, waiting, unsure, .. } = run;
-            let since = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             ctx.change(|shard| {
                 shard.input.provider_batching =
-                    Some(ProviderBatching { until: Some(since.as_secs()) });
+                    Some(ProviderBatching { until: Some(seconds_since_1970(until)) });
                 shard.input.submitted = Some(SubmittedBatches { open, waiting, unsure });
                 shard.draining = true;
             });

@@ -278,7 +278,7 @@ async fn table(reading: Reading) -> Result<Rows, Broken> {
 
     let Reading { location, fields, within, whole, size, mut room, .. } = reading;
     let mut number = within.at.number;
-    let most = (room.documents, room.bytes());
+    let most = (room.documents, room.bytes);
     let (id, text) = (fields.id.clone(), fields.text.clone());
     let wanted = Wanted { size, id, text, before: number, most };
     let parts = |range: Range<u64>| -> Part {
@@ -312,7 +312,6 @@ fn part(whole: &Bytes, range: std::ops::Range<u64>) -> Bytes {
 }
 
 #[cfg(not(feature = "parquet"))]
-#[expect(clippy::unused_async, reason = "as with the feature")]
 async fn table(_: Reading) -> Result<Rows, Broken> {
     use crate::output::tables;
 

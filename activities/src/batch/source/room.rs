@@ -12,7 +12,7 @@ use crate::output::job::Document;
 pub struct Room {
     pub(super) documents: usize,
     /// Of records' texts and fields.
-    bytes: usize,
+    pub(super) bytes: usize,
     /// For so long, pages follow each other before the shards in them may start.
     pub(in crate::batch) time: Duration,
     /// How much of an archive is read.
@@ -23,7 +23,6 @@ pub struct Room {
 
 impl Room {
     /// A page: some 50 MB. A batch of one page is ordered by id as a whole.
-    #[must_use]
     pub fn page() -> Self {
         Self {
             documents: 100_000,
@@ -35,19 +34,16 @@ impl Room {
     }
 
     /// The same, with the processes and the bounds of the reader that reads the documents later.
-    #[must_use]
     pub fn read_by(self, reader: &Reader) -> Self {
         Self { limits: *reader.limits(), reader: reader.clone(), ..self }
     }
 
     /// The same, within other bounds.
-    #[must_use]
     pub fn within(self, limits: &Limits) -> Self {
         Self { limits: *limits, ..self }
     }
 
     /// A page of so many documents, and one at a time, for tests.
-    #[must_use]
     pub fn of(documents: usize) -> Self {
         Self { documents, time: Duration::ZERO, ..Self::page() }
     }
@@ -62,12 +58,6 @@ impl Room {
         let bytes = document.text.as_ref().map_or(0, String::len) + fields.sum::<usize>();
         self.documents = self.documents.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
-    }
-
-    /// Bytes of texts and fields that it has room for.
-    #[cfg(feature = "parquet")]
-    pub(super) const fn bytes(&self) -> usize {
-        self.bytes
     }
 
     pub(super) fn is_full(&self) -> bool {

@@ -27,7 +27,8 @@ const MAX_JOINED: usize = 8;
 /// An expression, and where its author wrote it.
 #[derive(Debug, Clone)]
 pub(crate) struct Expression<'a> {
-    place: String,
+    /// Where its author wrote it.
+    pub(crate) place: String,
     text: &'a str,
 }
 
@@ -88,11 +89,6 @@ fn variables<'a>(about: &About<'a>, answer: &serde_json::Value) -> Variables<'a>
 }
 
 impl Expression<'_> {
-    /// Where its author wrote it.
-    pub(crate) fn place(&self) -> &str {
-        &self.place
-    }
-
     /// The names that it uses.
     ///
     /// # Errors

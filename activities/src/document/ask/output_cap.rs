@@ -68,11 +68,7 @@ fn saturated(tokens: u64) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "tokens are not negative, and a cast of a float saturates"
-)]
+// Tokens are not negative, and a cast of a float saturates.
 fn tokens(number: f64) -> u32 {
     number as u32
 }

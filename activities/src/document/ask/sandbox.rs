@@ -153,10 +153,10 @@ pub(crate) async fn judged(
     judge: &Judge,
     answer: &str,
 ) -> Result<Result<(), String>, Failure> {
-    if judge.is_harmless() {
+    if judge.is_harmless {
         return Ok(judge.valid(answer));
     }
-    let work = Work::Judge { schema: Cow::Borrowed(judge.schema()), answer: answer.into() };
+    let work = Work::Judge { schema: Cow::Borrowed(&judge.schema), answer: answer.into() };
     let said = done(reader, &work).await?;
     said.ok_or_else(|| {
         let message = format!(

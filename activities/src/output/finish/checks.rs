@@ -41,7 +41,6 @@ pub struct CheckTotals {
 
 impl Checks {
     /// Whether nothing was checked.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
@@ -80,7 +79,6 @@ impl Checks {
     }
 
     /// The same with those that have failed for good: every model of the route was asked twice.
-    #[must_use]
     pub(super) fn with_failed(mut self, failed: u64, job: &Job, route: &Route) -> Self {
         if job.checks.is_empty() || failed == 0 {
             return self;

@@ -55,13 +55,11 @@ impl GivenUp {
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// As the report has it: of each type the few sentences that were said most often.
-    #[must_use]
     pub fn told(mut self) -> Self {
         for kind in self.0.values_mut() {
             kind.messages = std::mem::take(&mut kind.messages).told();

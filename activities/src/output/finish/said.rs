@@ -45,7 +45,6 @@ impl Said {
     }
 
     /// The most frequent, in this order; the first that was said goes first among equals.
-    #[must_use]
     pub(super) fn told(mut self) -> Self {
         self.0.sort_by_key(|sentence| std::cmp::Reverse(sentence.documents));
         self.0.truncate(TOLD);

@@ -258,7 +258,7 @@ fn texts(value: Value) -> Result<Vec<String>, Value> {
 }
 
 /// Only of numbers that are written as they will be read.
-#[expect(clippy::cast_possible_truncation, reason = "what is not the same afterwards stays")]
+// What is not the same afterwards stays.
 fn vector(value: Value) -> Result<Vec<f32>, Value> {
     let list = value.as_array().filter(|list| !list.is_empty()).and_then(|list| {
         let exact = |it: &Value| {

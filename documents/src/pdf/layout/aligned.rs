@@ -182,7 +182,6 @@ fn is_aligned(block: &Block<'_>) -> bool {
         return false;
     }
     let (shortest, longest) = shortest_and_longest(block);
-    #[expect(clippy::cast_precision_loss, reason = "a small number")]
     let short = shortest < COLUMN_LETTERS as f64;
     short
         || shortest < SHORTER * longest

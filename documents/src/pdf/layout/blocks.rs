@@ -83,7 +83,6 @@ impl<'a> Block<'a> {
         block
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "there are far fewer lines than that")]
     fn measure(&self, column: usize) -> Measure {
         let (mut lines, mut letters, mut numbers, mut aligned, mut bullets) = (0, 0, 0, 0, 0);
         let (mut full, mut last) = (0, None);

@@ -21,10 +21,7 @@ pub(super) fn starts(rows: &[Row]) -> Vec<f64> {
         let begins = row.cells().filter_map(|cell| Some(cell.first()?.x.0));
         for x in begins.filter(|x| *x > left + 5.0 * row.size) {
             // Within a few points: glyphs have bearings of their own.
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "a page is some hundreds of points"
-            )]
+            // A page is some hundreds of points.
             let entry = starts.entry((x / 4.0).round() as i64).or_insert((0, x));
             *entry = (entry.0 + 1, entry.1.min(x));
         }

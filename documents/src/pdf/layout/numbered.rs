@@ -27,7 +27,6 @@ pub(super) fn apart(rows: &mut Vec<Row>) -> Option<String> {
     // By the numbers' own places: the text beside them may stand a little higher, or closer.
     let y = |at: usize| words(at).first().map_or(0.0, |number| number.y);
     let steps: Vec<f64> = numbers.windows(2).map(|pair| y(pair[1].0) - y(pair[0].0)).collect();
-    #[expect(clippy::cast_precision_loss, reason = "there are far fewer lines than that")]
     let usual = steps.iter().sum::<f64>() / steps.len().max(1) as f64;
     let is_even = steps.iter().all(|step| (step - usual).abs() < UNEVEN * usual);
     // They end or begin below each other, before all else.

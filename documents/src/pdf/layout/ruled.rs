@@ -110,7 +110,6 @@ fn is_table(cells: &[Vec<&Word>], grid: &Grid) -> bool {
         let tallest = cell.iter().map(|word| word.size).fold(1.0, f64::max);
         let top = cell.iter().map(|word| word.y).fold(f64::INFINITY, f64::min);
         let bottom = cell.iter().map(|word| word.y).fold(f64::NEG_INFINITY, f64::max);
-        #[expect(clippy::cast_precision_loss, reason = "a small number")]
         if bottom - top > MAX_LINES as f64 * tallest {
             return false;
         }
@@ -119,7 +118,6 @@ fn is_table(cells: &[Vec<&Word>], grid: &Grid) -> bool {
     filled.sort_unstable();
     filled.dedup();
     let width = grid.x.last().unwrap_or(&0.0) - grid.x.first().unwrap_or(&0.0);
-    #[expect(clippy::cast_precision_loss, reason = "a small number")]
     let narrow = width / columns as f64 * f64::from(count) < MIN_WIDTH * size;
     cells >= 3 && filled.len() >= 2 && !narrow
 }

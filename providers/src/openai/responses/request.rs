@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::message::{self, Content, Message};
 use crate::{
     body,
     call::{Document, Request},
@@ -35,20 +36,7 @@ struct Body<'a> {
 #[serde(untagged)]
 enum Input<'a> {
     Text(Cow<'a, str>),
-    Messages(Vec<Message<'a>>),
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    content: Content<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Attached(Vec<Part<'a>>),
+    Messages(Vec<Message<'a, Part<'a>>>),
 }
 
 #[derive(Serialize)]
@@ -105,11 +93,8 @@ fn input<'a>(request: &Request<'a>) -> Input<'a> {
             Content::Attached(parts.collect())
         }
     };
-    let before = request.turns.iter().map(|turn| Message {
-        role: turn.role.as_str(),
-        content: Content::Text(turn.text.as_str().into()),
-    });
-    Input::Messages(before.chain([Message { role: "user", content }]).collect())
+    let message = Message { role: "user", content };
+    Input::Messages(message::turns(request).chain([message]).collect())
 }
 
 #[cfg(test)]

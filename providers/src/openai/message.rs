@@ -1,0 +1,28 @@
+//! A message of a request, in both of the vendor's APIs.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::call::Request;
+
+#[derive(Serialize)]
+pub(super) struct Message<'a, Part> {
+    pub(super) role: &'static str,
+    pub(super) content: Content<'a, Part>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Content<'a, Part> {
+    Text(Cow<'a, str>),
+    Attached(Vec<Part>),
+}
+
+/// What was said before the document's own message.
+pub(super) fn turns<'a, Part>(request: &Request<'a>) -> impl Iterator<Item = Message<'a, Part>> {
+    request.turns.iter().map(|turn| Message {
+        role: turn.role.as_str(),
+        content: Content::Text(turn.text.as_str().into()),
+    })
+}
