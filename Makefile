@@ -6,6 +6,8 @@ CARGO ?= cargo
 ARGS ?=
 # How many seeds `make simulate` runs.
 SEEDS ?= 1000
+# What `make release` builds for.
+TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
 
 # The demo needs neither Bedrock's SDK nor a renderer of pages, which take minutes to build.
 lean := --locked --no-default-features --bin tidegate
@@ -14,7 +16,7 @@ with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
 scripts := scripts/*.sh deploy/image/*.sh .ci/run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools sdks demo test python door manifests browser simulate mutate lint bench clean distclean
+.PHONY: help setup tools sdks demo test python door manifests release browser simulate mutate lint bench clean distclean
 # The steps of a target are meant to run one after the other, under `make -j` too.
 .NOTPARALLEL:
 
@@ -53,6 +55,11 @@ door: tools ## the examples of the Temporal door on Temporal's own SDKs of Pytho
 manifests: ## render and check deploy/ and a release, offline, with tools that setup fetches
 	@scripts/setup.sh --deploy
 	@scripts/check-deploy.sh
+
+release: ## the files of a release for Linux in target/distrib (docs/releasing.md); slow
+	@scripts/setup.sh --release
+	@scripts/release.sh $(TARGETS)
+	@scripts/release.sh --sums
 
 browser: tools ## the page in headless Chromium, if there is one; leaves pictures in target/pictures
 	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked --test end_to_end -- --nocapture browser:: $(ARGS)

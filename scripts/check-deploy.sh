@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks what is in deploy/, what a release would hold, and the book, offline and without a cluster or a container engine: `make manifests`.
+# Checks what is in deploy/, what a release is made by, and the book, offline and without a cluster or a container engine: `make manifests`.
 #
 # The tools are those that `scripts/setup.sh --deploy` fetched, or the PATH's. Where one is missing, what it would have
 # checked is SKIPPED, and said to be.
@@ -166,15 +166,27 @@ release() {
     else
         needed "cargo deny: not installed (licences, sources and advisories were not checked)"
     fi
-    if dist=$(tool dist); then
-        "$dist" plan >"$scratch/plan" 2>&1 || { cat "$scratch/plan" >&2; return 1; }
-        for part in $(sed -n 's/^targets = \[\(.*\)\]$/\1/p' dist-workspace.toml | tr -d '",') cdx LICENSE-MIT; do
-            grep -q -- "$part" "$scratch/plan" || { echo "dist plan leaves out $part" >&2; return 1; }
-        done
-        echo "dist plan: archives for each target, with licences and a bill of materials"
+    if have_packages; then
+        python -m check_jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
     else
-        skipped "dist plan: not installed (what a release holds was not looked at)"
+        skipped "the schema of the release's workflow: the packages of deploy/requirements.txt are missing"
     fi
+    if zizmor=$(tool zizmor); then
+        "$zizmor" --offline --quiet .github/workflows
+        echo "the release's workflow has no fault that zizmor knows"
+    else
+        skipped "zizmor: not installed (the release's workflow was not looked at)"
+    fi
+    packages
+}
+
+# Each crate as a registry would get it, with its README; nothing is compiled.
+packages() {
+    CARGO_TARGET_DIR=$scratch/packages cargo package --quiet --workspace --exclude tidegate-testkit --locked --no-verify --allow-dirty
+    for package in "$scratch"/packages/package/*.crate; do
+        tar -tzf "$package" | grep -q '/README.md$' || { echo "$(basename "$package") has no README.md" >&2; return 1; }
+    done
+    echo "each crate makes a package, with its README"
 }
 
 # Built somewhere else; then each link in it must lead to a page or a section of it.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the Python package into .tools/python and runs its checks and tests: `make python`, after `scripts/setup.sh --python`.
+# Builds the Python package into .tools/python, packs its wheel, and runs its checks and tests: `make python`, after `scripts/setup.sh --python`.
 # TIDEGATE_PYTHON=no leaves it out; what cannot be had is said.
 
 set -eu
@@ -21,9 +21,21 @@ PATH=$VENV/bin:$PATH
 CARGO_TARGET_DIR=$TARGET/python
 export TIDEGATE_PROGRAM VIRTUAL_ENV PATH CARGO_TARGET_DIR
 
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
 cd clients/python
 cargo fmt -- --check
 cargo clippy --locked -- -D warnings
 maturin develop --locked --quiet
 python -m mypy python/tidegate
-exec python -m pytest -q -rs "$@"
+
+# The wheel as it is released, unoptimised: the library and the program, in an environment that has nothing else.
+"$ROOT/scripts/wheel.sh" "$TIDEGATE_PROGRAM" "$scratch" --quiet --compression-method stored
+python -m venv --without-pip "$scratch/installed"
+python -m pip --python "$scratch/installed/bin/python" install --quiet --no-index --no-deps "$scratch"/*.whl
+"$scratch/installed/bin/python" -c 'import tidegate'
+"$scratch/installed/bin/tidegate" --help >"$scratch/help"
+"$scratch/installed/bin/tidegate" --version
+
+python -m pytest -q -rs "$@"

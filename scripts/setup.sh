@@ -7,6 +7,7 @@
 #   scripts/setup.sh --sdks          fetch the vendors' SDKs, which two tests use
 #   scripts/setup.sh --python        fetch what `make python` builds and tests the Python package with; what cannot be had is said
 #   scripts/setup.sh --deploy        fetch what `make manifests` checks deploy/ with; what cannot be had is said, and left out
+#   scripts/setup.sh --release       fetch what `make release` builds with
 #
 # TIDEGATE_TEMPORAL_CLI     a Temporal CLI to use instead of the one on PATH or in .tools
 # TIDEGATE_SDKS             "no" leaves the vendors' SDKs out, and with them the tests that use them
@@ -357,6 +358,24 @@ promtool_from_debian() {
     quietly "$TOOLS/deploy/bin/promtool" --version
 }
 
+# What scripts/release.sh builds with: the packages of scripts/requirements-release.txt, in .tools/release.
+ensure_release() {
+    wanted=scripts/requirements-release.txt
+    if cmp -s "$wanted" "$TOOLS/release/requirements.txt"; then return; fi
+    say "fetching what a release is built with (from PyPI, 113 MB) into .tools"
+    mkdir -p "$TOOLS"
+    if ! python=$(python_with_pip) && ! { install_package pip && python=$(python_with_pip); }; then
+        fail "pip is missing, which would fetch $wanted" "$(install_command pip || echo 'install Python 3 with pip')"
+    fi
+    if ! pip_into "$TOOLS/release.partial" -r "$wanted"; then
+        fail "pip could not install $wanted (see above, and .tools/setup.log)" \
+            "check the network and pip's settings (python3 -m pip config list)"
+    fi
+    cp "$wanted" "$TOOLS/release.partial/requirements.txt"
+    rm -rf "$TOOLS/release"
+    mv "$TOOLS/release.partial" "$TOOLS/release"
+}
+
 report() {
     redis=$(redis_server)
     temporal=$(temporal_cli)
@@ -375,6 +394,7 @@ case ${1:-} in
     ;;
 --python) ensure_python ;;
 --deploy) ensure_deploy ;;
+--release) ensure_release ;;
 "" | --report)
     ensure_rust
     ensure_c_compiler
@@ -382,5 +402,5 @@ case ${1:-} in
     ensure_temporal
     if [ "${1:-}" = --report ]; then report; fi
     ;;
-*) fail "unknown argument: $1" "usage: scripts/setup.sh [--report | --temporal-cli | --sdks | --python | --deploy]" ;;
+*) fail "unknown argument: $1" "usage: scripts/setup.sh [--report | --temporal-cli | --sdks | --python | --deploy | --release]" ;;
 esac
