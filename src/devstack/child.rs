@@ -71,8 +71,9 @@ impl Child {
         command.process_group(0);
         // Neither a provider's key nor what steers our own connection to Temporal is theirs.
         command.env_clear().envs(environment());
-        let mut process =
-            command.spawn().with_context(|| format!("starting {name} ({})", program.display()))?;
+        let mut process = command.spawn().with_context(|| {
+            format!("starting sh, which runs {name} ({}): is it on the PATH?", program.display())
+        })?;
         let leash = process.stdin.take();
         let lines = Arc::new(Mutex::new(VecDeque::new()));
         let readers = [
