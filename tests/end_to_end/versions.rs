@@ -41,6 +41,11 @@ async fn make_current(fleet: &Fleet, command: &str) {
 }
 
 /// The version that a batch ran on last.
+async fn signal(fleet: &Fleet, name: &str) {
+    let sent = fleet.cli(&["workflow", "signal", "--workflow-id", "old", "--name", name]).await;
+    assert!(sent.status.success(), "{sent:?}");
+}
+
 async fn ran_on(fleet: &Fleet, id: &str) -> Value {
     let output =
         fleet.cli(&["workflow", "describe", "--workflow-id", id, "--output", "json"]).await;
@@ -89,8 +94,11 @@ async fn a_batch_that_began_on_one_version_ends_on_the_next() {
     }
     assert_eq!(ran_on(&fleet, "old").await, json!("v1"));
 
+    // However long the change takes, it does not end before.
+    signal(&fleet, "pause").await;
     fleet.worker_with(&version("v2"));
     make_current(&fleet, &command.replace("v1", "v2")).await;
+    signal(&fleet, "resume").await;
     let mut new = fleet.batch("new");
     // Its own instructions, so that its prompts are its own.
     new["instructions"] = json!("Summarise in two points.");
