@@ -19,7 +19,6 @@ use tokio::task::JoinHandle;
 use crate::{
     attempt::Attempt,
     budget::BudgetHolds,
-    counted::can_be,
     failure::{Failure, MAX_FAULTS, MAX_INVALID_OUTPUTS},
     gates::Passed,
     guard::Guard,
@@ -82,7 +81,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// The provider answered. Unknown use, and use that cannot be, stays charged with what was reserved. Redis is told beside
+    /// The provider answered. Unknown use stays charged with what was reserved. Redis is told beside
     /// the caller, who has an answer to write: until that is done a crash would buy it twice. The task
     /// ends when Redis knows.
     pub fn settled(self, usage: Option<&Usage>, observed: &Observed) -> JoinHandle<()> {
@@ -95,7 +94,6 @@ impl Sent {
         guard.gates.accounts.answered(&request.model, Instant::now());
         guard.gates.names.answered(&request.model, Instant::now());
         let took = timer.started.elapsed();
-        let usage = usage.filter(|usage| can_be(usage, &request, false));
         timer.succeeded(usage);
         let (model, bound) = (&request.model, request.max_output_tokens);
         if let Some(used) = usage.and_then(|usage| guard.quota.used(model, usage, bound)) {
