@@ -332,8 +332,10 @@ impl Answered for Whole {
         (self.heard.usage.as_ref(), &self.heard.observed)
     }
 
-    fn forget_usage_unless(&mut self, can_be: impl Fn(&Usage, bool) -> bool) {
-        self.heard.usage = self.heard.usage.take().filter(|usage| can_be(usage, false));
+    // A body in the vendor's own form may point at a file, which no estimate knows: it has read something,
+    // and no bound can be named.
+    fn forget_usage_unless(&mut self, _: impl Fn(&Usage, bool) -> bool) {
+        self.heard.usage = self.heard.usage.take().filter(|usage| usage.input() > 0);
     }
 
     fn stopped(&self) -> Option<&str> {
@@ -354,5 +356,25 @@ impl Answered for Embedded {
 
     fn stopped(&self) -> Option<&str> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use tidegate_providers::overheard::Heard;
+
+    use super::*;
+
+    #[test]
+    fn a_body_in_the_vendors_own_form_may_have_used_what_no_estimate_knows() {
+        let used = |uncached_input| {
+            let usage = Some(Usage { uncached_input, output: 9, ..Usage::default() });
+            let heard = Heard { usage, ..Heard::default() };
+            let mut whole = Whole { headers: http::HeaderMap::new(), body: Value::Null, heard };
+            whole.forget_usage_unless(|_, _| false);
+            whole.told().0.map(|usage| usage.uncached_input)
+        };
+        assert_eq!((used(60_000), used(0)), (Some(60_000), None));
     }
 }
