@@ -25,13 +25,18 @@ use std::{
 use anyhow::Context as _;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{Request, Response};
-use opentelemetry::{Context, global, trace::Status, trace::TracerProvider as _};
-use opentelemetry_http::{HttpClient, HttpError};
+use http::{HeaderMap, Request, Response};
+use opentelemetry::{
+    Context, global,
+    propagation::TextMapPropagator as _,
+    trace::{Status, TraceContextExt as _, TracerProvider as _},
+};
+use opentelemetry_http::{HeaderExtractor, HttpClient, HttpError};
 use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
 use opentelemetry_sdk::{
     Resource,
     error::OTelSdkResult,
+    propagation::TraceContextPropagator,
     trace::{BatchSpanProcessor, SdkTracerProvider, Span, SpanData, SpanProcessor},
 };
 use temporalio_client::{ClientOptions, ClientPlugin as _};
@@ -41,6 +46,7 @@ use temporalio_sdk::{
 };
 use tokio::runtime::Handle;
 use tracing::{Subscriber, info, warn};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
 /// A collector that takes longer is not there.
@@ -153,6 +159,15 @@ pub(crate) fn plugin() -> Option<SimplePlugin> {
 pub(crate) fn follow(client: &mut ClientOptions) -> anyhow::Result<()> {
     let Some(plugin) = plugin() else { return Ok(()) };
     plugin.configure_client_options(client).context("traces cannot be joined")
+}
+
+/// Makes a span part of the trace that `traceparent` names.
+pub(crate) fn join(span: &tracing::Span, headers: &HeaderMap) {
+    let context = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
+    if context.has_active_span() {
+        // Without a layer for traces there is nothing to join.
+        drop(span.set_parent(context));
+    }
 }
 
 /// Sends what is left. Nothing is traced after it.

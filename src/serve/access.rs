@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
 use tidegate_types::ModelId;
-use tracing::info;
+use tracing::{Span, debug_span, field::Empty, info};
 
 const CALLS: &str = "tidegate_http_calls_total";
 const SECONDS: &str = "tidegate_http_answer_begins_seconds";
@@ -18,6 +18,23 @@ pub(super) fn describe() {
         Unit::Seconds,
         "Time until an answer of the HTTP door begins, the wait for the turn included"
     );
+}
+
+/// Around a call, in the trace that its client's `traceparent` names.
+pub(super) fn span(path: &'static str, headers: &HeaderMap) -> Span {
+    let span = debug_span!(
+        "http",
+        otel.name = format!("POST {path}"),
+        otel.kind = "server",
+        http.request.method = "POST",
+        http.route = path,
+        http.response.status_code = Empty,
+    );
+    #[cfg(feature = "traces")]
+    crate::traces::join(&span, headers);
+    #[cfg(not(feature = "traces"))]
+    let _ = headers;
+    span
 }
 
 /// What is told of a call.
@@ -35,6 +52,7 @@ impl Line<'_> {
     pub(super) fn tell(self) {
         let Self { path, key, model, status, retry_after, began } = self;
         let took = began.elapsed();
+        Span::current().record("http.response.status_code", status.as_u16());
         let labels = [
             ("path", path.to_owned()),
             ("key", key.to_owned()),

@@ -14,6 +14,7 @@ use tidegate_calls::{
 use tidegate_quota::{Quota, Refused, Request};
 use tidegate_types::ModelId;
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 use super::{
     client_call::ClientCall,
@@ -148,7 +149,7 @@ pub(super) async fn first_ask(
 ) -> Result<Admitted, Stop> {
     let (tell, told) = oneshot::channel();
     let (door, attempt) = (Arc::clone(door), attempt.clone());
-    tokio::spawn(async move {
+    let asks = async move {
         let answer = admit(&door, &attempt, &request).await.map_err(|held| {
             let request = request.ticket(attempt.state().ticket);
             let place = Some(Place::new(&door.services.guard.quota, &request));
@@ -156,7 +157,8 @@ pub(super) async fn first_ask(
         });
         // Dropped here, or by who hangs up with it in hand, it gives its place up.
         let _ = tell.send(answer);
-    });
+    };
+    tokio::spawn(asks.in_current_span());
     told.await.unwrap_or_else(|_| Err(Stop::new(Failure::worker_stops(), None)))
 }
 

@@ -16,9 +16,10 @@ use rustls::{
 };
 use tidegate_providers::Operation;
 use tokio_rustls::TlsAcceptor;
+use tracing::Instrument as _;
 
 use super::{
-    access::Line,
+    access::{self, Line},
     batches,
     body::whole,
     call,
@@ -81,7 +82,10 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
         return answer.unwrap_or_else(|problem| problem.response(form));
     }
     match Operation::at(path).filter(|_| parts.method == Method::POST) {
-        Some(operation) => Box::pin(called(&door, &holder, operation, headers, body)).await,
+        Some(operation) => {
+            let span = access::span(operation.path(), &headers);
+            Box::pin(called(&door, &holder, operation, headers, body).instrument(span)).await
+        }
         None => {
             let message = format!(
                 "there is no {} {path} here; a provider's own address has it",

@@ -283,3 +283,29 @@ async fn a_document_is_begun_only_if_its_checks_can_be_paid() {
     }
     fleet.stop().await;
 }
+
+/// A judge whose account has no money left leaves answers unchecked: none fails, and none is bought
+/// again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_judge_that_cannot_be_paid_leaves_answers_unchecked() {
+    const COUNT: usize = 12;
+    let instructions = "Is each field as the invoice has it?";
+    let fault = format!("[[faults]]\nkind = \"spend-limit\"\nmatching = \"{instructions}\"\n");
+    let Some(mut fleet) = invoices(COUNT, &fault).await else { return };
+    fleet.worker();
+    let judge = json!({"model": WRONG, "instructions": instructions});
+    let mut input = batch(&fleet, "out", json!({"model": RIGHT}));
+    input["checks"].as_array_mut().unwrap().push(json!({"name": "all", "judge": judge}));
+    for run in ["first", "again"] {
+        fleet.start(run, &input).await;
+        let result = fleet.result(run).await.unwrap();
+        let done = result["succeeded"].as_u64().unwrap() + result["skipped"].as_u64().unwrap();
+        assert_eq!(done, COUNT as u64, "{result}");
+        assert_eq!(report(&fleet, "out")["checks"]["by_name"]["all"]["unchecked"], COUNT);
+    }
+    let results = fleet.results("out");
+    assert!(results.values().all(|result| result["unchecked"] == json!(["all"])));
+    let account = fleet.simulator.account();
+    assert_eq!(account.models["claude-opus-4-8"].ok, COUNT as u64, "each answer is bought once");
+    fleet.stop().await;
+}

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use prost::Message as _;
 use tokio::{net::TcpListener, process::Command, task::JoinHandle};
 
-use crate::fleet::{Fleet, MODEL, fleet};
+use crate::fleet::{Fleet, MODEL, fleet, free_address};
 
 /// Stands in every document and in the question, and in no span.
 const WORD: &str = "Zwischenahn";
@@ -219,6 +219,56 @@ async fn one_trace_from_the_command_line_to_each_call_and_its_answer() {
     }
     let answer = fleet.results("out").into_values().next().unwrap()["answer"].to_string();
     assert!(!sent.contains(answer.trim_matches('"')), "an answer was sent");
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_at_the_http_door_is_in_the_trace_of_its_client() {
+    let address = free_address();
+    let settings = format!(
+        "[serve]\nlisten = \"{address}\"\nopen-on-loopback = true\n[models.\"{MODEL}\"]\nrpm = 3_000\n"
+    );
+    let Some(fleet) = fleet("", &settings).await else { return };
+    let collector = Collector::start().await;
+    let mut door = Command::new(Path::new(env!("CARGO_BIN_EXE_tidegate")))
+        .args(["serve", "--config"])
+        .arg(fleet.path("tidegate.toml"))
+        .envs(collector.variables())
+        .env("SIMULATED_KEY", "sk-simulated-secret")
+        .env("TIDEGATE_WORKER__METRICS_LISTEN", "off")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let body = serde_json::json!({"model": MODEL, "max_tokens": 20, "messages": [{"role": "user", "content": WORD}]});
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let call = || {
+        let post = http.post(format!("http://{address}/v1/messages")).json(&body);
+        post.header("traceparent", format!("00-{trace}-{parent}-01")).send()
+    };
+    let mut answer = call().await;
+    for _ in 0..600 {
+        if answer.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        answer = call().await;
+    }
+    assert_eq!(answer.unwrap().status(), 200);
+
+    let spans = collector.until(&["POST /v1/messages", "chat claude-sonnet-5"]).await;
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let named = |name| spans.iter().map(|(_, span)| span).find(|span| span.name == name).unwrap();
+    let served = named("POST /v1/messages");
+    assert_eq!(hex(&served.trace_id), trace);
+    assert_eq!(hex(&served.parent_span_id), parent);
+    assert_eq!(attributes(served)["http.response.status_code"], "200");
+    for inner in ["admission", "chat claude-sonnet-5"] {
+        assert_eq!(named(inner).parent_span_id, served.span_id, "{inner}");
+    }
+    assert!(!String::from_utf8_lossy(&collector.got.lock().bytes).contains(WORD));
+    door.kill().await.unwrap();
     fleet.stop().await;
 }
 

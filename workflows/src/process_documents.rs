@@ -268,11 +268,15 @@ impl ProcessDocuments {
         Ok(())
     }
 
-    /// The rest of the plan, page by page, while shards of the first pages run.
+    /// The rest of the plan, page by page, while shards of the first pages run. A file of requests is
+    /// planned to its end also when the batch is cancelled: its results name each request.
     async fn plan_more(ctx: &WorkflowContext<Self>) {
-        while let Some(plan) = ctx.state(Self::grows) {
+        let to_the_end = ctx.state(|batch| batch.state().is_some_and(|it| it.job.lines.is_some()));
+        let is_cancelled = || ctx.cancellation_token().is_cancelled();
+        while let Some(plan) = ctx.state(|batch| batch.grows(to_the_end && is_cancelled())) {
+            let own_token = to_the_end.then(WorkflowCancellationToken::new);
             let planned =
-                ctx.execute_activity(Activities::plan_more, plan, policy::batch(None)).await;
+                ctx.execute_activity(Activities::plan_more, plan, policy::batch(own_token)).await;
             match planned {
                 Ok(plan) => {
                     ctx.state_mut(|batch| batch.has_planned(plan));
@@ -280,7 +284,7 @@ impl ProcessDocuments {
                         ctx.change(|children: &mut Children| children.draining = true);
                     }
                 }
-                Err(_) if ctx.cancellation_token().is_cancelled() => return,
+                Err(_) if is_cancelled() => return,
                 Err(error) => {
                     let message =
                         error.reason().map_or_else(|| error.to_string(), failure::root_message);
@@ -294,9 +298,9 @@ impl ProcessDocuments {
         }
     }
 
-    /// The plan, if more of it is to come in this run.
-    fn grows(&self) -> Option<Plan> {
-        let ends = self.children.draining || self.children.broken.is_some();
+    /// The plan, if more of it is to come in this run; or `to_the_end`, whatever becomes of it.
+    fn grows(&self, to_the_end: bool) -> Option<Plan> {
+        let ends = (self.children.draining && !to_the_end) || self.children.broken.is_some();
         let plan = self.state().and_then(|state| state.plan.as_ref());
         plan.filter(|plan| plan.more && !ends).cloned()
     }

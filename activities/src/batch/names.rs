@@ -13,13 +13,13 @@ use crate::output::{
 pub struct Names {
     /// Ordered.
     taken: Vec<Key>,
-    /// Ordered: the files of a source that can name one twice.
+    /// Ordered: the files of a source that can name one twice; or what a file of requests calls each.
     seen: Vec<File>,
     /// How far the documents of an id are numbered, of those that several have.
     numbers: BTreeMap<Key, u64>,
 }
 
-/// A file of a source, by its id and its place.
+/// A file of a source, by its id and its place; or a request, by its `custom_id` and its line.
 pub type File = (Key, Key);
 
 /// What a page adds to them.
@@ -35,6 +35,12 @@ impl Names {
     /// Whether a page before has had this file.
     pub(super) fn has_had(&self, file: &File) -> bool {
         self.seen.binary_search(file).is_ok()
+    }
+
+    /// The line of a page before on which a request with this `custom_id` stands.
+    pub(super) fn line_of(&self, custom_id: Key) -> Option<u64> {
+        let at = self.seen.partition_point(|(id, _)| *id < custom_id);
+        self.seen.get(at).filter(|(id, _)| *id == custom_id).map(|(_, line)| *line)
     }
 
     /// Gives the documents of a page their ids, and orders them by these. The first document of an

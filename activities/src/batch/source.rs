@@ -74,7 +74,7 @@ pub async fn page(
     mut room: Room,
 ) -> Result<Page, Failure> {
     if let Some(lines) = &job.lines {
-        return requests::page(storage, job, lines).await;
+        return requests::page(storage, job, lines, cursor.files.line(), names, &room).await;
     }
     let Cursor { mut files, mut within } = cursor;
     let (mut documents, mut had) = (Vec::new(), HashSet::new());
@@ -166,11 +166,7 @@ async fn next_files(
         (Source::Documents(uris), After::Listed(before)) => each(storage, uris, *before),
         (Source::Documents(uris), _) => each(storage, uris, 0),
         (Source::Manifest(uri), after) => {
-            let place = match after {
-                After::Line(place) => place.clone(),
-                _ => manifest::Place::default(),
-            };
-            let (listed, more) = manifest::lines(storage, uri, place, most).await?;
+            let (listed, more) = manifest::lines(storage, uri, after.line(), most).await?;
             let after = |(file, place)| (file, After::Line(place));
             Ok((listed.into_iter().map(after).collect(), more))
         }

@@ -247,7 +247,10 @@ impl Batch {
         let state = match progress.documents {
             _ if self.stopping_at.is_some() => State::Cancelling,
             0 => State::Validating,
-            documents if progress.totals.ended() >= documents => State::Finalizing,
+            // The plan may still grow.
+            documents if progress.totals.ended() >= documents.max(self.asked.total) => {
+                State::Finalizing
+            }
             _ => State::InProgress,
         };
         let began_at = progress.started_at.as_deref().and_then(seconds);

@@ -243,6 +243,43 @@ async fn a_batch_that_is_cancelled_keeps_what_is_done() {
     stage.stop().await;
 }
 
+/// Its file is planned in pages; whoever cancels it while they are read hears of each request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_is_cancelled_while_it_is_planned_names_each_request() {
+    let Some(stage) = stage("mean-output-tokens = 20", "rpm = 6000").await else { return };
+    let text = "the tide and the ship ".repeat(500);
+    let request = |number| {
+        let messages = json!([{"role": "user", "content": format!("{number} {text}")}]);
+        let params =
+            json!({"model": "anthropic:claude-sonnet-5", "max_tokens": 20, "messages": messages});
+        json!({"custom_id": format!("q-{number}"), "params": params})
+    };
+    let count = 2_400;
+    let body = json!({"requests": (0..count).map(request).collect::<Vec<_>>()});
+    let batches = format!("{}/v1/messages/batches", stage.url);
+    let (status, batch) = stage.told(stage.http.post(&batches).json(&body)).await;
+    assert_eq!(status, 200, "{batch}");
+    let id = batch["id"].as_str().unwrap();
+    let path = format!("/v1/messages/batches/{id}");
+    stage.fleet.until(id, |told| told["documents"] != 0).await;
+    let (status, told) =
+        stage.told(stage.http.post(format!("{}{path}/cancel", stage.url))).await;
+    assert_eq!((status, &told["processing_status"]), (200, &json!("canceling")), "{told}");
+    stage.fleet.result(id).await.unwrap_err();
+    let ended = stage.get(&path).await;
+    assert_eq!(ended["processing_status"], "ended", "{ended}");
+    let counts = &ended["request_counts"];
+    let of = |name: &str| counts[name].as_u64().unwrap();
+    assert!(of("canceled") > 0, "{counts}");
+    assert_eq!(of("succeeded") + of("canceled"), count, "{counts}");
+    let results = stage.http.get(format!("{}{path}/results", stage.url)).bearer_auth(KEY);
+    let results = results.send().await.unwrap().text().await.unwrap();
+    let results: Vec<Value> =
+        results.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(names(&results).len() as u64, count);
+    stage.stop().await;
+}
+
 /// Lines that were not asked within the window are errors of their own, and the others are there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_expires_with_what_is_done() {

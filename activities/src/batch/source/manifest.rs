@@ -1,8 +1,9 @@
 //! A manifest: a JSONL object that names a batch's documents, read a piece at a time.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tidegate_types::DocumentId;
 
+use super::after::Place;
 use crate::{
     failure::{Failure, OfStore as _},
     output::job::{Document, resolve},
@@ -11,13 +12,6 @@ use crate::{
 
 /// So much is asked for at once.
 const BLOCK: u64 = 4 << 20;
-
-/// Between two lines.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
-    byte: u64,
-    line: u64,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -9,16 +9,21 @@ use serde_json::value::RawValue;
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Lines, Source};
 
-use super::Page;
+use super::{
+    Cursor, Page, Room,
+    after::{After, Place},
+};
 use crate::{
+    batch::names::Names,
     document::request,
     failure::{Failure, OfStore as _},
     fingerprint::Fingerprint,
     output::{
+        ids::{Key, key},
         job::{Document, resolve},
         version::Version,
     },
-    storage::{Error, Location, Stamp, Storage},
+    storage::{Error, Stamp, Storage},
 };
 
 /// Read at once.
@@ -27,11 +32,18 @@ const BLOCK: u64 = 4 << 20;
 /// A longer line is refused, as the door refuses a longer body.
 const MAX_LINE: usize = 32 << 20;
 
-/// All of them. A line that is no request is a document that fails by itself, and says why.
+/// The next of them. A line that is no request is a document that fails by itself, and says why.
 ///
 /// # Errors
 /// `InvalidInput` where there is no such file; `Transient` when the store fails.
-pub(super) async fn page(storage: &Storage, job: &Job, lines: &Lines) -> Result<Page, Failure> {
+pub(super) async fn page(
+    storage: &Storage,
+    job: &Job,
+    lines: &Lines,
+    begin: Place,
+    names: &Names,
+    room: &Room,
+) -> Result<Page, Failure> {
     let Source::Prefix(uri) = &job.source else {
         return Err(Failure::invalid_input("lines are those of one file, which source names"));
     };
@@ -39,15 +51,21 @@ pub(super) async fn page(storage: &Storage, job: &Job, lines: &Lines) -> Result<
     let stamp = file.stamp().await.map_err(|error| Failure::of_field("source", error))?;
     let stamp = stamp.ok_or_else(|| Failure::of_field("source", Error::Missing(file.uri())))?;
     let size = stamp.size;
-    let (mut reading, mut from) = (Reading::of(&file, &stamp, lines), 0);
-    while from < size {
+    let mut from = begin.byte;
+    let mut reading = Reading::of(file.uri(), &stamp, lines, names, begin);
+    while from < size && !reading.fills(room) {
         let to = (from + BLOCK).min(size);
         let block = file.read_range(from..to).await;
-        reading.block(&block.map_err(|error| Failure::of_field("source", error))?);
+        reading.block(&block.map_err(|error| Failure::of_field("source", error))?, room);
         from = to;
     }
-    reading.line_ends();
-    Ok(Page { documents: reading.documents, files: Vec::new(), next: None })
+    let next = reading.fills(room).then(|| reading.place()).filter(|place| place.byte < size);
+    if next.is_none() {
+        reading.line_ends();
+    }
+    let files = reading.seen.into_iter().collect();
+    let next = next.map(|place| Cursor { files: After::Line(place), within: None });
+    Ok(Page { documents: reading.documents, files, next })
 }
 
 /// What of a line is looked at: its body is another's to read.
@@ -69,37 +87,59 @@ struct Reading<'a> {
     /// What the store says of it: with its place, that names a line's content without a look at it.
     stamp: Vec<u8>,
     lines: &'a Lines,
+    /// What the pages before have had.
+    names: &'a Names,
+    /// The byte where this page begins.
+    begin: u64,
     /// What has come of a line, unless it is too long.
     line: BytesMut,
     /// Where it begins, and where it ends so far.
     at: (u64, u64),
+    /// Lines before it.
     number: u64,
-    /// By its `custom_id`, the first line that has it.
-    seen: HashMap<String, u64>,
+    /// By its `custom_id`, the first line of this page that has it.
+    seen: HashMap<Key, u64>,
     documents: Vec<Document>,
 }
 
 impl<'a> Reading<'a> {
-    fn of(file: &Location, stamp: &Stamp, lines: &'a Lines) -> Self {
+    fn of(uri: String, stamp: &Stamp, lines: &'a Lines, names: &'a Names, begin: Place) -> Self {
         Self {
-            uri: file.uri(),
+            uri,
             stamp: serde_json::to_vec(stamp).unwrap_or_default(),
             lines,
+            names,
+            begin: begin.byte,
             line: BytesMut::new(),
-            at: (0, 0),
-            number: 0,
+            at: (begin.byte, begin.byte),
+            number: begin.line,
             seen: HashMap::new(),
             documents: Vec::new(),
         }
     }
 
-    fn block(&mut self, mut block: &[u8]) {
+    /// Whether a page has as many whole lines as it has room for.
+    fn fills(&self, room: &Room) -> bool {
+        let bytes = self.at.0 - self.begin;
+        bytes > 0 && (bytes >= room.bytes as u64 || self.documents.len() >= room.documents)
+    }
+
+    /// Behind the last whole line.
+    fn place(&self) -> Place {
+        Place { byte: self.at.0, line: self.number }
+    }
+
+    /// As far as there is room.
+    fn block(&mut self, mut block: &[u8], room: &Room) {
         while let Some(end) = block.iter().position(|byte| *byte == b'\n') {
             self.add(&block[..end]);
             self.line_ends();
             // Behind the end of the line.
             self.at = (self.at.1 + 1, self.at.1 + 1);
             block = &block[end + 1..];
+            if self.fills(room) {
+                return;
+            }
         }
         self.add(block);
     }
@@ -150,7 +190,9 @@ impl<'a> Reading<'a> {
         let Some(custom_id) = text(custom_id).filter(|id| !id.is_empty()) else {
             return (None, Err("custom_id must be a text".to_owned()));
         };
-        let first = *self.seen.entry(custom_id.clone()).or_insert(self.number);
+        let own = key(&custom_id);
+        let before = self.names.line_of(own);
+        let first = before.unwrap_or_else(|| *self.seen.entry(own).or_insert(self.number));
         let endpoint = &self.lines.endpoint;
         let read = if first < self.number {
             Err(format!("custom_id is that of {} {first}, too", self.word()))
@@ -169,6 +211,8 @@ impl<'a> Reading<'a> {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::*;
 
     #[test]
@@ -190,17 +234,11 @@ mod tests {
         ];
         let whole = file.join("\n");
         for step in [1, 7, whole.len()] {
-            let mut reading = Reading {
-                uri: "file:///in.jsonl".to_owned(),
-                stamp: Vec::new(),
-                lines: &lines,
-                line: BytesMut::new(),
-                at: (0, 0),
-                number: 0,
-                seen: HashMap::new(),
-                documents: Vec::new(),
-            };
-            whole.as_bytes().chunks(step).for_each(|block| reading.block(block));
+            let (names, uri) = (Names::default(), "file:///in.jsonl".to_owned());
+            let begin = Place::default();
+            let stamp = Stamp { etag: None, size: 0, modified: DateTime::default() };
+            let mut reading = Reading::of(uri, &stamp, &lines, &names, begin);
+            whole.as_bytes().chunks(step).for_each(|block| reading.block(block, &Room::page()));
             reading.line_ends();
             let documents = reading.documents;
             for document in &documents {

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use tidegate_documents::Limits;
-use tidegate_workflows::contract::Records;
+use tidegate_workflows::contract::{Lines, Records};
 
 use super::*;
 use crate::batch::names::{Added, Names};
@@ -617,4 +617,37 @@ async fn a_large_file_of_records_in_an_archive_is_cut_too() {
     let found = in_pages(&storage, &job, &output, room).await.unwrap();
     let [one] = found.documents.as_slice() else { panic!("{}", found.documents.len()) };
     assert!(one.unreadable.as_ref().unwrap().contains("1048576"), "{one:?}");
+}
+
+#[tokio::test]
+async fn a_file_of_requests_is_the_same_in_pages_of_any_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let line = |id: &str| {
+        format!(r#"{{"custom_id":"{id}","method":"POST","url":"/v1/responses","body":{{}}}}"#)
+    };
+    let lines = [line("a"), String::new(), line("b"), line("c"), line("a"), line("d"), line("b")];
+    std::fs::write(path.join("in.jsonl"), lines.join("\n")).unwrap();
+    let root = url::Url::from_directory_path(&path).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let endpoint = "/v1/responses".to_owned();
+    let lines = Lines { endpoint, ..Lines::default() };
+    let source = Source::Prefix(format!("{root}in.jsonl"));
+    let job = Job { lines: Some(lines), ..job(source, None) };
+    let found = documents(&storage, &job, &output).await.unwrap();
+    let told: Vec<_> = found
+        .documents
+        .iter()
+        .map(|it| (it.id.as_str(), it.unreadable.as_deref().unwrap_or_default()))
+        .collect();
+    let expected = [
+        ("0000001", ""),
+        ("0000003", ""),
+        ("0000004", ""),
+        ("0000005", "line 5: custom_id is that of line 1, too"),
+        ("0000006", ""),
+        ("0000007", "line 7: custom_id is that of line 3, too"),
+    ];
+    assert_eq!(told, expected);
 }
