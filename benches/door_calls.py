@@ -4,7 +4,8 @@
     cargo build --release && .tools/python/bin/python benches/door_calls.py [CALLS]
 
 Milliseconds are from the start of an activity to its end, by the server's clock; an activity that refuses its input
-at once stands for an empty one of the same worker. Bounds: 3 ms more for a call that is admitted at once; of fifty
+at once stands for an empty one of the same worker. Actions are those that Temporal bills: each attempt of an activity,
+and each of its heartbeats. Bounds: 1.03 actions a call of 2 or 12 s; 3 ms more for a call that is admitted at once; of fifty
 interactive calls beside a batch that saturates, one a second, 1 s of waiting for quota at the 99th percentile.
 """
 
@@ -85,13 +86,31 @@ def beside_a_batch():
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(40)
     _, deferrals = asyncio.run(asks(stage, "fifty", [CALL | {"prompt": f"{number} {text}", "max_output_tokens": 300} for number in range(50)], 1.0))
-    page = urllib.request.urlopen(f"http://127.0.0.1:{stage.metrics}/metrics").read().decode()
-    waits = [line for line in page.splitlines() if "tidegate_quota_wait_seconds" in line and 'lane="interactive"' in line]
+    waits = metrics(stage, "tidegate_quota_wait_seconds", 'lane="interactive"')
     print(f"fifty calls of 2,000 tokens, one a second, beside a batch: {deferrals} deferrals; their waits for quota:")
     print("\n".join(waits))
     stage.stop()
 
 
+def metrics(stage, *words):
+    """The lines of the worker's page that have all these words."""
+    page = urllib.request.urlopen(f"http://127.0.0.1:{stage.metrics}/metrics").read().decode()
+    return [line for line in page.splitlines() if all(word in line for word in words)]
+
+
+def actions(count=30):
+    for seconds in 2, 12, 40:
+        simulator = f'latency = {{ base = "{seconds}s", jitter = 0 }}\nmean-output-tokens = 5\noutput-spread = 0.0\n'
+        stage = Stage(simulator, "rpm = 6_000_000\ntpm = 6_000_000_000", with_worker=True)
+        times, deferrals = asyncio.run(asks(stage, f"calls-of-{seconds}-s", [CALL] * count, 0.1))
+        beats = metrics(stage, "temporal_request", "RecordActivityTaskHeartbeat")
+        beats = sum(float(line.split()[-1]) for line in beats if "latency" not in line and "failure" not in line)
+        each = (len(times) + deferrals + beats) / count
+        print(f"calls of {seconds} s: {each:.2f} actions each ({len(times)} activities, {deferrals} more attempts, {beats:.0f} beats)", flush=True)
+        stage.stop()
+
+
 if __name__ == "__main__":
+    actions()
     alone(int(sys.argv[1]) if sys.argv[1:] else 200)
     beside_a_batch()

@@ -273,6 +273,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         archives: Default::default(),
         memory: tidegate_activities::memory::Memory::new(memory::of_documents(config)),
         shards: tidegate_activities::output::job::Shards::default(),
+        slots: config.worker.max_concurrent_documents,
     })
 }
 

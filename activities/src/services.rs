@@ -66,6 +66,8 @@ pub struct Services {
     pub archives: Archives,
     /// Manifests at hand.
     pub shards: Shards,
+    /// Documents that this worker works on at once.
+    pub slots: usize,
 }
 
 /// The guard of a worker's calls: nothing is bought that could not be kept.

@@ -173,6 +173,7 @@ impl Rig {
             archives: Default::default(),
             memory: Default::default(),
             shards: Shards::default(),
+            slots: 200,
         };
         Self { services, provider, folder, runs: 0, room: None }
     }

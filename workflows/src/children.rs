@@ -150,10 +150,11 @@ impl Children {
         self.complete = complete;
     }
 
-    /// So many documents are in flight at first, divided among the shards that start at once; a call
-    /// is thought to take so many seconds.
+    /// So many documents are in flight at first, divided among the shards that start at once, those of
+    /// pages to come included; a call is thought to take so many seconds.
     pub(crate) fn opens_with(&mut self, documents: u32, call_seconds: u32) {
-        let shards = self.window.div_ceil(self.most_places()).min(self.planned).max(1);
+        let planned = if self.complete { self.planned } else { u32::MAX };
+        let shards = self.window.div_ceil(self.most_places()).min(planned).max(1);
         self.shard.open = Some(documents.div_ceil(shards));
         self.shard.call_seconds = call_seconds;
     }

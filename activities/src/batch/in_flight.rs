@@ -31,12 +31,17 @@ const LEAST: f64 = 100.0;
 /// gives today, and its author can say so.
 const MOST: f64 = 20_000.0;
 
+/// At first for each slot of the fleet: a document in it, and one that lies ready behind it. Where
+/// there is room for more, each round of calls doubles them; what lies in Temporal's queue for long
+/// takes memory, there and in the worker, and makes nothing earlier.
+const FOR_EACH_SLOT: u64 = 2;
+
 /// A batch's window, in documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InFlight {
     /// At most.
     pub(super) most: u32,
-    /// At first, where it is not known yet how long calls take.
+    /// At first, where that is fewer.
     pub(super) first: Option<u32>,
     /// How long a call is then thought to take, in seconds; 0 where that is known.
     pub(super) call_seconds: u32,
@@ -66,7 +71,10 @@ pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forec
         let documents = calls.map(|calls| calls * f64::from(forecast.pack.max(1)));
         documents.map_or(SHARD_WINDOW, |documents| whole(documents.clamp(LEAST, MOST)))
     };
-    let (first, most) = (documents(false), documents(true));
+    let slots = services.slots as u64 * services.guard.quota.live_workers().max(1);
+    let ready = (FOR_EACH_SLOT * slots).saturating_mul(forecast.pack.max(1).into());
+    let ready = u32::try_from(ready).unwrap_or(u32::MAX);
+    let (first, most) = (documents(false).min(ready), documents(true));
     if first == most {
         return InFlight { most, first: None, call_seconds: 0 };
     }

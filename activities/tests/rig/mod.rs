@@ -202,6 +202,7 @@ impl Rig {
             archives: Default::default(),
             memory: Default::default(),
             shards: Shards::default(),
+            slots: 200,
         };
         let mut job = json!({
             "source": {"prefix": uri("in/")}, "output": uri("out/"), "instructions": "Sum up.",
