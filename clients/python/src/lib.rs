@@ -2,6 +2,7 @@
 //! as Python's own files (`python/tidegate`) want them. Nothing here knows of asyncio: what takes
 //! time is a [`pending::Pending`], which can be waited for or calls back.
 
+mod caller;
 mod configured;
 mod listener;
 mod pending;
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 mod _tidegate {
     #[pymodule_export]
     use super::{
+        caller::Caller,
         listener::{Asked, Listener},
         pending::Pending,
         permit::{Failure, Permit},

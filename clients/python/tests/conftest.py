@@ -107,10 +107,18 @@ class Simulator:
         self.url = url
 
     def account(self, model: str) -> dict[str, Any]:
+        account: dict[str, Any] = self._models()[model]
+        return account
+
+    def asked(self, model: str) -> int:
+        """Calls so far."""
+        requests: int = self._models().get(model, {}).get("requests", 0)
+        return requests
+
+    def _models(self) -> dict[str, Any]:
         with urllib.request.urlopen(f"{self.url}/account") as reply:
             models: dict[str, Any] = json.load(reply)["models"]
-        account: dict[str, Any] = models[model]
-        return account
+        return models
 
     def refused(self, model: str) -> int:
         """Its 429s for a limit."""
