@@ -303,7 +303,7 @@ ensure_python() {
     if [ "${TIDEGATE_PYTHON:-}" = no ]; then return; fi
     wanted=clients/python/requirements-test.txt
     if cmp -s "$wanted" "$TOOLS/python/requirements.txt" && "$TOOLS/python/bin/python" -c 'import pydantic_core' >/dev/null 2>&1; then return; fi
-    say "fetching what the Python package is built and tested with (from PyPI, 90 MB) into .tools"
+    say "fetching what the Python package is built and tested with (from PyPI, 150 MB) into .tools"
     mkdir -p "$TOOLS"
     rm -rf "$TOOLS/python"
     if { python=$(python_with_pip) || { install_package pip && python=$(python_with_pip); }; } &&

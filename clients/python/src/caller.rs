@@ -10,7 +10,7 @@ use tidegate_calls::{
     budget::Budgets,
     caller::{self, Question as _, Terms},
     dialect::Translated,
-    failure::{Failure, Shortfall},
+    failure::{Failure, MAX_FAULTS, Shortfall},
     route::{Queues, Route},
     warm_cache::Warmth,
 };
@@ -135,20 +135,23 @@ impl Asking {
         let terms =
             Terms { lane: &self.lane, tenant: &self.tenant, batch_usd: None, retries: None };
         let mut attempt = Attempt::once().patience(Patience::Whole);
-        let mut number = 1;
+        // Beside those that the guard counts: where no connection comes about, nobody is there to mend it.
+        let mut faults = 0;
         loop {
             match caller.ask(&attempt, terms, route, question).await {
                 Ok((model, completion)) => return self.whole(prompt, model, completion),
                 // No other worker may have a better key.
                 Err(failure) if failure.kind == FailureType::Unauthorized => return Err(failure),
                 Err(failure) => {
-                    let delay = failure.retry.delay(self.guard.backoff, number);
-                    let Some(delay) = delay else { return Err(failure) };
-                    tokio::time::sleep(delay).await;
+                    faults += u32::from(!failure.benign);
+                    let delay = failure.retry.delay(self.guard.backoff, faults.max(1));
+                    match delay.filter(|_| faults < MAX_FAULTS) {
+                        Some(delay) => tokio::time::sleep(delay).await,
+                        None => return Err(failure),
+                    }
                 }
             }
             attempt = attempt.next();
-            number += 1;
         }
     }
 

@@ -140,3 +140,36 @@ def simulator(program: Path, tmp_path: Path) -> Iterator[Callable[[str], Simulat
     yield start
     for process in processes:
         ended(process)
+
+
+class Door:
+    """``tidegate serve`` before a simulated provider of OpenAI's kind."""
+
+    def __init__(self, url: str, config: Path) -> None:
+        self.url = url
+        self.config = config
+
+
+@pytest.fixture
+def door(program: Path, redis: str, prefix: str, tmp_path: Path) -> Iterator[Callable[..., Door]]:
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(url: str, model: str, limits: str, key: str, more: str = "", **environment: str) -> Door:
+        """At a provider's base URL, for one model with these limits."""
+        port, config = free_port(), tmp_path / f"door-{len(processes)}.toml"
+        config.write_text(
+            f'[redis]\nurl = "{redis}"\nkey-prefix = "{prefix}"\n'
+            f'[storage]\nroots = ["{tmp_path.as_uri()}"]\n[gate]\njitter = "100ms"\n'
+            f'[serve]\nlisten = "127.0.0.1:{port}"\n[serve.keys.web]\nkey-env = "DOOR_KEY"\n'
+            f'[providers.openai]\nbase-url = "{url}"\napi-key-env = "PROVIDER_KEY"\n'
+            f'[models."openai:{model}"]\n{limits}\n{more}'
+        )
+        environment = {**os.environ, "DOOR_KEY": key, "PROVIDER_KEY": "sk-x", **environment}
+        with (tmp_path / f"door-{len(processes)}.log").open("wb") as log:
+            processes.append(subprocess.Popen([program, "serve", "--config", config], env=environment, stderr=log))
+        until_open(port, processes[-1])
+        return Door(f"http://127.0.0.1:{port}", config)
+
+    yield start
+    for process in processes:
+        ended(process)

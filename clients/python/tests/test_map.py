@@ -116,6 +116,14 @@ def test_what_may_pass_is_asked_again(simulator: Callable[[str], Simulator]) -> 
     assert provider.account("m")["ok"] == 20, "each was bought once"
 
 
+def test_where_nobody_listens_it_gives_up() -> None:
+    quota = tidegate.Quota(None, {"openai:m": tidegate.Limits(rpm=6_000)}, base_backoff=0.01, max_backoff=0.1)
+    asked: dict[str, Any] = {"model": "openai:m", "base_url": "http://127.0.0.1:9/v1", "quota": quota}
+    answers = asyncio.run(tidegate.map(questions(3), **asked))
+    kinds = {answer.kind for answer in answers if isinstance(answer, tidegate.CallFailed)}
+    assert kinds and kinds <= {"Transient", "Overloaded"}, answers
+
+
 def test_an_answer_that_is_cut_is_none(simulator: Callable[[str], Simulator]) -> None:
     provider = simulator("mean-output-tokens = 100\noutput-spread = 0.0\n")
     asked: dict[str, Any] = {"model": "openai:m", "base_url": f"{provider.url}/v1", "max_output_tokens": 5}
