@@ -100,6 +100,18 @@ def program() -> Path:
     return path
 
 
+#: Large packages, in an environment of their own.
+LARGE = ROOT / ".tools/python-large/bin"
+
+
+@pytest.fixture
+def large() -> Path:
+    """The folder of the programs of Airflow and LiteLLM."""
+    if not (LARGE / "python").exists():
+        pytest.skip("SKIPPED: Airflow and LiteLLM are not there: scripts/setup.sh --python-large fetches them")
+    return LARGE
+
+
 class Simulator:
     """The provider's stand-in, which counts for itself."""
 
@@ -169,6 +181,34 @@ def door(program: Path, redis: str, prefix: str, tmp_path: Path) -> Iterator[Cal
             processes.append(subprocess.Popen([program, "serve", "--config", config], env=environment, stderr=log))
         until_open(port, processes[-1])
         return Door(f"http://127.0.0.1:{port}", config)
+
+    yield start
+    for process in processes:
+        ended(process)
+
+
+@pytest.fixture
+def worker(
+    program: Path, redis: str, temporal: str, prefix: str, tmp_path: Path
+) -> Iterator[Callable[[str, str], Path]]:
+    """Starts a worker on the task queue ``prefix`` for ``openai:m`` at a provider's base URL, with these limits; its
+    configuration."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(url: str, limits: str) -> Path:
+        config = tmp_path / "tidegate.toml"
+        config.write_text(
+            f'[temporal]\naddress = "{temporal}"\ntask-queue = "{prefix}"\n'
+            f'[redis]\nurl = "{redis}"\nkey-prefix = "{prefix}"\n'
+            f'[storage]\nroots = ["{tmp_path.as_uri()}"]\n'
+            '[worker]\nmetrics-listen = "off"\n'
+            f'[providers.openai]\nbase-url = "{url}"\napi-key-env = "SIMULATED_KEY"\n'
+            f'[models."openai:m"]\n{limits}\n'
+        )
+        environment = {**os.environ, "SIMULATED_KEY": "sk-x"}
+        with (tmp_path / "worker.log").open("wb") as log:
+            processes.append(subprocess.Popen([program, "worker", "--config", config], env=environment, stderr=log))
+        return config
 
     yield start
     for process in processes:

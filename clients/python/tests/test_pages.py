@@ -6,8 +6,12 @@ import ast
 import asyncio
 import inspect
 import itertools
+import json
+import os
 import re
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +33,10 @@ class Page:
         self.blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
         self.addresses = addresses
         self.names = names
+
+    def run_expression(self, number: int, **names: Any) -> Any:
+        """The value of a block that is one expression."""
+        return eval(self.blocks[number], names)
 
     def run(self, *numbers: int) -> dict[str, Any]:
         """Runs some of its blocks one after the other, in one loop; what they have named."""
@@ -134,3 +142,33 @@ def test_a_list_of_prompts(addresses: dict[str, str], provider: Simulator) -> No
     named["prompts"] = questions(20)
     assert all(isinstance(answer, str) for answer in page.run(2)["answers"])
     answered(provider, 220)
+
+
+def test_airflow(
+    large: Path,
+    worker: Callable[[str, str], Path],
+    provider: Simulator,
+    temporal: str,
+    prefix: str,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        (tmp_path / f"in/{number}.md").write_text(f"# Report {number}\n\nThe tide was {number} feet high.\n")
+    worker(f"{provider.url}/v1", "rpm = 6000")
+    page = Page("airflow", {})
+    (tmp_path / "tidegate_airflow.py").write_text(page.blocks[0])
+    fields = page.run_expression(1, ProcessDocuments=dict)["batch"]
+    batch = {**fields, "source": f"{tmp_path.as_uri()}/in/", "output": f"{tmp_path.as_uri()}/out", "model": "openai:m"}
+    told = subprocess.run(
+        [large / "python", ROOT / "clients/python/tests/airflow_task.py", tmp_path, temporal, prefix, json.dumps(batch)],
+        env={**os.environ, "AIRFLOW_HOME": str(tmp_path / "airflow")},
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=180,
+    )
+    came = json.loads(told.stdout.splitlines()[-1])
+    assert came["ids"][0] == came["ids"][1], "a retry finds the batch that runs"
+    assert (came["report"]["succeeded"], came["report"]["failed"]) == (3, 0), came
+    assert provider.account("m")["requests"] == 3, "one batch ran"
+    assert "openai:other" in came["failed"]
