@@ -155,36 +155,47 @@ def simulator(program: Path, tmp_path: Path) -> Iterator[Callable[[str], Simulat
 
 
 class Door:
-    """``tidegate serve`` before a simulated provider of OpenAI's kind."""
+    """``tidegate serve``, whose key is ``KEY``."""
 
-    def __init__(self, url: str, config: Path) -> None:
+    KEY = "key-of-the-tests"
+
+    def __init__(self, url: str) -> None:
         self.url = url
-        self.config = config
 
 
 @pytest.fixture
-def door(program: Path, redis: str, prefix: str, tmp_path: Path) -> Iterator[Callable[..., Door]]:
+def serve(program: Path, tmp_path: Path) -> Iterator[Callable[[str], Door]]:
+    """Starts a door by a configuration without its own sections."""
     processes: list[subprocess.Popen[bytes]] = []
 
-    def start(url: str, model: str, limits: str, key: str, more: str = "", **environment: str) -> Door:
-        """At a provider's base URL, for one model with these limits."""
-        port, config = free_port(), tmp_path / f"door-{len(processes)}.toml"
-        config.write_text(
-            f'[redis]\nurl = "{redis}"\nkey-prefix = "{prefix}"\n'
-            f'[storage]\nroots = ["{tmp_path.as_uri()}"]\n[gate]\njitter = "100ms"\n'
-            f'[serve]\nlisten = "127.0.0.1:{port}"\n[serve.keys.web]\nkey-env = "DOOR_KEY"\n'
-            f'[providers.openai]\nbase-url = "{url}"\napi-key-env = "PROVIDER_KEY"\n'
-            f'[models."openai:{model}"]\n{limits}\n{more}'
-        )
-        environment = {**os.environ, "DOOR_KEY": key, "PROVIDER_KEY": "sk-x", **environment}
-        with (tmp_path / f"door-{len(processes)}.log").open("wb") as log:
-            processes.append(subprocess.Popen([program, "serve", "--config", config], env=environment, stderr=log))
+    def start(config: str, files: str = "") -> Door:
+        port, file = free_port(), tmp_path / f"door-{len(processes)}.toml"
+        file.write_text(f'{config}\n[serve]\nlisten = "127.0.0.1:{port}"\n{files}[serve.keys.web]\nkey-env = "DOOR_KEY"\n')
+        environment = {**os.environ, "DOOR_KEY": Door.KEY, "SIMULATED_KEY": "sk-x"}
+        with file.with_suffix(".log").open("wb") as log:
+            processes.append(subprocess.Popen([program, "serve", "--config", file], env=environment, stderr=log))
         until_open(port, processes[-1])
-        return Door(f"http://127.0.0.1:{port}", config)
+        return Door(f"http://127.0.0.1:{port}")
 
     yield start
     for process in processes:
         ended(process)
+
+
+@pytest.fixture
+def door(serve: Callable[[str], Door], redis: str, prefix: str, tmp_path: Path) -> Callable[..., Door]:
+    """Starts a door at a provider's base URL, for one of its models with these limits; each is a fleet of its own."""
+    fleets = itertools.count()
+
+    def start(url: str, model: str, limits: str, more: str = "") -> Door:
+        return serve(
+            f'[redis]\nurl = "{redis}"\nkey-prefix = "{prefix}-{next(fleets)}"\n[worker]\nmetrics-listen = "off"\n'
+            f'[storage]\nroots = ["{tmp_path.as_uri()}"]\n[gate]\njitter = "100ms"\n'
+            f'[providers.openai]\nbase-url = "{url}"\napi-key-env = "SIMULATED_KEY"\n'
+            f'[models."openai:{model}"]\n{limits}\n{more}'
+        )
+
+    return start
 
 
 @pytest.fixture

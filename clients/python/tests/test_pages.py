@@ -19,7 +19,6 @@ from conftest import ROOT, Door, Simulator
 
 RPM = 600
 PROVIDER = f'mean-output-tokens = 20\n[models."gpt-6-mini"]\nrpm = {RPM}\nalgorithm = "sliding-window"\n'
-KEY = "key-of-the-tests"
 
 
 _databases = itertools.count(1)
@@ -60,14 +59,14 @@ def provider(simulator: Callable[[str], Simulator], monkeypatch: pytest.MonkeyPa
     started = simulator(PROVIDER)
     monkeypatch.setenv("OPENAI_BASE_URL", f"{started.url}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
-    monkeypatch.setenv("DOOR_KEY", KEY)
+    monkeypatch.setenv("DOOR_KEY", Door.KEY)
     return started
 
 
 @pytest.fixture
 def addresses(redis: str, door: Callable[..., Door], provider: Simulator) -> dict[str, str]:
     """As the pages write them."""
-    started = door(f"{provider.url}/v1", "gpt-6-mini", f'rpm = {RPM}\nburst = "1s"', KEY)
+    started = door(f"{provider.url}/v1", "gpt-6-mini", f'rpm = {RPM}\nburst = "1s"')
     # A database of each test's own: pages name no prefix.
     own = f"{redis}/{next(_databases)}"
     return {'"http://127.0.0.1:8080': f'"{started.url}', '"redis://127.0.0.1"': f'"{own}"'}
