@@ -18,6 +18,7 @@ use tidegate_providers::{
     Asked, Completion, Fields, Finish, Operation, Providers, Secret, Settings,
 };
 use tidegate_types::{FailureType, Lane, ModelId, Tenant};
+use tokio::sync::watch;
 
 use crate::{
     listener::vendor,
@@ -40,6 +41,8 @@ struct Asking {
     route: Route,
     lane: Lane,
     tenant: Tenant,
+    /// Set when no more calls may leave.
+    stopping: watch::Sender<bool>,
 }
 
 /// One prompt, as the model's vendor is asked it.
@@ -89,7 +92,13 @@ impl Caller {
             route: Route::single(model),
             lane: lane.map(Lane::new).transpose().map_err(bad)?.unwrap_or_default(),
             tenant: tenant.map(Tenant::new).transpose().map_err(bad)?.unwrap_or_default(),
+            stopping: watch::Sender::new(false),
         })))
+    }
+
+    /// Breaks all calls off, and lets no more leave.
+    fn stop(&self) {
+        self.0.stopping.send_replace(true);
     }
 
     /// Asks what a body of Chat Completions says, when its turn comes; again where the provider had no
@@ -99,7 +108,13 @@ impl Caller {
         let asking = Arc::clone(&self.0);
         let _inside = runtime()?.enter();
         Pending::start(async move {
-            match asking.ask(&prompt).await {
+            // Looked at first: else what is broken off would make room for one that waits.
+            let asked = tokio::select! {
+                biased;
+                () = asking.stopped() => Err(Failure::worker_stops()),
+                asked = asking.ask(&prompt) => asked,
+            };
+            match asked {
                 Ok(text) => Box::new(move |py: Python<'_>| text.into_py_any(py)) as Made,
                 Err(failure) => {
                     let failure = permit::Failure::last(failure);
@@ -111,6 +126,11 @@ impl Caller {
 }
 
 impl Asking {
+    async fn stopped(&self) {
+        // Its sender is here: it cannot be gone.
+        let _ = self.stopping.subscribe().wait_for(|stops| *stops).await;
+    }
+
     fn read(&self, body: &[u8]) -> PyResult<Prompt> {
         let operation = Operation::ChatCompletions;
         let fields = Fields::read(body).map_err(bad)?;

@@ -14,6 +14,14 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _tidegate {
+    use pyo3::{prelude::*, wrap_pyfunction};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let ends = wrap_pyfunction!(super::pending::no_more_calls, module)?;
+        module.py().import("atexit")?.call_method1("register", (ends,)).map(drop)
+    }
+
     #[pymodule_export]
     use super::{
         caller::Caller,

@@ -6,19 +6,19 @@ import asyncio
 import functools
 import json
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 from ._errors import CallFailed
 from ._limits import VENDORS, Limits
 from ._pending import awaited
+from ._progress import Progress
 from ._quota import Quota
 from ._tidegate import Caller, Failure
 
 #: A text, or the messages of a conversation: ``{"role": "user", "content": "…"}``.
-Prompt = Union[str, Sequence[Mapping[str, str]]]
+Prompt = str | Sequence[Mapping[str, str]]
 
 #: So many prompts stand in the queue at once: with a fleet's Redis others stand in it, too.
 AT_ONCE = 1_000
@@ -75,7 +75,7 @@ async def map(
     caller = _caller(quota, model, kind, base_url, api_key_env, lane, tenant)
     answers: list[str | Exception] = [""] * len(asked)
     to_do = iter(enumerate(asked))
-    shown = _Progress(len(asked), progress)
+    shown = Progress(len(asked), progress)
 
     async def work() -> None:
         for number, prompt in to_do:
@@ -87,10 +87,13 @@ async def map(
                 answers[number] = error
             shown.one_more(isinstance(answers[number], Exception))
 
-    tasks = [asyncio.ensure_future(work()) for _ in range(min(AT_ONCE, len(asked)))]
+    tasks = [asyncio.ensure_future(work()) for _ in range(max(min(AT_ONCE, len(asked)), 1))]
     try:
-        await asyncio.gather(*tasks)
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in ended:
+            task.result()
     finally:
+        caller.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -179,38 +182,3 @@ def _caller(
         lane=lane,
         tenant=tenant,
     )
-
-
-class _Progress:
-    """How far it is: a bar of ``tqdm``, or a line on stderr."""
-
-    def __init__(self, total: int, is_shown: bool) -> None:
-        self._total, self._is_shown = total, is_shown
-        self._done = self._failed = 0
-        self._bar: Any = None
-        if is_shown:
-            try:
-                from tqdm.auto import tqdm
-            except ImportError:
-                pass
-            else:
-                self._bar = tqdm(total=total, unit=" prompts")
-
-    def one_more(self, has_failed: bool) -> None:
-        self._done += 1
-        self._failed += has_failed
-        if self._bar is not None:
-            if has_failed:
-                self._bar.set_postfix(failed=self._failed)
-            self._bar.update()
-        elif self._is_shown:
-            print(f"\r{self._line()}", end="", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        elif self._is_shown:
-            print(f"\r{self._line()}", file=sys.stderr)
-
-    def _line(self) -> str:
-        return f"{self._done} of {self._total} prompts, {self._failed} failed"
