@@ -106,9 +106,9 @@ LARGE = ROOT / ".tools/python-large/bin"
 
 @pytest.fixture
 def large() -> Path:
-    """The folder of the programs of Airflow and LiteLLM."""
+    """The folder of the programs of Airflow, LiteLLM and instructor."""
     if not (LARGE / "python").exists():
-        pytest.skip("SKIPPED: Airflow and LiteLLM are not there: scripts/setup.sh --python-large fetches them")
+        pytest.skip("SKIPPED: Airflow, LiteLLM and instructor are not there: scripts/setup.sh --python-large fetches them")
     return LARGE
 
 
