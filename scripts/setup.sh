@@ -6,6 +6,7 @@
 #   scripts/setup.sh --temporal-cli  install nothing; print the path of the Temporal CLI
 #   scripts/setup.sh --sdks          fetch the vendors' SDKs, which two tests use
 #   scripts/setup.sh --python        fetch what `make python` builds and tests the Python package with; what cannot be had is said
+#   scripts/setup.sh --python-large  fetch Airflow, LiteLLM and instructor, with which `make python` then tries the pages about them
 #   scripts/setup.sh --deploy        fetch what `make manifests` checks deploy/ with; what cannot be had is said, and left out
 #   scripts/setup.sh --release       fetch what `make release` builds with
 #
@@ -298,23 +299,27 @@ ensure_node_sdks() {
     mv "$TOOLS/node.partial" "$TOOLS/node"
 }
 
+# Packages from PyPI with their hashes in a virtual environment of their own: python_packages LIST FOLDER SIZE.
+python_packages() {
+    if cmp -s "$1" "$TOOLS/$2/requirements.txt" && "$TOOLS/$2/bin/python" -c 'import pydantic_core' >/dev/null 2>&1; then return; fi
+    say "fetching $1 (from PyPI, $3) into .tools"
+    mkdir -p "$TOOLS"
+    rm -rf "${TOOLS:?}/$2"
+    if { python=$(python_with_pip) || { install_package pip && python=$(python_with_pip); }; } &&
+        quietly "$python" -m venv --without-pip "$TOOLS/$2" &&
+        quietly env PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip --python "$TOOLS/$2/bin/python" \
+            install --no-input --only-binary :all: -r "$1"; then
+        cp "$1" "$TOOLS/$2/requirements.txt"
+    else
+        say "$1 could not be installed (see .tools/setup.log); on Debian the package python3-venv is needed, too"
+        rm -rf "${TOOLS:?}/$2"
+    fi
+}
+
 # What clients/python is built and tested with: a virtual environment in .tools/python, since maturin installs into one.
 ensure_python() {
     if [ "${TIDEGATE_PYTHON:-}" = no ]; then return; fi
-    wanted=clients/python/requirements-test.txt
-    if cmp -s "$wanted" "$TOOLS/python/requirements.txt" && "$TOOLS/python/bin/python" -c 'import pydantic_core' >/dev/null 2>&1; then return; fi
-    say "fetching what the Python package is built and tested with (from PyPI, 90 MB) into .tools"
-    mkdir -p "$TOOLS"
-    rm -rf "$TOOLS/python"
-    if { python=$(python_with_pip) || { install_package pip && python=$(python_with_pip); }; } &&
-        quietly "$python" -m venv --without-pip "$TOOLS/python" &&
-        quietly env PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip --python "$TOOLS/python/bin/python" \
-            install --no-input --only-binary :all: -r "$wanted"; then
-        cp "$wanted" "$TOOLS/python/requirements.txt"
-    else
-        say "$wanted could not be installed (see .tools/setup.log); on Debian the package python3-venv is needed, too"
-        rm -rf "$TOOLS/python"
-    fi
+    python_packages clients/python/requirements-test.txt python "150 MB"
 }
 
 # What scripts/check-deploy.sh checks with, in .tools/deploy: the packages of deploy/requirements.txt, and promtool, which
@@ -393,6 +398,7 @@ case ${1:-} in
     ensure_node_sdks
     ;;
 --python) ensure_python ;;
+--python-large) python_packages clients/python/requirements-large.txt python-large "300 MB" ;;
 --deploy) ensure_deploy ;;
 --release) ensure_release ;;
 "" | --report)
@@ -402,5 +408,5 @@ case ${1:-} in
     ensure_temporal
     if [ "${1:-}" = --report ]; then report; fi
     ;;
-*) fail "unknown argument: $1" "usage: scripts/setup.sh [--report | --temporal-cli | --sdks | --python | --deploy | --release]" ;;
+*) fail "unknown argument: $1" "usage: scripts/setup.sh [--report | --temporal-cli | --sdks | --python | --python-large | --deploy | --release]" ;;
 esac

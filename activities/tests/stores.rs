@@ -276,6 +276,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         archives: Default::default(),
         memory: Default::default(),
         shards: Shards::default(),
+        slots: 200,
     };
     let ended = async |index: u32, tries: u32| {
         let document = Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());

@@ -105,6 +105,15 @@ impl Attempt {
         }
     }
 
+    /// The next at the same call, in this process: it knows what came of this one, and has a name of
+    /// its own.
+    #[must_use]
+    pub fn next(&self) -> Self {
+        self.ends();
+        let reservation = Self::once().reservation;
+        Self { reservation, state: Arc::new(Mutex::new(self.state())), ..self.clone() }
+    }
+
     /// Of a batch, by its workflow's id, and of this run of it, by the folder of its job.
     pub fn of_batch(self, workflow: &str, job: &str) -> Self {
         Self { batch: workflow.to_owned(), run: job.to_owned(), ..self }

@@ -2,6 +2,7 @@
 //! as Python's own files (`python/tidegate`) want them. Nothing here knows of asyncio: what takes
 //! time is a [`pending::Pending`], which can be waited for or calls back.
 
+mod caller;
 mod configured;
 mod listener;
 mod pending;
@@ -13,8 +14,17 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _tidegate {
+    use pyo3::{prelude::*, wrap_pyfunction};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let ends = wrap_pyfunction!(super::pending::no_more_calls, module)?;
+        module.py().import("atexit")?.call_method1("register", (ends,)).map(drop)
+    }
+
     #[pymodule_export]
     use super::{
+        caller::Caller,
         listener::{Asked, Listener},
         pending::Pending,
         permit::{Failure, Permit},

@@ -56,8 +56,45 @@ impl Pending {
 }
 
 fn call(callback: Py<PyAny>) {
+    if !CALLING.enter() {
+        return;
+    }
     // The loop may be closed: then nobody waits any more.
     Python::attach(|py| drop(callback.call0(py)));
+    CALLING.leave();
+}
+
+/// Calls back into Python that are under way. The interpreter must not end meanwhile: a thread that
+/// it finds inside then is a fatal error.
+static CALLING: Calling = Calling { state: Mutex::new((0, false)), left: Condvar::new() };
+
+struct Calling {
+    /// How many, and whether there are to be no more.
+    state: Mutex<(usize, bool)>,
+    left: Condvar,
+}
+
+impl Calling {
+    fn enter(&self) -> bool {
+        let (calls, is_over) = &mut *self.state.lock();
+        *calls += usize::from(!*is_over);
+        !*is_over
+    }
+
+    fn leave(&self) {
+        self.state.lock().0 -= 1;
+        self.left.notify_all();
+    }
+}
+
+/// No more calls back from here on: the interpreter ends.
+#[pyfunction]
+pub(crate) fn no_more_calls(py: Python<'_>) {
+    py.detach(|| {
+        let mut state = CALLING.state.lock();
+        state.1 = true;
+        CALLING.left.wait_while(&mut state, |(calls, _)| *calls > 0);
+    });
 }
 
 #[pymethods]

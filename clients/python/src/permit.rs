@@ -7,6 +7,7 @@ use pyo3::{IntoPyObjectExt as _, exceptions::PyValueError, prelude::*};
 use tidegate_calls::{
     Backoff,
     admission::{Admitted, Sent},
+    failure::Retry,
 };
 use tidegate_providers::{Charged, Error, Observed};
 use tidegate_types::Usage;
@@ -171,6 +172,17 @@ impl Failure {
             may_pass: error.kind.is_retryable(),
             retry_after: error.retry_after.map(|wait| wait.as_secs_f64()),
             delay: backoff.jittered(before, floor).as_secs_f64(),
+        }
+    }
+
+    /// Of a call that is not made again.
+    pub(crate) fn last(failure: tidegate_calls::Failure) -> Self {
+        Self {
+            kind: failure.kind.as_str(),
+            message: failure.message,
+            may_pass: failure.retry != Retry::Never,
+            retry_after: None,
+            delay: 0.0,
         }
     }
 }

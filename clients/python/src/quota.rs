@@ -19,8 +19,8 @@ use crate::{
 /// A limiter over some models.
 #[pyclass(frozen, module = "tidegate._tidegate")]
 pub(crate) struct Quota {
-    guard: Guard,
-    budgets: Arc<Budgets>,
+    pub(crate) guard: Guard,
+    pub(crate) budgets: Arc<Budgets>,
 }
 
 fn bad(error: impl std::fmt::Display) -> PyErr {

@@ -100,6 +100,18 @@ def program() -> Path:
     return path
 
 
+#: Large packages, in an environment of their own.
+LARGE = ROOT / ".tools/python-large/bin"
+
+
+@pytest.fixture
+def large() -> Path:
+    """The folder of the programs of Airflow, LiteLLM and instructor."""
+    if not (LARGE / "python").exists():
+        pytest.skip("SKIPPED: Airflow, LiteLLM and instructor are not there: scripts/setup.sh --python-large fetches them")
+    return LARGE
+
+
 class Simulator:
     """The provider's stand-in, which counts for itself."""
 
@@ -107,10 +119,18 @@ class Simulator:
         self.url = url
 
     def account(self, model: str) -> dict[str, Any]:
+        account: dict[str, Any] = self._models()[model]
+        return account
+
+    def asked(self, model: str) -> int:
+        """Calls so far."""
+        requests: int = self._models().get(model, {}).get("requests", 0)
+        return requests
+
+    def _models(self) -> dict[str, Any]:
         with urllib.request.urlopen(f"{self.url}/account") as reply:
             models: dict[str, Any] = json.load(reply)["models"]
-        account: dict[str, Any] = models[model]
-        return account
+        return models
 
     def refused(self, model: str) -> int:
         """Its 429s for a limit."""
@@ -128,6 +148,78 @@ def simulator(program: Path, tmp_path: Path) -> Iterator[Callable[[str], Simulat
         processes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
         until_open(port, processes[-1])
         return Simulator(f"http://127.0.0.1:{port}")
+
+    yield start
+    for process in processes:
+        ended(process)
+
+
+class Door:
+    """``tidegate serve``, whose key is ``KEY``."""
+
+    KEY = "key-of-the-tests"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+
+@pytest.fixture
+def serve(program: Path, tmp_path: Path) -> Iterator[Callable[[str], Door]]:
+    """Starts a door by a configuration without its own sections."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(config: str, files: str = "") -> Door:
+        port, file = free_port(), tmp_path / f"door-{len(processes)}.toml"
+        file.write_text(f'{config}\n[serve]\nlisten = "127.0.0.1:{port}"\n{files}[serve.keys.web]\nkey-env = "DOOR_KEY"\n')
+        environment = {**os.environ, "DOOR_KEY": Door.KEY, "SIMULATED_KEY": "sk-x"}
+        with file.with_suffix(".log").open("wb") as log:
+            processes.append(subprocess.Popen([program, "serve", "--config", file], env=environment, stderr=log))
+        until_open(port, processes[-1])
+        return Door(f"http://127.0.0.1:{port}")
+
+    yield start
+    for process in processes:
+        ended(process)
+
+
+@pytest.fixture
+def door(serve: Callable[[str], Door], redis: str, prefix: str, tmp_path: Path) -> Callable[..., Door]:
+    """Starts a door at a provider's base URL, for one of its models with these limits; each is a fleet of its own."""
+    fleets = itertools.count()
+
+    def start(url: str, model: str, limits: str, more: str = "") -> Door:
+        return serve(
+            f'[redis]\nurl = "{redis}"\nkey-prefix = "{prefix}-{next(fleets)}"\n[worker]\nmetrics-listen = "off"\n'
+            f'[storage]\nroots = ["{tmp_path.as_uri()}"]\n[gate]\njitter = "100ms"\n'
+            f'[providers.openai]\nbase-url = "{url}"\napi-key-env = "SIMULATED_KEY"\n'
+            f'[models."openai:{model}"]\n{limits}\n{more}'
+        )
+
+    return start
+
+
+@pytest.fixture
+def worker(
+    program: Path, redis: str, temporal: str, prefix: str, tmp_path: Path
+) -> Iterator[Callable[[str, str], Path]]:
+    """Starts a worker on the task queue ``prefix`` for ``openai:m`` at a provider's base URL, with these limits; its
+    configuration."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(url: str, limits: str) -> Path:
+        config = tmp_path / "tidegate.toml"
+        config.write_text(
+            f'[temporal]\naddress = "{temporal}"\ntask-queue = "{prefix}"\n'
+            f'[redis]\nurl = "{redis}"\nkey-prefix = "{prefix}"\n'
+            f'[storage]\nroots = ["{tmp_path.as_uri()}"]\n'
+            '[worker]\nmetrics-listen = "off"\n'
+            f'[providers.openai]\nbase-url = "{url}"\napi-key-env = "SIMULATED_KEY"\n'
+            f'[models."openai:m"]\n{limits}\n'
+        )
+        environment = {**os.environ, "SIMULATED_KEY": "sk-x"}
+        with (tmp_path / "worker.log").open("wb") as log:
+            processes.append(subprocess.Popen([program, "worker", "--config", config], env=environment, stderr=log))
+        return config
 
     yield start
     for process in processes:

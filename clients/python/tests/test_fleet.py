@@ -4,13 +4,11 @@ counts strictly."""
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Simulator, ended
+from conftest import Simulator
 
 import tidegate
 
@@ -25,29 +23,18 @@ QUESTIONS = 60
 
 
 def test_a_batch_and_callers_of_python_keep_one_limit(
-    simulator: Callable[[str], Simulator], redis: str, prefix: str, temporal: str, program: Path, tmp_path: Path
+    simulator: Callable[[str], Simulator],
+    worker: Callable[[str, str], Path],
+    prefix: str,
+    temporal: str,
+    tmp_path: Path,
 ) -> None:
     provider = simulator(f'mean-output-tokens = 20\n[models.m]\nrpm = {RPM}\nalgorithm = "sliding-window"\n')
     documents = tmp_path / "in"
     documents.mkdir()
     for number in range(DOCUMENTS):
         (documents / f"{number:03}.md").write_text(f"# Report {number}\n\nThe tide was {number} feet high.\n")
-    config = tmp_path / "tidegate.toml"
-    config.write_text(
-        f'[temporal]\naddress = "{temporal}"\ntask-queue = "{prefix}"\n'
-        f'[redis]\nurl = "{redis}"\nkey-prefix = "{prefix}"\n'
-        f'[storage]\nroots = ["{tmp_path.as_uri()}"]\n'
-        '[worker]\nmetrics-listen = "off"\n'
-        f'[providers.openai]\nbase-url = "{provider.url}/v1"\napi-key-env = "SIMULATED_KEY"\n'
-        f'[models."openai:m"]\nrpm = {RPM}\n'
-    )
-    quota = tidegate.Quota.from_config(config)
-    with (tmp_path / "worker.log").open("wb") as log:
-        worker = subprocess.Popen(
-            [program, "worker", "--config", config],
-            env={**os.environ, "SIMULATED_KEY": "sk-x"},
-            stderr=log,
-        )
+    quota = tidegate.Quota.from_config(worker(f"{provider.url}/v1", f"rpm = {RPM}"))
 
     async def both() -> tuple[list[object], tidegate.Batch]:
         client = await Client.connect(temporal)
@@ -74,10 +61,7 @@ def test_a_batch_and_callers_of_python_keep_one_limit(
         assert (last["succeeded"], last["done"]) == (DOCUMENTS, True), last
         return await questions, batch
 
-    try:
-        answers, batch = asyncio.run(asyncio.wait_for(both(), 300))
-    finally:
-        ended(worker)
+    answers, batch = asyncio.run(asyncio.wait_for(both(), 300))
     results = list(batch.results())
     assert (len(answers), len(results), batch.results().failures()) == (QUESTIONS, DOCUMENTS, [])
     assert all(result["answer"] for result in results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Callable
 
 import pytest
@@ -97,6 +98,57 @@ def test_any_httpx_client_can_have_the_transport(simulator: Callable[[str], Simu
         reply = client.post(f"{provider.url}/v1/chat/completions", json=body, headers=headers)
     assert reply.status_code == 200
     assert quota.inspect("mine:m")["requests"] == 1
+
+
+def test_boto3_asks_once_and_is_heard(
+    simulator: Callable[[str], Simulator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boto3 = pytest.importorskip("boto3")
+    provider = simulator('[[faults]]\nkind = "rate-limited"\nmatching = "refused"\n')
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    quota = tidegate.Quota(None, {"bedrock:m": tidegate.Limits(rpm=240, tpm=100_000)}, jitter=0)
+
+    def ask(url: str, text: str) -> dict[str, object]:
+        plain = boto3.client("bedrock-runtime", region_name="eu-central-1", endpoint_url=url)
+        client = tidegate.limit(plain, quota, max_wait=0)
+        messages = [{"role": "user", "content": [{"text": text}]}]
+        return client.converse(modelId="m", messages=messages, inferenceConfig={"maxTokens": 50})  # type: ignore[no-any-return]
+
+    answer = ask(provider.url, "Hello?")
+    assert quota.inspect("bedrock:m")["input"] == answer["usage"]["inputTokens"]  # type: ignore[index]
+    with pytest.raises(Exception, match="Could not connect"):
+        ask("http://127.0.0.1:9", "Hello?")
+    assert quota.inspect("bedrock:m")["input"] == answer["usage"]["inputTokens"], "nothing was asked"  # type: ignore[index]
+    with pytest.raises(Exception, match="ThrottlingException"):
+        ask(provider.url, "This is refused.")
+    assert provider.account("m")["requests"] == 2, "boto3 did not ask again"
+    assert quota.inspect("bedrock:m")["reason"] == "rate_limited"
+    with pytest.raises(tidegate.Refused):
+        ask(provider.url, "Hello?")
+    with pytest.raises(ValueError, match="retries"):
+        tidegate.limit(boto3.client("bedrock-runtime", region_name="x"), quota, retries=2)
+
+
+def test_what_boto3_reads_piece_by_piece_is_charged_by_its_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    boto3 = pytest.importorskip("boto3")
+    from botocore.awsrequest import AWSResponse, HeadersDict
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    quota = tidegate.Quota(None, {"bedrock:m": tidegate.Limits(rpm=240, tpm=100_000)})
+    client = tidegate.limit(boto3.client("bedrock-runtime", region_name="eu-central-1"), quota)
+    counts = {"x-amzn-bedrock-input-token-count": "30", "x-amzn-bedrock-output-token-count": "7"}
+
+    def answer(request: object, **_: object) -> object:
+        return AWSResponse("http://h", 200, HeadersDict({"content-length": "2", **counts}), io.BytesIO(b"{}"))
+
+    client.meta.events.register("before-send.bedrock-runtime", answer)
+    assert client.invoke_model(modelId="m", body='{"max_tokens": 500}')["body"].read() == b"{}"
+    assert quota.inspect("bedrock:m")["input"] == 30
+    counts.clear()
+    client.invoke_model(modelId="m", body='{"max_tokens": 500}')
+    assert quota.inspect("bedrock:m")["combined"] > 30 + 7 + 500, "it stays charged"
 
 
 @pytest.mark.parametrize("is_read", [False, True])

@@ -8,10 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tidegate_testkit::python_with_sdks;
+use tidegate_testkit::{node_sdks, python_with_sdks};
 use tokio::process::{Child, Command};
 
-use super::{files::form, *};
+use super::{clients::printed, files::form, *};
 use crate::fleet::{Fleet, fleet, free_address, full_scale, number};
 
 const OTHER_KEY: &str = "another-key-of-the-tests";
@@ -157,15 +157,9 @@ fn names(lines: &[Value]) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_vendors_python_sdks_send_batches_and_read_them() {
-    let Some(mut python) = python_with_sdks() else { return };
+    let Some(python) = python_with_sdks() else { return };
     let Some(stage) = stage("mean-output-tokens = 20", "rpm = 6000").await else { return };
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/end_to_end/door_http/batches.py");
-    python.arg(script).args([&stage.url, KEY, OTHER_KEY, "60"]);
-    let mut program = Command::from(python);
-    let output = program.env("NO_PROXY", "*").env("no_proxy", "*").output().await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    println!("{told:#}");
+    let told = printed(python, "batches.py", &[&stage.url, KEY, OTHER_KEY, "60"]).await;
 
     let chat = &told["chat"];
     assert_eq!(chat["status"], "completed", "{told:#}");
@@ -214,6 +208,29 @@ async fn the_vendors_python_sdks_send_batches_and_read_them() {
     assert_eq!(messages["twice"], "BadRequestError");
     assert_eq!(messages["deleted"], "message_batch_deleted");
     assert_eq!(messages["gone"], "NotFoundError");
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_vendors_node_sdks_send_batches_and_read_them() {
+    let Some(modules) = node_sdks() else { return };
+    let Some(stage) = stage("mean-output-tokens = 20", "rpm = 6000").await else { return };
+    let arguments = [modules.to_str().unwrap(), stage.url.as_str(), KEY, "60"];
+    let told = printed(std::process::Command::new("node"), "batches.mjs", &arguments).await;
+    let asked: Vec<String> = (0..60).map(|number| format!("q-{number}")).collect();
+    let chat = &told["chat"];
+    assert_eq!((&chat["status"], &chat["ids"]), (&json!("completed"), &json!(asked)), "{told:#}");
+    assert_eq!(chat["counts"], json!({"total": 61, "completed": 60, "failed": 1}));
+    assert_eq!(chat["errors"], json!(["unknown"]));
+    assert_eq!(json!([chat["words"], chat["listed"], chat["deleted"]]), json!([true, true, true]));
+    let messages = &told["messages"];
+    let all: Vec<&str> = asked.iter().map(String::as_str).chain(["unknown"]).collect();
+    assert_eq!((&messages["ids"], &messages["words"]), (&json!(all), &json!(true)), "{told:#}");
+    assert_eq!(
+        messages["counts"],
+        json!({"processing": 0, "succeeded": 60, "errored": 1, "canceled": 0, "expired": 0})
+    );
+    assert_eq!(messages["deleted"], "message_batch_deleted");
     stage.stop().await;
 }
 

@@ -18,7 +18,11 @@ async fn stage() -> Option<(Simulator, Doors)> {
 }
 
 /// What a program prints; no proxy stands between a test and its own server.
-async fn printed(program: std::process::Command, script: &str, arguments: &[&str]) -> Value {
+pub(super) async fn printed(
+    program: std::process::Command,
+    script: &str,
+    arguments: &[&str],
+) -> Value {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/end_to_end/door_http/");
     let mut program = tokio::process::Command::from(program);
     program.arg(format!("{folder}{script}")).args(arguments);

@@ -6,13 +6,15 @@
         permit.answered(answer)
 
 ``tidegate.sdk`` limits the vendors' own SDKs and any ``httpx`` client; ``tidegate.temporal`` is for
-activities; ``tidegate.run`` starts tidegate's own batches, and ``tidegate.results`` reads what they left.
+activities; ``tidegate.map`` answers a list of prompts; ``tidegate.run`` starts tidegate's own batches, and
+``tidegate.results`` reads what they left.
 """
 
 from ._admission import Admission, Permit
 from ._batch import Batch, follow, run
 from ._errors import CallFailed, Refused
 from ._limits import Lane, Limits
+from ._map import map
 from ._quota import Quota
 from ._results import Results, results
 from .sdk import AsyncTransport, Transport, limit
@@ -31,6 +33,7 @@ __all__ = [
     "Transport",
     "follow",
     "limit",
+    "map",
     "results",
     "run",
 ]

@@ -12,8 +12,11 @@ from ._pending import awaited
 from ._tidegate import Failure, Listener, Pending, Refusal
 from ._tidegate import Permit as _Permit
 
-#: Raised before a connection stands: nothing was asked. By name, because there are several httpx.
-_UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ConnectionRefusedError"})
+#: Raised before a connection stands: nothing was asked. By name, because there are several httpx; the last are botocore's.
+_UNSENT = frozenset(
+    "ConnectError ConnectTimeout PoolTimeout UnsupportedProtocol ConnectionRefusedError"
+    " EndpointConnectionError ConnectTimeoutError ProxyConnectionError".split()
+)
 
 
 class Permit:

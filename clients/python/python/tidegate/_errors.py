@@ -27,12 +27,13 @@ class Refused(Exception):
 
 
 class CallFailed(Exception):
-    """A provider refused or failed, in its own words. Raised by ``tidegate.temporal`` and by
+    """A provider refused or failed, in its own words. Raised by ``tidegate.temporal``, ``tidegate.map`` and
     ``Permit.answered`` alone: elsewhere errors stay what they are."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
-        #: ``RateLimited``, ``Overloaded``, ``Transient``, ``QuotaExhausted``, ``Unauthorized``, …
+        #: ``RateLimited``, ``Overloaded``, ``Transient``, ``QuotaExhausted``, ``Unauthorized``, …; of
+        #: ``tidegate.map`` also ``Truncated``.
         self.kind = failure.kind
         #: Whether the same call may succeed later.
         self.may_pass = failure.may_pass

@@ -59,6 +59,10 @@ class Quota:
             stated.append(limits.as_model(name, vendor, endpoints.get(provider), group))
         self.max_slot_wait = seconds(max_slot_wait)
         self._vendors = vendors
+        #: How each provider is reached, in the words of ``tidegate.toml``.
+        self._sections: Mapping[str, Mapping[str, Any]] = {
+            name: {"base-url": url} for name, url in endpoints.items()
+        }
         self._rust = _Quota(
             redis=redis,
             models=stated,
@@ -105,7 +109,13 @@ class Quota:
             if key in gate:
                 given[key.replace("-", "_")] = gate[key]
         url = os.environ.get("TIDEGATE_REDIS__URL", redis.get("url", "redis://127.0.0.1:6379"))
-        return cls(url, models, **{**given, **changes})
+        made = cls(url, models, **{**given, **changes})
+        made._sections = providers
+        return made
+
+    def section(self, provider: str) -> Mapping[str, Any]:
+        """What is stated of how a provider is reached, by the names of ``tidegate.toml``."""
+        return self._sections.get(provider, {})
 
     def vendor(self, model: str) -> str:
         """Whose API a model's provider speaks."""

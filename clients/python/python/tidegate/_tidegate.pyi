@@ -56,6 +56,22 @@ class Listener:
     def is_over(self) -> bool: ...
 
 @final
+class Caller:
+    def __new__(
+        cls,
+        quota: Quota,
+        model: str,
+        *,
+        vendor: str,
+        base_url: str | None,
+        key: str | None,
+        lane: str | None,
+        tenant: str | None,
+    ) -> Caller: ...
+    def ask(self, body: bytes) -> Pending: ...
+    def stop(self) -> None: ...
+
+@final
 class Quota:
     def __new__(
         cls,

@@ -253,18 +253,25 @@ def _httpx_of(client: object) -> tuple[ModuleType, bool]:
 def limit(
     client: Client, quota: Quota, provider: str | None = None, *, retries: int = 0, **options: Any
 ) -> Client:
-    """A client of OpenAI's or Anthropic's SDK, of which each call waits for its turn; its own retries
-    are off. Keys, base URL, headers, time-out, proxies, certificates and connections stay what they are.
+    """A client of OpenAI's or Anthropic's SDK, or boto3's for Bedrock, of which each call waits for its turn; its
+    own retries are off. boto3's is changed in place, the others' are new. Keys, base URL, headers, time-out, proxies, certificates and connections stay what they are.
 
     :param provider: the provider's name in the quota; the SDK's own, if not stated.
     :param retries: how often the SDK asks again by itself, where nothing above it does; each such call
         waits for its turn, and after a 429 for the gate.
     :param options: as for ``Transport``.
     """
+    if hasattr(getattr(client, "meta", None), "events"):
+        if retries:
+            raise ValueError("retries: boto3's would ask again without a turn; ask again above it")
+        from . import _boto
+
+        _boto.limit(client, quota, provider or "bedrock", **options)
+        return client
     inner = getattr(client, "_client", None)
     if inner is None or not hasattr(client, "with_options"):
         raise TypeError(
-            f"{type(client).__name__} is no client of the SDKs of OpenAI or Anthropic;"
+            f"{type(client).__name__} is no client of the SDKs of OpenAI or Anthropic, or of boto3;"
             " give its httpx client a tidegate.Transport"
         )
     httpx, is_async = _httpx_of(inner)
