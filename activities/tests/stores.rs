@@ -345,6 +345,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         reader: Reader::isolated("/bin/false", [], Limits::default()),
         providers: Providers::default(),
         prices: Prices::default(),
+        webhooks: Default::default(),
         routes: Routes::default(),
         heartbeats: Default::default(),
         queues: Queues::default(),
