@@ -35,7 +35,7 @@ use tidegate_activities::{
     host_rates::HostRates,
     output::job::{Document, Shards, Stored, route_of},
     services,
-    storage::{Access, Assembly, Entry, Error, Location, Storage, Tried},
+    storage::{Access, Assembly, CredentialKind, Entry, Error, Location, Storage, Tried},
 };
 use tidegate_calls::{
     budget::Budgets,
@@ -101,7 +101,7 @@ fn options(endpoint: &str, key: &str, secret: &str) -> Vec<(String, String)> {
 
 async fn tried(root: &str, options: &[(String, String)]) -> Access {
     let storage = Storage::to_try_with(root, options).unwrap();
-    storage.resolve(root).unwrap().try_access().await
+    storage.resolve(root).unwrap().try_access(CredentialKind::AccessKey).await
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use bytes::Bytes;
 use object_store::RetryConfig;
 
-use super::{Error, Location, Storage, credential::variables};
+use super::{CredentialKind, Error, Location, Storage, credential::variables};
 
 /// For each step: object stores are far away at times.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
@@ -97,10 +97,12 @@ impl Storage {
 }
 
 impl Location {
-    /// Tries each thing in turn; what cannot work any more is not tried.
-    pub async fn try_access(&self) -> Access {
+    /// Tries each thing in turn, with a credential of this kind; what cannot work any more is not tried.
+    pub async fn try_access(&self, kind: CredentialKind) -> Access {
         let mut access = Access::untried();
         access.credential = match &self.root().bucket {
+            // There is none to be got.
+            _ if kind == CredentialKind::Anonymous => Tried::Works,
             Some(bucket) => {
                 let got = async {
                     bucket

@@ -48,7 +48,7 @@ pub(super) async fn look(place: &str, config: Option<&Config>) -> Found {
         ));
         return Found::new(place, Some(credential), None, checks);
     }
-    let access = location.try_access().await;
+    let access = location.try_access(credential.kind).await;
     checks.extend(of_access(&url, credential.kind, &access));
     Found::new(place, Some(credential), Some(&access), checks)
 }
@@ -127,7 +127,7 @@ fn of_access(url: &Url, kind: CredentialKind, access: &Access) -> Vec<Check> {
                 "see that the role, application or token is still valid, and that its service can be reached"
             }
         };
-        checks.push(Check::fail("credential", error.to_string(), remedy));
+        checks.push(Check::fail("getting the credential", error.to_string(), remedy));
         return checks;
     }
     let steps = [
