@@ -296,7 +296,8 @@ impl DocumentActivities {
             workflow: notify.batch.clone(),
             run: notify.run.clone(),
         };
-        if !ended_batch::has_ended(ctx.client(), batch).await.unwrap_or(true) {
+        let has_ended = Box::pin(ended_batch::has_ended(ctx.client(), batch)).await;
+        if !has_ended.unwrap_or(true) {
             // A receiver may look at the batch, or start the next one, as soon as it knows.
             let failure = ApplicationFailure::builder(StillEnding)
                 .type_name("Transient".to_owned())

@@ -1,6 +1,6 @@
 //! Where documents and results lie: URIs under allowed roots, on any object store.
 
-mod access;
+pub mod access;
 mod assembly;
 mod bucket;
 mod credential;
@@ -26,7 +26,6 @@ use object_store::{
 use url::Url;
 
 pub use self::{
-    access::{Access, Tried},
     assembly::{Assembled, Assembly},
     credential::{Credential, CredentialKind},
     error::Error,

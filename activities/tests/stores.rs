@@ -35,7 +35,10 @@ use tidegate_activities::{
     host_rates::HostRates,
     output::job::{Document, Shards, Stored, route_of},
     services,
-    storage::{Access, Assembly, CredentialKind, Entry, Error, Location, Storage, Tried},
+    storage::{
+        Assembly, CredentialKind, Entry, Error, Location, Storage,
+        access::{Access, Tried},
+    },
 };
 use tidegate_calls::{
     budget::Budgets,

@@ -3,6 +3,7 @@
 //! Each is an activity of its own ([`Temporal::submit`]) whose id is made from what is asked, so that the
 //! same command goes on where it was broken off and buys nothing twice.
 
+mod asked;
 mod lines;
 mod table;
 
@@ -20,6 +21,7 @@ use tidegate_types::{Lane, ModelId};
 use tidegate_workflows::contract::SubmittedCall;
 use tokio::sync::mpsc;
 
+use self::asked::{Asked, Output};
 use super::{
     exit::{Outcome, usage},
     given::{schema, text},
@@ -87,33 +89,6 @@ struct Asking {
     temporal: Temporal,
     lane: Lane,
     common: Map<String, Value>,
-}
-
-/// A line or a row as it is asked, with what stands beside its answer.
-#[derive(Debug)]
-struct Asked<T> {
-    /// From 1.
-    number: u64,
-    beside: T,
-    /// Or why it cannot be asked.
-    prompt: Result<String, String>,
-}
-
-/// Where answers are written, in the order of what was asked.
-trait Output {
-    /// What stands beside an answer.
-    type Beside;
-
-    /// What has one answer.
-    const UNIT: &'static str;
-
-    /// Writes one; false where nobody reads any more (`| head`).
-    fn write(
-        &mut self,
-        number: u64,
-        beside: Self::Beside,
-        outcome: Result<Value, String>,
-    ) -> anyhow::Result<bool>;
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
@@ -257,20 +232,6 @@ fn id(input: &Value, asked_before: &mut HashMap<[u8; 16], u32>) -> String {
     let id = format!("ask-{:032x}-{before}", u128::from_be_bytes(hash));
     *before += 1;
     id
-}
-
-/// The answer of an outcome, or where it lies.
-fn answer(outcome: &Value) -> &str {
-    outcome["answer"].as_str().or_else(|| outcome["answer_uri"].as_str()).unwrap_or_default()
-}
-
-/// False where nobody reads any more (`| head`).
-fn read_on(written: io::Result<()>) -> anyhow::Result<bool> {
-    match written {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(error).context("writing to stdout"),
-    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(super) async fn run(
     config: Result<Config, ConfigError>,
 ) -> anyhow::Result<Outcome> {
     if let Some(store) = &args.store {
-        let found = store::look(&place::output(store)?, config.as_ref().ok()).await;
+        let found = Box::pin(store::look(&place::output(store)?, config.as_ref().ok())).await;
         return told(found.checks, found.json, &args, Outcome::Faulty);
     }
     let at_fault = if config.is_ok() { Outcome::Faulty } else { Outcome::WronglySetUp };

@@ -1,12 +1,9 @@
 //! `[webhooks.<name>]`: who is told of a batch's end.
 
-use std::{collections::BTreeMap, env, path::PathBuf};
+use std::{env, path::PathBuf};
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use tidegate_activities::webhooks::{self, Webhooks};
-
-use super::sections::Config;
+use tidegate_activities::webhooks;
 
 /// One webhook, which a batch's input names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,8 +20,11 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// With its secret, if that is to be had here.
-    fn open(&self) -> Result<webhooks::Webhook, String> {
+    /// With its secret.
+    ///
+    /// # Errors
+    /// A sentence that says why that is not to be had here.
+    pub fn open(&self) -> Result<webhooks::Webhook, String> {
         let secret = match (&self.secret_env, &self.secret_file) {
             (Some(name), None) => env::var(name).map_err(|_| {
                 format!("secret-env names {name}, which is not set; set it where the workers run")
@@ -35,25 +35,5 @@ impl Webhook {
             _ => return Err("it needs one of secret-env and secret-file".to_owned()),
         };
         webhooks::Webhook::new(&self.url, &secret)
-    }
-}
-
-impl Config {
-    /// The webhooks that batches may name.
-    ///
-    /// # Errors
-    /// Their HTTP client cannot be made. What is wrong with one is told to the batch that names it.
-    pub fn webhooks(&self) -> anyhow::Result<Webhooks> {
-        let known = self.webhooks.iter().map(|(name, webhook)| (name.clone(), webhook.open()));
-        Webhooks::new(known.collect::<BTreeMap<_, _>>()).context("webhooks")
-    }
-
-    /// What is wrong with the secrets of webhooks, for a worker's log.
-    pub fn unusable_webhooks(&self) -> Vec<String> {
-        let unusable = |(name, webhook): (&String, &Webhook)| {
-            let why = webhook.open().err()?;
-            Some(format!("webhooks.{name}: {why}; batches that name it are refused"))
-        };
-        self.webhooks.iter().filter_map(unusable).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use futures::{FutureExt, future::BoxFuture};
 use temporalio_client::{WorkflowGetResultOptions, errors::WorkflowGetResultError};
 use tidegate_workflows::contract::Notify;
 
@@ -27,7 +28,14 @@ impl Temporal {
     ///
     /// # Errors
     /// The server is away.
-    pub async fn webhook(&self, batch: &Batch) -> anyhow::Result<Option<WebhookState>> {
+    pub fn webhook<'a>(
+        &'a self,
+        batch: &'a Batch,
+    ) -> BoxFuture<'a, anyhow::Result<Option<WebhookState>>> {
+        self.webhook_here(batch).boxed()
+    }
+
+    async fn webhook_here(&self, batch: &Batch) -> anyhow::Result<Option<WebhookState>> {
         let id = Notify::workflow_id(&batch.id, &batch.run);
         let Some(seen) = self.description(&id).await? else { return Ok(None) };
         Ok(Some(match Status::from(seen.status()) {

@@ -9,7 +9,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Asked, Output, answer};
+use super::asked::{Asked, Output, answer, read_on};
 
 /// The lines of stdin. What blocks in a read ends with this process.
 pub(super) fn read() -> mpsc::Receiver<anyhow::Result<Asked<()>>> {
@@ -46,7 +46,7 @@ impl Output for Lines {
     ) -> anyhow::Result<bool> {
         let line = shown(number, outcome, self.as_json);
         let mut stdout = io::stdout().lock();
-        super::read_on(writeln!(stdout, "{line}").and_then(|()| stdout.flush()))
+        read_on(writeln!(stdout, "{line}").and_then(|()| stdout.flush()))
     }
 }
 

@@ -12,7 +12,7 @@ use tidegate_activities::document::ask::row::RowPrompt;
 use tidegate_documents::records::delimiter;
 use tokio::sync::mpsc;
 
-use super::{Asked, Output, answer};
+use super::asked::{Asked, Output, answer, read_on};
 use crate::cli::exit::usage;
 
 /// Excel marks a table in UTF-8 by it, and knows one by it.
@@ -125,7 +125,7 @@ impl<W: Write> Table<W> {
     /// False where nobody reads any more.
     fn row<'a>(&mut self, cells: impl Iterator<Item = &'a str>) -> anyhow::Result<bool> {
         let written = self.writer.write_record(cells).map_err(io::Error::from);
-        super::read_on(written.and_then(|()| self.writer.flush()))
+        read_on(written.and_then(|()| self.writer.flush()))
     }
 }
 

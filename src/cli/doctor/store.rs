@@ -4,13 +4,19 @@
 use serde_json::{Value, json};
 use tidegate_activities::{
     Storage,
-    storage::{Access, Credential, CredentialKind, Error, Tried},
+    storage::{
+        Credential, CredentialKind, Error,
+        access::{Access, Tried},
+    },
 };
 use url::Url;
 
-use crate::config::{Config, mask};
+use crate::{
+    cli::place,
+    config::{Config, mask},
+};
 
-use super::check::Check;
+use super::check::{Check, State};
 
 /// What was found, as checks and as JSON.
 pub(super) struct Found {
@@ -40,7 +46,7 @@ pub(super) async fn look(place: &str, config: Option<&Config>) -> Found {
         }
     };
     if location.exists_as_folder_or_file() == Some(false) {
-        let path = super::place::shown(place);
+        let path = place::shown(place);
         checks.push(Check::fail(
             "store",
             "there is no such folder",
@@ -162,7 +168,7 @@ fn of_access(url: &Url, kind: CredentialKind, access: &Access) -> Vec<Check> {
                 _ => format!("right for sources; results need more: {right}"),
             },
         ));
-    } else if checks.iter().all(|check| check.state == super::State::Ok) {
+    } else if checks.iter().all(|check| check.state == State::Ok) {
         checks.push(Check::ok("use", "sources and results"));
     }
     if let Some(left) = &access.left {
@@ -229,12 +235,12 @@ fn right(url: &Url, step: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::State, *};
+    use super::*;
 
     #[tokio::test]
     async fn a_folder_is_tried_and_left_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let url = super::super::place::folder_url(folder.path()).unwrap();
+        let url = place::folder_url(folder.path()).unwrap();
         let found = look(&url, None).await;
         assert!(found.checks.iter().all(|check| check.state == State::Ok), "{:?}", found.checks);
         assert_eq!(found.json["may"]["create_if_absent"], true);

@@ -95,7 +95,7 @@ fn a_file_of_google_says_of_which_kind_it_is() {
     assert_eq!(kind(of_type("service_account")), Kind::ServiceAccountKey);
     assert_eq!(kind(of_type("authorized_user")), Kind::AuthorizedUser);
     assert_eq!(kind(of_type("external_account")), Kind::Unusable);
-    assert_eq!(kind(format!("{SECRET}")), Kind::Unusable);
+    assert_eq!(kind(SECRET.to_owned()), Kind::Unusable);
 }
 
 /// What another program calls `TOKEN` is no session token of AWS.
