@@ -32,7 +32,7 @@ use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::{Lane, seconds_since_1970};
 use tidegate_workflows::{
-    ProcessCall, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, policy,
+    ProcessCall, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, ProcessWebhook, policy,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -107,7 +107,9 @@ pub(crate) async fn run_process(
     process: Process,
     shutdown: impl Future<Output = ()>,
 ) -> Result<()> {
-    for warning in config.warnings().iter().chain(&config.missing_keys()) {
+    for warning in
+        config.warnings().iter().chain(&config.missing_keys()).chain(&config.unusable_webhooks())
+    {
         warn!("{warning}");
     }
     metrics::build_info(config);
@@ -263,6 +265,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
             None => budgets,
         }),
         prices,
+        webhooks: config.webhooks()?,
         routes: config.routes()?,
         heartbeats: config.heartbeats(),
         queues: Default::default(),
@@ -365,6 +368,7 @@ async fn boxed_worker(
         .register_workflow::<ProcessShard>()?
         .register_workflow::<ProcessParts>()?
         .register_workflow::<ProcessCall>()?
+        .register_workflow::<ProcessWebhook>()?
         .build();
     let mut tuner = TunerBuilder::default();
     tuner.workflow_slot_supplier(Arc::new(FixedSizeSlotSupplier::new(WORKFLOW_SLOTS)));

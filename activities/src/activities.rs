@@ -10,10 +10,13 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::value::RawValue;
 use temporalio_macros::activities;
-use temporalio_sdk::activities::{ActivityContext, ActivityError};
+use temporalio_sdk::{
+    ApplicationFailure,
+    activities::{ActivityContext, ActivityError},
+};
 use tidegate_workflows::contract::{
     self, BatchState, CallOutcome, CollectedBatch, DocumentOutcome, DocumentTask, EmbedOutcome,
-    Finish, Finished, Job, MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
+    Finish, Finished, Job, MarkPaused, Notify, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
     Progress, ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
 };
 
@@ -34,6 +37,14 @@ use crate::{
 /// When a worker stops, what concerns a whole batch or shard gets this long to end: it begins anew at
 /// another worker.
 const STEP: Duration = Duration::from_secs(20);
+
+/// A batch that has started what tells of its end has ended within this.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// A batch's webhook waits for its end.
+#[derive(Debug, thiserror::Error)]
+#[error("the batch is about to end")]
+struct StillEnding;
 
 /// The activities, all on the same services.
 #[derive(Debug)]
@@ -272,6 +283,43 @@ impl DocumentActivities {
                 .await;
         }
         Ok(finished)
+    }
+
+    #[activity(definition = contract::markers::Notify)]
+    pub async fn notify(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        notify: Notify,
+    ) -> Result<(), ActivityError> {
+        let batch = Holder {
+            namespace: ctx.info().namespace.clone(),
+            workflow: notify.batch.clone(),
+            run: notify.run.clone(),
+        };
+        let has_ended = Box::pin(ended_batch::has_ended(ctx.client(), batch)).await;
+        if !has_ended.unwrap_or(true) {
+            // A receiver may look at the batch, or start the next one, as soon as it knows.
+            let failure = ApplicationFailure::builder(StillEnding)
+                .type_name("Transient".to_owned())
+                .next_retry_delay(ENDING)
+                .build();
+            return Err(failure.into());
+        }
+        let told = self.services.webhooks.send(&notify).await;
+        told.inspect_err(|error| {
+            let (batch, webhook, tries) = (&notify.batch, &notify.webhook, ctx.info().attempt);
+            if error.is_final || tries.is_power_of_two() {
+                warn!(batch, webhook, tries, %error, "a webhook is not told of a batch's end");
+            }
+        })
+        .map_err(|error| {
+            let is_final = error.is_final;
+            let failure = ApplicationFailure::builder(error)
+                .type_name("Undelivered".to_owned())
+                .non_retryable(is_final)
+                .build();
+            failure.into()
+        })
     }
 
     #[activity(definition = contract::markers::Call)]

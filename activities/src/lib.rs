@@ -19,6 +19,7 @@
 //! * [`schema`]: whether an answer is what was asked for; [`checkpoints`]: what was spent of budgets, beside Redis
 //! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from; [`archives`]: documents in one object;
 //!   [`calls`]: where the answers of calls are kept
+//! * [`webhooks`]: programs of the user's that are told of a batch's end
 //! * [`fingerprint`]: names of what was asked, and of what it was asked about
 //! * [`cuts`]: how often answers are cut; [`memory`]: documents that are in it; [`metrics`]: every metric, by name
 
@@ -46,6 +47,7 @@ pub mod schema;
 pub mod services;
 mod spans;
 pub mod storage;
+pub mod webhooks;
 
 pub use activities::DocumentActivities;
 pub use services::Services;

@@ -27,6 +27,7 @@ use crate::{
         unwritten::{Results, Unwritten},
     },
     storage::{Error, Location, Storage},
+    webhooks::Webhooks,
 };
 
 /// Made once for each worker process.
@@ -44,6 +45,8 @@ pub struct Services {
     pub providers: Providers,
     /// What it costs.
     pub prices: Prices,
+    /// Who may be told of a batch's end.
+    pub webhooks: Webhooks,
     /// Lists of models to choose from.
     pub routes: Routes,
     /// After how many seconds a silent worker is given up, in lanes that say it.

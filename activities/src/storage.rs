@@ -1,6 +1,9 @@
 //! Where documents and results lie: URIs under allowed roots, on any object store.
 
+pub mod access;
 mod assembly;
+mod bucket;
+mod credential;
 mod error;
 mod listing;
 mod local;
@@ -17,16 +20,18 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use object_store::{
-    ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, RetryConfig,
     path::{Path, PathPart},
 };
 use url::Url;
 
 pub use self::{
     assembly::{Assembled, Assembly},
+    credential::{Credential, CredentialKind},
     error::Error,
 };
 use self::{
+    bucket::Bucket,
     listing::Listed,
     root::{Root, stays_inside},
 };
@@ -76,9 +81,7 @@ impl Storage {
     /// # Errors
     /// [`Error::Invalid`] names the root and says what to write.
     pub fn new<'a>(roots: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
-        let variables = std::env::vars_os()
-            .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
-        Self::with_options(roots, &variables.collect::<Vec<_>>())
+        Self::with_options(roots, &credential::variables())
     }
 
     /// The same, with these variables in place of the environment: `AWS_ENDPOINT`,
@@ -90,10 +93,18 @@ impl Storage {
         roots: impl IntoIterator<Item = &'a str>,
         options: &[(String, String)],
     ) -> Result<Self, Error> {
+        Self::open(roots, options, &RetryConfig::default())
+    }
+
+    fn open<'a>(
+        roots: impl IntoIterator<Item = &'a str>,
+        options: &[(String, String)],
+        retries: &RetryConfig,
+    ) -> Result<Self, Error> {
         Ok(Self {
             roots: roots
                 .into_iter()
-                .map(|root| Root::open(root, options))
+                .map(|root| Root::open(root, options, retries))
                 .collect::<Result<Vec<_>, _>>()?
                 .into(),
             rates: HostRates::default(),
@@ -520,7 +531,7 @@ impl Location {
             }
             return Ok(());
         }
-        if let Some(lister) = &self.root().lister {
+        if let Some(lister) = self.root().bucket.as_ref().and_then(Bucket::lister) {
             let found = |found| match found {
                 Listed::Object(meta) => {
                     let location = Self { path: meta.location.clone(), ..self.clone() };
@@ -533,7 +544,7 @@ impl Location {
                 }
             };
             let after = after.map(str::to_owned);
-            let listed = listing::list(lister.as_ref(), &self.path, after, found).await;
+            let listed = listing::list(lister, &self.path, after, found).await;
             return listed.map_err(|error| self.unlisted(&error));
         }
         let mut objects = match after.and_then(|after| Path::parse(after).ok()) {

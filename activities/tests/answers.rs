@@ -163,6 +163,7 @@ impl Rig {
             providers: Providers::default().with("anthropic", provider.clone()),
             budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()).into(),
             prices,
+            webhooks: Default::default(),
             routes: Routes::default(),
             heartbeats: Default::default(),
             queues: Queues::default(),

@@ -17,7 +17,12 @@ use std::{
 
 use axum::{Router, http::StatusCode, response::Redirect, routing::get};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
+use s3s::{
+    S3Result,
+    access::{S3Access, S3AccessContext},
+    auth::SimpleAuth,
+    service::S3ServiceBuilder,
+};
 use tidegate_activities::{
     Services,
     attempt::{Attempt, AttemptState},
@@ -30,7 +35,10 @@ use tidegate_activities::{
     host_rates::HostRates,
     output::job::{Document, Shards, Stored, route_of},
     services,
-    storage::{Assembly, Entry, Error, Location, Storage},
+    storage::{
+        Assembly, CredentialKind, Entry, Error, Location, Storage,
+        access::{Access, Tried},
+    },
 };
 use tidegate_calls::{
     budget::Budgets,
@@ -44,10 +52,17 @@ use tokio::{io::AsyncWriteExt, net::TcpListener};
 
 /// An S3 with one bucket, and a storage that reaches it.
 async fn s3() -> (tempfile::TempDir, Storage) {
+    let (folder, endpoint) = s3_that(|_| {}).await;
+    (folder, storage_at(&endpoint, &[]))
+}
+
+/// An S3 with one bucket, and its address.
+async fn s3_that(is: impl FnOnce(&mut S3ServiceBuilder)) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("bucket")).unwrap();
     let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(folder.path()).unwrap());
     service.set_auth(SimpleAuth::from_single("key", "secret"));
+    is(&mut service);
     let service = service.build();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -60,20 +75,92 @@ async fn s3() -> (tempfile::TempDir, Storage) {
             });
         }
     });
-    (folder, storage_at(&endpoint, &[]))
+    (folder, endpoint)
+}
+
+/// Reads and lists, and nothing else.
+struct ReadOnly;
+
+#[async_trait::async_trait]
+impl S3Access for ReadOnly {
+    async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
+        match context.s3_op().name() {
+            "GetObject" | "HeadObject" | "ListObjectsV2" => Ok(()),
+            _ => Err(s3s::s3_error!(AccessDenied)),
+        }
+    }
+}
+
+fn options(endpoint: &str, key: &str, secret: &str) -> Vec<(String, String)> {
+    let options = [
+        ("AWS_ENDPOINT", endpoint),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_ACCESS_KEY_ID", key),
+        ("AWS_SECRET_ACCESS_KEY", secret),
+        ("AWS_REGION", "us-east-1"),
+    ];
+    options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+async fn tried(root: &str, options: &[(String, String)]) -> Access {
+    let storage = Storage::to_try_with(root, options).unwrap();
+    storage.resolve(root).unwrap().try_access(CredentialKind::AccessKey).await
+}
+
+#[tokio::test]
+async fn what_a_place_can_be_used_for_is_tried() {
+    let (folder, endpoint) = s3_that(|_| {}).await;
+    let place = "s3://bucket/data/";
+    let all = |access: &Access| {
+        [&access.list, &access.read, &access.create, &access.write, &access.delete]
+            .map(Tried::works)
+    };
+    let right = tried(place, &options(&endpoint, "key", "secret")).await;
+    assert_eq!(all(&right), [Some(true); 5], "{right:?}");
+    assert_eq!(right.left, None);
+    let left: Vec<_> = walkdir::WalkDir::new(folder.path().join("bucket"))
+        .into_iter()
+        .map(Result::unwrap)
+        .filter(|entry| entry.file_type().is_file())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+
+    // A wrong key and a missing bucket are found by the first step, and the others are not tried.
+    for (place, key, secret, code) in [
+        (place, "other", "secret", "NotSignedUp"),
+        (place, "key", "hush-hush", "SignatureDoesNotMatch"),
+        ("s3://gone/data/", "key", "secret", "NoSuchBucket"),
+    ] {
+        let wrong = tried(place, &options(&endpoint, key, secret)).await;
+        assert_eq!(all(&wrong), [Some(false), None, None, None, None], "{wrong:?}");
+        let Tried::Fails(error) = &wrong.list else { panic!("{wrong:?}") };
+        assert_eq!(error.code(), Some(code), "{error}");
+        assert!(!format!("{wrong:?}").contains("hush-hush"), "{wrong:?}");
+    }
+
+    let away = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", away.local_addr().unwrap());
+    drop(away);
+    let away = tried(place, &options(&address, "key", "secret")).await;
+    assert!(matches!(&away.list, Tried::Fails(Error::Failed(_))), "{away:?}");
+}
+
+#[tokio::test]
+async fn a_place_that_can_only_be_read_is_known_as_such() {
+    let (folder, endpoint) = s3_that(|service| service.set_access(ReadOnly)).await;
+    let data = folder.path().join("bucket/data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("a.md"), "read me").unwrap();
+    let access = tried("s3://bucket/data/", &options(&endpoint, "key", "secret")).await;
+    assert_eq!((access.list.works(), access.read.works()), (Some(true), Some(true)), "{access:?}");
+    assert!(access.create.is_forbidden(), "{access:?}");
+    assert_eq!((access.write.works(), access.delete.works()), (None, None));
+    assert_eq!(std::fs::read_dir(data).unwrap().count(), 1);
 }
 
 /// A storage on an S3 at this address, beside other roots.
 fn storage_at(endpoint: &str, others: &[&str]) -> Storage {
-    let options = [
-        ("AWS_ENDPOINT", endpoint),
-        ("AWS_ALLOW_HTTP", "true"),
-        ("AWS_ACCESS_KEY_ID", "key"),
-        ("AWS_SECRET_ACCESS_KEY", "secret"),
-        ("AWS_REGION", "us-east-1"),
-    ];
-    let options: Vec<_> =
-        options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let options = options(endpoint, "key", "secret");
     Storage::with_options(["s3://bucket/data"].iter().chain(others).copied(), &options).unwrap()
 }
 
@@ -261,6 +348,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         reader: Reader::isolated("/bin/false", [], Limits::default()),
         providers: Providers::default(),
         prices: Prices::default(),
+        webhooks: Default::default(),
         routes: Routes::default(),
         heartbeats: Default::default(),
         queues: Queues::default(),

@@ -12,10 +12,13 @@ use csv::ByteRecord;
 use encoding_rs::{Encoding, UTF_8};
 use serde::{Deserialize, Serialize};
 
-pub use self::record::{Record, RecordFields};
 use self::{
     bounded::{Bounded, MAX_RECORD_BYTES},
     head::HEAD_BYTES,
+};
+pub use self::{
+    head::delimiter,
+    record::{Record, RecordFields},
 };
 use crate::{encoding, format::Format, unreadable::Unreadable};
 

@@ -1,13 +1,16 @@
-//! `tidegate ask`: prompts from stdin, one a line, and answers to stdout, in order.
+//! `tidegate ask`: prompts from stdin, one a line or a row of a table, and answers to stdout, in order.
 //!
-//! Each line is an activity of its own ([`Temporal::submit`]) whose id is made from what is asked, so
-//! that the same command goes on where it was broken off and buys nothing twice.
+//! Each is an activity of its own ([`Temporal::submit`]) whose id is made from what is asked, so that the
+//! same command goes on where it was broken off and buys nothing twice.
+
+mod asked;
+mod lines;
+mod table;
 
 use std::{
     collections::HashMap,
-    io::{self, BufRead, IsTerminal, Write},
+    io::{self, IsTerminal},
     pin::pin,
-    thread,
 };
 
 use anyhow::Context;
@@ -18,6 +21,7 @@ use tidegate_types::{Lane, ModelId};
 use tidegate_workflows::contract::SubmittedCall;
 use tokio::sync::mpsc;
 
+use self::asked::{Asked, Output};
 use super::{
     exit::{Outcome, usage},
     given::{schema, text},
@@ -34,11 +38,12 @@ const CALL: &str = "tidegate.call";
 /// Temporal holds no payload of more than 2 MiB.
 const MAX_PROMPT: usize = 1_500_000;
 
-/// Ask each line of stdin, and write the answers to stdout, a line each, in the same order
+/// Ask each line of stdin, or each row of a table, and write the answers to stdout, in the same order
 ///
 /// The same command again goes on where it was broken off: what has an answer is not asked again, for
-/// as long as the namespace keeps what has ended (its retention). A line that fails is empty, and the
-/// exit code is 3. A line break in an answer is written as \n; with --json each line is an outcome.
+/// as long as the namespace keeps what has ended (its retention). A line or row that fails has no
+/// answer, and the exit code is 3. A line break in an answer to a line is written as \n; with --json
+/// each line is an outcome. With --csv stdout is the table with a column more.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Who is asked: provider:model
@@ -47,7 +52,7 @@ pub(super) struct Args {
     /// Or a route of the configuration
     #[arg(long)]
     route: Option<String>,
-    /// What is said before each line, as the system prompt
+    /// What is said before each line or row, as the system prompt
     #[arg(long, short, value_name = "TEXT|@FILE")]
     instructions: Option<String>,
     /// A JSON Schema, which each answer follows
@@ -59,12 +64,24 @@ pub(super) struct Args {
     /// The class of traffic
     #[arg(long, default_value = "standard")]
     lane: Lane,
-    /// Lines that are asked at once, at most
+    /// Lines or rows that are asked at once, at most
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     at_once: u32,
     /// Each line as the whole outcome: {"line", "answer", "model", "cost_usd", …} or {"line", "failed"}
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     json: bool,
+    /// stdin is a table with a head (CSV; also with ; tabs or |), and each row is asked
+    #[arg(long, requires = "prompt")]
+    csv: bool,
+    /// What each row is asked: {{ column }} stands for its cell, {{ row["Any name"] }} too
+    #[arg(long, value_name = "TEXT|@FILE", requires = "csv")]
+    prompt: Option<String>,
+    /// The column of the answers
+    #[arg(long, value_name = "NAME", default_value = "answer", requires = "csv")]
+    column: String,
+    /// A column more, with why a row has no answer
+    #[arg(long, value_name = "NAME", requires = "csv")]
+    error_column: Option<String>,
 }
 
 /// What is asked with every line.
@@ -74,25 +91,30 @@ struct Asking {
     common: Map<String, Value>,
 }
 
-/// A line of stdin, or what became of it.
-struct Line<T> {
-    /// From 1.
-    number: u64,
-    it: T,
-}
-
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let common = common(&args)?;
     if !config.quota_lanes()?.iter().any(|(known, _)| *known == args.lane) {
         return Err(usage(format!("--lane: there is no lane called {}", args.lane)));
     }
     let temporal = Temporal::open(config).await?;
-    if io::stdin().is_terminal() {
-        output::say("a prompt a line; Ctrl-D ends them");
-    }
     let asking = Asking { temporal, lane: args.lane.clone(), common };
+    let answers = async {
+        let at_once = args.at_once;
+        if let Some(prompt) = &args.prompt {
+            let prompt = text("--prompt", prompt)?;
+            let (answer, error) = (args.column.clone(), args.error_column.clone());
+            let added = table::Added { answer, error };
+            let (rows, table) = table::read(io::stdin(), io::stdout(), prompt, added)?;
+            return Box::pin(answered(&asking, rows, at_once, table)).await;
+        }
+        if io::stdin().is_terminal() {
+            output::say("a prompt a line; Ctrl-D ends them");
+        }
+        let lines = lines::Lines { as_json: args.json };
+        Box::pin(answered(&asking, lines::read(), at_once, lines)).await
+    };
     tokio::select! {
-        outcome = Box::pin(answered(&asking, &args)) => outcome,
+        outcome = answers => outcome,
         () = signal::stop() => {
             Err(anyhow::anyhow!("interrupted; the same command goes on where it ended"))
         }
@@ -117,57 +139,55 @@ fn common(args: &Args) -> anyhow::Result<Map<String, Value>> {
     Ok(fields)
 }
 
-/// The lines of stdin. What blocks in a read ends with this process.
-fn lines() -> mpsc::Receiver<anyhow::Result<Line<String>>> {
-    let (sender, lines) = mpsc::channel(64);
-    thread::spawn(move || {
-        for (number, line) in (1..).zip(io::stdin().lock().lines()) {
-            let line = line.with_context(|| format!("line {number} of stdin cannot be read"));
-            if sender.blocking_send(line.map(|it| Line { number, it })).is_err() {
-                return;
-            }
-        }
-    });
-    lines
-}
-
-async fn answered(asking: &Asking, args: &Args) -> anyhow::Result<Outcome> {
+async fn answered<O: Output>(
+    asking: &Asking,
+    asked: mpsc::Receiver<anyhow::Result<Asked<O::Beside>>>,
+    at_once: u32,
+    mut out: O,
+) -> anyhow::Result<Outcome> {
     let mut asked_before: HashMap<[u8; 16], u32> = HashMap::new();
-    let asked = stream::unfold(lines(), async |mut lines| Some((lines.recv().await?, lines)));
+    let asked = stream::unfold(asked, async |mut asked| Some((asked.recv().await?, asked)));
     let answers = asked
-        .map_ok(|line| {
-            let Line { number, it } = line;
-            let input = asking.input(it);
-            let id = input.as_ref().map(|input| id(input, &mut asked_before));
+        .map_ok(|Asked { number, beside, prompt }| {
+            // Nothing for one without a word.
+            let input = prompt.map(|prompt| asking.input(prompt));
+            let input =
+                input.map(|input| input.map(|input| (id(&input, &mut asked_before), input)));
             async move {
-                let it = match input.zip(id) {
-                    None => None,
-                    Some((input, id)) => Some(asking.one(&id, input).await.with_context(|| {
-                        format!("line {number}; the same command goes on where this one ended")
-                    })?),
+                let outcome = match input {
+                    Err(why) => Some(Err(why)),
+                    Ok(None) => None,
+                    Ok(Some((id, input))) => {
+                        Some(asking.one(&id, input).await.with_context(|| {
+                            format!(
+                                "{} {number}; the same command goes on where this one ended",
+                                O::UNIT
+                            )
+                        })?)
+                    }
                 };
-                anyhow::Ok(Line { number, it })
+                anyhow::Ok((number, beside, outcome))
             }
         })
-        .try_buffered(usize::try_from(args.at_once).unwrap_or(usize::MAX));
+        .try_buffered(usize::try_from(at_once).unwrap_or(usize::MAX));
     let mut answers = pin!(answers);
     let (mut succeeded, mut failed) = (0_u64, 0_u64);
     let mut told = String::new();
-    while let Some(Line { number, it }) = answers.next().await.transpose()? {
-        let is_asked = it.is_some();
-        let outcome = it.unwrap_or_else(|| Ok(json!({ "answer": "" })));
+    while let Some((number, beside, outcome)) = answers.next().await.transpose()? {
+        let is_asked = outcome.is_some();
+        let outcome = outcome.unwrap_or_else(|| Ok(json!({ "answer": "" })));
         match &outcome {
             Ok(_) => succeeded += u64::from(is_asked),
             Err(why) => {
                 failed += 1;
                 // A thousand lines may fail for one reason.
                 if *why != told {
-                    output::say(&format!("line {number}: {why}"));
+                    output::say(&format!("{} {number}: {why}", O::UNIT));
                     told.clone_from(why);
                 }
             }
         }
-        if !written(&shown(number, outcome, args.json))? {
+        if !out.write(number, beside, outcome)? {
             break;
         }
     }
@@ -176,7 +196,7 @@ async fn answered(asking: &Asking, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 impl Asking {
-    /// The activity's input; none for a line without a word.
+    /// The activity's input; none for a prompt without a word.
     fn input(&self, prompt: String) -> Option<Value> {
         if prompt.trim().is_empty() {
             return None;
@@ -214,37 +234,6 @@ fn id(input: &Value, asked_before: &mut HashMap<[u8; 16], u32>) -> String {
     id
 }
 
-/// An outcome in one line.
-fn shown(number: u64, outcome: Result<Value, String>, as_json: bool) -> String {
-    if as_json {
-        return match outcome {
-            Ok(Value::Object(mut fields)) => {
-                fields.insert("line".to_owned(), number.into());
-                Value::from(fields).to_string()
-            }
-            Ok(other) => json!({ "line": number, "answer": other }).to_string(),
-            Err(why) => json!({ "line": number, "failed": why }).to_string(),
-        };
-    }
-    let Ok(outcome) = outcome else { return String::new() };
-    let answer = match (outcome["answer"].as_str(), outcome["answer_uri"].as_str()) {
-        (Some(answer), _) => answer,
-        (None, Some(uri)) => uri,
-        (None, None) => "",
-    };
-    answer.replace("\r\n", "\n").replace(['\n', '\r'], "\\n")
-}
-
-/// Writes a line; false where nobody reads any more (`| head`).
-fn written(line: &str) -> anyhow::Result<bool> {
-    let mut stdout = io::stdout().lock();
-    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(error).context("writing to stdout"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,15 +249,5 @@ mod tests {
         assert!(first[0].ends_with("-0") && first[2].ends_with("-1"));
         assert_eq!(first[0].len(), first[2].len());
         assert_ne!(first[0], first[1]);
-    }
-
-    #[test]
-    fn an_answer_stays_on_its_line() {
-        let answer = |text: &str| shown(1, Ok(json!({ "answer": text })), false);
-        assert_eq!(answer("one\ntwo\r\nthree"), "one\\ntwo\\nthree");
-        assert_eq!(shown(7, Err("no".to_owned()), false), "");
-        let whole = |outcome| serde_json::from_str::<Value>(&shown(7, outcome, true)).unwrap();
-        assert_eq!(whole(Err("no".to_owned())), json!({ "line": 7, "failed": "no" }));
-        assert_eq!(whole(Ok(json!({ "answer": "a" }))), json!({ "line": 7, "answer": "a" }));
     }
 }

@@ -1,13 +1,14 @@
 //! `tidegate doctor`: the configuration, Temporal, workers and storage are looked at here; Redis and
-//! the providers have files of their own.
+//! the providers have files of their own, and so has one store that is named.
 
 mod check;
 mod providers;
 mod redis;
+mod store;
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_activities::Storage;
 use tidegate_calls::{card::cards, differences::differences, route::Route};
 use tidegate_types::ModelId;
@@ -29,6 +30,10 @@ const PROBE: &str = ".tidegate-doctor";
 /// Look at Temporal, Redis, the configuration, credentials and storage; say how to mend each fault
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
+    /// Look at this store alone: which credential it is opened with, and what it may do there (a small
+    /// object is written and removed): s3://bucket/prefix, gs://…, az://…, https://…, or a folder
+    #[arg(value_name = "STORE")]
+    store: Option<String>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -38,7 +43,11 @@ pub(super) async fn run(
     args: Args,
     config: Result<Config, ConfigError>,
 ) -> anyhow::Result<Outcome> {
-    let is_usable = config.is_ok();
+    if let Some(store) = &args.store {
+        let found = Box::pin(store::look(&place::output(store)?, config.as_ref().ok())).await;
+        return told(found.checks, found.json, &args, Outcome::Faulty);
+    }
+    let at_fault = if config.is_ok() { Outcome::Faulty } else { Outcome::WronglySetUp };
     let checks = match config {
         Ok(config) => all(&config).await,
         Err(error) => error
@@ -53,10 +62,22 @@ pub(super) async fn run(
             })
             .collect(),
     };
+    told(checks, json!({}), &args, at_fault)
+}
+
+/// Shows what was found; `at_fault` if any of it is a fault.
+fn told(
+    checks: Vec<Check>,
+    mut more: Value,
+    args: &Args,
+    at_fault: Outcome,
+) -> anyhow::Result<Outcome> {
     let count = |state| checks.iter().filter(|check| check.state == state).count();
     let (failed, doubtful) = (count(State::Fail), count(State::Doubtful));
     if args.json {
-        output::json(&json!({ "ok": failed == 0, "checks": checks }))?;
+        more["ok"] = (failed == 0).into();
+        more["checks"] = json!(checks);
+        output::json(&more)?;
     } else {
         output::data(&checks.iter().map(|check| check.text()).collect::<String>())?;
         output::say(&match (failed, doubtful) {
@@ -66,11 +87,7 @@ pub(super) async fn run(
             (many, _) => format!("{many} faults"),
         });
     }
-    Ok(match failed {
-        0 => Outcome::Done,
-        _ if is_usable => Outcome::Faulty,
-        _ => Outcome::WronglySetUp,
-    })
+    Ok(if failed == 0 { Outcome::Done } else { at_fault })
 }
 
 async fn all(config: &Config) -> Vec<Check> {
@@ -338,7 +355,10 @@ async fn one_root(root: &str) -> Check {
         Ok(Err(error)) => Check::fail(
             &label,
             error.to_string(),
-            "check the bucket's name, and the vendor's usual variables for credentials and region",
+            format!(
+                "`tidegate doctor {}` says which credential it is and what it may do",
+                mask::url(root)
+            ),
         ),
         Err(_) => Check::fail(
             &label,

@@ -13,7 +13,7 @@
 //! * `figures`: numbers, times and rates for people
 //! * `place`: documents and results as paths and URLs, and a batch's name made from them
 //! * `follow`: a batch on its way; `summary`: how it ended; `failed`: what was given up, and why;
-//!   `reported`: what the report in its output tells
+//!   `reported`: what the report in its output tells; `webhook`: whether its receiver knows
 //! * `cause`: what holds a batch back; `trouble`: what calls have met lately; `keys`: those that are
 //!   refused; `advice`: what to do
 
@@ -55,6 +55,7 @@ mod summary;
 #[cfg(feature = "top")]
 mod top;
 mod trouble;
+mod webhook;
 mod why;
 mod workers;
 

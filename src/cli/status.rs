@@ -13,7 +13,7 @@ use super::{
     output::{self, Table},
     reported::Reported,
     snapshot::{self, BatchSeen, Known},
-    summary,
+    summary, webhook,
 };
 
 /// Batches are asked so many at a time.
@@ -43,12 +43,17 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
 
 async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()> {
     let batch = temporal.describe(id).await?;
+    let webhook = match batch.is_running() {
+        true => None,
+        false => webhook::sentence(temporal, &batch).await,
+    };
     let seen = snapshot::batch_alone(config, &config.quota()?, temporal, batch).await;
     if as_json {
         let mut value = seen.value()?;
         // These two are there, whatever is known.
         value["why"] = seen.cause.as_ref().map(|cause| cause.sentence.as_str()).into();
         value["failures_by_type"] = failed::value(&seen.failed, None);
+        value["webhook"] = webhook.into();
         value["cancel_requested"] = seen.batch.cancel_requested.into();
         return output::json(&value);
     }
@@ -57,6 +62,7 @@ async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> a
         let full_price = Reported::of(config, progress).await.full_price;
         rows.extend(full_price.map(|why| ("note", why)));
     }
+    rows.extend(webhook.map(|told| ("webhook", told)));
     output::data(&output::pairs(&rows))
 }
 

@@ -20,6 +20,7 @@ use super::{
     keys, outlook, output,
     snapshot::{Beside, ModelSeen},
     trouble::Trouble,
+    webhook,
 };
 
 /// What a batch waits for, and when it goes on
@@ -72,8 +73,10 @@ async fn ended(
         Ending::Cancelled(_) => (Vec::new(), "; it was cancelled".to_owned()),
         Ending::Broken(why) => (Vec::new(), format!("; {why}")),
     };
+    let webhook = webhook::sentence(temporal, batch).await;
+    let told = webhook.as_ref().map_or_else(String::new, |told| format!("; webhook: {told}"));
     let sentence = format!(
-        "it waits for nothing: it ended{at} ({}){words}; `tidegate status {}` tells how",
+        "it waits for nothing: it ended{at} ({}){words}; `tidegate status {}` tells how{told}",
         batch.status.as_str(),
         batch.id
     );
@@ -82,6 +85,7 @@ async fn ended(
             "workflow_id": batch.id,
             "status": batch.status.as_str(),
             "why": sentence,
+            "webhook": webhook,
             "failures": failed::value(&failures, None),
         }));
     }

@@ -14,6 +14,7 @@ use tidegate_activities::{
     host_rates::HostRates,
     output::answers::Answers,
     storage::{Location, Storage},
+    webhooks::Webhooks,
 };
 use tidegate_calls::route::{Route, Routes};
 use tidegate_providers::{Defaults, Dialect, Prices, Providers, Settings, Vendor};
@@ -27,6 +28,7 @@ use super::{
     provider::{self, Key, Provider},
     sections::{self, Config},
     version::Version,
+    webhook::Webhook,
 };
 
 impl Config {
@@ -186,6 +188,24 @@ impl Config {
     pub fn answers(&self) -> anyhow::Result<Option<Answers>> {
         let prefix = self.storage.answers.as_deref();
         prefix.map(Answers::open).transpose().context("storage.answers")
+    }
+
+    /// The webhooks that batches may name.
+    ///
+    /// # Errors
+    /// Their HTTP client cannot be made. What is wrong with one is told to the batch that names it.
+    pub fn webhooks(&self) -> anyhow::Result<Webhooks> {
+        let known = self.webhooks.iter().map(|(name, webhook)| (name.clone(), webhook.open()));
+        Webhooks::new(known.collect()).context("webhooks")
+    }
+
+    /// What is wrong with the secrets of webhooks, for a worker's log.
+    pub fn unusable_webhooks(&self) -> Vec<String> {
+        let unusable = |(name, webhook): (&String, &Webhook)| {
+            let why = webhook.open().err()?;
+            Some(format!("webhooks.{name}: {why}; batches that name it are refused"))
+        };
+        self.webhooks.iter().filter_map(unusable).collect()
     }
 
     /// Where the answers of calls are kept, if any are made.

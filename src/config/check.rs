@@ -36,6 +36,7 @@ pub(super) fn all(config: &Config) -> Vec<Fault> {
     found.quotas();
     found.lanes();
     found.tenants_and_routes();
+    found.webhooks();
     found.faults
 }
 
@@ -197,6 +198,30 @@ impl Faults<'_> {
                     let what = format!("names \"{model}\", which is no model and no route here");
                     self.add(&["serve", "keys", name, "models"], what);
                 }
+            }
+        }
+    }
+
+    fn webhooks(&mut self) {
+        for (name, webhook) in &self.config.webhooks {
+            let url = webhook.url.parse::<url::Url>().ok();
+            if !url.is_some_and(|url| matches!(url.scheme(), "http" | "https")) {
+                let what = "must be an http:// or https:// URL";
+                self.add(&["webhooks", name, "url"], what);
+            }
+            let odd =
+                |name: &String| !name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
+            if webhook
+                .secret_env
+                .as_ref()
+                .is_some_and(|name| odd(name) || name.starts_with("whsec_"))
+            {
+                // A secret that was pasted here is not to be shown.
+                let what = "is no name of an environment variable; write its name, and the secret into the variable";
+                self.add(&["webhooks", name, "secret-env"], what);
+            }
+            if webhook.secret_env.is_some() == webhook.secret_file.is_some() {
+                self.add(&["webhooks", name], "needs one of secret-env and secret-file");
             }
         }
     }

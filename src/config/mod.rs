@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * [`sections`]: [`Config`] and its sections; those of [`provider`], [`model`], [`group`],
-//!   [`pool`], [`host`], [`serve`] and [`documents`] beside it
+//!   [`pool`], [`host`], [`serve`], [`webhook`] and [`documents`] beside it
 //! * [`layers`]: defaults, then the file, then the environment; [`sources`]: where each key comes
 //!   from
 //! * [`fault`]: what is wrong, where, and what to do; `check` finds what types cannot
@@ -39,6 +39,7 @@ pub mod temporal;
 #[cfg(test)]
 mod tests;
 pub mod version;
+pub mod webhook;
 
 pub use fault::{ConfigError, Fault};
 pub use sections::Config;

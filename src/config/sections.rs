@@ -9,7 +9,7 @@ use tidegate_quota::{LimitError, Share};
 use super::{
     documents::Documents, group::Group, host::Host, mask, model::Model, pool::Pools,
     provider::Provider, serve::Serve, size::Size, sources::Sources, span::Span,
-    version::Versioning,
+    version::Versioning, webhook::Webhook,
 };
 
 /// The configuration in force.
@@ -46,6 +46,8 @@ pub struct Config {
     pub tenants: BTreeMap<String, Tenant>,
     /// Lists of models.
     pub routes: BTreeMap<String, Route>,
+    /// Who is told of a batch's end.
+    pub webhooks: BTreeMap<String, Webhook>,
     /// What calls cost.
     pub prices: Prices,
     /// Where each key comes from.
@@ -78,6 +80,7 @@ impl Default for Config {
             lanes: built_in_lanes(),
             tenants: BTreeMap::new(),
             routes: BTreeMap::new(),
+            webhooks: BTreeMap::new(),
             prices: Prices::default(),
             sources: Sources::default(),
             pools: Pools::new(),

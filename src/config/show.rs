@@ -33,6 +33,9 @@ pub fn keys(config: &Config) -> Vec<Shown> {
     shown.gather_pools();
     shown.redis.url = mask::url(&shown.redis.url);
     shown.temporal.address = shown.temporal.address.as_deref().map(mask::url);
+    for webhook in shown.webhooks.values_mut() {
+        webhook.url = mask::url(&webhook.url);
+    }
     for (name, provider) in &mut shown.providers {
         *provider = provider.resolved(name);
         provider.base_url = provider.base_url.as_deref().map(mask::url);

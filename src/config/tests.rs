@@ -302,3 +302,22 @@ fn vendors_decide_what_counts_and_unused_providers_need_no_key() {
         .unwrap();
     assert_eq!(settings.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["mine"]);
 }
+
+#[test]
+fn a_webhook_has_an_address_and_a_secret_that_is_never_shown() {
+    let fault = |keys: &str| load(&format!("[webhooks.ours]\n{keys}"), &[]).unwrap_err();
+    let secret = "secret-env = \"OURS\"";
+    let said = fault(&format!("url = \"ftp://host/\"\n{secret}"));
+    assert!(said.contains("webhooks.ours.url must be an http:// or https:// URL"), "{said}");
+    let said = fault("url = \"https://host/\"");
+    assert!(said.contains("needs one of secret-env and secret-file"), "{said}");
+    let said = fault("url = \"https://host/\"\nsecret-env = \"whsec_hush\"");
+    assert!(said.contains("secret-env") && !said.contains("hush"), "{said}");
+    let url = "url = \"https://me:hush@host/a?token=hush\"";
+    let config = load(&format!("[webhooks.ours]\n{url}\n{secret}"), &[]).unwrap();
+    let shown = format!("{:?}", show::keys(&config));
+    assert!(shown.contains("webhooks.ours") && !shown.contains("hush"), "{shown}");
+    let unusable = config.unusable_webhooks();
+    assert!(unusable[0].contains("names OURS, which is not set"), "{unusable:?}");
+    assert!(config.webhooks().unwrap().check("ours").is_ok());
+}

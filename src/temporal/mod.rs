@@ -11,6 +11,7 @@
 //! * `submit`: one call as a durable unit, by an id
 //! * `live`: how far a batch is at this moment
 //! * `pending`: what a batch's documents wait for
+//! * `webhook`: whether the receiver of a batch's webhook knows of its end
 //! * `versions`: which versions of the workers poll, and which is current
 
 mod batch;
@@ -21,6 +22,7 @@ mod pending;
 mod submit;
 mod undecodable;
 mod versions;
+mod webhook;
 
 pub(crate) use batch::json;
 pub use batch::{ANSWER_WITHIN, Batch, Ending, NoProgress, Status};
@@ -28,3 +30,4 @@ pub use connection::{Away, Temporal, connect};
 pub use pending::{HeldBy, LastFailure, Pending};
 pub use submit::Submitted;
 pub use versions::Versions;
+pub use webhook::WebhookState;

@@ -58,5 +58,6 @@ mod tls;
 mod traces;
 mod unknown;
 mod versions;
+mod webhooks;
 mod why;
 mod workers;

@@ -11,7 +11,8 @@ use syn::{Attribute, Expr, Fields, Item, ItemStruct, Lit, Meta, Type};
 use tidegate::config::Config;
 use tidegate_workflows::input::FIELDS;
 
-const FILES: [&str; 7] = ["sections", "documents", "group", "host", "model", "provider", "serve"];
+const FILES: [&str; 8] =
+    ["sections", "documents", "group", "host", "model", "provider", "serve", "webhook"];
 
 const HEAD: &str = "# Configuration
 

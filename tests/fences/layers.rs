@@ -12,7 +12,7 @@ use crate::circles::arrows;
 pub(crate) const ACTIVITIES: [&[&str]; 10] = [
     &["cuts", "fingerprint", "hash", "host_rates", "memory", "metrics", "number"],
     &["archives", "calls", "storage"],
-    &["attempt", "checkpoints", "failure", "heartbeat", "schema", "spans"],
+    &["attempt", "checkpoints", "failure", "heartbeat", "schema", "spans", "webhooks"],
     &["output"],
     &["services"],
     &["document/keep"],

@@ -17,6 +17,7 @@ mod lines;
 mod long;
 mod progress;
 mod provider_batch;
+mod webhook;
 
 pub use batch::{
     Finish, Finished, GroupInput, Labels, Live, LiveChild, MarkPaused, Plan, SealShard, ShardInput,
@@ -41,6 +42,7 @@ pub use provider_batch::{
     BatchState, CollectedBatch, OpenBatches, ProviderBatch, ProviderBatching, STOPPING,
     SubmitBatch, SubmittedBatch, SubmittedBatches,
 };
+pub use webhook::{Ended, Notify};
 
 pub use tidegate_types::{CallCounts, FailureType, WaitsFor};
 
@@ -72,8 +74,8 @@ mod definitions {
 
     use super::{
         BatchState, CallOutcome, CollectedBatch, DocumentOutcome, DocumentTask, EmbedOutcome,
-        Finish, Finished, Job, MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
-        ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
+        Finish, Finished, Job, MarkPaused, Notify, OpenBatches, PackOutcome, PackTask, PartTask,
+        Plan, ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
     };
 
     /// The activities that the workflows call, and the two that any workflow may. `tidegate-activities` implements them.
@@ -139,6 +141,11 @@ mod definitions {
 
         #[activity(name = "tidegate.finish")]
         pub fn finish(finish: Finish) -> Finished {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.notify")]
+        pub fn notify(notify: Notify) -> () {
             unimplemented!()
         }
 

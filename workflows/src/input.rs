@@ -188,6 +188,9 @@ pub struct BatchInput {
     /// A JSONL object of `{"id","expected"}` lines; the report says how many answers agree with it.
     #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
     pub truth: Option<String>,
+    /// A configured webhook, which is told when the batch has ended.
+    #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
     /// One object for each document beside the sealed parts; by default there is.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub per_document: Option<bool>,
@@ -374,6 +377,7 @@ impl BatchInput {
             reread: self.reread == Some(true),
             sample: self.sample,
             truth: self.truth,
+            webhook: self.webhook,
             per_document: self.per_document != Some(false),
             results: self.results.unwrap_or_default(),
             results_jsonl: self.results_jsonl,

@@ -15,6 +15,7 @@
 //! * `pace`: how many of that window it uses, by how long its documents lie in their task queue
 //! * [`process_parts`]: a document that is read in parts
 //! * [`process_call`]: one call, where the server knows no activities without a workflow
+//! * [`process_webhook`]: a webhook that is told of a batch's end
 //! * `holds`: parts of a workflow's state that several workflows have
 //! * `pause_flag`: a pause that reaches documents which are handed out
 //! * [`policy`]: time-outs, retries and priorities of every activity
@@ -36,6 +37,7 @@ pub mod process_documents;
 pub mod process_group;
 pub mod process_parts;
 pub mod process_shard;
+pub mod process_webhook;
 mod report;
 mod shard;
 
@@ -48,3 +50,4 @@ pub use process_documents::ProcessDocuments;
 pub use process_group::ProcessGroup;
 pub use process_parts::ProcessParts;
 pub use process_shard::ProcessShard;
+pub use process_webhook::ProcessWebhook;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use temporalio_common::Priority;
+use temporalio_common::{ActivityCloseTimeouts, Priority};
 use temporalio_workflow::{
     ActivityCancellationType, ActivityOptions, RetryPolicy, WorkflowCancellationToken,
 };
@@ -31,6 +31,12 @@ pub const CALL_HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// Listing, sealing and finishing stream through every document.
 const BATCH: Duration = Duration::from_secs(6 * 60 * 60);
+
+/// One message to a webhook: longer than its receiver may take.
+const WEBHOOK: Duration = Duration::from_secs(60);
+
+/// A webhook whose receiver was away for so long is given up.
+const WEBHOOK_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The task queue of one lane's documents, beside the task queue of the workflows: a worker
 /// reserves a slot before it knows what for, so only a queue of its own keeps a lane's slots from
@@ -102,6 +108,24 @@ pub fn submission(task_queue: &str) -> ActivityOptions {
     let mut options = batch(Some(WorkflowCancellationToken::new()));
     options.task_queue = Some(submission_queue(task_queue));
     options
+}
+
+/// Options of `tidegate.notify`: for a day, after 5 s at first and every half an hour at last.
+pub fn webhook() -> ActivityOptions {
+    let retry = RetryPolicy::builder()
+        .initial_interval(Duration::from_secs(5))
+        .backoff_coefficient(2.0)
+        .maximum_interval(Duration::from_secs(30 * 60))
+        .maximum_attempts(0)
+        .build();
+    let timeouts = ActivityCloseTimeouts::ScheduleAndStartToClose {
+        start_to_close: WEBHOOK,
+        schedule_to_close: WEBHOOK_PATIENCE,
+    };
+    ActivityOptions::with_close_timeouts(timeouts)
+        .do_not_eagerly_execute(true)
+        .retry_policy(retry)
+        .build()
 }
 
 fn retry() -> RetryPolicy {

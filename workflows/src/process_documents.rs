@@ -12,20 +12,22 @@ use serde::{Deserialize, Serialize};
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
-    ContinueAsNewOptions, SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext,
-    WorkflowContextView, WorkflowResult, WorkflowTermination, workflows,
+    ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy, SyncWorkflowContext,
+    WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult,
+    WorkflowTermination, workflows,
 };
 
 use crate::{
     children::{Children, OWN_SHARDS, run},
     contract::{
-        self, Activities, FailureType, Finish, Finished, Job, Live, Plan, Progress, SHARD_WINDOW,
-        ShardInput, Totals,
+        self, Activities, Ended, FailureType, Finish, Finished, Job, Live, Notify, Plan, Progress,
+        SHARD_WINDOW, ShardInput, Totals,
     },
     failure::{self, failed, termination},
     holds::{Holds, Inside},
     input::{self, Batch},
     labels, pause_flag, payload, policy,
+    process_webhook::ProcessWebhook,
     shard::{self, Shard},
 };
 
@@ -179,7 +181,9 @@ impl ProcessDocuments {
             let state = ctx.state(Self::continued);
             ctx.continue_as_new(payload::continue_with(&state)?, ContinueAsNewOptions::default())?;
         }
-        let progress = Self::finish(ctx, !cancelled && broken.is_none()).await?;
+        let finished = Self::finish(ctx, !cancelled && broken.is_none()).await;
+        Self::notify(ctx, &finished, cancelled, broken.clone()).await;
+        let progress = finished?;
         if let Some(why) = ctx.state_mut(|batch| batch.unplanned.take())
             && !cancelled
         {
@@ -411,6 +415,41 @@ impl ProcessDocuments {
             batch.finished = Some(finished);
         });
         Ok(progress)
+    }
+
+    /// Starts what tells the batch's webhook, if it names one, and does not wait for it.
+    async fn notify(
+        ctx: &WorkflowContext<Self>,
+        finished: &WorkflowResult<Progress>,
+        cancelled: bool,
+        broken: Option<String>,
+    ) {
+        let webhook = ctx.state(|batch| batch.state().and_then(|state| state.job.webhook.clone()));
+        let Some(webhook) = webhook else { return };
+        let now = ctx.workflow_time();
+        let unreported = finished.is_err().then(|| "the report cannot be written".to_owned());
+        let (status, why) = match broken.or(unreported).or_else(|| ctx.state(Self::missing)) {
+            _ if cancelled => (Ended::Cancelled, None),
+            Some(why) => (Ended::Failed, Some(why)),
+            None => (Ended::Completed, None),
+        };
+        let progress = ctx.state(|batch| batch.progress_at(None));
+        let notify = Notify {
+            webhook,
+            batch: ctx.workflow_id().to_owned(),
+            run: ctx.run_id().to_owned(),
+            status,
+            why,
+            finished_at: now.map(contract::rfc3339).unwrap_or_default(),
+            progress: finished.as_ref().map_or(progress, Clone::clone),
+        };
+        let options = ChildWorkflowOptions::builder()
+            .workflow_id(Notify::workflow_id(&notify.batch, &notify.run))
+            .cancellation_token(WorkflowCancellationToken::new())
+            .parent_close_policy(ParentClosePolicy::Abandon)
+            .build();
+        // Its own end is no matter of the batch's.
+        let _ = ctx.start_child_workflow(ProcessWebhook::run, notify, options).await;
     }
 
     /// Which documents a batch that has worked on all of them has lost.

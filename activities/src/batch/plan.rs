@@ -97,6 +97,9 @@ where
     let recorded = recorded::check(&output, job).await?;
     let judges = judges(services, job);
     route.models.iter().chain(&judges).try_for_each(|model| check_provider(services, model))?;
+    if let Some(webhook) = &job.webhook {
+        services.webhooks.get(webhook).map_err(Failure::invalid_input)?;
+    }
     let job = &match job.default_output {
         true => {
             let (guard, providers) = (&services.guard, &services.providers);
@@ -295,6 +298,9 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(Judge::of).transpose()?;
     pack::check(job)?;
+    if let Some(webhook) = &job.webhook {
+        services.webhooks.check(webhook).map_err(Failure::invalid_input)?;
+    }
     embed::check(services, job, &route)?;
     tables::check(job)?;
     if job.attach_pages && !tidegate_documents::DRAWS_PAGES {

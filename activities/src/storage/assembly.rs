@@ -8,13 +8,14 @@ use std::{
     fs, io,
     io::{Seek, SeekFrom, Write},
     path::{Path as FilePath, PathBuf},
+    sync::Arc,
 };
 
 use bytes::Bytes;
-use object_store::multipart::PartId;
+use object_store::multipart::{MultipartStore, PartId};
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Location};
+use super::{Error, Location, bucket::Bucket};
 
 /// Bytes of each part but the last: some stores want them all of one length, and most take 10,000.
 const PART: usize = 16 << 20;
@@ -99,10 +100,14 @@ impl Assembly {
             let (Some(staged), Some(place)) = (staged, place) else { return Err(self.cannot()) };
             return self.on_disk(move || fs::rename(staged, place)).await;
         };
-        let store = self.location.root().uploads.as_ref().ok_or_else(|| self.cannot())?;
+        let store = self.uploads()?;
         let parts = self.assembled.parts.iter().map(|part| PartId { content_id: part.clone() });
         let completed = store.complete_multipart(&self.location.path, upload, parts.collect());
         completed.await.map(drop).map_err(|error| self.failed(&error))
+    }
+
+    fn uploads(&self) -> Result<Arc<dyn MultipartStore>, Error> {
+        self.location.root().bucket.as_ref().map(Bucket::uploads).ok_or_else(|| self.cannot())
     }
 
     async fn put(&mut self, part: Vec<u8>) -> Result<(), Error> {
@@ -113,7 +118,7 @@ impl Assembly {
             self.assembled.parts.push(String::new());
             return Ok(());
         }
-        let store = self.location.root().uploads.clone().ok_or_else(|| self.cannot())?;
+        let store = self.uploads()?;
         let path = &self.location.path;
         let upload = match &self.assembled.upload {
             Some(upload) => upload.clone(),

@@ -34,6 +34,16 @@ enum Meaning {
 }
 
 impl Error {
+    /// The name that the store has for it, such as `NoSuchBucket`, if it gives one.
+    pub fn code(&self) -> Option<&str> {
+        let text = match self {
+            Self::Forbidden(text) | Self::Misconfigured(text) | Self::Failed(text) => text,
+            Self::Invalid(_) | Self::Missing(_) | Self::Exists(_) => return None,
+        };
+        let (_, rest) = text.split_once("<Code>")?;
+        rest.split_once("</Code>").map(|(code, _)| code)
+    }
+
     /// The error of a store that was to do `what` to `uri`.
     pub(super) fn of_store(what: &str, uri: &str, error: &object_store::Error) -> Self {
         Self::new(&format!("cannot {what} {uri}"), error)

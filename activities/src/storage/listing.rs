@@ -4,18 +4,13 @@
 //! The page is then asked for in ever smaller pieces up to that key, which is left out by its
 //! name: about ten requests for each.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::ops::ControlFlow;
 
 use object_store::{
-    ObjectMeta, ObjectStoreScheme,
-    aws::AmazonS3Builder,
-    azure::MicrosoftAzureBuilder,
-    gcp::GoogleCloudStorageBuilder,
+    ObjectMeta,
     list::{PaginatedListOptions, PaginatedListStore},
-    multipart::MultipartStore,
     path,
 };
-use url::Url;
 
 /// Stores send as many keys in a page.
 const PAGE: usize = 1_000;
@@ -26,39 +21,6 @@ pub(super) enum Listed {
     Object(ObjectMeta),
     /// A key that cannot be a path, and why.
     Odd(String, String),
-}
-
-/// A bucket's own interfaces.
-type Bucket = (Option<Arc<dyn PaginatedListStore>>, Option<Arc<dyn MultipartStore>>);
-
-/// What lists a bucket page by page, where a store can, and what takes objects in parts.
-pub(super) fn bucket(url: &Url, options: &[(String, String)]) -> object_store::Result<Bucket> {
-    macro_rules! built {
-        ($builder:ty) => {{
-            let builder = <$builder>::new().with_url(url.as_str());
-            let builder = options.iter().fold(builder, |builder, (key, value)| {
-                match key.to_ascii_lowercase().parse() {
-                    Ok(key) => builder.with_config(key, value),
-                    Err(_) => builder,
-                }
-            });
-            Arc::new(builder.build()?)
-        }};
-    }
-    match ObjectStoreScheme::parse(url) {
-        Ok((ObjectStoreScheme::AmazonS3, _)) => {
-            let bucket = built!(AmazonS3Builder);
-            Ok((Some(Arc::clone(&bucket) as _), Some(bucket)))
-        }
-        Ok((ObjectStoreScheme::GoogleCloudStorage, _)) => {
-            let bucket = built!(GoogleCloudStorageBuilder);
-            Ok((Some(Arc::clone(&bucket) as _), Some(bucket)))
-        }
-        Ok((ObjectStoreScheme::MicrosoftAzure, _)) => {
-            Ok((None, Some(built!(MicrosoftAzureBuilder))))
-        }
-        _ => Ok((None, None)),
-    }
 }
 
 /// What lies below `prefix` and behind this key, in the store's order, until `each` has enough.

@@ -8,16 +8,14 @@ use std::{
 };
 
 use object_store::{
-    ClientOptions, ObjectStore,
+    ClientOptions, ObjectStore, RetryConfig,
     client::{HttpClient, HttpConnector},
     http::HttpBuilder,
-    list::PaginatedListStore,
     local::LocalFileSystem,
-    multipart::MultipartStore,
 };
 use url::Url;
 
-use super::{Error, listing};
+use super::{Error, bucket::Bucket};
 
 /// For one file over HTTP.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(300);
@@ -27,10 +25,8 @@ pub(super) struct Root {
     /// Ends in a slash, so that `/data` does not cover `/database`.
     pub(super) url: Url,
     pub(super) store: Arc<dyn ObjectStore>,
-    /// Lists page by page, where a store can.
-    pub(super) lister: Option<Arc<dyn PaginatedListStore>>,
-    /// Takes objects in parts that another worker can add to, where a store can.
-    pub(super) uploads: Option<Arc<dyn MultipartStore>>,
+    /// Of one of the clouds.
+    pub(super) bucket: Option<Bucket>,
     /// For `file://`: links must not lead out of it.
     pub(super) folder: Option<PathBuf>,
 }
@@ -42,7 +38,11 @@ impl fmt::Debug for Root {
 }
 
 impl Root {
-    pub(super) fn open(text: &str, options: &[(String, String)]) -> Result<Self, Error> {
+    pub(super) fn open(
+        text: &str,
+        options: &[(String, String)],
+        retries: &RetryConfig,
+    ) -> Result<Self, Error> {
         let invalid = |why: String| {
             Error::Invalid(format!("storage root \"{}\": {why}", text.escape_debug()))
         };
@@ -60,8 +60,7 @@ impl Root {
             return Ok(Self {
                 url,
                 store: Arc::new(LocalFileSystem::new()),
-                lister: None,
-                uploads: None,
+                bucket: None,
                 folder: Some(folder),
             });
         }
@@ -71,23 +70,16 @@ impl Root {
             let client = ClientOptions::new().with_allow_http(true);
             let builder = HttpBuilder::new()
                 .with_url(origin)
+                .with_retry(retries.clone())
                 .with_client_options(client)
                 .with_http_connector(Straight);
             let store = builder.build().map_err(|error| invalid(error.to_string()))?;
-            return Ok(Self {
-                url,
-                store: Arc::new(store),
-                lister: None,
-                uploads: None,
-                folder: None,
-            });
+            return Ok(Self { url, store: Arc::new(store), bucket: None, folder: None });
         }
-        let (lister, uploads) =
-            listing::bucket(&url, options).map_err(|error| invalid(error.to_string()))?;
-        let options = options.iter().map(|(key, value)| (key.to_ascii_lowercase(), value));
-        let (store, _) = object_store::parse_url_opts(&url, options)
-            .map_err(|error| invalid(error.to_string()))?;
-        Ok(Self { url, store: Arc::from(store), lister, uploads, folder: None })
+        let bucket = Bucket::open(&url, options, retries)
+            .map_err(|error| invalid(error.to_string()))?
+            .ok_or_else(|| invalid(format!("no store is called {}://", url.scheme())))?;
+        Ok(Self { url, store: bucket.store(), bucket: Some(bucket), folder: None })
     }
 
     /// How many parts of the path lie beyond this root, if it covers the URL.

@@ -192,6 +192,7 @@ impl Rig {
             providers: Providers::default().with("anthropic", provider.clone()),
             budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()).into(),
             prices,
+            webhooks: Default::default(),
             routes: Routes::from([("up".to_owned(), up)]),
             heartbeats: Default::default(),
             queues: Queues::default(),

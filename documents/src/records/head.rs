@@ -5,8 +5,8 @@ use crate::{encoding, format::Format, unreadable::Unreadable};
 /// So much of a file tells its delimiter, and that it is text.
 pub(super) const HEAD_BYTES: u64 = 1 << 20;
 
-/// Whichever of the usual ones the header holds most of.
-pub(super) fn delimiter(text: &[u8]) -> u8 {
+/// The delimiter of a table by its header: whichever of `,` `;` tab and `|` it holds most of.
+pub fn delimiter(text: &[u8]) -> u8 {
     let header = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let count = |delimiter: &u8| header.iter().filter(|byte| *byte == delimiter).count();
     let delimiters = b",;\t|".iter().copied();

@@ -92,6 +92,65 @@ async fn it_goes_on_after_a_kill_and_a_line_that_fails_is_named() {
     fleet.stop().await;
 }
 
+/// A table with a column more; after a kill nothing is bought twice, and a row that fails says why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_row_of_a_table_has_its_answer_beside_it() {
+    let Some(mut fleet) = door("", LIMITS, "").await else { return };
+    fleet.worker();
+    let mut table = "nr,\"Company name\"\n".to_owned();
+    for nr in 0..40 {
+        table += &format!("{nr},\"Sons, \"\"{nr}\"\"\nand daughters\"\n");
+    }
+    let flags = [
+        "--max-output-tokens",
+        "4000",
+        "--csv",
+        "--prompt",
+        "What does {{ row['Company name'] }} ({{ nr }}) make?",
+        "--column",
+        "product",
+        "--error-column",
+        "why",
+    ];
+    let mut process = ask(&fleet, &flags).spawn().unwrap();
+    process.stdin.take().unwrap().write_all(table.as_bytes()).await.unwrap();
+    while asked(&fleet) < 5 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    process.kill().await.unwrap();
+    let whole = told(&fleet, &flags, &table).await;
+    assert_eq!(whole.code, Some(0), "{}", whole.complaint);
+    assert_eq!(asked(&fleet), 40);
+    let rows = |text: &str| {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let head: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+        (head, reader.records().map(Result::unwrap).collect::<Vec<_>>())
+    };
+    let (head, answered) = rows(&whole.lines.join("\n"));
+    assert_eq!(head, ["nr", "Company name", "product", "why"]);
+    for (nr, row) in answered.iter().enumerate() {
+        assert_eq!(
+            (&row[0], &row[1]),
+            (&*nr.to_string(), &*format!("Sons, \"{nr}\"\nand daughters"))
+        );
+        assert!(!row[2].is_empty() && row[3].is_empty(), "{row:?}");
+    }
+    assert_eq!(answered.len(), 40);
+
+    let long = format!("nr,Company name\n0,{}\n1,b\n", "x".repeat(1_600_000));
+    let failed = told(&fleet, &flags, &long).await;
+    assert_eq!(failed.code, Some(3), "{}", failed.complaint);
+    let (_, failed) = rows(&failed.lines.join("\n"));
+    assert!(failed[0][2].is_empty() && failed[0][3].contains("bytes"), "{:?}", &failed[0][3]);
+    assert!(!failed[1][2].is_empty() && failed[1][3].is_empty(), "{:?}", failed[1]);
+    let before = asked(&fleet);
+    let unknown = told(&fleet, &flags, "nr,town\n1,x\n").await;
+    assert_eq!((unknown.code, asked(&fleet)), (Some(3), before), "{}", unknown.complaint);
+    let unknown = told(&fleet, &flags, "number,Company name\n1,x\n").await;
+    assert!(unknown.code == Some(2) && unknown.complaint.contains("no column \"nr\""));
+    fleet.stop().await;
+}
+
 /// An older server, or one where they are switched off.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_no_activity_stands_alone_a_workflow_makes_the_call() {

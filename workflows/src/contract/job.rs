@@ -128,6 +128,9 @@ pub struct Job {
     /// A JSONL object of what answers should be; the report says how many are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truth: Option<String>,
+    /// The webhook that is told when the batch has ended, by its name in the workers' configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
     /// Each result keeps an object of its own when its shard is sealed.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub per_document: bool,

@@ -332,6 +332,16 @@ pub const FIELDS: &[Field] = &[
         "What answers should be, as JSONL of {\"id\",\"expected\"}: the report says how many agree, by field",
     )),
     Field::new(
+        "webhook",
+        "none",
+        "[a configured webhook](webhooks.md), which is told when the batch has ended",
+    )
+    .flag(Flag::new(
+        Takes::Word(|_| Ok(())),
+        "NAME",
+        "A configured webhook, which is told when the batch has ended",
+    )),
+    Field::new(
         "replace",
         "false",
         "the output holds answers to another question: what differs is asked again, and replaced",

@@ -9,8 +9,8 @@ use temporalio_protos::temporal::api::{
 };
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
-    CallCounts, CutAnswers, DocumentOutcome, FailedDocument, FailureDetails, FailureType, Finished,
-    Taken,
+    self, CallCounts, CutAnswers, DocumentOutcome, FailedDocument, FailureDetails, FailureType,
+    Finished, Taken,
 };
 
 use crate::common::{
@@ -550,4 +550,46 @@ fn invalid(message: &str) -> Ended {
         kind: FailureType::InvalidInput.as_str().to_owned(),
         message: message.to_owned(),
     }
+}
+
+/// Also of one that was cancelled, and of one that has lost documents.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_is_told_of_every_end_and_only_where_the_input_names_one() {
+    let named = input(&json!({"webhook": "ours"}));
+    with_worker(server(), Fake::willing(4, 2), async |rig| {
+        rig.start(&input(&json!({}))).await.result().await.unwrap();
+        let batch = rig.start(&named).await;
+        let result = batch.result().await.unwrap();
+        let calls = rig.fake.until("it is told", |calls| !calls.notified.is_empty()).await;
+        let [told] = calls.notified.as_slice() else { panic!("{:?}", calls.notified) };
+        assert_eq!((told.webhook.as_str(), told.batch.as_str()), ("ours", batch.id.as_str()));
+        assert_eq!((told.status, &told.why), (contract::Ended::Completed, &None));
+        assert_eq!(told.progress, result);
+        assert!(!told.run.is_empty() && told.finished_at.ends_with('Z'), "{told:?}");
+    })
+    .await;
+    let gate = Gate::default();
+    with_worker(server(), Fake::waiting(4, 2, &gate), async |rig| {
+        let batch = rig.start(&named).await;
+        rig.fake.until("all wait", |calls| calls.started.len() == 4).await;
+        batch.cancel().await;
+        assert_eq!(batch.result().await, Err(Ended::Cancelled));
+        let calls = rig.fake.until("it is told", |calls| !calls.notified.is_empty()).await;
+        assert_eq!(calls.notified[0].status, contract::Ended::Cancelled);
+        assert_eq!(calls.notified[0].progress.totals.cancelled, 4);
+    })
+    .await;
+    let lost = Finished {
+        succeeded: 3,
+        missing: 1,
+        first_missing: vec!["a.md".into()],
+        ..Finished::default()
+    };
+    with_worker(server(), Fake::willing(4, 2).that_finds(lost), async |rig| {
+        assert!(rig.start(&named).await.result().await.is_err());
+        let calls = rig.fake.until("it is told", |calls| !calls.notified.is_empty()).await;
+        assert_eq!(calls.notified[0].status, contract::Ended::Failed);
+        assert!(calls.notified[0].why.as_ref().unwrap().contains("a.md"), "{calls:?}");
+    })
+    .await;
 }

@@ -4,6 +4,7 @@
 //! * [`prompt`]: what a call asks; `wording`: in which words, `template`: those with names in them
 //! * `expression`: whether what the author says of an answer is true
 //! * `output_cap`: how long an answer may be where the author does not say
+//! * [`row`]: a prompt for each row of a table
 //! * [`sandbox`]: what may take all memory or never end, in a process of its own
 
 pub(crate) mod answer;
@@ -13,6 +14,7 @@ pub(crate) mod evidence;
 pub(crate) mod expression;
 pub(crate) mod output_cap;
 pub mod prompt;
+pub mod row;
 pub mod sandbox;
 pub(crate) mod template;
 pub(crate) mod wording;

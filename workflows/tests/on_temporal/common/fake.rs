@@ -12,7 +12,7 @@ use temporalio_sdk::{
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
     BatchState, CallCounts, CollectedBatch, CutAnswers, DocumentOutcome, DocumentTask,
-    FailureDetails, FailureType, Finish, Finished, Job, Labels, MarkPaused, OpenBatches,
+    FailureDetails, FailureType, Finish, Finished, Job, Labels, MarkPaused, Notify, OpenBatches,
     PackOutcome, PackTask, PartTask, Parts, Plan, ProviderBatch, ProviderBatching, SHARD_WINDOW,
     SealShard, Step, SubmitBatch, SubmittedBatch, Totals, markers,
 };
@@ -90,6 +90,7 @@ pub struct Calls {
     pub seals: Vec<SealShard>,
     pub marks: Vec<bool>,
     pub finishes: Vec<Finish>,
+    pub notified: Vec<Notify>,
 }
 
 /// What the provider says of a batch that is asked after for the nth time, counted from 1.
@@ -498,6 +499,16 @@ impl Fake {
         let told = Finished { succeeded, failed, skipped, cancelled, ..Finished::default() };
         self.note(|calls| calls.finishes.push(finish));
         Ok(self.finished.clone().unwrap_or(told))
+    }
+
+    #[activity(definition = markers::Notify)]
+    async fn notify(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        notify: Notify,
+    ) -> Result<(), ActivityError> {
+        self.note(|calls| calls.notified.push(notify));
+        Ok(())
     }
 }
 

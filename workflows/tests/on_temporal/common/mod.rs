@@ -36,7 +36,7 @@ use temporalio_sdk::{
 use tidegate_testkit::{Temporal, unique};
 use tidegate_types::Lane;
 use tidegate_workflows::{
-    ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard,
+    ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, ProcessWebhook,
     contract::{Live, Progress, Totals},
     policy,
 };
@@ -143,6 +143,8 @@ fn worker(rig: &Rig) -> (Run, Box<dyn Fn()>) {
         .register_workflow::<ProcessGroup>()
         .unwrap()
         .register_workflow::<ProcessParts>()
+        .unwrap()
+        .register_workflow::<ProcessWebhook>()
         .unwrap();
     let workflows = if *scripted_shards {
         workflows.register_workflow::<scripted::Scripted>()

@@ -1,0 +1,82 @@
+//! A prompt for each row of a table.
+
+use minijinja::Value;
+
+use super::template::{Text, Variables};
+
+/// All cells of a row by their columns, for columns whose names are no words of a template:
+/// `{{ row["Company name"] }}`. A column of this name stands for itself.
+const ROW: &str = "row";
+
+/// Where its author wrote it.
+const PLACE: &str = "--prompt";
+
+/// A text in which `{{ column }}` stands for a row's cell.
+#[derive(Debug, Clone)]
+pub struct RowPrompt(String);
+
+impl RowPrompt {
+    /// A prompt for the rows of a table with these columns.
+    ///
+    /// # Errors
+    /// A sentence that says where it cannot be read as a template, or which name is no column.
+    pub fn new(text: String, columns: &[&str]) -> Result<Self, String> {
+        let names = Text { place: PLACE, text: &text }.names()?;
+        let all = || columns.join(", ");
+        if let Some(name) =
+            names.iter().find(|name| *name != ROW && !columns.contains(&name.as_str()))
+        {
+            return Err(format!("{PLACE}: there is no column \"{name}\"; the columns: {}", all()));
+        }
+        if names.is_empty() {
+            return Err(format!(
+                "{PLACE} names no column, and each row would be asked the same; write {{{{ column }}}}; the columns: {}",
+                all()
+            ));
+        }
+        Ok(Self(text))
+    }
+
+    /// With these cells, by their columns.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong, and in which line.
+    pub fn filled<'a>(
+        &self,
+        cells: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    ) -> Result<String, String> {
+        let mut variables = Variables::from([(ROW, Value::from_pairs(cells.clone()))]);
+        variables.extend(cells.map(|(column, cell)| (column, Value::from(cell))));
+        Text { place: PLACE, text: &self.0 }.filled(&variables)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [&str; 2] = ["city", "Company name"];
+
+    fn filled(text: &str) -> Result<String, String> {
+        let cells = COLUMNS.into_iter().zip(["Husum", "a, \"b\""]);
+        RowPrompt::new(text.to_owned(), &COLUMNS)?.filled(cells)
+    }
+
+    #[test]
+    fn cells_stand_where_their_columns_are_named() {
+        let text = "{{ city|upper }}: {{ row[\"Company name\"] }}";
+        assert_eq!(filled(text).unwrap(), "HUSUM: a, \"b\"");
+    }
+
+    #[test]
+    fn a_name_that_is_no_column_is_refused_before_a_row_is_read() {
+        let unknown = filled("{{ town }}").unwrap_err();
+        assert_eq!(
+            unknown,
+            "--prompt: there is no column \"town\"; the columns: city, Company name"
+        );
+        assert!(filled("Sum up.").unwrap_err().contains("names no column"));
+        assert!(filled("{{ city").unwrap_err().contains("line 1: syntax error"));
+        assert!(filled("{{ row.town }}").unwrap_err().contains("not known"));
+    }
+}

@@ -1,0 +1,217 @@
+//! What a place can be used for: tried with one small object of a random name, which is removed again.
+
+use std::{future::Future, time::Duration};
+
+use bytes::Bytes;
+use object_store::RetryConfig;
+
+use super::{CredentialKind, Error, Location, Storage, credential::variables};
+
+/// For each step: object stores are far away at times.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+
+/// What stores answer when they do not take the credential itself, whatever is asked for.
+const REFUSED_KEYS: [&str; 10] = [
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "NotSignedUp",
+    "InvalidToken",
+    "InvalidSecurity",
+    "RequestTimeTooSkewed",
+    "AuthenticationFailed",
+    "AuthenticationRequired",
+    "InvalidAuthenticationInfo",
+];
+
+/// How one step ended.
+#[derive(Debug)]
+pub enum Tried {
+    /// It works.
+    Works,
+    /// It does not.
+    Fails(Error),
+    /// It was not tried, for this reason.
+    Untried(&'static str),
+}
+
+impl Tried {
+    /// Whether it works, if that is known.
+    pub fn works(&self) -> Option<bool> {
+        match self {
+            Self::Works => Some(true),
+            Self::Fails(_) => Some(false),
+            Self::Untried(_) => None,
+        }
+    }
+
+    /// Whether the store forbids it.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Fails(Error::Forbidden(_)))
+    }
+}
+
+impl From<Result<(), Error>> for Tried {
+    fn from(result: Result<(), Error>) -> Self {
+        result.map_or_else(Self::Fails, |()| Self::Works)
+    }
+}
+
+/// What works of all that documents and results need.
+#[derive(Debug)]
+pub struct Access {
+    /// A credential that is fetched or exchanged was got.
+    pub credential: Tried,
+    /// Names below the place can be listed.
+    pub list: Tried,
+    /// Objects can be read.
+    pub read: Tried,
+    /// An object can be written where nothing is, and only there.
+    pub create: Tried,
+    /// An object can be replaced.
+    pub write: Tried,
+    /// An object can be removed.
+    pub delete: Tried,
+    /// The URI of the small object, if it could not be removed.
+    pub left: Option<String>,
+}
+
+impl Storage {
+    /// A storage of one root that gives up soon, to try what it can be used for.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn to_try(root: &str) -> Result<Self, Error> {
+        Self::to_try_with(root, &variables())
+    }
+
+    /// The same, with these variables in place of the environment.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn to_try_with(root: &str, options: &[(String, String)]) -> Result<Self, Error> {
+        let retries =
+            RetryConfig { max_retries: 1, retry_timeout: ANSWER_WITHIN, ..RetryConfig::default() };
+        Self::open([root], options, &retries)
+    }
+}
+
+impl Location {
+    /// Tries each thing in turn, with a credential of this kind; what cannot work any more is not tried.
+    pub async fn try_access(&self, kind: CredentialKind) -> Access {
+        let mut access = Access::untried();
+        access.credential = match &self.root().bucket {
+            // There is none to be got.
+            _ if kind == CredentialKind::Anonymous => Tried::Works,
+            Some(bucket) => {
+                let got = async {
+                    bucket
+                        .authenticate()
+                        .await
+                        .map_err(|error| self.failed("get a credential for", &error))
+                };
+                within(got).await.into()
+            }
+            None => Tried::Works,
+        };
+        if access.credential.works() != Some(true) {
+            return access.without("there is no credential");
+        }
+        if self.is_read_only() {
+            access.read = match within(self.size()).await {
+                Ok(Some(_)) => Tried::Works,
+                Ok(None) => {
+                    Tried::Untried("the server answers, and has nothing at this very address")
+                }
+                Err(error) => Tried::Fails(error),
+            };
+            return access.without("over HTTP objects are read, and nothing else");
+        }
+        let first = match within(self.first()).await {
+            Ok(first) => {
+                access.list = Tried::Works;
+                first
+            }
+            Err(error) => {
+                let is_all = !matches!(&error, Error::Forbidden(_)) || refuses_key(&error);
+                access.list = Tried::Fails(error);
+                if is_all {
+                    return access.without("the store or the credential is at fault");
+                }
+                None
+            }
+        };
+        let probe = self.child(&format!(".tidegate-doctor-{:016x}", rand::random::<u64>()));
+        if !access.try_create(&probe).await {
+            access.read = match first {
+                Some(first) => within(first.size()).await.map(drop).into(),
+                None => Tried::Untried("nothing was found that could be read"),
+            };
+            return access.without("nothing can be written");
+        }
+        access.write = within(probe.write(Bytes::from_static(b"second"))).await.into();
+        access.read = within(probe.read()).await.map(drop).into();
+        access.delete = within(probe.delete()).await.into();
+        access.left = (access.delete.works() != Some(true)).then(|| probe.uri());
+        access
+    }
+}
+
+impl Access {
+    fn untried() -> Self {
+        let untried = || Tried::Untried("");
+        Self {
+            credential: untried(),
+            list: untried(),
+            read: untried(),
+            create: untried(),
+            write: untried(),
+            delete: untried(),
+            left: None,
+        }
+    }
+
+    /// What has not been tried yet is not, for this reason.
+    fn without(mut self, why: &'static str) -> Self {
+        let steps =
+            [&mut self.list, &mut self.read, &mut self.create, &mut self.write, &mut self.delete];
+        for step in steps {
+            if matches!(step, Tried::Untried("")) {
+                *step = Tried::Untried(why);
+            }
+        }
+        self
+    }
+
+    /// Whether the object is there now. A store that creates it twice would keep two results of one
+    /// document.
+    async fn try_create(&mut self, probe: &Location) -> bool {
+        let first = within(probe.create(Bytes::from_static(b"first"))).await;
+        if let Err(error) = first {
+            // Some stores know no condition, and write all the same.
+            let is_written = !matches!(error, Error::Forbidden(_))
+                && within(probe.write(Bytes::from_static(b"first"))).await.is_ok();
+            self.create = Tried::Fails(error);
+            return is_written;
+        }
+        self.create = match within(probe.create(Bytes::from_static(b"again"))).await {
+            Err(Error::Exists(_)) => Tried::Works,
+            Err(error) => Tried::Fails(error),
+            Ok(()) => Tried::Fails(Error::Misconfigured(format!(
+                "the store created {probe} twice: it takes no heed of If-None-Match"
+            ))),
+        };
+        true
+    }
+}
+
+/// Whether the store does not take the credential itself.
+fn refuses_key(error: &Error) -> bool {
+    error.code().is_some_and(|code| REFUSED_KEYS.contains(&code))
+}
+
+async fn within<T>(step: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    tokio::time::timeout(ANSWER_WITHIN, step).await.unwrap_or_else(|_| {
+        Err(Error::Failed(format!("no answer within {} s", ANSWER_WITHIN.as_secs())))
+    })
+}

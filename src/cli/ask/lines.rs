@@ -1,0 +1,82 @@
+//! A prompt a line, and an answer a line.
+
+use std::{
+    io::{self, BufRead, Write},
+    thread,
+};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::asked::{Asked, Output, answer, read_on};
+
+/// The lines of stdin. What blocks in a read ends with this process.
+pub(super) fn read() -> mpsc::Receiver<anyhow::Result<Asked<()>>> {
+    let (sender, lines) = mpsc::channel(64);
+    thread::spawn(move || {
+        for (number, line) in (1..).zip(io::stdin().lock().lines()) {
+            let line = line.with_context(|| format!("line {number} of stdin cannot be read"));
+            let asked = line.map(|line| Asked { number, beside: (), prompt: Ok(line) });
+            if sender.blocking_send(asked).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// A line for each line.
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// Each as the whole outcome.
+    pub(super) as_json: bool,
+}
+
+impl Output for Lines {
+    type Beside = ();
+
+    const UNIT: &'static str = "line";
+
+    fn write(
+        &mut self,
+        number: u64,
+        (): (),
+        outcome: Result<Value, String>,
+    ) -> anyhow::Result<bool> {
+        let line = shown(number, outcome, self.as_json);
+        let mut stdout = io::stdout().lock();
+        read_on(writeln!(stdout, "{line}").and_then(|()| stdout.flush()))
+    }
+}
+
+/// An outcome in one line.
+fn shown(number: u64, outcome: Result<Value, String>, as_json: bool) -> String {
+    if as_json {
+        return match outcome {
+            Ok(Value::Object(mut fields)) => {
+                fields.insert("line".to_owned(), number.into());
+                Value::from(fields).to_string()
+            }
+            Ok(other) => json!({ "line": number, "answer": other }).to_string(),
+            Err(why) => json!({ "line": number, "failed": why }).to_string(),
+        };
+    }
+    let Ok(outcome) = outcome else { return String::new() };
+    answer(&outcome).replace("\r\n", "\n").replace(['\n', '\r'], "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_stays_on_its_line() {
+        let answer = |text: &str| shown(1, Ok(json!({ "answer": text })), false);
+        assert_eq!(answer("one\ntwo\r\nthree"), "one\\ntwo\\nthree");
+        assert_eq!(shown(7, Err("no".to_owned()), false), "");
+        let whole = |outcome| serde_json::from_str::<Value>(&shown(7, outcome, true)).unwrap();
+        assert_eq!(whole(Err("no".to_owned())), json!({ "line": 7, "failed": "no" }));
+        assert_eq!(whole(Ok(json!({ "answer": "a" }))), json!({ "line": 7, "answer": "a" }));
+    }
+}

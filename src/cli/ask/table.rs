@@ -1,0 +1,194 @@
+//! A prompt for each row of a table, and the table with its answers.
+
+use std::{
+    io::{self, BufRead, BufReader, Cursor, Read, Write},
+    thread,
+};
+
+use anyhow::Context;
+use csv::{ReaderBuilder, StringRecord, Terminator, Writer, WriterBuilder};
+use serde_json::Value;
+use tidegate_activities::document::ask::row::RowPrompt;
+use tidegate_documents::records::delimiter;
+use tokio::sync::mpsc;
+
+use super::asked::{Asked, Output, answer, read_on};
+use crate::cli::exit::usage;
+
+/// Excel marks a table in UTF-8 by it, and knows one by it.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What is added to the table.
+#[derive(Debug, Clone)]
+pub(super) struct Added {
+    /// The column of the answers.
+    pub(super) answer: String,
+    /// The column of what went wrong, if there is to be one.
+    pub(super) error: Option<String>,
+}
+
+impl Added {
+    fn columns(&self) -> impl Iterator<Item = &str> {
+        [Some(self.answer.as_str()), self.error.as_deref()].into_iter().flatten()
+    }
+}
+
+type Rows = mpsc::Receiver<anyhow::Result<Asked<StringRecord>>>;
+
+/// Reads the table's head, and asks its rows in a thread that ends with this process.
+pub(super) fn read<R: Read + Send + 'static, W: Write>(
+    input: R,
+    output: W,
+    prompt: String,
+    added: Added,
+) -> anyhow::Result<(Rows, Table<W>)> {
+    let (form, input) = Form::of(input)?;
+    let mut reader = ReaderBuilder::new().delimiter(form.delimiter).from_reader(input);
+    let head = reader.headers().context("the head of the table cannot be read")?.clone();
+    if head.iter().all(str::is_empty) {
+        return Err(usage("stdin holds no table: its first line must name the columns"));
+    }
+    let columns: Vec<&str> = head.iter().collect();
+    if let Some(column) = added.columns().find(|column| columns.contains(column)) {
+        return Err(usage(format!(
+            "the table has a column \"{column}\" already; name another with --column (--error-column)"
+        )));
+    }
+    let prompt = RowPrompt::new(prompt, &columns).map_err(usage)?;
+    let table = Table::begin(output, &form, &head, added)?;
+    let (sender, rows) = mpsc::channel(64);
+    thread::spawn(move || {
+        for (number, row) in (1..).zip(reader.into_records()) {
+            let row = row.with_context(|| format!("row {number} of the table cannot be read"));
+            let asked = row.map(|row| {
+                let prompt = prompt.filled(head.iter().zip(&row));
+                Asked { number, beside: row, prompt }
+            });
+            if sender.blocking_send(asked).is_err() {
+                return;
+            }
+        }
+    });
+    Ok((rows, table))
+}
+
+/// How the table is written, so that the answers' is written the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Form {
+    delimiter: u8,
+    is_marked: bool,
+    has_crlf: bool,
+}
+
+impl Form {
+    /// That of a table, by its first line.
+    fn of<R: Read>(input: R) -> anyhow::Result<(Self, impl Read)> {
+        let mut input = BufReader::new(input);
+        let mut first = Vec::new();
+        input.read_until(b'\n', &mut first).context("stdin cannot be read")?;
+        let form = Self {
+            delimiter: delimiter(&first),
+            is_marked: first.starts_with(MARK),
+            has_crlf: first.ends_with(b"\r\n"),
+        };
+        Ok((form, Cursor::new(first).chain(input)))
+    }
+}
+
+/// The table with a column more.
+#[derive(Debug)]
+pub(super) struct Table<W: Write> {
+    writer: Writer<W>,
+    has_errors: bool,
+}
+
+impl<W: Write> Table<W> {
+    fn begin(
+        mut output: W,
+        form: &Form,
+        head: &StringRecord,
+        added: Added,
+    ) -> anyhow::Result<Self> {
+        if form.is_marked {
+            output.write_all(MARK).context("writing to stdout")?;
+        }
+        let terminator = if form.has_crlf { Terminator::CRLF } else { Terminator::Any(b'\n') };
+        let writer = WriterBuilder::new()
+            .delimiter(form.delimiter)
+            .terminator(terminator)
+            .from_writer(output);
+        let mut table = Self { writer, has_errors: added.error.is_some() };
+        table.row(head.iter().chain(added.columns()))?;
+        Ok(table)
+    }
+
+    /// False where nobody reads any more.
+    fn row<'a>(&mut self, cells: impl Iterator<Item = &'a str>) -> anyhow::Result<bool> {
+        let written = self.writer.write_record(cells).map_err(io::Error::from);
+        read_on(written.and_then(|()| self.writer.flush()))
+    }
+}
+
+impl<W: Write> Output for Table<W> {
+    type Beside = StringRecord;
+
+    const UNIT: &'static str = "row";
+
+    fn write(
+        &mut self,
+        _number: u64,
+        row: StringRecord,
+        outcome: Result<Value, String>,
+    ) -> anyhow::Result<bool> {
+        let (answer, error) = match &outcome {
+            Ok(outcome) => (answer(outcome), ""),
+            Err(why) => ("", why.as_str()),
+        };
+        let more = [Some(answer), self.has_errors.then_some(error)];
+        self.row(row.iter().chain(more.into_iter().flatten()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The table with each prompt as its answer, and the rows whose city is none failed.
+    fn answered(table: &'static str, error: Option<&str>) -> anyhow::Result<String> {
+        let added = Added { answer: "answer".to_owned(), error: error.map(str::to_owned) };
+        let (mut rows, mut table) =
+            read(table.as_bytes(), Vec::new(), "<{{ city }}>".to_owned(), added)?;
+        while let Some(asked) = rows.blocking_recv() {
+            let Asked { number, beside, prompt } = asked?;
+            let failed = beside[0].is_empty().then(|| "no, \"none\"".to_owned());
+            let outcome = failed.map_or_else(|| Ok(json!({ "answer": prompt.unwrap() })), Err);
+            assert!(table.write(number, beside, outcome)?);
+        }
+        Ok(String::from_utf8(table.writer.into_inner().unwrap())?)
+    }
+
+    #[test]
+    fn the_table_keeps_its_rows_its_quoting_and_its_form() {
+        let plain = "city,note\nHusum,\"a, \"\"b\"\"\nc\"\n,none\n";
+        let told = "city,note,answer\nHusum,\"a, \"\"b\"\"\nc\",<Husum>\n,none,\n";
+        assert_eq!(answered(plain, None).unwrap(), told);
+        let with_errors = "city,note,answer,why\nHusum,\"a, \"\"b\"\"\nc\",<Husum>,\n,none,,\"no, \"\"none\"\"\"\n";
+        assert_eq!(answered(plain, Some("why")).unwrap(), with_errors);
+        let excel = "\u{feff}city;note\r\n\"Hu;sum\";x\r\n";
+        let told = "\u{feff}city;note;answer\r\n\"Hu;sum\";x;\"<Hu;sum>\"\r\n";
+        assert_eq!(answered(excel, None).unwrap(), told);
+        assert_eq!(answered("city,note\n", None).unwrap(), "city,note,answer\n");
+    }
+
+    #[test]
+    fn what_is_no_such_table_is_refused() {
+        let refused = |table, error| answered(table, error).unwrap_err().to_string();
+        assert!(refused("", None).contains("holds no table"));
+        assert!(refused("city,answer\n", None).contains("column \"answer\" already"));
+        assert!(refused("city,why\n", Some("why")).contains("column \"why\" already"));
+        assert!(refused("town\nx\n", None).contains("no column \"city\""));
+        assert!(refused("city,note\nx\n", None).contains("row 1 of the table"));
+    }
+}

@@ -1,0 +1,292 @@
+//! `tidegate doctor s3://bucket/prefix`: which credential a store is opened with, what it may do
+//! there, and what is missing.
+
+use serde_json::{Value, json};
+use tidegate_activities::{
+    Storage,
+    storage::{
+        Credential, CredentialKind, Error,
+        access::{Access, Tried},
+    },
+};
+use url::Url;
+
+use crate::{
+    cli::place,
+    config::{Config, mask},
+};
+
+use super::check::{Check, State};
+
+/// What was found, as checks and as JSON.
+pub(super) struct Found {
+    pub(super) checks: Vec<Check>,
+    pub(super) json: Value,
+}
+
+/// Tries what can be done at the place; `config` says whether workers may use it.
+pub(super) async fn look(place: &str, config: Option<&Config>) -> Found {
+    let Ok(url) = Url::parse(place) else {
+        let remedy = "write file:///folder/, s3://bucket/prefix/, gs://…, az://… or https://…";
+        return Found::new(place, None, None, vec![Check::fail("store", "it is no URI", remedy)]);
+    };
+    let credential = Credential::find(&url);
+    let mut checks = vec![of_credential(&credential)];
+    checks.extend(config.and_then(|config| of_roots(place, config)));
+    let location = Storage::to_try(place).and_then(|storage| storage.resolve(place));
+    let location = match location {
+        Ok(location) => location,
+        Err(error) => {
+            checks.push(Check::fail(
+                "store",
+                error.to_string(),
+                "correct what the line above says, or the URI",
+            ));
+            return Found::new(place, Some(credential), None, checks);
+        }
+    };
+    if location.exists_as_folder_or_file() == Some(false) {
+        let path = place::shown(place);
+        checks.push(Check::fail(
+            "store",
+            "there is no such folder",
+            format!("make it (mkdir -p {path})"),
+        ));
+        return Found::new(place, Some(credential), None, checks);
+    }
+    let access = location.try_access(credential.kind).await;
+    checks.extend(of_access(&url, credential.kind, &access));
+    Found::new(place, Some(credential), Some(&access), checks)
+}
+
+impl Found {
+    fn new(
+        place: &str,
+        credential: Option<Credential>,
+        access: Option<&Access>,
+        checks: Vec<Check>,
+    ) -> Self {
+        let may = access.map(|access| {
+            json!({
+                "list": access.list.works(),
+                "read": access.read.works(),
+                "create_if_absent": access.create.works(),
+                "write": access.write.works(),
+                "delete": access.delete.works(),
+            })
+        });
+        let json = json!({
+            "store": mask::url(place),
+            "credential": credential,
+            "may": may,
+            "read_only": access.map(is_read_only),
+        });
+        Self { checks, json }
+    }
+}
+
+fn of_credential(credential: &Credential) -> Check {
+    let seen = format!("{}; {}", credential.kind.name(), credential.from);
+    match (credential.kind, credential.remarks.is_empty()) {
+        (CredentialKind::Unusable, _) => {
+            Check::fail("credential", seen, credential.remarks.join("\n      → "))
+        }
+        (_, true) => Check::ok("credential", seen),
+        (_, false) => Check::doubtful("credential", seen, credential.remarks.join("\n      → ")),
+    }
+}
+
+/// What workers with this configuration would refuse.
+fn of_roots(place: &str, config: &Config) -> Option<Check> {
+    let roots = config.storage.roots.iter().map(String::as_str);
+    let error = Storage::new(roots).ok()?.resolve(place).err()?;
+    matches!(&error, Error::Invalid(why) if why.contains("outside the allowed roots")).then(|| {
+        Check::doubtful(
+            "roots",
+            "it lies under none of storage.roots, so that no batch may use it",
+            format!("add \"{}\" to roots in [storage]", mask::url(place)),
+        )
+    })
+}
+
+fn is_read_only(access: &Access) -> bool {
+    access.read.works() != Some(false)
+        && access.write.works().is_none()
+        && (access.create.is_forbidden() || access.create.works().is_none())
+        && access.list.works() != Some(false)
+}
+
+fn of_access(url: &Url, kind: CredentialKind, access: &Access) -> Vec<Check> {
+    let mut checks = Vec::new();
+    if let Tried::Fails(error) = &access.credential {
+        let remedy = match kind {
+            CredentialKind::InstanceRole => {
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is given: docs/stores.md"
+            }
+            CredentialKind::MetadataServer => {
+                "run `gcloud auth application-default login`, set GOOGLE_APPLICATION_CREDENTIALS, or run where a service account is given: docs/stores.md"
+            }
+            CredentialKind::ManagedIdentity => {
+                "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, or run where an identity is given: docs/stores.md"
+            }
+            _ => {
+                "see that the role, application or token is still valid, and that its service can be reached"
+            }
+        };
+        checks.push(Check::fail("getting the credential", error.to_string(), remedy));
+        return checks;
+    }
+    let steps = [
+        ("list", &access.list),
+        ("read", &access.read),
+        ("create if absent", &access.create),
+        ("write", &access.write),
+        ("delete", &access.delete),
+    ];
+    let read_only = is_read_only(access);
+    for (name, step) in steps {
+        match step {
+            Tried::Works => checks.push(Check::ok(name, "it works")),
+            // The verdict says it.
+            Tried::Untried(_) if access.list.works() == Some(false) || read_only => {}
+            Tried::Untried(why) => checks.push(Check::ok(name, format!("not tried: {why}"))),
+            Tried::Fails(_) if read_only => {}
+            Tried::Fails(error) => {
+                checks.push(Check::fail(name, error.to_string(), remedy(url, name, error)));
+            }
+        }
+    }
+    if read_only {
+        let right = right(url, "create if absent");
+        checks.push(Check::doubtful(
+            "use",
+            "it is read only",
+            match url.scheme() {
+                "http" | "https" => {
+                    "right for sources; results need a file system or a bucket".to_owned()
+                }
+                _ => format!("right for sources; results need more: {right}"),
+            },
+        ));
+    } else if checks.iter().all(|check| check.state == State::Ok) {
+        checks.push(Check::ok("use", "sources and results"));
+    }
+    if let Some(left) = &access.left {
+        checks.push(Check::fail("left behind", left.clone(), "remove it by hand"));
+    }
+    checks
+}
+
+/// What mends it, by what the store calls the fault.
+fn remedy(url: &Url, step: &str, error: &Error) -> String {
+    let of_code = match error.code().unwrap_or_default() {
+        "InvalidAccessKeyId" | "NotSignedUp" => {
+            "the store does not know this key: see that it is one of this account and this endpoint (AWS_ENDPOINT)"
+        }
+        "SignatureDoesNotMatch" | "AuthenticationFailed" | "InvalidAuthenticationInfo" => {
+            "the secret does not belong to this key, or the signature or SAS has ended: set it anew"
+        }
+        "ExpiredToken" | "InvalidToken" | "InvalidSecurity" | "AuthenticationRequired" => {
+            "the token has ended: get a new one"
+        }
+        "RequestTimeTooSkewed" => "set this machine's clock",
+        "NoSuchBucket" | "ContainerNotFound" => {
+            "correct the bucket's name, make it, or name its endpoint (AWS_ENDPOINT)"
+        }
+        "AuthorizationHeaderMalformed"
+        | "PermanentRedirect"
+        | "IllegalLocationConstraintException" => {
+            "the bucket lies in another region: set AWS_REGION to it"
+        }
+        _ => "",
+    };
+    match error {
+        _ if !of_code.is_empty() => of_code.to_owned(),
+        Error::Forbidden(_) => right(url, step),
+        Error::Misconfigured(_) if step == "create if absent" => {
+            "results need a store that creates an object only where nothing is (If-None-Match): use another store or a newer version of it".to_owned()
+        }
+        Error::Misconfigured(_) => {
+            "see the bucket's name, its region (AWS_REGION) and its endpoint (AWS_ENDPOINT)".to_owned()
+        }
+        _ => "check the network, a proxy and the endpoint".to_owned(),
+    }
+}
+
+/// The right that a step needs, by its vendor's name.
+fn right(url: &Url, step: &str) -> String {
+    match (url.scheme(), step) {
+        ("s3" | "s3a", "list") => "give it s3:ListBucket on the bucket",
+        ("s3" | "s3a", "read") => "give it s3:GetObject on the prefix",
+        ("s3" | "s3a", "delete") => "give it s3:DeleteObject on the prefix",
+        ("s3" | "s3a", _) => "give it s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on the prefix",
+        ("gs", "list" | "read") => "give it the role Storage Object Viewer on the bucket",
+        ("gs", _) => "give it the role Storage Object User on the bucket",
+        ("file", _) => "let the user that workers run as do it (chown, chmod)",
+        (_, "list" | "read") => {
+            "give it the role Storage Blob Data Reader (Owner and Contributor are not enough), or a SAS with read and list"
+        }
+        _ => {
+            "give it the role Storage Blob Data Contributor (Owner and Contributor are not enough), or a SAS with create, write and delete, too"
+        }
+    }
+    .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_folder_is_tried_and_left_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = place::folder_url(folder.path()).unwrap();
+        let found = look(&url, None).await;
+        assert!(found.checks.iter().all(|check| check.state == State::Ok), "{:?}", found.checks);
+        assert_eq!(found.json["may"]["create_if_absent"], true);
+        assert_eq!(found.json["read_only"], false);
+        assert_eq!(found.json["credential"]["kind"], "user");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let config = Config::default();
+        let outside = look(&url, Some(&config)).await;
+        assert!(outside.checks.iter().any(|check| check.name == "roots"), "{:?}", outside.checks);
+        let gone = look(&format!("{url}gone/"), None).await;
+        assert!(gone.checks.iter().any(|check| check.seen == "there is no such folder"));
+        assert_eq!(look("data", None).await.checks[0].state, State::Fail);
+    }
+
+    #[test]
+    fn a_fault_names_what_mends_it() {
+        let forbidden = |code: &str| Error::Forbidden(format!("403: <Code>{code}</Code>"));
+        let of =
+            |url: &str, step: &str, error: &Error| remedy(&Url::parse(url).unwrap(), step, error);
+        assert!(of("s3://b/p", "list", &forbidden("AccessDenied")).contains("s3:ListBucket"));
+        assert!(of("s3://b/p", "list", &forbidden("InvalidAccessKeyId")).contains("know this key"));
+        assert!(of("gs://b/p", "write", &forbidden("AccessDenied")).contains("Object User"));
+        let mismatch = forbidden("AuthorizationPermissionMismatch");
+        assert!(of("az://c/p", "read", &mismatch).contains("Data Reader"));
+        let gone = Error::Misconfigured("404: <Code>NoSuchBucket</Code>".to_owned());
+        assert!(of("s3://b/p", "list", &gone).contains("bucket's name"));
+        let twice = Error::Misconfigured("the store created it twice".to_owned());
+        assert!(of("s3://b/p", "create if absent", &twice).contains("If-None-Match"));
+    }
+
+    #[test]
+    fn a_place_that_can_only_be_read_has_one_remark() {
+        let access = Access {
+            credential: Tried::Works,
+            list: Tried::Works,
+            read: Tried::Works,
+            create: Tried::Fails(Error::Forbidden("no".to_owned())),
+            write: Tried::Untried("nothing can be written"),
+            delete: Tried::Untried("nothing can be written"),
+            left: None,
+        };
+        let url = Url::parse("s3://b/p").unwrap();
+        let checks = of_access(&url, CredentialKind::AccessKey, &access);
+        let names: Vec<_> = checks.iter().map(|check| check.name.as_str()).collect();
+        assert_eq!(names, ["list", "read", "use"]);
+        assert_eq!(checks[2].seen, "it is read only");
+        assert!(checks[2].remedy.as_ref().unwrap().contains("s3:PutObject"));
+    }
+}

@@ -1,0 +1,39 @@
+//! `[webhooks.<name>]`: who is told of a batch's end.
+
+use std::{env, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tidegate_activities::webhooks;
+
+/// One webhook, which a batch's input names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Webhook {
+    /// Where its messages go: `http://` or `https://`. Redirects are not followed.
+    pub url: String,
+    /// The environment variable that holds its secret: `whsec_` and 24 to 64 bytes as base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_env: Option<String>,
+    /// The file that holds its secret, and nothing else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_file: Option<PathBuf>,
+}
+
+impl Webhook {
+    /// With its secret.
+    ///
+    /// # Errors
+    /// A sentence that says why that is not to be had here.
+    pub fn open(&self) -> Result<webhooks::Webhook, String> {
+        let secret = match (&self.secret_env, &self.secret_file) {
+            (Some(name), None) => env::var(name).map_err(|_| {
+                format!("secret-env names {name}, which is not set; set it where the workers run")
+            })?,
+            (None, Some(file)) => std::fs::read_to_string(file).map_err(|error| {
+                format!("secret-file {} cannot be read: {error}", file.display())
+            })?,
+            _ => return Err("it needs one of secret-env and secret-file".to_owned()),
+        };
+        webhooks::Webhook::new(&self.url, &secret)
+    }
+}

@@ -1,0 +1,42 @@
+//! `ProcessWebhook`: tells a webhook that a batch has ended. A workflow of its own: the batch has ended
+//! meanwhile, and its output is free for the next one, however long the receiver is away.
+
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    reason = "the macros drop doc comments on what they generate"
+)]
+
+use temporalio_macros::{workflow, workflow_methods};
+use temporalio_workflow::{WorkflowContext, WorkflowContextView, WorkflowResult};
+
+use crate::{
+    contract::{Activities, Notify},
+    failure::{self, failed},
+    policy,
+};
+
+/// One message to one webhook.
+#[workflow]
+pub struct ProcessWebhook {
+    notify: Notify,
+}
+
+#[workflow_methods]
+impl ProcessWebhook {
+    #[init]
+    pub fn new(_ctx: &WorkflowContextView, notify: Notify) -> Self {
+        Self { notify }
+    }
+
+    #[run(name = "ProcessWebhook")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
+        let notify = ctx.state(|it| it.notify.clone());
+        let webhook = notify.webhook.clone();
+        let told = ctx.execute_activity(Activities::notify, notify, policy::webhook()).await;
+        told.map_err(|error| {
+            let why = error.reason().map_or_else(|| error.to_string(), failure::root_message);
+            failed("Undelivered", &format!("the webhook \"{webhook}\" was given up: {why}"))
+        })
+    }
+}
