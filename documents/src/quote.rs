@@ -35,17 +35,49 @@ impl<'t> Searched<'t> {
             return None;
         }
         let quote = quote.trim();
-        if let Some(at) = self.text.find(quote) {
+        if let Some(at) = find(self.text, quote, char::is_alphanumeric) {
             return Some(at);
         }
         let folded: String = Folded::of(quote).map(|(_, letter)| letter).collect();
         let folded = folded.trim_matches('\'');
         // Within a word it is left out.
         let cut = folded.strip_prefix('-').filter(|it| it.starts_with(char::is_alphabetic));
-        let at = self.folded.find(cut.unwrap_or(folded))?;
+        let at = find(&self.folded, cut.unwrap_or(folded), |it| it.is_ascii_digit())?;
         let before = self.folded[..at].chars().count();
         Folded::of(self.text).nth(before).map(|(at, _)| at)
     }
+}
+
+/// Where a quote stands for the first time with whole numbers at its ends. A hyphen behind what it
+/// `joins` to a number is no sign of it.
+fn find(text: &str, quote: &str, joins: fn(char) -> bool) -> Option<usize> {
+    let stands = |at: &usize| {
+        let (before, behind) = (&text[..*at], &text[*at + quote.len()..]);
+        !begins_in_number(before, quote, joins) && !ends_in_number(quote, behind)
+    };
+    text.match_indices(quote).map(|(at, _)| at).find(stands)
+}
+
+/// Whether more of the number at a quote's beginning stands before it: `-119` is not `119`.
+fn begins_in_number(before: &str, quote: &str, joins: fn(char) -> bool) -> bool {
+    let mut before = before.chars().rev();
+    let (last, behind_it) = (before.next(), before.next());
+    let is_digit = |letter: Option<char>| letter.is_some_and(|it| it.is_ascii_digit());
+    quote.starts_with(|it: char| it.is_ascii_digit())
+        && match last.map(kind) {
+            Some(Kind::Hyphen) => !behind_it.is_some_and(joins),
+            Some(Kind::Letter('.' | ',')) => is_digit(behind_it),
+            _ => is_digit(last),
+        }
+}
+
+/// Whether more of the number at a quote's end stands behind it: `1,000` is not `1,000,000`.
+fn ends_in_number(quote: &str, behind: &str) -> bool {
+    let mut behind = behind.chars();
+    let (first, next) = (behind.next(), behind.next());
+    let is_digit = |letter: Option<char>| letter.is_some_and(|it| it.is_ascii_digit());
+    quote.ends_with(|it: char| it.is_ascii_digit())
+        && (is_digit(first) || matches!(first, Some('.' | ',')) && is_digit(next))
 }
 
 /// Whether a quote has [`MIN_LETTERS`].
@@ -172,7 +204,7 @@ mod tests {
             ("said: 'It's wellknown', total -119,00", "said"),
             ("total -119,00 EUR (2026-11-28)", "total"),
             ("-119,00 EUR (2026–11–28)", "−119"),
-            ("-known”, total -119", "known"),
+            ("-known”, total -119,00", "known"),
             ("12 345 pieces sold...", "12 345"),
         ] {
             let at = searched.find(quote);
@@ -184,6 +216,8 @@ mod tests {
             "1 2345 pieces sold",
             "12345 pieces sold",
             "119,00 EUR (2026-11-29)",
+            "119,00 EUR (2026-11-28)",
+            "known”, total -119",
             "The second office said",
             "the first office said",
             "well-known",
@@ -192,6 +226,22 @@ mod tests {
         ] {
             assert_eq!(searched.find(made_up), None, "{made_up}");
         }
+    }
+
+    #[test]
+    fn a_number_at_the_end_of_a_quote_is_whole() {
+        let searched =
+            Searched::new("net price of 1119,00 EUR and in all 1,000,000 or 5.5 percent.");
+        for whole in ["1119,00 EUR and in all", "and in all 1,000,000", "1,000,000 or 5.5 percent"]
+        {
+            assert!(searched.find(whole).is_some(), "{whole}");
+        }
+        for part in
+            ["119,00 EUR and in all", "00 EUR and in all", "and in all 1,000", "EUR and in all 1"]
+        {
+            assert_eq!(searched.find(part), None, "{part}");
+        }
+        assert_eq!(searched.find("or 5.5 percent and more"), None);
     }
 
     const WORDS: [&str; 24] = [

@@ -12,7 +12,7 @@ use tidegate_calls::{
     route::Route,
 };
 use tidegate_quota::{Quota, Refused, Request};
-use tidegate_types::ModelId;
+use tidegate_types::{FailureType, ModelId};
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
@@ -26,6 +26,10 @@ use super::{
 /// A question that was put before a client hung up is answered by then, and no place is taken after it
 /// was given up.
 const UNDER_WAY: Duration = Duration::from_millis(300);
+
+/// Told while a model is in doubt because of what others have asked.
+const REFUSES: &str =
+    "the provider refuses what is asked of this model; it is asked again within seconds";
 
 /// What comes of a call, and which model was asked, for the log.
 pub(super) struct Outcome {
@@ -95,7 +99,7 @@ pub(super) async fn in_turn<'r, 'a, T>(
         // First its turn is asked for: it must be known where a client hangs up while it waits.
         let (is_new, place) = (request.ticket.is_none(), Place::new(quota, &request));
         let patience = if is_new { Duration::ZERO } else { call.wait.left() };
-        let Stop { failure, turn, place: newer } = match ask(request.max_wait(patience)).await {
+        let Stop { mut failure, turn, place: newer } = match ask(request.max_wait(patience)).await {
             Ok(answer) => {
                 place.leave();
                 return Ok((answer, model));
@@ -106,13 +110,25 @@ pub(super) async fn in_turn<'r, 'a, T>(
             Some(newer) => newer,
             None => place,
         };
+        if failure.kind == FailureType::InvalidRequest && !attempt.has_sent() {
+            // What another client asked was refused, in words that are that client's.
+            failure.kind = FailureType::Transient;
+            failure.message = REFUSES.to_owned();
+        }
         let Some(turn) = turn else { return Err(told(Problem::held(&failure))) };
-        if turn <= call.wait.left() {
+        let stopping = &services.guard.stopping;
+        if turn <= call.wait.left() && !stopping.is_cancelled() {
             if !is_new || attempt.state().ticket.is_none() {
-                tokio::time::sleep(turn).await;
+                tokio::select! {
+                    () = tokio::time::sleep(turn) => {}
+                    () = stopping.cancelled() => {}
+                }
             }
             place.leave();
             continue;
+        }
+        if stopping.is_cancelled() {
+            return Err(told(Problem::stops()));
         }
         place.leave();
         let ticket = attempt.state().ticket.filter(|ticket| ticket.position > 0);

@@ -58,7 +58,9 @@ struct Names {
 impl Problem {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { status, message, names: Box::default(), again: None, turn: None }
+        // An SDK repeats a conflict, unless it is told not to.
+        let again = (status == StatusCode::CONFLICT).then_some(false);
+        Self { status, message, names: Box::default(), again, turn: None }
     }
 
     /// A field, or a header, that cannot be used.
@@ -84,6 +86,12 @@ impl Problem {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, message);
         problem.names.code = Some("invalid_api_key".to_owned());
         problem
+    }
+
+    /// This replica ends, and others do not.
+    pub(super) fn stops() -> Self {
+        let message = "this door stops; ask again, and another one answers";
+        Self { again: Some(true), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
     /// Nothing was asked, and the turn is so far off.

@@ -10,6 +10,7 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use percent_encoding::percent_decode_str;
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
@@ -60,15 +61,19 @@ pub(super) fn router(door: &Arc<Door>) -> Router {
 async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let path = request.uri().path().trim_end_matches('/').to_owned();
     let (path, headers) = (path.as_str(), request.headers().clone());
+    let form = Form::of(path, &headers);
     if !is_own(&door, &headers) {
-        return (StatusCode::FORBIDDEN, "not served under that name\n").into_response();
+        let message = format!(
+            "on loopback the door is served under its own address alone, to no page of another site; let a proxy send it as host: {}",
+            door.bound
+        );
+        return Problem::new(StatusCode::FORBIDDEN, message).response(form);
     }
     match path {
         "/healthz" => return "alive\n".into_response(),
         "/readyz" => return ready(&door),
         _ => {}
     }
-    let form = Form::of(path, &headers);
     let Some(holder) = door.keys.holder(&headers) else {
         return Problem::no_key().response(form);
     };
@@ -77,8 +82,8 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     }
     let (parts, body) = request.into_parts();
     if let Some(name) = path.strip_prefix(MODELS).filter(|_| parts.method == Method::GET) {
-        let name = name.strip_prefix('/');
-        let answer = models::answer(&door.names, &holder, form, name);
+        let name = name.strip_prefix('/').map(|name| percent_decode_str(name).decode_utf8_lossy());
+        let answer = models::answer(&door.names, &holder, form, name.as_deref());
         return answer.unwrap_or_else(|problem| problem.response(form));
     }
     match Operation::at(path).filter(|_| parts.method == Method::POST) {

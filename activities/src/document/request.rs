@@ -185,6 +185,9 @@ impl Call {
                 "{place}: the model {name} does not exist, or this key may not ask it; GET /v1/models lists those that it may"
             ))
         })?;
+        let route = route
+            .of_no_question()
+            .map_err(|failure| refused(format!("model cannot be asked: {}", failure.message)))?;
         if body.get("stream").is_some_and(|stream| stream != false && !stream.is_null()) {
             return Err(refused("stream must be false: a batch's answers come whole".to_owned()));
         }

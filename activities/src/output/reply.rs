@@ -73,17 +73,11 @@ impl Form {
                     "request_id": request_id("req_", uri),
                     "body": body,
                 });
-                let expired = json!({"code": "batch_expired", "message": message});
                 let (response, error) = match is_expired {
-                    true => (Value::Null, expired),
+                    true => (Value::Null, json!({"code": "batch_expired", "message": message})),
                     false => (response, Value::Null),
                 };
-                Told::Error(line(json!({
-                    "id": request_id("batch_req_", uri),
-                    "custom_id": custom_id(uri),
-                    "response": response,
-                    "error": error,
-                })))
+                error_line(uri, &response, &error)
             }
             Self::Anthropic => {
                 let error = json!({"type": "error", "error": {
@@ -98,11 +92,30 @@ impl Form {
         }
     }
 
-    /// A request that was not made when its batch was cancelled; OpenAI says nothing of it.
-    pub(super) fn cancelled(self, uri: &str) -> Option<Vec<u8>> {
-        let told = json!({"custom_id": custom_id(uri), "result": {"type": "canceled"}});
-        (self == Self::Anthropic).then(|| line(told))
+    /// A request that was not made when its batch was cancelled.
+    pub(super) fn cancelled(self, uri: &str) -> Told {
+        match self {
+            Self::OpenAi => {
+                let message = "This request was not made before the batch was cancelled.";
+                let error = json!({"code": "batch_cancelled", "message": message});
+                error_line(uri, &Value::Null, &error)
+            }
+            Self::Anthropic => {
+                let result = json!({"type": "canceled"});
+                Told::Answer(line(json!({"custom_id": custom_id(uri), "result": result})))
+            }
+        }
     }
+}
+
+/// A line of OpenAI's error file.
+fn error_line(uri: &str, response: &Value, error: &Value) -> Told {
+    Told::Error(line(json!({
+        "id": request_id("batch_req_", uri),
+        "custom_id": custom_id(uri),
+        "response": response,
+        "error": error,
+    })))
 }
 
 /// How a vendor tells an error.

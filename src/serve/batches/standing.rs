@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     serve::{door::Door, problem::Problem},
-    temporal::{Ending, NoProgress, Status},
+    temporal::{Ending, Status},
 };
 
 /// Batches of a list that are asked how they stand at once.
@@ -215,20 +215,17 @@ impl Batch {
 
     async fn asked_of_its_workflow(self, door: &Door, place: &Place) -> Result<Self, Problem> {
         let (temporal, id) = (door.temporal().await?, self.asked.id.clone());
-        match temporal.progress(&id).await {
-            Ok(progress) => return Ok(self.at(&progress)),
-            // How far it is nobody can tell now.
-            Err(NoProgress::NoWorker) => return Ok(self.at(&Progress::default())),
-            Err(NoProgress::Unknown | NoProgress::Failed(_)) => {}
-        }
         let Ok(seen) = temporal.describe(&id).await else {
             // Not started, or forgotten; or nobody answers.
             temporal.count().await.map_err(|error| Problem::no_temporal(&error))?;
             let fault = Fault::new("lost", "the batch did not begin; create it again", None);
             return self.ends(place, failed(fault, now())).await;
         };
+        // One that was ended by hand, or has failed, answers this question for ever.
         if matches!(seen.status, Status::Running | Status::Continued) {
-            return Ok(self.at(&Progress::default()));
+            // Without a worker nobody can tell how far it is.
+            let progress = temporal.progress(&id).await.unwrap_or_default();
+            return Ok(self.at(&progress));
         }
         // Its report may have been written since.
         if let Some(ended) = reported(&self, place).await? {

@@ -255,8 +255,31 @@ async fn a_batch_that_is_cancelled_keeps_what_is_done() {
     let output = stage.lines(&cancelled["output_file_id"]).await;
     assert_eq!(names(&output).len() as u64, done(&cancelled));
     assert!((20..300).contains(&output.len()), "{}", output.len());
+    let errors = stage.lines(&cancelled["error_file_id"]).await;
+    assert!(errors.iter().all(|line| line["error"]["code"] == "batch_cancelled"), "{}", errors[0]);
+    assert_eq!(names(&output).union(&names(&errors)).count(), 300);
     let calls = stage.fleet.simulator.account().models["m"].requests;
     assert!(calls < 300, "{calls}");
+    stage.stop().await;
+}
+
+/// Whatever ends its workflow.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_whose_workflow_is_ended_by_hand_has_failed() {
+    let Some(stage) = stage("mean-output-tokens = 20", "rpm = 60\nburst = \"1s\"").await else {
+        return;
+    };
+    let batch = stage.begin(50, "24h").await;
+    let id = batch["id"].as_str().unwrap();
+    stage.until(&batch["id"], |batch| batch["status"] == "in_progress").await;
+    let ended = stage.fleet.cli(&["workflow", "terminate", "--workflow-id", id]).await;
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let failed = stage.until(&batch["id"], has_ended).await;
+    assert_eq!(
+        (&failed["status"], &failed["errors"]["data"][0]["code"]),
+        (&json!("failed"), &json!("batch_failed")),
+        "{failed}"
+    );
     stage.stop().await;
 }
 
@@ -279,8 +302,7 @@ async fn a_batch_that_is_cancelled_while_it_is_planned_names_each_request() {
     let id = batch["id"].as_str().unwrap();
     let path = format!("/v1/messages/batches/{id}");
     stage.fleet.until(id, |told| told["documents"] != 0).await;
-    let (status, told) =
-        stage.told(stage.http.post(format!("{}{path}/cancel", stage.url))).await;
+    let (status, told) = stage.told(stage.http.post(format!("{}{path}/cancel", stage.url))).await;
     assert_eq!((status, &told["processing_status"]), (200, &json!("canceling")), "{told}");
     stage.fleet.result(id).await.unwrap_err();
     let ended = stage.get(&path).await;

@@ -275,8 +275,8 @@ impl<'a> Gathering<'a> {
             self.counted.old += 1;
         } else {
             self.counted.lacks(&planned.id);
-            if let Some(line) = self.form.and_then(|form| form.cancelled(&planned.uri)) {
-                self.write(&line.into()).await?;
+            if let Some(form) = self.form {
+                self.tell(form.cancelled(&planned.uri)).await?;
             }
         }
         Ok(())
@@ -320,10 +320,16 @@ impl<'a> Gathering<'a> {
 
     async fn failure(&mut self, line: &Bytes) -> Result<(), Failure> {
         self.since += line.len();
-        match self.form.map(|form| form.failure(line)) {
-            Some(Told::Answer(line)) => self.write(&line.into()).await,
-            Some(Told::Error(line)) => append(self.folder, &mut self.failures, &line).await,
+        match self.form {
+            Some(form) => self.tell(form.failure(line)).await,
             None => append(self.folder, &mut self.failures, line).await,
+        }
+    }
+
+    async fn tell(&mut self, told: Told) -> Result<(), Failure> {
+        match told {
+            Told::Answer(line) => self.write(&line.into()).await,
+            Told::Error(line) => append(self.folder, &mut self.failures, &line).await,
         }
     }
 
