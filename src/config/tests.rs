@@ -62,7 +62,7 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
         ),
         (
             "[gates]\nx = 1",
-            "t.toml: gates is not known; the keys here are temporal, redis, gate, worker, documents, dashboard, serve, storage, calls, providers, models, quotas, lanes, tenants, routes, prices",
+            "t.toml: gates is not known; the keys here are temporal, redis, gate, worker, documents, dashboard, serve, storage, calls, providers, models, quotas, lanes, tenants, routes, webhooks, prices",
         ),
         (
             "[gate]\njitter = 5",

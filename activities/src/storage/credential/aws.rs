@@ -4,7 +4,7 @@ use std::path::Path;
 
 use object_store::aws::AmazonS3ConfigKey as Key;
 
-use super::{Credential, CredentialKind as Kind, Variables};
+use super::found::{Credential, CredentialKind as Kind, Variables};
 
 const EXPORT: &str = "eval \"$(aws configure export-credentials --format env)\"";
 

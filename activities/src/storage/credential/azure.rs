@@ -2,7 +2,7 @@
 
 use object_store::azure::AzureConfigKey as Key;
 
-use super::{Credential, CredentialKind as Kind, Variables};
+use super::found::{Credential, CredentialKind as Kind, Variables};
 
 /// Names that the Azure CLI reads, and what they are called here.
 const CLI_NAMES: [(&str, &str, Key); 3] = [

@@ -5,7 +5,7 @@ use std::path::Path;
 use object_store::gcp::GoogleConfigKey as Key;
 use serde_json::Value;
 
-use super::{Credential, CredentialKind as Kind, Variables};
+use super::found::{Credential, CredentialKind as Kind, Variables};
 
 /// Below the home folder.
 const DEFAULT: &str = ".config/gcloud/application_default_credentials.json";
