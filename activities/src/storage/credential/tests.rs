@@ -3,7 +3,10 @@ use super::{CredentialKind as Kind, *};
 /// A value that no sentence may hold.
 const SECRET: &str = "hush-hush";
 
-fn found(url: &str, variables: &[(&str, &str)], home: &Path) -> Credential {
+/// Names and values of environment variables.
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
+fn found(url: &str, variables: Variables<'_>, home: &Path) -> Credential {
     let variables: Vec<_> =
         variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let found = Credential::among(&Url::parse(url).unwrap(), &variables, home);
@@ -30,7 +33,7 @@ fn each_store_says_what_it_is_opened_with() {
     let secret = [application[0], application[1], application[2], ("AZURE_CLIENT_SECRET", SECRET)];
     let federated =
         [application[0], application[1], application[2], ("AZURE_FEDERATED_TOKEN_FILE", token)];
-    let cases: [(&str, &[(&str, &str)], Kind); 17] = [
+    let cases: [(&str, Variables<'_>, Kind); 17] = [
         ("s3://b/p", &key, Kind::AccessKey),
         ("s3://b/p", &session, Kind::TemporaryKey),
         ("s3://b/p", &irsa, Kind::WebIdentity),
