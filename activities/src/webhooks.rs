@@ -47,7 +47,6 @@ impl Webhook {
     pub fn new(url: &str, secret: &str) -> Result<Self, String> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.ok_or("url must be an http:// or https:// URL")?;
-        let secret = secret.trim();
         let encoded = secret.strip_prefix(SECRET_PREFIX);
         let bytes = encoded.and_then(|encoded| STANDARD.decode(encoded).ok());
         match bytes.filter(|bytes| SECRET_BYTES.contains(&bytes.len())) {

@@ -10,7 +10,7 @@
 //! * `build`: the configuration as the other crates want it; `fingerprint`: what a fleet has in common
 //! * [`show`]: the configuration in force with the source of each key; [`mask`] takes the secrets
 //!   out
-//! * `spread`: the members of pools among providers and models
+//! * `secret`: what a variable or a file holds; `spread`: the members of pools among providers and models
 //! * [`span`]: lengths of time; [`size`]: numbers of bytes
 //! * [`temporal`]: what Temporal's own variables and file say
 
@@ -28,6 +28,7 @@ pub mod mask;
 pub mod model;
 pub mod pool;
 pub mod provider;
+mod secret;
 pub mod sections;
 pub mod serve;
 pub mod show;

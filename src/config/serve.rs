@@ -1,11 +1,11 @@
 //! `[serve]`: the HTTP door.
 
-use std::{collections::BTreeMap, env, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::{size::Size, span::Span};
+use super::{secret, size::Size, span::Span};
 
 /// The HTTP door, `tidegate serve`: OpenAI's and Anthropic's dialects for any program that speaks one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,17 +88,9 @@ impl ServeKey {
     /// # Errors
     /// It is not there, or too short to be one.
     pub fn secret(&self) -> anyhow::Result<String> {
-        let secret = match (&self.key_env, &self.key_file) {
-            (Some(name), None) => env::var(name).ok().with_context(|| {
-                format!("key-env names {name}, which is not set; set it where the door runs")
-            })?,
-            (None, Some(file)) => std::fs::read_to_string(file)
-                .with_context(|| format!("key-file {} cannot be read", file.display()))?,
-            _ => bail!("needs one of key-env and key-file"),
-        };
-        let secret = secret.trim();
+        let secret = secret::read("key", self.key_env.as_ref(), self.key_file.as_ref())?;
         ensure!(secret.len() >= MIN_KEY, "the key has fewer than {MIN_KEY} characters");
-        Ok(secret.to_owned())
+        Ok(secret)
     }
 }
 

@@ -1,9 +1,11 @@
 //! `[webhooks.<name>]`: who is told of a batch's end.
 
-use std::{env, path::PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tidegate_activities::webhooks;
+
+use super::secret;
 
 /// One webhook, which a batch's input names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,15 +27,8 @@ impl Webhook {
     /// # Errors
     /// A sentence that says why that is not to be had here.
     pub fn open(&self) -> Result<webhooks::Webhook, String> {
-        let secret = match (&self.secret_env, &self.secret_file) {
-            (Some(name), None) => env::var(name).map_err(|_| {
-                format!("secret-env names {name}, which is not set; set it where the workers run")
-            })?,
-            (None, Some(file)) => std::fs::read_to_string(file).map_err(|error| {
-                format!("secret-file {} cannot be read: {error}", file.display())
-            })?,
-            _ => return Err("it needs one of secret-env and secret-file".to_owned()),
-        };
+        let secret = secret::read("secret", self.secret_env.as_ref(), self.secret_file.as_ref())
+            .map_err(|error| format!("{error:#}"))?;
         webhooks::Webhook::new(&self.url, &secret)
     }
 }

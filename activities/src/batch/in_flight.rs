@@ -43,7 +43,7 @@ pub(super) struct InFlight {
     pub(super) most: u32,
     /// At first, where that is fewer.
     pub(super) first: Option<u32>,
-    /// How long a call is then thought to take, in seconds; 0 where that is known.
+    /// How long a call is then thought to take, in seconds; 0 where all may go at first.
     pub(super) call_seconds: u32,
 }
 

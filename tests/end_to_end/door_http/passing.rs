@@ -120,6 +120,28 @@ async fn a_vendor_that_refuses_stream_options_is_not_asked_for_use_again() {
     doors.stop().await;
 }
 
+/// While a model is in doubt because of what one client asked, another hears nothing of that.
+#[tokio::test]
+async fn no_client_hears_what_was_said_to_another() {
+    let vendor = RawVendor::start(|_| {
+        let says = r#"{"error":{"message":"the model m does not exist, container ourprivateone","type":"invalid_request_error","code":"model_not_found"}}"#;
+        Says::json(404, says)
+    })
+    .await;
+    let Some(doors) = doors("openai", &vendor).await else { return };
+    let told = async |text: &str| {
+        let post = doors.post("/v1/chat/completions", &chat(text, json!({})));
+        let got = post.header("x-tidegate-max-wait", "0").send().await.unwrap();
+        (got.status().as_u16(), got.text().await.unwrap())
+    };
+    let (status, said) = told("one").await;
+    assert!(status == 404 && said.contains("ourprivateone"), "{status}: {said}");
+    let (status, said) = told("two").await;
+    assert_eq!((status, vendor.sent().len()), (503, 1), "{said}");
+    assert!(said.contains("it is asked again") && !said.contains("ourprivateone"), "{said}");
+    doors.stop().await;
+}
+
 #[tokio::test]
 async fn what_is_refused_is_refused_in_the_dialects_form() {
     let vendor = RawVendor::start(|_| {
