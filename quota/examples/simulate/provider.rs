@@ -388,9 +388,9 @@ impl Provider for Spending {
     }
 }
 
-/// A bucket of which others use a part, every other five minutes.
+/// A meter of which others use a part, every other five minutes.
 pub(crate) struct Shared {
-    bucket: Meter,
+    meter: Meter,
     /// Tokens a second that others use when they are there.
     others: f64,
     at: f64,
@@ -399,8 +399,20 @@ pub(crate) struct Shared {
 impl Shared {
     const TURN: f64 = 5.0 * LENGTH;
 
-    pub(crate) fn new(limit: u64, part: f64) -> Self {
-        Self { bucket: bucket(limit, LENGTH), others: limit as f64 / LENGTH * part, at: 0.0 }
+    pub(crate) fn bucket(limit: u64, part: f64) -> Self {
+        Self::of(bucket(limit, LENGTH), limit, part)
+    }
+
+    pub(crate) fn window(limit: u64, part: f64) -> Self {
+        Self::of(Meter::window(limit as f64, LENGTH), limit, part)
+    }
+
+    pub(crate) fn fixed(limit: u64, part: f64) -> Self {
+        Self::of(Meter::fixed(limit as f64, LENGTH, 0.0), limit, part)
+    }
+
+    fn of(meter: Meter, limit: u64, part: f64) -> Self {
+        Self { meter, others: limit as f64 / LENGTH * part, at: 0.0 }
     }
 
     /// Others take what is there, in steps of a tenth of a second.
@@ -409,7 +421,7 @@ impl Shared {
         while self.at + STEP <= clock(now) {
             self.at += STEP;
             if (self.at / Self::TURN) as u64 % 2 == 1 {
-                let _ = self.bucket.take(self.at, self.others * STEP);
+                let _ = self.meter.take(self.at, self.others * STEP);
             }
         }
     }
@@ -418,17 +430,17 @@ impl Shared {
 impl Provider for Shared {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
         self.advance(now);
-        take(&mut self.bucket, now, document.tokens())
+        take(&mut self.meter, now, document.tokens())
     }
 
     fn has(&mut self, now: Micros, tokens: f64) -> bool {
         self.advance(now);
-        has(&mut self.bucket, now, tokens)
+        has(&mut self.meter, now, tokens)
     }
 
     fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
         self.advance(now);
-        told(&mut self.bucket, now)
+        told(&mut self.meter, now)
     }
 }
 
@@ -457,6 +469,35 @@ impl Provider for Lying {
         let (used, reset) = self.provider.told(now)?;
         let lie = |value: u64| (value as f64 * self.part) as u64;
         Some((lie(used), reset.map(lie)))
+    }
+}
+
+/// A bucket of less than a minute, whose headers tell the limit of a minute beside what is in the
+/// bucket.
+pub(crate) struct Shallow {
+    bucket: Meter,
+    missing: u64,
+}
+
+impl Shallow {
+    pub(crate) fn new(limit: u64, seconds: f64) -> Self {
+        let missing = (limit as f64 * (1.0 - seconds / LENGTH)) as u64;
+        Self { bucket: bucket(limit, seconds), missing }
+    }
+}
+
+impl Provider for Shallow {
+    fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
+        take(&mut self.bucket, now, document.tokens())
+    }
+
+    fn has(&mut self, now: Micros, tokens: f64) -> bool {
+        has(&mut self.bucket, now, tokens)
+    }
+
+    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        let (used, reset) = told(&mut self.bucket, now)?;
+        Some((used + self.missing, reset))
     }
 }
 

@@ -7,7 +7,8 @@ use crate::{
     event::{Micros, SECOND},
     fleet::{Disturbance, INTERACTIVE, Plan},
     provider::{
-        Caching, Changing, Kind, Lying, Phased, Provider, Ramping, Shared, Spending, Split, split,
+        Caching, Changing, Kind, Lying, Phased, Provider, Ramping, Shallow, Shared, Spending,
+        Split, split,
     },
     report::Report,
     scenario::{Bench, Keeper, LARGE, LEARNED, WORKERS, known, safe, two_lanes},
@@ -298,13 +299,28 @@ fn new() -> Vec<Case> {
             cases.push(batch(name, plan, provider, learned(SMALL), possible(300.0, ALIKE)));
         }
     }
-    for headers in [true, false] {
-        let told = if headers { "headers" } else { "tells nothing" };
-        let plan = Plan { draw: Document::alike, mean: ALIKE, headers, ..steady(WORKERS) };
-        let provider = || Box::new(Shared::new(SMALL, 0.5)) as Box<dyn Provider>;
-        let name = format!("account half used by others who come and go, {told}");
-        // They are there for ten of the fifteen minutes.
-        cases.push(endless(name, plan, provider, learned(SMALL), SMALL * 2 / 3));
+    for depth in [2.0, 5.0, 20.0] {
+        for (batches, count) in [(&[(SECOND, 100)], 100.0), (&[(SECOND, 700)], 700.0)] {
+            let name = format!("{count} documents: bucket of {depth} s, headers of the minute");
+            let provider = move || Box::new(Shallow::new(SMALL, depth)) as Box<dyn Provider>;
+            let least = (count * ALIKE / (SMALL as f64 / 60.0) - depth).max(0.0) + 16.0;
+            cases.push(batch(name, documents(batches, true), provider, learned(SMALL), least));
+        }
+    }
+    for (meter, new, headers) in [
+        ("bucket, headers", Shared::bucket as fn(u64, f64) -> Shared, true),
+        ("bucket, tells nothing", Shared::bucket, false),
+        ("fixed minute, headers", Shared::fixed, true),
+        ("strict log, headers", Shared::window, true),
+    ] {
+        for (name, part) in [("half", 0.5), ("four fifths", 0.8)] {
+            let plan = Plan { draw: Document::alike, mean: ALIKE, headers, ..steady(WORKERS) };
+            let provider = move || Box::new(new(SMALL, part)) as Box<dyn Provider>;
+            let name = format!("account {name} used by others who come and go: {meter}");
+            // They are there for ten of the fifteen minutes.
+            let left = (SMALL as f64 * (1.0 - part * 2.0 / 3.0)) as u64;
+            cases.push(endless(name, plan, provider, learned(SMALL), left));
+        }
     }
     for (what, part) in [("20 % less", 0.8), ("20 % more", 1.2)] {
         let plan = Plan { draw: Document::alike, mean: ALIKE, headers: true, ..steady(WORKERS) };

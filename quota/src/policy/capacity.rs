@@ -13,7 +13,7 @@ impl One {
         configured: &Configured,
         numbers: &Numbers,
     ) -> Reasoned {
-        let most = self.configured;
+        let most = self.configured * (1.0 - self.missing);
         let is_bucket = configured.bucket || self.is_even(numbers);
         let deepest = if is_bucket { 1.0 - numbers.reserve } else { numbers.unknown };
         let full = Reasoned::new(most * deepest, Why::Full);

@@ -50,6 +50,9 @@ pub(crate) struct One {
     pub(super) refused: Option<[(f64, f64); 2]>,
     /// Readings of a meter that came back evenly; below zero once one did not.
     pub(super) even: f64,
+    /// Part of the limit that the meter does not show when it is full, for its bucket is less deep than
+    /// a minute.
+    pub(super) missing: f64,
     /// Whether a meter has told anything.
     pub(super) tells: bool,
     /// The latest readings below what we know of.
@@ -199,8 +202,8 @@ impl One {
     /// Another limit: what was learned of the one before is over.
     pub(super) fn begin(&mut self, most: f64) {
         if (self.configured - most).abs() >= 1.0 {
-            let (even, stated) = (self.even, self.stated);
-            *self = Self { configured: most, even, stated, ..Self::default() };
+            let Self { even, missing, stated, .. } = *self;
+            *self = Self { configured: most, even, missing, stated, ..Self::default() };
         }
     }
 

@@ -465,6 +465,37 @@ fn a_meter_that_is_nearly_spent_or_full_shows_no_kind() {
     }
 }
 
+/// A reading of a bucket of two seconds beside the limit of the minute.
+fn shallow(used: f64) -> Told {
+    Told { used: 58_000.0 + used, reset: used / 1_000.0 * SECOND, ..even(used) }
+}
+
+#[test]
+fn a_bucket_of_two_seconds_is_taken_for_one_and_not_for_use_by_others() {
+    let mut case = Case::proven(limits());
+    let first = Told { drawn: 200.0, since: 300.0, ..shallow(200.0) };
+    let outcome = case.told([first]);
+    assert!(outcome.change.combined <= 0.0, "{:?}", outcome.change);
+    is(of(&outcome).capacity, 2_000.0 * 0.6, Why::Full);
+    let outcome = case.told([shallow(900.0); 12]);
+    is(of(&outcome).capacity, 2_000.0 * 0.9, Why::Full);
+    is(of(&outcome).window, f64::INFINITY, Why::Even);
+    // A bucket as deep as the minute shows all of it.
+    is(of(&case.told([even(30_000.0); 14])).capacity, 54_000.0, Why::Full);
+}
+
+#[test]
+fn a_minute_that_is_nearly_over_is_taken_for_no_less_than_it_has_left() {
+    let mut case = Case::proven(limits());
+    // Others have used half, and all comes back in ten seconds.
+    let late = Told { used: 40_000.0, reset: 10.0 * SECOND, drawn: 0.0, since: 0.0, ..even(0.0) };
+    let outcome = case.told([late]);
+    let room = of(&outcome).capacity.value - outcome.change.combined;
+    assert!(room > 0.0 && room < 20_000.0, "{room}");
+    let anew = Told { used: 500.0, reset: 59.0 * SECOND, ..late };
+    is(of(&case.told([anew])).capacity, 36_000.0, Why::Full);
+}
+
 #[test]
 fn what_the_meter_shows_beyond_our_own_is_used_by_others() {
     let mut case = Case::proven(limits());
