@@ -6,12 +6,14 @@
 //!
 //! * `route`: which paths there are
 //! * `place`: where a key's files and batches lie; `id`: their names; `page`: lists by cursors
-//! * `file`: what is known of files; `upload`: how they come; `seen`: what is seen of their lines
+//! * `file`: what is known of files; `upload`: how they come; `seen`: what is seen of their lines;
+//!   `expiry`: how long they are kept
 //! * `batch`: what was asked for, and its start; `standing`: how it stands, and its end
 //! * `openai`, `messages`: both in the form of their dialect; `requests`: those that come in one body
 //! * `sweep`: what has been kept for long enough
 
 mod batch;
+mod expiry;
 mod file;
 mod id;
 mod messages;
@@ -74,7 +76,7 @@ async fn answered(
     let query: HashMap<String, String> = url::form_urlencoded::parse(query).into_owned().collect();
     match route {
         Route::Upload => {
-            Ok(Json(upload::take(&place, request).await?.told()).into_response())
+            Ok(Json(upload::take(door, &place, request).await?.told()).into_response())
         }
         Route::Files => file::list(&place, &query).await,
         Route::File(id) => Ok(Json(file::find(&place, id).await?.0.told()).into_response()),
