@@ -15,7 +15,7 @@ use tidegate_calls::{
     admission::Admitted,
     attempt::CallState,
     caller::Terms,
-    dialect::Translated,
+    dialect::{Translated, Ways},
     failure::Failure,
     route::Route,
     verbatim::{Answer, NoAnswer},
@@ -59,55 +59,29 @@ pub(super) async fn answer(
     call: &ClientCall,
     line: &Line,
 ) -> Result<Response, Problem> {
-    let services = &door.services;
-    let takes =
-        |model: &ModelId| services.providers.get(model).is_some_and(|it| it.takes(call.operation));
-    let own = call.route.of(takes);
-    if call.operation == Operation::CountTokens {
-        let model = own.models.first();
+    let providers = &door.services.providers;
+    let Some(asked) = &call.asked else {
+        let counts = |it: &&ModelId| providers.get(it).is_some_and(|it| it.takes(call.operation));
+        let model = call.route.models.iter().find(counts);
         let model = model.ok_or_else(|| Problem::invalid("model", "does not count tokens"))?;
         line.asks(model);
         return count_tokens(door, call, model).await;
-    }
-    let question = match translated(door, call, &call.route.of(|model| !takes(model))) {
-        Some(Ok(translated)) => Some(translated),
-        Some(Err(problem)) if own.models.is_empty() => return Err(problem),
-        _ => None,
     };
-    let route = match &question {
-        Some((_, others)) => call.route.of(|it| takes(it) || others.models.contains(it)),
-        None => own,
-    };
-    let attempt = attempt(call, &route);
+    let named = (call.operation, call.name.as_str());
+    let ways = Ways::read(named, &call.fields, asked, &call.route, providers)?;
+    let route = &ways.route;
+    let attempt = attempt(call, route);
     let ask = |request: Request| -> BoxFuture<'_, _> {
-        let question =
-            question.as_ref().filter(|(_, others)| others.models.contains(&request.model));
-        match question {
-            Some((question, _)) => {
-                Box::pin(ask_translated(door, call, &attempt, question, request))
-            }
+        match ways.translated(&request.model) {
+            Some(question) => Box::pin(ask_translated(door, call, &attempt, question, request)),
             None => Box::pin(ask_leave(door, &attempt, request)),
         }
     };
-    let (turn, model) = in_turn(door, (call, line), &route, &attempt, ask).await?;
+    let (turn, model) = in_turn(door, (call, line), route, &attempt, ask).await?;
     match turn {
         Turn::Admitted(admitted) => sent(door, call, admitted, model, &attempt).await,
         Turn::Answered(answer) => Ok(Json(answer).into_response()),
     }
-}
-
-/// The request for models that speak another dialect, and those that take it; `None` where there are
-/// none.
-fn translated(
-    door: &Door,
-    call: &ClientCall,
-    others: &Route,
-) -> Option<Result<(Translated, Route), Problem>> {
-    others.models.first()?;
-    let named = (call.operation, call.name.as_str());
-    let asked = call.asked.as_ref()?;
-    let providers = &door.services.providers;
-    Some(Translated::read(named, &call.fields, asked, others, providers).map_err(Problem::from))
 }
 
 /// Asks for leave to send the body as it is.

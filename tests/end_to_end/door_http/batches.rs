@@ -310,6 +310,34 @@ async fn what_a_batch_puts_out_goes_when_its_author_wants() {
     stage.stop().await;
 }
 
+/// In the order of the route; a line that cannot be translated keeps to the models of its own dialect.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lines_of_a_batch_go_across_dialects_as_calls_do() {
+    let route = "rpm = 6000\n[routes.both]\nmodels = [\"anthropic:claude-sonnet-5\", \"openai:m\"]\nunchecked = true";
+    let Some(stage) = stage("mean-output-tokens = 20", route).await else { return };
+    let line = |name: &str, more: Value| {
+        let mut body = chat(&format!("Question {name}"), json!({"max_tokens": 50}));
+        body["model"] = "both".into();
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": body})
+    };
+    let file = format!("{}\n{}\n", line("across", json!({})), line("own", json!({"seed": 7})));
+    let post = stage.http.post(format!("{}/v1/files", stage.url));
+    let upload = post.header("content-type", "multipart/form-data; boundary=tests");
+    let upload = upload.body(form(&[("purpose", "batch")], &file));
+    let batch = stage.begin_of(upload, "24h").await;
+    let ended = stage.until(&batch["id"], has_ended).await;
+    let output = stage.lines(&ended["output_file_id"]).await;
+    assert_eq!(names(&output).len(), 2, "{ended}");
+    for line in &output {
+        assert_eq!(line["response"]["body"]["object"], "chat.completion", "{line}");
+    }
+    let account = stage.fleet.simulator.account();
+    let asked = |model: &str| account.models[model].requests;
+    assert_eq!((asked("claude-sonnet-5"), asked("m")), (1, 1));
+    stage.stop().await;
+}
+
 /// Whatever ends its workflow.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_whose_workflow_is_ended_by_hand_has_failed() {
