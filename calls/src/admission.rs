@@ -189,7 +189,8 @@ impl Sent {
                 }
             }
             Kind::QuotaExhausted => {
-                match guard.gates.accounts.refused(&request.model, &error.message, Instant::now()) {
+                let account = (&request.model, None);
+                match guard.gates.accounts.refused(account, &error.message, Instant::now()) {
                     Some(failure) if faults < MAX_FAULTS => {
                         // No verdict yet: the call is settled as any that failed.
                         settled_as.to_mut().kind = Kind::Transient;

@@ -97,6 +97,8 @@ impl Listener {
 /// The body of an answer, with its call. Dropped before its end or its last event, what
 /// was reserved stays charged, unless what came is counted.
 pub struct Heeded<B> {
+    /// What was read of the body before, if anything was.
+    begun: Option<Bytes>,
     body: Pin<Box<B>>,
     state: State,
 }
@@ -115,12 +117,19 @@ impl<B> fmt::Debug for Heeded<B> {
 
 impl<B> Heeded<B> {
     pub(crate) fn new(body: B, sent: Sent, listener: Listener) -> Self {
-        Self { body: Box::pin(body), state: State::Listening(Box::new((sent, listener))) }
+        let state = State::Listening(Box::new((sent, listener)));
+        Self { begun: None, body: Box::pin(body), state }
+    }
+
+    /// The same, behind bytes of it that were read already.
+    pub(crate) fn behind(mut self, begun: Bytes) -> Self {
+        self.begun = Some(begun);
+        self
     }
 
     /// Nothing is left to be settled.
     pub(crate) fn unlimited(body: B) -> Self {
-        Self { body: Box::pin(body), state: State::Done }
+        Self { begun: None, body: Box::pin(body), state: State::Done }
     }
 }
 
@@ -140,7 +149,11 @@ impl<B: Body<Data = Bytes>> Body for Heeded<B> {
                 this.state = State::Done;
                 return Poll::Ready(None);
             }
-            match ready!(this.body.as_mut().poll_frame(context)) {
+            let frame = match this.begun.take() {
+                Some(begun) => Some(Ok(Frame::data(begun))),
+                None => ready!(this.body.as_mut().poll_frame(context)),
+            };
+            match frame {
                 Some(Ok(frame)) => {
                     if let (State::Listening(call), Some(piece)) =
                         (&mut this.state, frame.data_ref())

@@ -82,7 +82,20 @@ impl Caller<'_> {
         route: &'r Route,
         question: &impl Question,
     ) -> Result<(&'r ModelId, Completion), Failure> {
-        let (model, provider) = self.choose(attempt, terms.lane, route).await?;
+        let chosen = self.choose(attempt, terms.lane, route).await?;
+        let completion = self.ask_of(chosen, attempt, terms, route, question).await?;
+        Ok((chosen.0, completion))
+    }
+
+    /// The same, of the model of the route that was chosen.
+    pub(crate) async fn ask_of(
+        &self,
+        (model, provider): (&ModelId, &dyn Provider),
+        attempt: &Attempt,
+        terms: Terms<'_>,
+        route: &Route,
+        question: &impl Question,
+    ) -> Result<Completion, Failure> {
         let bounds = provider.bounds(model.model());
         let (room, input) = (question.room(bounds.output_tokens), question.input_tokens(model));
         let room = self.guard.learned_caps.of(model).map_or(room, |cap| room.min(cap));
@@ -112,7 +125,7 @@ impl Caller<'_> {
         if let Some(first) = first {
             first.succeeded();
         }
-        Ok((model, completion))
+        Ok(completion)
     }
 
     /// Asks once for the vectors of some texts; the model that gave them, and the vectors. `tokens`
@@ -155,7 +168,21 @@ impl Caller<'_> {
         operation: Option<Operation>,
         body: &Fields,
     ) -> Result<(&'r ModelId, Whole), Failure> {
-        let (model, provider) = self.choose(attempt, terms.lane, route).await?;
+        let chosen = self.choose(attempt, terms.lane, route).await?;
+        let whole = self.send_to(chosen, attempt, terms, route, operation, body).await?;
+        Ok((chosen.0, whole))
+    }
+
+    /// The same, to the model of the route that was chosen.
+    pub(crate) async fn send_to(
+        &self,
+        (model, provider): (&ModelId, &dyn Provider),
+        attempt: &Attempt,
+        terms: Terms<'_>,
+        route: &Route,
+        operation: Option<Operation>,
+        body: &Fields,
+    ) -> Result<Whole, Failure> {
         let operation = operation.or_else(|| told(provider, body)).ok_or_else(|| {
             Failure::invalid_input(format!(
                 "body: {model} takes none of this form as it is; give a prompt or messages, or a body of its vendor's API"
@@ -176,8 +203,7 @@ impl Caller<'_> {
         let headers = http::HeaderMap::new();
         let call = Verbatim { operation, model: model.model(), body, headers: &headers };
         let whole = self.guard.send(attempt, provider, &request, &call, &budget).await;
-        let whole = whole.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
-        Ok((model, whole))
+        whole.map_err(|failure| self.fall_back(attempt, route, model, failure))
     }
 
     /// What the failure of a call to `model` means for the next. A model whose context nobody knows may
@@ -199,7 +225,7 @@ impl Caller<'_> {
     }
 
     /// The model that is asked now, and who serves it.
-    async fn choose<'r>(
+    pub(crate) async fn choose<'r>(
         &self,
         attempt: &Attempt,
         lane: &Lane,

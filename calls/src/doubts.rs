@@ -22,8 +22,17 @@ const PROBE: Duration = Duration::from_secs(10);
 /// A model that has answered within this time is known.
 pub(crate) const KNOWN: Duration = Duration::from_secs(600);
 
-/// Models that are remembered; all are forgotten at once beyond.
+/// Models and doubts that are remembered; all are forgotten at once beyond.
 const MAX_REMEMBERED: usize = 1_000;
+
+/// For which calls a model is in doubt: those of one run of a batch, or all of them.
+pub(crate) type Scope<'a> = (&'a ModelId, Option<&'a str>);
+
+type OwnedScope = (ModelId, Option<String>);
+
+fn owned((model, run): Scope<'_>) -> OwnedScope {
+    (model.clone(), run.map(str::to_owned))
+}
 
 /// What this worker's calls were told of models.
 #[derive(Debug)]
@@ -35,10 +44,10 @@ pub struct Doubts {
 
 #[derive(Debug, Default)]
 struct State {
-    evidence: Evidence<ModelId>,
+    evidence: Evidence<OwnedScope>,
     /// Until when calls wait for the one that finds out, and what the last refusal said.
-    held: HashMap<ModelId, (Instant, String)>,
-    /// When each model has answered last, if no refusal came since.
+    held: HashMap<OwnedScope, (Instant, String)>,
+    /// When each model has answered last.
     answered: HashMap<ModelId, Instant>,
 }
 
@@ -48,18 +57,22 @@ impl Doubts {
         Self { comes_back, state: Mutex::default() }
     }
 
-    /// A call to `model` was refused in these words. What that means for its document: `None` where it
-    /// is no passing fault.
-    pub(crate) fn refused(&self, model: &ModelId, words: &str, now: Instant) -> Option<Failure> {
-        let mut state = self.state.lock();
-        let answered = state.answered.remove(model);
-        let is_known = answered.is_some_and(|at| now.saturating_duration_since(at) < KNOWN);
-        let Some(pause) = state.evidence.refused(model.clone(), now) else {
-            state.held.remove(model);
+    /// A call was refused in these words. What that means for its document: `None` where it is no
+    /// passing fault.
+    pub(crate) fn refused(&self, scope: Scope<'_>, words: &str, now: Instant) -> Option<Failure> {
+        let (mut state, owned) = (self.state.lock(), owned(scope));
+        let answered = state.answered.get(scope.0);
+        let has_answered = answered.is_some_and(|at| now.saturating_duration_since(*at) < KNOWN);
+        let is_known = has_answered && !state.evidence.has(&owned);
+        let Some(pause) = state.evidence.refused(owned.clone(), now) else {
+            state.held.remove(&owned);
             return None;
         };
         if !is_known {
-            state.held.insert(model.clone(), (now + pause, words.to_owned()));
+            if state.held.len() >= MAX_REMEMBERED {
+                state.held.clear();
+            }
+            state.held.insert(owned, (now + pause, words.to_owned()));
         }
         Some((self.comes_back)(words, pause))
     }
@@ -67,20 +80,20 @@ impl Doubts {
     /// The model has answered.
     pub(crate) fn answered(&self, model: &ModelId, now: Instant) {
         let mut state = self.state.lock();
-        state.evidence.accepted(model);
-        state.held.remove(model);
+        state.evidence.accepted_where(|(of, _)| of == model);
+        state.held.retain(|(of, _), _| of != model);
         if state.answered.len() >= MAX_REMEMBERED {
             state.answered.clear();
         }
         state.answered.insert(model.clone(), now);
     }
 
-    /// Whether calls to `model` wait for one that finds out.
+    /// Whether calls wait for one that finds out.
     ///
     /// # Errors
     /// A failure that comes back when the news is due.
-    pub(crate) fn check(&self, model: &ModelId, now: Instant) -> Result<(), Failure> {
-        self.state.lock().held.get(model).map_or(Ok(()), |held| self.look(held, now))
+    pub(crate) fn check(&self, scope: Scope<'_>, now: Instant) -> Result<(), Failure> {
+        self.state.lock().held.get(&owned(scope)).map_or(Ok(()), |held| self.look(held, now))
     }
 
     fn look(&self, (until, words): &(Instant, String), now: Instant) -> Result<(), Failure> {
@@ -94,15 +107,19 @@ impl Doubts {
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub(crate) fn enter(self: &Arc<Self>, model: &ModelId, now: Instant) -> Result<Probe, Failure> {
-        let mut state = self.state.lock();
-        let Some(held) = state.held.get_mut(model) else { return Ok(Probe::default()) };
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        scope: Scope<'_>,
+        now: Instant,
+    ) -> Result<Probe, Failure> {
+        let (mut state, owned) = (self.state.lock(), owned(scope));
+        let Some(held) = state.held.get_mut(&owned) else { return Ok(Probe::default()) };
         self.look(held, now)?;
         let mine = now + PROBE;
         let before = std::mem::replace(&mut held.0, mine);
-        let (doubts, model) = (Arc::clone(self), model.clone());
+        let doubts = Arc::clone(self);
         Ok(Probe::new(move || {
-            if let Some((until, _)) = doubts.state.lock().held.get_mut(&model)
+            if let Some((until, _)) = doubts.state.lock().held.get_mut(&owned)
                 && *until == mine
             {
                 *until = before;
@@ -124,22 +141,25 @@ mod tests {
     #[test]
     fn one_call_finds_out_and_the_third_refusal_is_a_verdict() {
         let (doubts, model, at) = doubts();
-        doubts.enter(&model, at(0)).unwrap().leaves();
-        assert!(doubts.refused(&model, "pay", at(0)).unwrap().is_retried());
-        let behind = doubts.enter(&model, at(1)).unwrap_err();
+        doubts.enter((&model, None), at(0)).unwrap().leaves();
+        assert!(doubts.refused((&model, None), "pay", at(0)).unwrap().is_retried());
+        let behind = doubts.enter((&model, None), at(1)).unwrap_err();
         assert!(behind.is_retried() && behind.benign && behind.message.contains("pay"));
-        assert!(doubts.check(&model, at(1)).is_err() && doubts.check(&model, at(2)).is_ok());
-        drop(doubts.enter(&model, at(2)).unwrap());
-        doubts.enter(&model, at(2)).unwrap().leaves();
-        doubts.enter(&model, at(2)).unwrap_err();
-        assert!(doubts.refused(&model, "pay", at(3)).is_some());
-        doubts.enter(&model, at(13)).unwrap().leaves();
-        assert!(doubts.refused(&model, "pay", at(13)).is_none());
-        doubts.enter(&model, at(13)).unwrap().leaves();
+        assert!(
+            doubts.check((&model, None), at(1)).is_err()
+                && doubts.check((&model, None), at(2)).is_ok()
+        );
+        drop(doubts.enter((&model, None), at(2)).unwrap());
+        doubts.enter((&model, None), at(2)).unwrap().leaves();
+        doubts.enter((&model, None), at(2)).unwrap_err();
+        assert!(doubts.refused((&model, None), "pay", at(3)).is_some());
+        doubts.enter((&model, None), at(13)).unwrap().leaves();
+        assert!(doubts.refused((&model, None), "pay", at(13)).is_none());
+        doubts.enter((&model, None), at(13)).unwrap().leaves();
         doubts.answered(&model, at(13));
-        assert!(doubts.refused(&model, "pay", at(14)).is_some());
+        assert!(doubts.refused((&model, None), "pay", at(14)).is_some());
         doubts.answered(&model, at(14));
-        doubts.enter(&model, at(14)).unwrap().leaves();
+        doubts.enter((&model, None), at(14)).unwrap().leaves();
     }
 
     #[test]
@@ -147,14 +167,31 @@ mod tests {
         let (doubts, model, at) = doubts();
         for second in 0..9 {
             doubts.answered(&model, at(second));
-            assert!(doubts.refused(&model, "pay", at(second)).unwrap().is_retried());
-            doubts.enter(&model, at(second)).unwrap().leaves();
+            assert!(doubts.refused((&model, None), "pay", at(second)).unwrap().is_retried());
+            doubts.enter((&model, None), at(second)).unwrap().leaves();
         }
         // A second one without an answer between them holds the others, and so does one long after.
-        assert!(doubts.refused(&model, "pay", at(9)).is_some());
-        doubts.enter(&model, at(9)).unwrap_err();
+        assert!(doubts.refused((&model, None), "pay", at(9)).is_some());
+        doubts.enter((&model, None), at(9)).unwrap_err();
         doubts.answered(&model, at(10));
-        assert!(doubts.refused(&model, "pay", at(10) + KNOWN).is_some());
-        doubts.enter(&model, at(10) + KNOWN).unwrap_err();
+        assert!(doubts.refused((&model, None), "pay", at(10) + KNOWN).is_some());
+        doubts.enter((&model, None), at(10) + KNOWN).unwrap_err();
+    }
+
+    #[test]
+    fn what_is_in_doubt_for_one_run_is_not_for_another() {
+        let (doubts, model, at) = doubts();
+        let (one, other) = ((&model, Some("one")), (&model, Some("other")));
+        doubts.answered(&model, at(0));
+        for second in [0, 2, 12] {
+            let _ = doubts.refused(one, "no model", at(second));
+            doubts.enter(other, at(second)).unwrap().leaves();
+        }
+        assert!(doubts.refused(other, "no model", at(13)).is_some());
+        doubts.enter(other, at(13)).unwrap().leaves();
+        assert!(doubts.refused(other, "no model", at(13)).is_some());
+        doubts.enter(other, at(13)).unwrap_err();
+        doubts.answered(&model, at(14));
+        doubts.enter(other, at(14)).unwrap().leaves();
     }
 }

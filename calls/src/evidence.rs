@@ -60,9 +60,19 @@ impl<K: Eq + Hash> Evidence<K> {
         pause
     }
 
+    /// Whether something was refused since the scope was last let in.
+    pub(crate) fn has(&self, scope: &K) -> bool {
+        self.0.contains_key(scope)
+    }
+
     /// A call was let in.
     pub(crate) fn accepted(&mut self, scope: &K) {
         self.0.remove(scope);
+    }
+
+    /// The same of every such scope.
+    pub(crate) fn accepted_where(&mut self, is_let_in: impl Fn(&K) -> bool) {
+        self.0.retain(|scope, _| !is_let_in(scope));
     }
 }
 

@@ -10,7 +10,7 @@
 //! | `pause` | its batch is paused | `QuotaWait` | |
 //! | `results` | what its batch buys cannot be written | `Transient` | the call that finds out |
 //! | `key` | the key is refused | `Unauthorized` | the call that finds out |
-//! | `name` | the provider does not know the model, or does not take what is asked of it | `InvalidRequest` | the call that finds out |
+//! | `name` | the provider does not know the model, or does not take what its run asks of it | `InvalidRequest` | the call that finds out |
 //! | `account` | the account is said to be spent | `QuotaExhausted` | the call that finds out |
 //! | `budget` | a budget was found spent a moment ago | `BudgetExceeded`, `QuotaWait` | |
 //! | `circuit` | calls to the model have failed one after the other | `Overloaded` | the call that finds out, until it has ended |
@@ -57,6 +57,9 @@ pub enum About {
     Batch,
     /// The model: another one may be asked.
     Model,
+    /// What a run of a batch asks of the model: another one may be asked, and another run may ask this
+    /// one.
+    Question,
     /// What pays for the call.
     Money,
 }
@@ -225,7 +228,8 @@ impl Gates {
     /// Whether a call to the model could be made now: else another one should be asked, if there is
     /// one.
     pub(crate) fn let_ask(&self, asking: Asking<'_>) -> bool {
-        let mut gates = self.list(None).into_iter().filter(|gate| gate.about() == About::Model);
+        let is_of_model = |gate: &&dyn Gate| matches!(gate.about(), About::Model | About::Question);
+        let mut gates = self.list(None).into_iter().filter(is_of_model);
         gates.all(|gate| gate.check(asking).is_ok())
     }
 }
@@ -317,6 +321,10 @@ impl Gate for Arc<UnknownModels> {
         "name"
     }
 
+    fn about(&self) -> About {
+        About::Question
+    }
+
     fn check(&self, Asking { attempt, model, now }: Asking<'_>) -> Result<(), Failure> {
         UnknownModels::check(self, model, &attempt.run, now)
     }
@@ -332,11 +340,11 @@ impl Gate for Arc<Doubts> {
     }
 
     fn check(&self, Asking { model, now, .. }: Asking<'_>) -> Result<(), Failure> {
-        Doubts::check(self, model, now)
+        Doubts::check(self, (model, None), now)
     }
 
     fn enter(&self, Asking { model, now, .. }: Asking<'_>) -> Result<Taken, Failure> {
-        Doubts::enter(self, model, now).map(Taken::Probe)
+        Doubts::enter(self, (model, None), now).map(Taken::Probe)
     }
 }
 

@@ -72,16 +72,16 @@ impl UnknownModels {
     /// take what the batch asks. `InvalidRequest` that comes back while another call finds out.
     pub(crate) fn check(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
         self.check_run(model, run, now)?;
-        self.names.check(model, now)
+        self.names.check((model, Some(run)), now)
     }
 
-    /// The same of a call that is about to leave: while a model's name is in doubt, one does.
+    /// The same of a call that is about to leave: while a model's name is in doubt, one of the run does.
     ///
     /// # Errors
     /// As [`Self::check`].
     pub(crate) fn enter(&self, model: &ModelId, run: &str, now: Instant) -> Result<Probe, Failure> {
         self.check_run(model, run, now)?;
-        self.names.enter(model, now)
+        self.names.enter((model, Some(run)), now)
     }
 
     fn check_run(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
@@ -105,7 +105,7 @@ impl UnknownModels {
         now: Instant,
     ) -> Failure {
         if error.kind == Kind::UnknownModel {
-            let in_doubt = self.names.refused(model, &error.message, now);
+            let in_doubt = self.names.refused((model, Some(run)), &error.message, now);
             match in_doubt {
                 // A gateway may look for a model that takes this one document.
                 Some(_) if faults >= MAX_FAULTS => {}
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_told_thrice_asks_no_more_for_a_while_and_another_run_asks() {
+    fn a_run_that_was_told_thrice_asks_no_more_for_a_while_and_another_run_asks_all_the_time() {
         let (models, model, at) = models();
         let unknown = error(Kind::UnknownModel, "not_found_error: model: b");
         for second in [0, 2] {
@@ -193,6 +193,7 @@ mod tests {
             let failure = models.refused(&model, "run", &unknown, 1, at(second));
             assert!(failure.is_retried() && !failure.model_is_gone(), "{failure:?}");
             assert!(models.enter(&model, "run", at(second + 1)).unwrap_err().is_retried());
+            models.enter(&model, "another run", at(second + 1)).unwrap().leaves();
         }
         models.enter(&model, "run", at(12)).unwrap().leaves();
         assert!(models.refused(&model, "run", &unknown, 1, at(12)).model_is_gone());

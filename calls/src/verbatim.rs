@@ -1,8 +1,8 @@
 //! A call in a vendor's own form: sent when it is admitted, and given as it begins.
 
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use serde_json::Value;
-use tidegate_providers::{Error, Hearing, Key, Provider, Verbatim};
+use tidegate_providers::{Error, Hearing, Key, Provider, Verbatim, overheard::Begun};
 use tracing::Instrument as _;
 
 use crate::{
@@ -12,7 +12,13 @@ use crate::{
     spans,
 };
 
-/// A success, which is settled when its body has been read, or is dropped.
+/// An answer in one piece is of no use before its end. So much of it is read before any is passed on: what
+/// is no answer, though its status says so, is then a failure of its provider's. Only vectors of many
+/// texts are longer.
+const LOOKED_AT: usize = 1 << 20;
+
+/// A success. One in one piece is settled, unless it is very long; any other is when its body has been
+/// read, or is dropped.
 #[derive(Debug)]
 pub struct Answer {
     /// Its HTTP status.
@@ -51,12 +57,31 @@ impl Admitted {
         let sent = self.sent();
         let reply = provider.send(call).instrument(span.clone()).await;
         let (error, body) = match reply {
-            Ok(reply) if (200..300).contains(&reply.status()) => {
+            Ok(mut reply) if (200..300).contains(&reply.status()) => {
                 let (status, headers) = (reply.status(), reply.headers().clone());
-                let listener = Listener::new(Hearing::from(&reply), status, headers.clone());
-                let listener = listener.counting(input_tokens);
-                let body = Heeded::new(reply.into_body(), sent, listener);
-                return Ok(Answer { status, headers, body });
+                let begun = match comes_in_one_piece(&headers, call) {
+                    true => reply.begin(LOOKED_AT).await.map(Some),
+                    false => Ok(None),
+                };
+                match begun {
+                    Ok(Some(Begun { bytes, heard: Some(heard) })) => {
+                        drop(sent.settled(heard.usage.as_ref(), &heard.observed));
+                        let body = Heeded::unlimited(bytes.into());
+                        return Ok(Answer { status, headers, body });
+                    }
+                    Ok(begun) => {
+                        let listener =
+                            Listener::new(Hearing::from(&reply), status, headers.clone());
+                        let listener = listener.counting(input_tokens);
+                        let body = Heeded::new(reply.into_body(), sent, listener);
+                        let body = match begun {
+                            Some(Begun { bytes, .. }) => body.behind(bytes),
+                            None => body,
+                        };
+                        return Ok(Answer { status, headers, body });
+                    }
+                    Err(error) => (error, Value::Null),
+                }
             }
             Ok(reply) => reply.refused().await,
             Err(error) => (error, Value::Null),
@@ -64,5 +89,15 @@ impl Admitted {
         spans::failed(&span, &error);
         let failure = sent.refused_by(provider, version, &error).await;
         Err(Box::new(NoAnswer { error, failure, body }))
+    }
+}
+
+/// Some servers send events under another type; no event is a page or one JSON object.
+fn comes_in_one_piece(headers: &HeaderMap, call: &Verbatim<'_>) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default();
+    match call.body.get("stream") {
+        Some(Value::Bool(true)) => kind.contains("html") || kind.contains("json"),
+        _ => !kind.starts_with("text/event-stream"),
     }
 }

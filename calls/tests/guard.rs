@@ -363,8 +363,9 @@ async fn a_model_that_its_provider_does_not_know_is_asked_a_few_times() {
     }
     assert_eq!(rig.provider_calls(), 1, "one is in doubt, and the others wait for the next");
     rig.attempt = rig.attempt.clone().of_batch("batch", "another run");
-    assert!(rig.call(10, 10).await.unwrap_err().is_retried());
-    assert_eq!(rig.provider_calls(), 1);
+    let failure = rig.call(10, 10).await.unwrap_err();
+    assert!(failure.is_retried() && !failure.benign, "{failure:?}");
+    assert_eq!(rig.provider_calls(), 2, "what one run was told holds no other");
 }
 
 /// The document is no larger than others: what an operator has set is too small.

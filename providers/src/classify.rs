@@ -94,14 +94,24 @@ impl Classifier {
 /// * `Model Not Exist` (DeepSeek)
 /// * `Invalid model: x` (Mistral)
 pub(crate) fn is_about_the_model(status: u16, envelope: &Envelope) -> bool {
-    let says = |parts: &[&str]| envelope.says(parts);
-    // OpenRouter: the model has no provider that takes what is in this one document.
-    if says(&["no endpoints found that support"]) {
+    let says = |parts: &&[&str]| envelope.says(parts);
+    if !says(&["model"].as_slice()) && NAMED_BY_ONE_REQUEST.iter().any(says) {
         return false;
     }
     let is_named = envelope.codes.iter().any(|code| code == "model_not_found");
     is_named || status == 404 || (status == 400 && says_that_the_model_is_unknown(envelope))
 }
+
+/// What a 404 says that is about one request alone, where it does not name the model: what lies in the
+/// vendor's account is not there (OpenAI: `Vector store with id 'x' not found.`, `No such File object`;
+/// Anthropic: `File not found`), or the model has no provider that takes what is in this one document
+/// (`OpenRouter`).
+const NAMED_BY_ONE_REQUEST: &[&[&str]] = &[
+    &["no endpoints found that support"],
+    &["no such file object"],
+    &["file not found"],
+    &["with id", "not found"],
+];
 
 /// The same by its words.
 pub(crate) fn says_that_the_model_is_unknown(envelope: &Envelope) -> bool {

@@ -68,15 +68,20 @@ pub(crate) enum Cut {
 impl Reply {
     /// Reads a response to its end, as far as any answer goes.
     pub(crate) async fn read(mut response: reqwest::Response) -> Self {
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let most = if response.status().is_success() { MAX_ANSWER_BYTES } else { MAX_ERROR_BYTES };
+        Self::read_most(&mut response, most).await
+    }
+
+    /// Reads a response to its end, or until more than `most` bytes of it are read.
+    pub(crate) async fn read_most(response: &mut reqwest::Response, most: usize) -> Self {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let (mut body, mut cut) = (Vec::new(), None);
         while cut.is_none() {
             match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() <= most => {
-                    body.extend_from_slice(&chunk)
+                Ok(Some(chunk)) => {
+                    body.extend_from_slice(&chunk);
+                    cut = (body.len() > most).then_some(Cut::TooLong);
                 }
-                Ok(Some(_)) => cut = Some(Cut::TooLong),
                 Ok(None) => break,
                 Err(error) if error.is_timeout() => {
                     cut = Some(Cut::Broken("time ran out (request-timeout)".to_owned()));

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, StatusCode};
 use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
+use parking_lot::Mutex;
 use tidegate_types::ModelId;
 use tracing::{Span, debug_span, field::Empty, info};
 
@@ -12,7 +13,10 @@ const SECONDS: &str = "tidegate_http_answer_begins_seconds";
 
 /// Gives each metric its help text.
 pub(super) fn describe() {
-    describe_counter!(CALLS, "Calls at the HTTP door, by path, key and status");
+    describe_counter!(
+        CALLS,
+        "Calls at the HTTP door, by path, key and status (499: its client hung up)"
+    );
     describe_histogram!(
         SECONDS,
         Unit::Seconds,
@@ -37,37 +41,60 @@ pub(super) fn span(path: &'static str, headers: &HeaderMap) -> Span {
     span
 }
 
-/// What is told of a call.
-pub(super) struct Line<'a> {
-    pub(super) path: &'static str,
-    pub(super) key: &'a str,
-    pub(super) model: Option<&'a ModelId>,
-    pub(super) status: StatusCode,
-    /// How long its client was told to stay away.
-    pub(super) retry_after: Option<Duration>,
-    pub(super) began: Instant,
+/// Of a call whose client hung up before its answer began.
+const HUNG_UP: u16 = 499;
+
+/// What is told of a call: when its answer begins, or when it is dropped before that, as where its client
+/// hangs up.
+pub(super) struct Line {
+    path: &'static str,
+    key: String,
+    began: Instant,
+    model: Mutex<Option<ModelId>>,
+    is_told: bool,
 }
 
-impl Line<'_> {
-    pub(super) fn tell(self) {
-        let Self { path, key, model, status, retry_after, began } = self;
-        let took = began.elapsed();
-        Span::current().record("http.response.status_code", status.as_u16());
-        let labels = [
-            ("path", path.to_owned()),
-            ("key", key.to_owned()),
-            ("status", status.as_str().to_owned()),
-        ];
+impl Line {
+    /// Of a call that begins now.
+    pub(super) fn new(path: &'static str, key: &str) -> Self {
+        let (key, began) = (key.to_owned(), Instant::now());
+        Self { path, key, began, model: Mutex::default(), is_told: false }
+    }
+
+    /// The call asks this model.
+    pub(super) fn asks(&self, model: &ModelId) {
+        *self.model.lock() = Some(model.clone());
+    }
+
+    /// Its answer begins; `retry_after` is how long its client was told to stay away.
+    pub(super) fn tell(mut self, status: StatusCode, retry_after: Option<Duration>) {
+        histogram!(SECONDS, "path" => self.path).record(self.began.elapsed().as_secs_f64());
+        self.is_told = true;
+        self.write(status.as_u16(), retry_after);
+    }
+
+    fn write(&self, status: u16, retry_after: Option<Duration>) {
+        let Self { path, key, began, model, .. } = self;
+        Span::current().record("http.response.status_code", status);
+        let labels =
+            [("path", (*path).to_owned()), ("key", key.clone()), ("status", status.to_string())];
         counter!(CALLS, &labels).increment(1);
-        histogram!(SECONDS, "path" => path).record(took.as_secs_f64());
         info!(
             target: "tidegate::access",
             path,
             key,
-            model = model.map(tracing::field::display),
-            status = status.as_u16(),
-            ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            model = model.lock().as_ref().map(tracing::field::display),
+            status,
+            ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             retry_after = retry_after.map(|wait| wait.as_secs_f64()),
         );
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.write(HUNG_UP, None);
+        }
     }
 }

@@ -15,7 +15,7 @@ use tidegate_calls::{
     admission::Admitted,
     attempt::CallState,
     caller::Terms,
-    dialect::Translated,
+    dialect::{Translated, Ways},
     failure::Failure,
     route::Route,
     verbatim::{Answer, NoAnswer},
@@ -25,9 +25,10 @@ use tidegate_quota::Request;
 use tidegate_types::ModelId;
 
 use super::{
+    access::Line,
     client_call::ClientCall,
     door::Door,
-    in_turn::{Outcome, Stop, admit, delay, first_ask, in_turn, request},
+    in_turn::{Stop, admit, delay, first_ask, in_turn, request},
     problem::Problem,
     turn,
     usage_chunk::WithoutUsage,
@@ -45,72 +46,73 @@ const PASSED: [&str; 7] = [
     "retry-after",
 ];
 
-/// Answers a call.
-pub(super) async fn answer(door: &Arc<Door>, call: &ClientCall) -> Outcome {
-    let services = &door.services;
-    let takes =
-        |model: &ModelId| services.providers.get(model).is_some_and(|it| it.takes(call.operation));
-    let route = call.route.of(takes);
-    let Some(first) = route.models.first() else { return translated(door, call).await };
-    if call.operation == Operation::CountTokens {
-        let result = count_tokens(door, call, first).await;
-        return Outcome { model: Some(first.clone()), result };
-    }
-    let attempt = attempt(call, &route);
-    let ask = |request: Request| -> BoxFuture<'_, _> {
-        Box::pin(async {
-            if request.ticket.is_none() {
-                return first_ask(door, &attempt, request).await;
-            }
-            admit(door, &attempt, &request).await.map_err(|held| Stop::of(&held, door))
-        })
+/// What comes of a turn: leave to send the body as it is, or the answer of another dialect, translated.
+enum Turn {
+    Admitted(Admitted),
+    Answered(Value),
+}
+
+/// Answers a call. A model of a route that speaks another dialect is asked too, where the body can be
+/// translated.
+pub(super) async fn answer(
+    door: &Arc<Door>,
+    call: &ClientCall,
+    line: &Line,
+) -> Result<Response, Problem> {
+    let providers = &door.services.providers;
+    let Some(asked) = &call.asked else {
+        let counts = |it: &&ModelId| providers.get(it).is_some_and(|it| it.takes(call.operation));
+        let model = call.route.models.iter().find(counts);
+        let model = model.ok_or_else(|| Problem::invalid("model", "does not count tokens"))?;
+        line.asks(model);
+        return count_tokens(door, call, model).await;
     };
-    match in_turn(door, call, &route, &attempt, ask).await {
-        Ok((admitted, model)) => {
-            let result = sent(door, call, admitted, model, &attempt).await;
-            Outcome { model: Some(model.clone()), result }
+    let named = (call.operation, call.name.as_str());
+    let ways = Ways::read(named, &call.fields, asked, &call.route, providers)?;
+    let route = &ways.route;
+    let attempt = attempt(call, route);
+    let ask = |request: Request| -> BoxFuture<'_, _> {
+        match ways.translated(&request.model) {
+            Some(question) => Box::pin(ask_translated(door, call, &attempt, question, request)),
+            None => Box::pin(ask_leave(door, &attempt, request)),
         }
-        Err(outcome) => *outcome,
+    };
+    let (turn, model) = in_turn(door, (call, line), route, &attempt, ask).await?;
+    match turn {
+        Turn::Admitted(admitted) => sent(door, call, admitted, model, &attempt).await,
+        Turn::Answered(answer) => Ok(Json(answer).into_response()),
     }
 }
 
-/// Answers a call of models that speak another dialect.
-async fn translated(door: &Arc<Door>, call: &ClientCall) -> Outcome {
-    let services = &door.services;
-    let Some(asked) = &call.asked else {
-        let result = Err(Problem::invalid("model", "does not count tokens"));
-        return Outcome { model: None, result };
-    };
-    let named = (call.operation, call.name.as_str());
-    let read = Translated::read(named, &call.fields, asked, &call.route, &services.providers);
-    let (question, route) = match read {
-        Ok(read) => read,
-        Err(refused) => return Outcome { model: None, result: Err(refused.into()) },
-    };
-    let attempt = attempt(call, &route);
-    let ask = |request: Request| -> BoxFuture<'_, _> {
-        let (attempt, question) = (&attempt, &question);
-        Box::pin(async move {
-            let patience = request.max_wait.unwrap_or_default();
-            let patient = attempt.clone().deadline(Some(Instant::now() + patience));
-            let (lane, tenant) = (&call.holder.lane, &call.holder.tenant);
-            let terms = Terms { lane, tenant, batch_usd: None, retries: None };
-            let route = Route::single(request.model);
-            let asked = services.caller().ask(&patient, terms, &route, question).await;
-            asked.map(|(_, completion)| completion).map_err(|failure| {
-                // What a provider has answered is for the client to ask again.
-                let turn = if attempt.has_sent() { None } else { delay(&failure, door) };
-                Stop::new(failure, turn)
-            })
-        })
-    };
-    match in_turn(door, call, &route, &attempt, ask).await {
-        Ok((completion, model)) => {
-            let body = question.answer(&completion);
-            Outcome { model: Some(model.clone()), result: Ok(Json(body).into_response()) }
-        }
-        Err(outcome) => *outcome,
+/// Asks for leave to send the body as it is.
+async fn ask_leave(door: &Arc<Door>, attempt: &Attempt, request: Request) -> Result<Turn, Stop> {
+    if request.ticket.is_none() {
+        return first_ask(door, attempt, request).await.map(Turn::Admitted);
     }
+    let admitted = admit(door, attempt, &request).await;
+    admitted.map(Turn::Admitted).map_err(|held| Stop::of(&held, door))
+}
+
+/// Asks a model that speaks another dialect.
+async fn ask_translated(
+    door: &Door,
+    call: &ClientCall,
+    attempt: &Attempt,
+    question: &Translated,
+    request: Request,
+) -> Result<Turn, Stop> {
+    let patience = request.max_wait.unwrap_or_default();
+    let patient = attempt.clone().deadline(Some(Instant::now() + patience));
+    let (lane, tenant) = (&call.holder.lane, &call.holder.tenant);
+    let terms = Terms { lane, tenant, batch_usd: None, retries: None };
+    let route = Route::single(request.model);
+    let asked = door.services.caller().ask(&patient, terms, &route, question).await;
+    let answered = asked.map(|(_, completion)| Turn::Answered(question.answer(&completion)));
+    answered.map_err(|failure| {
+        // What a provider has answered is for the client to ask again.
+        let turn = if attempt.has_sent() { None } else { delay(&failure, door) };
+        Stop::new(failure, turn)
+    })
 }
 
 /// An attempt of a name that no other has, in the turn of the client's ticket.
@@ -248,8 +250,8 @@ async fn count_tokens(
         let (error, body) = reply.refused().await;
         return Err(failed(error, body));
     }
-    let headers = passed_headers(reply.headers());
-    let mut response = Response::new(Body::new(reply.into_body()));
-    response.headers_mut().extend(headers);
+    let whole = reply.whole().await.map_err(|error| failed(error, Value::Null))?;
+    let mut response = Json(whole.body).into_response();
+    response.headers_mut().extend(passed_headers(&whole.headers));
     Ok(response)
 }

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::response::Response;
 use futures::future::BoxFuture;
 use tidegate_calls::{
     Ask, Attempt,
@@ -12,11 +11,12 @@ use tidegate_calls::{
     route::Route,
 };
 use tidegate_quota::{Quota, Refused, Request};
-use tidegate_types::{FailureType, ModelId};
+use tidegate_types::ModelId;
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
 use super::{
+    access::Line,
     client_call::ClientCall,
     door::Door,
     problem::Problem,
@@ -26,16 +26,6 @@ use super::{
 /// A question that was put before a client hung up is answered by then, and no place is taken after it
 /// was given up.
 const UNDER_WAY: Duration = Duration::from_millis(300);
-
-/// Told while a model is in doubt because of what others have asked.
-const REFUSES: &str =
-    "the provider refuses what is asked of this model; it is asked again within seconds";
-
-/// What comes of a call, and which model was asked, for the log.
-pub(super) struct Outcome {
-    pub(super) model: Option<ModelId>,
-    pub(super) result: Result<Response, Problem>,
-}
 
 /// Why nothing was asked, and when it is worth to ask again; never, where there is no turn.
 pub(super) struct Stop {
@@ -70,11 +60,11 @@ pub(super) fn delay(failure: &Failure, door: &Door) -> Option<Duration> {
 /// Asks when its turn has come, after a wait in place if need be; and of which model.
 pub(super) async fn in_turn<'r, 'a, T>(
     door: &Door,
-    call: &ClientCall,
+    (call, line): (&ClientCall, &Line),
     route: &'r Route,
     attempt: &Attempt,
     ask: impl Fn(Request) -> BoxFuture<'a, Result<T, Stop>>,
-) -> Result<(T, &'r ModelId), Box<Outcome>> {
+) -> Result<(T, &'r ModelId), Problem> {
     let services = &door.services;
     let quota = &services.guard.quota;
     let knows_tickets = call.headers.contains_key("x-tidegate-ticket");
@@ -90,16 +80,13 @@ pub(super) async fn in_turn<'r, 'a, T>(
     }
     loop {
         let chosen = route.choose(&services.guard, &services.queues, attempt, &call.holder.lane);
-        let Some(model) = chosen.await else {
-            let result = Err(Problem::no_model(&call.name));
-            return Err(Box::new(Outcome { model: None, result }));
-        };
-        let told = |problem| Box::new(Outcome { model: Some(model.clone()), result: Err(problem) });
+        let model = chosen.await.ok_or_else(|| Problem::no_model(&call.name))?;
+        line.asks(model);
         let request = request(door, call, attempt, model);
         // First its turn is asked for: it must be known where a client hangs up while it waits.
         let (is_new, place) = (request.ticket.is_none(), Place::new(quota, &request));
         let patience = if is_new { Duration::ZERO } else { call.wait.left() };
-        let Stop { mut failure, turn, place: newer } = match ask(request.max_wait(patience)).await {
+        let Stop { failure, turn, place: newer } = match ask(request.max_wait(patience)).await {
             Ok(answer) => {
                 place.leave();
                 return Ok((answer, model));
@@ -110,12 +97,7 @@ pub(super) async fn in_turn<'r, 'a, T>(
             Some(newer) => newer,
             None => place,
         };
-        if failure.kind == FailureType::InvalidRequest && !attempt.has_sent() {
-            // What another client asked was refused, in words that are that client's.
-            failure.kind = FailureType::Transient;
-            failure.message = REFUSES.to_owned();
-        }
-        let Some(turn) = turn else { return Err(told(Problem::held(&failure))) };
+        let Some(turn) = turn else { return Err(Problem::held(&failure)) };
         let stopping = &services.guard.stopping;
         if turn <= call.wait.left() && !stopping.is_cancelled() {
             if !is_new || attempt.state().ticket.is_none() {
@@ -128,7 +110,7 @@ pub(super) async fn in_turn<'r, 'a, T>(
             continue;
         }
         if stopping.is_cancelled() {
-            return Err(told(Problem::stops()));
+            return Err(Problem::stops());
         }
         place.leave();
         let ticket = attempt.state().ticket.filter(|ticket| ticket.position > 0);
@@ -136,7 +118,7 @@ pub(super) async fn in_turn<'r, 'a, T>(
             quota.keep_turn(&call.holder.name, &name(model), ticket, turn + LAPSES).await;
         }
         let written = ticket.map(|ticket| turn::written(&call.holder, model, ticket, turn));
-        return Err(told(Problem::later(&failure, turn, written)));
+        return Err(Problem::later(&failure, turn, written));
     }
 }
 

@@ -145,7 +145,11 @@ impl Problem {
             // Not the client's key, but the provider's.
             Kind::Unauthorized => Some(StatusCode::BAD_GATEWAY),
             Kind::Timeout if error.status.is_none() => Some(StatusCode::GATEWAY_TIMEOUT),
-            _ => error.status.and_then(|status| StatusCode::from_u16(status).ok()),
+            _ => match error.status {
+                // An error, or no answer, whose status says success.
+                Some(200..300) => Some(Self::held(failure).status),
+                status => status.and_then(|status| StatusCode::from_u16(status).ok()),
+            },
         };
         let status = status.filter(|status| status.as_u16() >= 400);
         let mut problem =

@@ -1,6 +1,6 @@
 //! Where the door is served, and its routes.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use axum::{
@@ -26,7 +26,6 @@ use super::{
     call,
     client_call::ClientCall,
     door::Door,
-    in_turn::Outcome,
     keys::Holder,
     models,
     problem::{Form, Problem},
@@ -126,21 +125,18 @@ async fn called(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let (began, form) = (Instant::now(), Form::of(operation.path(), &headers));
+    let form = Form::of(operation.path(), &headers);
+    let line = Line::new(operation.path(), &holder.name);
     let read = async {
         let body = whole(body, door.max_body).await?;
         ClientCall::read(door, Arc::clone(holder), operation, headers, body)
     };
-    let (model, result) = match read.await {
-        Ok(call) => {
-            let Outcome { model, result } = call::answer(door, &call).await;
-            (model, result)
-        }
-        Err(problem) => (None, Err(problem)),
+    let result = match read.await {
+        Ok(call) => call::answer(door, &call, &line).await,
+        Err(problem) => Err(problem),
     };
     let retry_after = result.as_ref().err().and_then(Problem::retry_after);
     let response = result.unwrap_or_else(|problem| problem.response(form));
-    let (path, key, status) = (operation.path(), holder.name.as_str(), response.status());
-    Line { path, key, model: model.as_ref(), status, retry_after, began }.tell();
+    line.tell(response.status(), retry_after);
     response
 }

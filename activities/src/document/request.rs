@@ -6,8 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use serde_json::Value;
 use tidegate_calls::{
-    caller::Question as _,
-    dialect::{Refused, Translated, own},
+    dialect::{Ways, own},
     route::{Route, Routes},
 };
 use tidegate_providers::{
@@ -211,21 +210,12 @@ impl Call {
         shard: &Shard,
     ) -> Result<(ModelId, Option<Usage>, Value), Failure> {
         let Self { operation, body, name, route, asked, place } = self;
-        let (caller, terms) = (services.caller(), shard.terms());
-        let own = self.as_it_is(services);
-        if !own.models.is_empty() {
-            let sent = caller.send(&attempt.call, terms, &own, Some(*operation), body).await;
-            let (model, whole) = sent?;
-            return Ok((model.clone(), whole.heard.usage, whole.body));
-        }
         let named = (*operation, name.as_str());
-        let read = Translated::read(named, body, asked, route, &services.providers);
-        let (question, route) = read.map_err(|why: Refused| refused(place, &why.to_string()))?;
-        let (model, completion) = caller.ask(&attempt.call, terms, &route, &question).await?;
-        let estimate =
-            || Usage { uncached_input: question.input_tokens(model), ..Usage::default() };
-        let usage = completion.usage.or_else(|| Some(estimate()));
-        Ok((model.clone(), usage, question.answer(&completion)))
+        let read = Ways::read(named, body, asked, route, &services.providers);
+        let ways = read.map_err(|why| refused(place, &why.to_string()))?;
+        let (caller, terms) = (services.caller(), shard.terms());
+        let (model, usage, reply) = ways.ask(caller, &attempt.call, terms, body).await?;
+        Ok((model.clone(), usage, reply))
     }
 }
 

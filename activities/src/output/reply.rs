@@ -3,7 +3,7 @@
 //! OpenAI's answers lie in one file and its errors in another; Anthropic's results are all in one.
 
 use serde_json::{Value, json};
-use tidegate_types::FailureType;
+use tidegate_types::{DocumentId, FailureType};
 use tidegate_workflows::contract::Lines;
 
 use crate::{
@@ -38,11 +38,11 @@ impl Form {
         let body: Value = serde_json::from_str(&result.answer).unwrap_or_default();
         line(match self {
             Self::OpenAi => json!({
-                "id": request_id("batch_req_", &result.uri),
+                "id": request_id("batch_req_", &result.id, &result.uri),
                 "custom_id": custom_id,
                 "response": {
                     "status_code": 200,
-                    "request_id": request_id("req_", &result.uri),
+                    "request_id": request_id("req_", &result.id, &result.uri),
                     "body": body,
                 },
                 "error": null,
@@ -59,7 +59,7 @@ impl Form {
         let Ok(failure) = serde_json::from_slice::<FailureLine>(failure) else {
             return Told::Error(failure.to_vec());
         };
-        let FailureLine { uri, error_type, message, .. } = &failure;
+        let FailureLine { id, uri, error_type, message, .. } = &failure;
         let kind = FailureType::parse(error_type);
         let is_expired = kind == Some(FailureType::Expired);
         let error = Error::of(error_type, kind);
@@ -70,14 +70,14 @@ impl Form {
                 }});
                 let response = json!({
                     "status_code": error.status,
-                    "request_id": request_id("req_", uri),
+                    "request_id": request_id("req_", id, uri),
                     "body": body,
                 });
                 let (response, error) = match is_expired {
                     true => (Value::Null, json!({"code": "batch_expired", "message": message})),
                     false => (response, Value::Null),
                 };
-                error_line(uri, &response, &error)
+                error_line(id, uri, &response, &error)
             }
             Self::Anthropic => {
                 let error = json!({"type": "error", "error": {
@@ -93,12 +93,12 @@ impl Form {
     }
 
     /// A request that was not made when its batch was cancelled.
-    pub(super) fn cancelled(self, uri: &str) -> Told {
+    pub(super) fn cancelled(self, id: &DocumentId, uri: &str) -> Told {
         match self {
             Self::OpenAi => {
                 let message = "This request was not made before the batch was cancelled.";
                 let error = json!({"code": "batch_cancelled", "message": message});
-                error_line(uri, &Value::Null, &error)
+                error_line(id, uri, &Value::Null, &error)
             }
             Self::Anthropic => {
                 let result = json!({"type": "canceled"});
@@ -109,9 +109,9 @@ impl Form {
 }
 
 /// A line of OpenAI's error file.
-fn error_line(uri: &str, response: &Value, error: &Value) -> Told {
+fn error_line(id: &DocumentId, uri: &str, response: &Value, error: &Value) -> Told {
     Told::Error(line(json!({
-        "id": request_id("batch_req_", uri),
+        "id": request_id("batch_req_", id, uri),
         "custom_id": custom_id(uri),
         "response": response,
         "error": error,
@@ -174,9 +174,10 @@ fn custom_id(uri: &str) -> Option<&str> {
     uri.split_once('#').map(|(_, custom_id)| custom_id)
 }
 
-/// The same whenever it is told.
-fn request_id(prefix: &str, uri: &str) -> String {
-    let name = Fingerprint::of_bytes(uri.as_bytes()).to_string();
+/// The same whenever it is told. Lines may share a `custom_id` by mistake, or have none: each has its own
+/// name.
+fn request_id(prefix: &str, id: &DocumentId, uri: &str) -> String {
+    let name = Fingerprint::of_bytes(format!("{id} {uri}").as_bytes()).to_string();
     format!("{prefix}{}", &name[..32])
 }
 
@@ -184,4 +185,27 @@ fn line(value: Value) -> Vec<u8> {
     let mut line = value.to_string().into_bytes();
     line.push(b'\n');
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_share_a_custom_id_or_have_none_have_names_of_their_own() {
+        let named = |id: &str, uri: &str| {
+            let id = DocumentId::from_relative_path(id);
+            let Told::Error(line) = Form::OpenAi.cancelled(&id, uri) else { panic!("{id}") };
+            let line: Value = serde_json::from_slice(&line).unwrap();
+            (line["id"].as_str().unwrap().to_owned(), line["custom_id"].clone())
+        };
+        let (first, custom_id) = named("0000001", "file:///in.jsonl#a");
+        assert_eq!(
+            (&custom_id, named("0000001", "file:///in.jsonl#a").0),
+            (&json!("a"), first.clone())
+        );
+        let (second, custom_id) = named("0000002", "file:///in.jsonl#a");
+        assert!(custom_id == "a" && second != first);
+        assert_ne!(named("0000003", "file:///in.jsonl").0, named("0000004", "file:///in.jsonl").0);
+    }
 }

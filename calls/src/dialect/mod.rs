@@ -7,6 +7,7 @@ mod conversation;
 mod messages;
 pub mod own;
 mod refused;
+mod ways;
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use tidegate_providers::{
 use tidegate_types::ModelId;
 
 use self::conversation::Conversation;
-pub use self::refused::Refused;
+pub use self::{refused::Refused, ways::Ways};
 use crate::{ask::UNBOUNDED_OUTPUT, caller::Question, route::Route};
 
 /// A request that is translated.

@@ -38,7 +38,7 @@ impl Met {
         let refused = error(Kind::Unauthorized, 401);
         let _ = gates.keys.refused(model, "r", &refused, KeyNow::TheSame(None), *start);
         let _ = gates.names.refused(model, "r", &error(Kind::UnknownModel, 404), 1, *start);
-        let _ = gates.accounts.refused(model, "pay", *start);
+        let _ = gates.accounts.refused((model, None), "pay", *start);
         met.falls_over();
         met
     }

@@ -115,6 +115,10 @@ fn errors_of_other_vendors_behind_a_gateway() {
         (404, json!({"error":"model \"x\" not found, try pulling it first"}),             Kind::UnknownModel),
         (400, json!({"error":{"message":"x/y is not a valid model ID","code":400}}),        Kind::UnknownModel),
         (400, json!({"error":{"message":"Model Not Exist","type":"invalid_request_error"}}), Kind::UnknownModel),
+        (404, json!({"error":{"message":"Model with id 'x' not found.","code":404}}),       Kind::UnknownModel),
+        (404, json!({"detail":"Not Found"}),                                              Kind::UnknownModel),
+        (404, json!({"error":{"message":"Vector store with id 'vs_1' not found.","type":"invalid_request_error"}}), Kind::InvalidRequest),
+        (404, json!({"error":{"message":"No such File object: file-1","type":"invalid_request_error"}}), Kind::InvalidRequest),
         (404, json!({"error":{"message":"No endpoints found that support image input","code":404}}), Kind::InvalidRequest),
         (422, json!({"detail":[{"loc":["body"],"msg":"Field required","type":"missing"}]}), Kind::InvalidRequest),
     ];

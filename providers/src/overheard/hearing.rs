@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use crate::{
     batch::Answer,
     envelope::Envelope,
     error::Error,
-    exchange::Reply,
+    exchange::{Cut, Reply},
     gemini,
     key::{Key, KeySource},
     message::Redactor,
@@ -147,6 +148,19 @@ impl VerbatimReply {
         hearing.whole(Reply::read(self.response).await)
     }
 
+    /// Reads an answer in one piece to its end before any of it is passed on, or more than `most` bytes
+    /// of it; what follows is [`Self::into_body`].
+    ///
+    /// # Errors
+    /// As [`Self::whole`].
+    pub async fn begin(&mut self, most: usize) -> Result<Begun, Error> {
+        let hearing = Hearing::from(&*self);
+        let reply = Reply::read_most(&mut self.response, most).await;
+        let is_longer = reply.cut == Some(Cut::TooLong);
+        let heard = if is_longer { None } else { Some(hearing.heard_whole(&reply)?) };
+        Ok(Begun { bytes: reply.body.into(), heard })
+    }
+
     /// Reads a refusal to its end: what it means, and what the vendor says, which may quote the
     /// request.
     pub async fn refused(self) -> (Error, Value) {
@@ -162,6 +176,15 @@ impl Answer {
     pub fn as_it_is(self) -> Option<Result<Whole, Error>> {
         self.reply.map(|reply| Hearing(Of::Provider(self.sender)).whole(reply))
     }
+}
+
+/// The beginning of an answer in one piece.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Begun {
+    /// As they came.
+    pub bytes: Bytes,
+    /// What it used, and what its headers tell of limits; `None` where more bytes follow.
+    pub heard: Option<Heard>,
 }
 
 /// A whole answer.

@@ -11,7 +11,7 @@ use http::HeaderMap;
 pub use self::{
     asked::Asked,
     heard::Heard,
-    hearing::{Hearing, Whole},
+    hearing::{Begun, Hearing, Whole},
     stream::Stream,
 };
 use crate::{

@@ -41,6 +41,9 @@ pub(super) struct Asked {
     pub(super) window: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) metadata: Option<Map<String, Value>>,
+    /// For how long what it puts out is kept, from its end on, where its author says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) output_seconds: Option<u64>,
     /// Seconds since 1970.
     pub(super) created_at: u64,
     pub(super) expires_at: u64,
@@ -86,6 +89,7 @@ pub(super) struct New {
     pub(super) file: Option<String>,
     pub(super) window: (String, Duration),
     pub(super) metadata: Option<Map<String, Value>>,
+    pub(super) output_seconds: Option<u64>,
     pub(super) lane: Lane,
     pub(super) mode: Mode,
     /// Where its requests lie.
@@ -104,12 +108,23 @@ impl New {
         holder: &Holder,
         place: &Place,
     ) -> Result<Asked, Problem> {
-        let Self { id, endpoint, file, window, metadata, lane, mode, source, seen } = self;
+        let Self { id, endpoint, file, window, metadata, output_seconds, lane, mode, source, seen } =
+            self;
         let created_at = made(&id);
         let expires_at = created_at + window.1.as_secs();
         let (window, total, fault) = (window.0, seen.lines, Fault::of(&seen));
-        let asked =
-            Asked { id, endpoint, file, window, metadata, created_at, expires_at, total, fault };
+        let asked = Asked {
+            id,
+            endpoint,
+            file,
+            window,
+            metadata,
+            output_seconds,
+            created_at,
+            expires_at,
+            total,
+            fault,
+        };
         if asked.fault.is_some() {
             place::write(&place.batch(&asked.id), &asked).await?;
             return Ok(asked);

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tidegate_activities::storage::{Error, Location};
 
 use super::{
+    expiry,
     id::{self, Kind, Put},
     page::Wanted,
     place::{self, Place, away},
@@ -37,6 +38,9 @@ pub(super) struct File {
     pub(super) created_at: u64,
     pub(super) filename: String,
     pub(super) purpose: String,
+    /// When it goes, in seconds since 1970, where its author wants it kept for a shorter time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) expires_at: Option<u64>,
     /// Of a file of requests.
     #[serde(flatten)]
     pub(super) seen: Seen,
@@ -48,15 +52,15 @@ impl File {
 
     pub(super) fn new(id: String, bytes: u64, filename: String, seen: Seen) -> Self {
         let (created_at, purpose) = (made(&id), Self::PURPOSE.to_owned());
-        Self { id, bytes, created_at, filename, purpose, seen }
+        Self { id, bytes, created_at, filename, purpose, expires_at: None, seen }
     }
 
     /// As OpenAI tells it.
     pub(super) fn told(&self) -> Value {
-        let Self { id, bytes, created_at, filename, purpose, .. } = self;
+        let Self { id, bytes, created_at, filename, purpose, expires_at, .. } = self;
         json!({
             "id": id, "object": "file", "bytes": bytes, "created_at": created_at,
-            "expires_at": null, "filename": filename, "purpose": purpose,
+            "expires_at": expires_at, "filename": filename, "purpose": purpose,
             "status": "processed", "status_details": null,
         })
     }
@@ -68,6 +72,14 @@ pub(super) fn made(id: &str) -> u64 {
     made.unwrap_or_default().as_secs()
 }
 
+/// Of how a batch has ended, what concerns the files that it has put out.
+#[derive(Deserialize)]
+pub(super) struct Ended {
+    /// When they go, in seconds since 1970, where its author wants them kept for a shorter time.
+    #[serde(default)]
+    pub(super) output_expires_at: Option<u64>,
+}
+
 /// A file of this key, uploaded or put out.
 pub(super) async fn find(place: &Place, id: &str) -> Result<(File, Location), Problem> {
     let missing = || Problem::new(StatusCode::NOT_FOUND, format!("there is no file {id}"));
@@ -75,18 +87,22 @@ pub(super) async fn find(place: &Place, id: &str) -> Result<(File, Location), Pr
         let location = place.put(&batch, put);
         let stamp = location.stamp().await.map_err(|error| away(&error))?;
         // It is written before the batch has ended, and told then.
-        let has_ended = place.ended(&batch).stamp().await.map_err(|error| away(&error))?;
+        let ended = place::read::<Ended>(&place.ended(&batch)).await?;
+        let ended = ended.filter(|ended| !expiry::has_passed(ended.output_expires_at));
         // Where nothing failed, there is no file of errors.
-        let bytes = stamp.zip(has_ended).map_or(0, |(stamp, _)| stamp.size);
-        return match bytes {
-            0 => Err(missing()),
-            bytes => Ok((put_out(&batch, put, bytes), location)),
+        return match stamp.filter(|stamp| stamp.size > 0).zip(ended) {
+            None => Err(missing()),
+            Some((stamp, ended)) => {
+                let expires_at = ended.output_expires_at;
+                Ok((File { expires_at, ..put_out(&batch, put, stamp.size) }, location))
+            }
         };
     }
     if !Kind::File.is_id(id) {
         return Err(missing());
     }
-    let file = place::read::<File>(&place.file(id)).await?.ok_or_else(missing)?;
+    let file = place::read::<File>(&place.file(id)).await?;
+    let file = file.filter(|file| !expiry::has_passed(file.expires_at)).ok_or_else(missing)?;
     Ok((file, place.content(id)))
 }
 
@@ -101,7 +117,9 @@ pub(super) async fn list(
     place: &Place,
     query: &HashMap<String, String>,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted::read(query, MAX_LISTED, MAX_LISTED)?;
+    let wanted = Wanted::read(query, (MAX_LISTED, MAX_LISTED), |id| {
+        Kind::File.is_id(id) || Put::of(id).is_some()
+    })?;
     let purpose = query.get("purpose").map(String::as_str);
     let mut ids = Vec::new();
     if purpose.is_none_or(|purpose| purpose == File::PURPOSE) {
@@ -154,13 +172,21 @@ pub(super) async fn content(location: Location, kind: &'static str) -> Result<Re
     Ok(response)
 }
 
-/// `DELETE /v1/files/{id}`: what is known of it goes last, so that a deletion that breaks off can be
-/// repeated.
+/// Removes a file that was uploaded: what is known of it goes last, so that a removal that breaks off can
+/// be repeated.
+pub(super) async fn remove(place: &Place, id: &str) -> Result<(), Problem> {
+    for location in [place.content(id), place.file(id)] {
+        location.delete().await.map_err(|error| away(&error))?;
+    }
+    Ok(())
+}
+
+/// `DELETE /v1/files/{id}`.
 pub(super) async fn delete(place: &Place, id: &str) -> Result<Response, Problem> {
     let (_, location) = find(place, id).await?;
-    location.delete().await.map_err(|error| away(&error))?;
-    if Put::of(id).is_none() {
-        place.file(id).delete().await.map_err(|error| away(&error))?;
+    match Put::of(id) {
+        Some(_) => location.delete().await.map_err(|error| away(&error))?,
+        None => remove(place, id).await?,
     }
     Ok(Json(json!({"id": id, "object": "file", "deleted": true})).into_response())
 }

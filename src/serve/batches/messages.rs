@@ -48,6 +48,7 @@ pub(super) async fn create(
         file: None,
         window: ("24h".to_owned(), WINDOW.min(door.keep_files)),
         metadata: None,
+        output_seconds: None,
         lane,
         mode,
         source: requests.uri(),
@@ -72,7 +73,7 @@ pub(super) async fn list(
     query: &HashMap<String, String>,
     base: &str,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted::read(query, USUAL, MOST)?;
+    let wanted = Wanted::read(query, (USUAL, MOST), |id| Kind::MessageBatch.is_id(id))?;
     let (batches, has_more) = standing::list(door, place, Kind::MessageBatch, &wanted).await?;
     let id = |batch: &Batch| batch.asked.id.clone();
     let (first, last) = (batches.first().map(id), batches.last().map(id));

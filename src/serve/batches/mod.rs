@@ -6,12 +6,14 @@
 //!
 //! * `route`: which paths there are
 //! * `place`: where a key's files and batches lie; `id`: their names; `page`: lists by cursors
-//! * `file`: what is known of files; `upload`: how they come; `seen`: what is seen of their lines
+//! * `file`: what is known of files; `upload`: how they come; `seen`: what is seen of their lines;
+//!   `expiry`: how long they are kept
 //! * `batch`: what was asked for, and its start; `standing`: how it stands, and its end
 //! * `openai`, `messages`: both in the form of their dialect; `requests`: those that come in one body
 //! * `sweep`: what has been kept for long enough
 
 mod batch;
+mod expiry;
 mod file;
 mod id;
 mod messages;
@@ -25,7 +27,7 @@ mod standing;
 mod sweep;
 mod upload;
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{collections::HashMap, sync::Arc};
 
 use axum::{
     Json,
@@ -50,13 +52,12 @@ pub(super) async fn answer(
     route: Route,
     request: Request,
 ) -> Response {
-    let began = Instant::now();
+    let line = Line::new(route.path(), &holder.name);
     let form = Form::of(route.path(), request.headers());
     let answered = Box::pin(answered(door, holder, &route, request)).await;
     let retry_after = answered.as_ref().err().and_then(Problem::retry_after);
     let response = answered.unwrap_or_else(|problem| problem.response(form));
-    let (path, key, status) = (route.path(), holder.name.as_str(), response.status());
-    Line { path, key, model: None, status, retry_after, began }.tell();
+    line.tell(response.status(), retry_after);
     response
 }
 
@@ -74,7 +75,9 @@ async fn answered(
     let query = request.uri().query().unwrap_or_default().as_bytes();
     let query: HashMap<String, String> = url::form_urlencoded::parse(query).into_owned().collect();
     match route {
-        Route::Upload => Ok(Json(upload::take(&place, request).await?.told()).into_response()),
+        Route::Upload => {
+            Ok(Json(upload::take(door, &place, request).await?.told()).into_response())
+        }
         Route::Files => file::list(&place, &query).await,
         Route::File(id) => Ok(Json(file::find(&place, id).await?.0.told()).into_response()),
         Route::Content(id) => {

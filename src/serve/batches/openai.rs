@@ -13,7 +13,7 @@ use tidegate_providers::Operation;
 
 use super::{
     batch::{self, New},
-    file,
+    expiry, file,
     id::{Kind, Put},
     page::Wanted,
     place::Place,
@@ -53,7 +53,8 @@ pub(super) async fn create(
     let body = whole(body, MAX_BODY).await?;
     let fields: Map<String, Value> = serde_json::from_slice(&body)
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("the body: {error}")))?;
-    let known = ["input_file_id", "endpoint", "completion_window", "metadata"];
+    let known =
+        ["input_file_id", "endpoint", "completion_window", "metadata", "output_expires_after"];
     if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
         return Err(Problem::invalid(name, "is no field of a batch here"));
     }
@@ -70,6 +71,7 @@ pub(super) async fn create(
     let stated = text("completion_window")?;
     let window = window(&stated, door.keep_files)?;
     let metadata = metadata(fields.get("metadata"))?;
+    let output_seconds = output_seconds(fields.get("output_expires_after"), door.keep_files)?;
     let named = |name| metadata.as_ref().and_then(|metadata| metadata.get(name)?.as_str());
     let lane = batch::lane(holder, window, named(LANE), &door.lanes)?;
     let mode = batch::mode(headers, named(MODE))?;
@@ -83,6 +85,7 @@ pub(super) async fn create(
         file: Some(file.id),
         window: (stated, window),
         metadata,
+        output_seconds,
         lane,
         mode,
         source: content.uri(),
@@ -121,13 +124,31 @@ fn metadata(given: Option<&Value>) -> Result<Option<Map<String, Value>>, Problem
     Ok(Some(pairs.clone()))
 }
 
+/// For how long what the batch puts out is kept.
+fn output_seconds(given: Option<&Value>, longest: Duration) -> Result<Option<u64>, Problem> {
+    let policy = match given {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Object(policy)) => policy,
+        Some(_) => return Err(Problem::invalid("output_expires_after", "must be an object")),
+    };
+    if let Some(name) = policy.keys().find(|name| !["anchor", "seconds"].contains(&name.as_str())) {
+        let name = format!("output_expires_after.{name}");
+        return Err(Problem::invalid(&name, "is no field of a batch here"));
+    }
+    let anchor = policy.get("anchor").and_then(Value::as_str);
+    let seconds = policy.get("seconds").and_then(Value::as_u64);
+    let (anchor, seconds) =
+        (("output_expires_after.anchor", anchor), ("output_expires_after.seconds", seconds));
+    expiry::seconds(anchor, seconds, longest).map(Some)
+}
+
 /// `GET /v1/batches`.
 pub(super) async fn list(
     door: &Door,
     place: &Place,
     query: &HashMap<String, String>,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted::read(query, USUAL, MOST)?;
+    let wanted = Wanted::read(query, (USUAL, MOST), |id| Kind::Batch.is_id(id))?;
     let (batches, has_more) = standing::list(door, place, Kind::Batch, &wanted).await?;
     let id = |batch: &Batch| batch.asked.id.clone();
     let (first, last) = (batches.first().map(id), batches.last().map(id));

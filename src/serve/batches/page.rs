@@ -16,16 +16,21 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// From a query's fields, in OpenAI's or Anthropic's words.
+    /// From a query's fields, in OpenAI's or Anthropic's words, of a list of what `is_id` knows by its
+    /// name.
     ///
     /// # Errors
     /// A field that is none, or cannot be used.
     pub(super) fn read(
         query: &HashMap<String, String>,
-        usual: usize,
-        most: usize,
+        (usual, most): (usize, usize),
+        is_id: impl Fn(&str) -> bool,
     ) -> Result<Self, Problem> {
         let mut wanted = Self { limit: usual, ..Self::default() };
+        let cursor = |name: &str, value: &String| match is_id(value) {
+            true => Ok(Some(value.clone())),
+            false => Err(Problem::invalid(name, "must be an id of this list")),
+        };
         for (name, value) in query {
             match name.as_str() {
                 "limit" => {
@@ -34,8 +39,8 @@ impl Wanted {
                         Problem::invalid("limit", &format!("must be a number from 1 to {most}"))
                     })?;
                 }
-                "after" | "after_id" => wanted.after = Some(value.clone()),
-                "before" | "before_id" => wanted.before = Some(value.clone()),
+                "after" | "after_id" => wanted.after = cursor(name, value)?,
+                "before" | "before_id" => wanted.before = cursor(name, value)?,
                 "order" => match value.as_str() {
                     "asc" => wanted.oldest_first = true,
                     "desc" => {}
@@ -85,7 +90,8 @@ mod tests {
         let ids = || ["e", "d", "c", "b", "a"].map(str::to_owned).to_vec();
         let page = |query: &[(&str, &str)]| {
             let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            let (page, more) = Wanted::read(&query.collect(), 2, 3).unwrap().of(ids());
+            let wanted = Wanted::read(&query.collect(), (2, 3), |id| id != "no id");
+            let (page, more) = wanted.unwrap().of(ids());
             (page.concat(), more)
         };
         let is = |text: &str, more| (text.to_owned(), more);
@@ -99,9 +105,12 @@ mod tests {
         assert_eq!(page(&[("after", "c2")]), is("cb", true));
         assert_eq!(page(&[("before_id", "b2")]), is("dc", true));
         assert_eq!(page(&[("after", "0")]), is("", false));
-        for wrong in [("limit", "0"), ("limit", "4"), ("limit", "x"), ("order", "up")] {
-            let query = HashMap::from([(wrong.0.to_owned(), wrong.1.to_owned())]);
-            assert!(Wanted::read(&query, 2, 3).is_err(), "{wrong:?}");
+        let limits = [("limit", "0"), ("limit", "4"), ("limit", "x"), ("order", "up")];
+        let cursors = ["after", "after_id", "before", "before_id"].map(|name| (name, "no id"));
+        for (name, value) in limits.into_iter().chain(cursors) {
+            let query = HashMap::from([(name.to_owned(), value.to_owned())]);
+            let refused = Wanted::read(&query, (2, 3), |id| id != "no id").unwrap_err();
+            assert!(refused.message.starts_with(&format!("{name} must be")), "{}", refused.message);
         }
     }
 }

@@ -157,9 +157,13 @@ struct Request {
 }
 
 impl Requests<'_> {
-    fn take(&mut self, request: Request) -> Result<(), String> {
+    fn take(&mut self, request: &RawValue) -> Result<(), String> {
         let place = format!("requests.{}", self.seen.len());
-        let Request { custom_id, params } = request;
+        if !request.get().starts_with('{') {
+            return Err(format!("{place} must be an object"));
+        }
+        let Request { custom_id, params } =
+            serde_json::from_str(request.get()).map_err(|error| format!("{place}: {error}"))?;
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
         if !(1..=MAX_ID).contains(&custom_id.len()) || !custom_id.bytes().all(is_letter) {
             return Err(format!(
@@ -230,8 +234,8 @@ impl<'de> Visitor<'de> for Each<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut requests: A) -> Result<(), A::Error> {
-        while let Some(request) = requests.next_element::<Request>()? {
-            self.0.take(request).map_err(A::Error::custom)?;
+        while let Some(request) = requests.next_element::<Box<RawValue>>()? {
+            self.0.take(&request).map_err(A::Error::custom)?;
         }
         Ok(())
     }
@@ -277,7 +281,14 @@ mod tests {
             (of(&[one("a b")]), "requests.0.custom_id must be"),
             (of(&[one("")]), "requests.0.custom_id must be"),
             (of(&[one("a").replace("{}", "[]")]), "requests.0.params must be an object"),
-            (of(&[one("a").replace("params", "param")]), "unknown field"),
+            (of(&[one("a").replace("params", "param")]), "requests.0: unknown field"),
+            (
+                of(&[one("a"), r#"{"params":{}}"#.to_owned()]),
+                "requests.1: missing field `custom_id`",
+            ),
+            (of(&["null".to_owned()]), "requests.0 must be an object"),
+            (of(&[one("a"), r#"["b",{}]"#.to_owned()]), "requests.1 must be an object"),
+            (r#"{"requests":null}"#.to_owned(), "a list of requests"),
             (of(&[one("a")]) + "x", "trailing characters"),
         ] {
             let error = lines(&body).unwrap_err();

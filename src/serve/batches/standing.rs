@@ -98,6 +98,8 @@ struct Ended {
     has_output: bool,
     has_errors: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    output_expires_at: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     fault: Option<Fault>,
 }
 
@@ -128,7 +130,7 @@ pub(super) async fn find(door: &Door, place: &Place, id: &str) -> Result<Batch, 
         None => reported(&batch, place).await?,
     };
     match ended {
-        Some(ended) => batch.ends(place, ended).await,
+        Some(ended) => batch.ends(door, place, ended).await,
         None => batch.asked_of_its_workflow(door, place).await,
     }
 }
@@ -176,6 +178,7 @@ async fn reported(batch: &Batch, place: &Place) -> Result<Option<Ended>, Problem
         ended_at: seconds(&report.finished_at).unwrap_or_else(now),
         has_output: size(Put::Output).await?,
         has_errors: size(Put::Errors).await?,
+        output_expires_at: None,
         fault: None,
     }))
 }
@@ -188,13 +191,14 @@ fn failed(fault: Fault, ended_at: u64) -> Ended {
         ended_at,
         has_output: false,
         has_errors: false,
+        output_expires_at: None,
         fault: Some(fault),
     }
 }
 
 impl Batch {
     fn with(self, ended: Ended) -> Self {
-        let Ended { state, counts, began_at, ended_at, has_output, has_errors, fault } = ended;
+        let Ended { state, counts, began_at, ended_at, has_output, has_errors, fault, .. } = ended;
         Self {
             state,
             counts,
@@ -208,7 +212,12 @@ impl Batch {
     }
 
     /// It has ended, which is written down.
-    async fn ends(self, place: &Place, ended: Ended) -> Result<Self, Problem> {
+    async fn ends(self, door: &Door, place: &Place, ended: Ended) -> Result<Self, Problem> {
+        // With its batch what it has put out goes in any case.
+        let batch_goes_at = self.asked.created_at + door.keep_files.as_secs();
+        let wanted = self.asked.output_seconds.map(|seconds| ended.ended_at + seconds);
+        let output_expires_at = wanted.map(|wanted| wanted.min(batch_goes_at));
+        let ended = Ended { output_expires_at, ..ended };
         place::write(&place.ended(&self.asked.id), &ended).await?;
         Ok(self.with(ended))
     }
@@ -219,7 +228,7 @@ impl Batch {
             // Not started, or forgotten; or nobody answers.
             temporal.count().await.map_err(|error| Problem::no_temporal(&error))?;
             let fault = Fault::new("lost", "the batch did not begin; create it again", None);
-            return self.ends(place, failed(fault, now())).await;
+            return self.ends(door, place, failed(fault, now())).await;
         };
         // One that was ended by hand, or has failed, answers this question for ever.
         if matches!(seen.status, Status::Running | Status::Continued) {
@@ -229,13 +238,13 @@ impl Batch {
         }
         // Its report may have been written since.
         if let Some(ended) = reported(&self, place).await? {
-            return self.ends(place, ended).await;
+            return self.ends(door, place, ended).await;
         }
         let why = match temporal.ending(&id).await {
             Ok(Ending::Broken(why)) => why,
             _ => "it ended without a report".to_owned(),
         };
-        self.ends(place, failed(Fault::new("batch_failed", why, None), now())).await
+        self.ends(door, place, failed(Fault::new("batch_failed", why, None), now())).await
     }
 
     /// While it goes on.

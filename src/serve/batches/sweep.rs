@@ -8,10 +8,14 @@ use std::{
 use tidegate_activities::storage::Error;
 
 use super::{
-    id::{Kind, made_at},
-    place::Place,
+    batch::Asked,
+    check_unused, expiry,
+    file::{self, Ended, File},
+    id::{Kind, Put, made_at},
+    place::{self, Place, away},
+    standing,
 };
-use crate::serve::door::Door;
+use crate::serve::{door::Door, problem::Problem};
 
 /// Between two sweeps of a replica.
 const EVERY: Duration = Duration::from_secs(60 * 60);
@@ -24,6 +28,10 @@ pub(in crate::serve) async fn sweep(door: &Door) {
             let place = Place::of(files, holder);
             if let Err(error) = sweep_place(&place, door.keep_files).await {
                 tracing::warn!(%error, key = holder.name, "files that are old enough to go stay");
+            }
+            if let Err(problem) = sweep_expired(door, &place).await {
+                let why = problem.message;
+                tracing::warn!(why, key = holder.name, "files that have expired stay");
             }
         }
         // Replicas take turns.
@@ -52,6 +60,33 @@ async fn sweep_place(place: &Place, keep: Duration) -> Result<(), Error> {
         let has_ended = place.report(id).stamp().await?.is_some();
         if has_ended || is_old(id, keep.saturating_mul(2)) {
             place.remove(id).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What its author wants kept for a shorter time. A file that a batch reads stays until that has ended.
+async fn sweep_expired(door: &Door, place: &Place) -> Result<(), Problem> {
+    for id in Place::ids(&place.files(), Kind::File).await? {
+        let file = place::read::<File>(&place.file(&id)).await?;
+        if file.is_some_and(|file| expiry::has_passed(file.expires_at))
+            && check_unused(door, place, &id).await.is_ok()
+        {
+            file::remove(place, &id).await?;
+        }
+    }
+    for id in Place::ids(&place.batches(), Kind::Batch).await? {
+        let asked = place::read::<Asked>(&place.batch(&id)).await?;
+        if asked.and_then(|asked| asked.output_seconds).is_none() {
+            continue;
+        }
+        // Nobody may have asked since it has ended.
+        standing::find(door, place, &id).await?;
+        let ended = place::read::<Ended>(&place.ended(&id)).await?;
+        if ended.is_some_and(|ended| expiry::has_passed(ended.output_expires_at)) {
+            for put in [Put::Output, Put::Errors] {
+                place.put(&id, put).delete().await.map_err(|error| away(&error))?;
+            }
         }
     }
     Ok(())

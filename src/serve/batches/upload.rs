@@ -11,12 +11,13 @@ use tidegate_activities::storage;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{
+    expiry,
     file::File,
     id::Kind,
     place::{self, Place, away},
     seen::{MAX_LINES, Passing, Seen},
 };
-use crate::serve::problem::Problem;
+use crate::serve::{door::Door, problem::Problem};
 
 /// OpenAI takes no larger one.
 const MAX_BYTES: u64 = 200 << 20;
@@ -30,24 +31,27 @@ const PARTS: usize = 2;
 /// A field that is no file is no longer.
 const MAX_FIELD: usize = 1024;
 
+/// How long a file is kept.
+const ANCHOR: &str = "expires_after[anchor]";
+const SECONDS: &str = "expires_after[seconds]";
+
 /// Takes a file. Nothing is seen of it before it is whole.
 ///
 /// # Errors
 /// The form is not OpenAI's, the file is too large, or the store does not take it.
-pub(super) async fn take(place: &Place, request: Request) -> Result<File, Problem> {
+pub(super) async fn take(door: &Door, place: &Place, request: Request) -> Result<File, Problem> {
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|why| {
         Problem::new(StatusCode::BAD_REQUEST, format!("the body is no form: {}", why.body_text()))
     })?;
     let (mut purpose, mut file) = (None, None);
+    let (mut anchor, mut seconds) = (None, None);
     while let Some(field) = within(form.next_field()).await? {
         match field.name() {
             Some("purpose") => purpose = Some(text(field).await?),
             Some("file") if file.is_none() => file = Some(store(place, field).await?),
-            Some(name) if name.starts_with("expires_after") => {
-                let what = "is not taken: files go by serve.keep-files of the door's configuration";
-                return Err(discarding(place, file, Problem::invalid("expires_after", what)).await);
-            }
+            Some(ANCHOR) => anchor = Some(text(field).await?),
+            Some(SECONDS) => seconds = Some(text(field).await?),
             Some(name) => {
                 let problem = Problem::invalid(name, "is no field of a file");
                 return Err(discarding(place, file, problem).await);
@@ -55,12 +59,20 @@ pub(super) async fn take(place: &Place, request: Request) -> Result<File, Proble
             None => {}
         }
     }
-    let Some(file) = file else {
+    let Some(mut file) = file else {
         return Err(Problem::invalid("file", "is missing: a file of requests, one a line"));
     };
     if purpose.as_deref() != Some(File::PURPOSE) {
         let problem = Problem::invalid("purpose", "must be batch: other files are not kept here");
         return Err(discarding(place, Some(file), problem).await);
+    }
+    if anchor.is_some() || seconds.is_some() {
+        let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+        let (anchor, seconds) = ((ANCHOR, anchor.as_deref()), (SECONDS, seconds));
+        match expiry::seconds(anchor, seconds, door.keep_files) {
+            Ok(seconds) => file.expires_at = Some(file.created_at + seconds),
+            Err(problem) => return Err(discarding(place, Some(file), problem).await),
+        }
     }
     place::write(&place.file(&file.id), &file).await?;
     Ok(file)

@@ -263,6 +263,81 @@ async fn a_batch_that_is_cancelled_keeps_what_is_done() {
     stage.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_batch_puts_out_goes_when_its_author_wants() {
+    let Some(mut stage) = stage("mean-output-tokens = 20", "rpm = 6000").await else { return };
+    let (_, file) = stage.told(stage.upload(5)).await;
+    let batches = format!("{}/v1/batches", stage.url);
+    let create = async |stage: &Stage, policy: Value| {
+        let body = json!({"input_file_id": file["id"], "endpoint": "/v1/chat/completions",
+            "completion_window": "24h", "output_expires_after": policy});
+        stage.told(stage.http.post(&batches).json(&body)).await
+    };
+    for (policy, param) in [
+        (json!({"anchor": "now", "seconds": 3_600}), "output_expires_after.anchor"),
+        (json!({"anchor": "created_at", "seconds": 2_592_001}), "output_expires_after.seconds"),
+        (json!({"anchor": "created_at", "seconds": 3_600, "x": 1}), "output_expires_after.x"),
+        (json!(3_600), "output_expires_after"),
+    ] {
+        let (status, said) = create(&stage, policy).await;
+        assert_eq!((status, &said["error"]["param"]), (400, &json!(param)), "{said}");
+    }
+    let (_, batch) = create(&stage, json!({"anchor": "created_at", "seconds": 3_600})).await;
+    let ended = stage.until(&batch["id"], has_ended).await;
+    assert_eq!(stage.lines(&ended["output_file_id"]).await.len(), 5, "{ended}");
+    let output = format!("/v1/files/{}", ended["output_file_id"].as_str().unwrap());
+    let told = stage.get(&output).await;
+    let lasts = told["expires_at"].as_u64().unwrap() - ended["completed_at"].as_u64().unwrap();
+    assert_eq!(lasts, 3_600, "{told}");
+
+    let id = batch["id"].as_str().unwrap();
+    let known = stage.fleet.path(&format!("files/web/batches/{id}.ended.json"));
+    let mut as_ended: Value = serde_json::from_slice(&std::fs::read(&known).unwrap()).unwrap();
+    as_ended["output_expires_at"] = 1.into();
+    std::fs::write(&known, as_ended.to_string()).unwrap();
+    let gone = stage.http.get(format!("{}{output}/content", stage.url));
+    assert_eq!(stage.told(gone).await.0, 404);
+    stage.doors.pop().unwrap().kill().await.unwrap();
+    // A door sweeps when it begins.
+    stage.door().await;
+    let results = stage.fleet.path(&format!("files/web/batches/{id}/results.jsonl"));
+    let began = Instant::now();
+    while results.exists() {
+        assert!(began.elapsed() < Duration::from_secs(10), "it is removed");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(stage.get(&format!("/v1/batches/{id}")).await["status"], "completed");
+    stage.stop().await;
+}
+
+/// In the order of the route; a line that cannot be translated keeps to the models of its own dialect.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lines_of_a_batch_go_across_dialects_as_calls_do() {
+    let route = "rpm = 6000\n[routes.both]\nmodels = [\"anthropic:claude-sonnet-5\", \"openai:m\"]\nunchecked = true";
+    let Some(stage) = stage("mean-output-tokens = 20", route).await else { return };
+    let line = |name: &str, more: Value| {
+        let mut body = chat(&format!("Question {name}"), json!({"max_tokens": 50}));
+        body["model"] = "both".into();
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": body})
+    };
+    let file = format!("{}\n{}\n", line("across", json!({})), line("own", json!({"seed": 7})));
+    let post = stage.http.post(format!("{}/v1/files", stage.url));
+    let upload = post.header("content-type", "multipart/form-data; boundary=tests");
+    let upload = upload.body(form(&[("purpose", "batch")], &file));
+    let batch = stage.begin_of(upload, "24h").await;
+    let ended = stage.until(&batch["id"], has_ended).await;
+    let output = stage.lines(&ended["output_file_id"]).await;
+    assert_eq!(names(&output).len(), 2, "{ended}");
+    for line in &output {
+        assert_eq!(line["response"]["body"]["object"], "chat.completion", "{line}");
+    }
+    let account = stage.fleet.simulator.account();
+    let asked = |model: &str| account.models[model].requests;
+    assert_eq!((asked("claude-sonnet-5"), asked("m")), (1, 1));
+    stage.stop().await;
+}
+
 /// Whatever ends its workflow.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_whose_workflow_is_ended_by_hand_has_failed() {

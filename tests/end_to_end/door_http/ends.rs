@@ -8,6 +8,7 @@ use super::{
     vendor::{RawVendor, Says},
     *,
 };
+use crate::fleet::free_address;
 
 const LIMITS: &str = "rpm = 6000\ntpm = 1_000_000";
 const DELTA: &str = r#"data: {"choices":[{"index":0,"delta":{"content":"12345678"}}]}"#;
@@ -73,6 +74,52 @@ async fn a_door_that_stops_ends_its_streams_and_takes_no_call() {
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
     tokio::time::timeout(Duration::from_secs(10), running).await.unwrap().unwrap();
     assert!(doors.http.get(format!("{url}/healthz")).send().await.is_err());
+}
+
+/// Nothing of it was answered: the log and the metrics have it nevertheless.
+#[tokio::test]
+async fn a_call_whose_client_hangs_up_is_told_as_499() {
+    let vendor =
+        RawVendor::start(|_| Says { between: Duration::from_secs(60), ..Says::json(200, "{}") });
+    let settings = provider("openai", &vendor.await.url, LIMITS);
+    let Some(doors) = Doors::start(&settings).await else { return };
+    let (address, metrics) = (free_address(), free_address());
+    let log = doors.folder.path().join("door.log");
+    let mut door = tokio::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        .arg("--config")
+        .arg(doors.folder.path().join("tidegate.toml"))
+        .arg("serve")
+        .env("TIDEGATE_SERVE__LISTEN", &address)
+        .env("TIDEGATE_WORKER__METRICS_LISTEN", &metrics)
+        .stderr(std::fs::File::create(&log).unwrap())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let url = format!("http://{address}");
+    while doors.http.get(format!("{url}/readyz")).send().await.is_err() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let call = doors.http.post(format!("{url}/v1/chat/completions")).bearer_auth(KEY);
+    let call = call.json(&chat("hi", json!({}))).timeout(Duration::from_secs(1));
+    assert!(call.send().await.unwrap_err().is_timeout());
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        let told = doors.http.get(format!("http://{metrics}/metrics")).send().await.unwrap();
+        let told = told.text().await.unwrap();
+        let is_counted = |line: &str| {
+            line.starts_with("tidegate_http_calls_total{") && line.contains("status=\"499\"")
+        };
+        if told.lines().any(is_counted) {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{told}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let log = std::fs::read_to_string(&log).unwrap();
+    let line = log.lines().find(|line| line.contains("tidegate::access")).unwrap();
+    assert!(line.contains("499") && line.contains("openai:m") && line.contains("web"), "{line}");
+    door.kill().await.unwrap();
+    doors.stop().await;
 }
 
 #[tokio::test]

@@ -107,6 +107,10 @@ async fn what_is_no_file_of_requests_is_refused_and_nothing_of_it_is_kept() {
         (form(&[("purpose", "assistants")], "{}"),                     400, "purpose must be batch"),
         (form(&[], "{}"),                                              400, "purpose must be batch"),
         (form(&[("purpose", "batch"), ("size", "1")], "{}"),           400, "size is no field"),
+        (form(&[("purpose", "batch"), ("expires_after[anchor]", "now"), ("expires_after[seconds]", "3600")], "{}"), 400, "expires_after[anchor] must be created_at"),
+        (form(&[("purpose", "batch"), ("expires_after[seconds]", "3600")], "{}"), 400, "expires_after[anchor] must be created_at"),
+        (form(&[("purpose", "batch"), ("expires_after[anchor]", "created_at"), ("expires_after[seconds]", "2592001")], "{}"), 400, "expires_after[seconds] must be a number"),
+        (form(&[("purpose", "batch"), ("expires_after[anchor]", "created_at")], "{}"), 400, "expires_after[seconds] must be a number"),
         (form(&[("purpose", "batch")], &many),                         413, "more than 50000 lines"),
         (format!("--{BOUNDARY}--\r\n"),                                400, "file is missing"),
         ("purpose=batch".to_owned(),                                   400, "the form cannot be read"),
@@ -118,6 +122,19 @@ async fn what_is_no_file_of_requests_is_refused_and_nothing_of_it_is_kept() {
     }
     for path in ["/v1/files/file-1", "/v1/files/..%2f..%2fkey", "/v1/files/x/content"] {
         assert_eq!(doors.told(doors.get(path)).await.0, 404, "{path}");
+    }
+    for (path, field) in [
+        ("/v1/files?after=nobody", "after"),
+        ("/v1/batches?after=file-1", "after"),
+        ("/v1/messages/batches?after_id=nobody", "after_id"),
+        ("/v1/messages/batches?before_id=", "before_id"),
+    ] {
+        let (status, said) = doors.told(doors.get(path)).await;
+        let message = said["error"]["message"].as_str().unwrap_or_default();
+        assert!(
+            status == 400 && message.starts_with(&format!("{field} must be")),
+            "{path}: {said}"
+        );
     }
     assert_eq!(doors.told(doors.get("/v1/files")).await.1["data"], json!([]));
     doors.stop().await;
@@ -136,5 +153,43 @@ async fn a_file_that_breaks_off_is_not_there() {
     }));
     assert!(doors.upload(reqwest::Body::wrap_stream(broken)).send().await.is_err());
     assert_eq!(doors.told(doors.get("/v1/files")).await.1["data"], json!([]));
+    doors.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_goes_when_its_author_wants() {
+    let files = tempfile::tempdir().unwrap();
+    let serve = format!("files = \"file://{}\"", files.path().canonicalize().unwrap().display());
+    let Some(mut doors) = Doors::start_with(&serve, "").await else { return };
+    let expiry = [
+        ("purpose", "batch"),
+        ("expires_after[anchor]", "created_at"),
+        ("expires_after[seconds]", "3600"),
+    ];
+    let (status, file) = doors.told(doors.upload(form(&expiry, "{}"))).await;
+    assert_eq!(status, 200, "{file}");
+    let lasts = file["expires_at"].as_u64().unwrap() - file["created_at"].as_u64().unwrap();
+    assert_eq!(lasts, 3_600, "{file}");
+    let (_, other) = doors.told(doors.upload(form(&expiry, "{}"))).await;
+    let id = file["id"].as_str().unwrap();
+    assert_eq!(doors.told(doors.get(&format!("/v1/files/{id}"))).await, (200, file.clone()));
+
+    let known = files.path().join(format!("web/files/{id}.json"));
+    let mut told: Value = serde_json::from_slice(&std::fs::read(&known).unwrap()).unwrap();
+    told["expires_at"] = 1.into();
+    std::fs::write(&known, told.to_string()).unwrap();
+    for path in ["", "/content"] {
+        assert_eq!(doors.told(doors.get(&format!("/v1/files/{id}{path}"))).await.0, 404, "{path}");
+    }
+    assert_eq!(doors.told(doors.get("/v1/files")).await.1["data"], json!([other]));
+    // A door sweeps when it begins.
+    doors.one_more().await;
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    while known.exists() {
+        assert!(std::time::Instant::now() < deadline, "it is removed");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!known.with_extension("jsonl").exists());
+    assert_eq!(doors.told(doors.get("/v1/files")).await.1["data"], json!([other]));
     doors.stop().await;
 }

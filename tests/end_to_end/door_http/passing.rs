@@ -120,12 +120,12 @@ async fn a_vendor_that_refuses_stream_options_is_not_asked_for_use_again() {
     doors.stop().await;
 }
 
-/// While a model is in doubt because of what one client asked, another hears nothing of that.
+/// A provider's 404 is of the client that asked: another is asked for at once, and hears nothing of it.
 #[tokio::test]
-async fn no_client_hears_what_was_said_to_another() {
-    let vendor = RawVendor::start(|_| {
-        let says = r#"{"error":{"message":"the model m does not exist, container ourprivateone","type":"invalid_request_error","code":"model_not_found"}}"#;
-        Says::json(404, says)
+async fn what_one_client_is_refused_holds_no_other() {
+    let vendor = RawVendor::start(|sent| match sent.body.contains("Well?") {
+        true => Says::json(200, r#"{"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10}}"#),
+        false => Says::json(404, r#"{"error":{"message":"the model m does not exist, container ourprivateone","type":"invalid_request_error","code":"model_not_found"}}"#),
     })
     .await;
     let Some(doors) = doors("openai", &vendor).await else { return };
@@ -134,11 +134,76 @@ async fn no_client_hears_what_was_said_to_another() {
         let got = post.header("x-tidegate-max-wait", "0").send().await.unwrap();
         (got.status().as_u16(), got.text().await.unwrap())
     };
-    let (status, said) = told("one").await;
-    assert!(status == 404 && said.contains("ourprivateone"), "{status}: {said}");
-    let (status, said) = told("two").await;
-    assert_eq!((status, vendor.sent().len()), (503, 1), "{said}");
-    assert!(said.contains("it is asked again") && !said.contains("ourprivateone"), "{said}");
+    // Before the model has ever answered, and after it.
+    for _ in 0..2 {
+        for _ in 0..4 {
+            let (status, said) = told("Ask for something else.").await;
+            assert!(status == 404 && said.contains("ourprivateone"), "{status}: {said}");
+        }
+        let (status, said) = told("Well?").await;
+        assert!(status == 200 && !said.contains("ourprivateone"), "{status}: {said}");
+    }
+    assert_eq!(vendor.sent().len(), 10);
+    doors.stop().await;
+}
+
+/// A login page of a proxy's, or an error whose status says success; asked whole or as a stream.
+#[tokio::test]
+async fn a_success_that_is_no_answer_is_a_fault_of_the_provider() {
+    let page = |body: &str, kind| Says { kind, ..Says::json(200, body) };
+    let vendor = RawVendor::start(move |sent| match &sent.body {
+        asked if asked.contains("Well?") => Says::json(200, r#"{"choices":[]}"#),
+        asked if asked.contains("Busy?") => {
+            Says::json(200, r#"{"error":{"message":"Rate limit exceeded","code":429}}"#)
+        }
+        asked if asked.contains("Empty?") => page("", "application/json"),
+        asked if asked.contains("Text?") => page("upstream said no", "text/plain"),
+        _ => page("<!DOCTYPE html><html>Sign in</html>", "text/html; charset=utf-8"),
+    })
+    .await;
+    let limits = format!("{LIMITS}\nconcurrent = 1");
+    let both =
+        provider("openai", &vendor.url, &limits) + &provider("anthropic", &vendor.url, LIMITS);
+    let Some(doors) = Doors::start(&both).await else { return };
+    let told = async |path: &str, body: Value| {
+        let got = doors.post(path, &body).send().await.unwrap();
+        let (status, again) = (got.status().as_u16(), got.headers().get("x-should-retry").cloned());
+        assert_eq!(again, None, "an SDK tries again by the status");
+        (status, got.json::<Value>().await.unwrap())
+    };
+    let path = "/v1/chat/completions";
+    for text in ["Page?", "Empty?", "Text?"] {
+        let (status, said) = told(path, chat(text, json!({}))).await;
+        assert_eq!((status, &said["error"]["type"]), (503, &json!("server_error")), "{said}");
+        // It was settled: its place is free.
+        assert_eq!(told(path, chat("Well?", json!({}))).await.0, 200);
+    }
+    let (status, said) = told(path, chat("Page?", json!({"stream": true}))).await;
+    assert_eq!((status, &said["error"]["type"]), (503, &json!("server_error")), "{said}");
+    let (status, said) = told(path, chat("Busy?", json!({}))).await;
+    assert_eq!((status, &said["error"]["type"]), (429, &json!("rate_limit_error")), "{said}");
+    let body = json!({"model": "anthropic:m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
+    for path in ["/v1/messages", "/v1/messages/count_tokens"] {
+        let (status, said) = told(path, body.clone()).await;
+        assert!(status == 503 && said["type"] == "error", "{path}: {status} {said}");
+    }
+    doors.stop().await;
+}
+
+/// Longer than what the door looks at before it passes any of it.
+#[tokio::test]
+async fn a_very_long_answer_passes_as_it_comes() {
+    let vectors = "0.125,".repeat(500_000);
+    let answer =
+        format!(r#"{{"data":[{vectors}1],"usage":{{"prompt_tokens":9,"total_tokens":9}}}}"#);
+    let (sent, whole) = (answer.clone(), answer.len());
+    let vendor = RawVendor::start(move |_| Says::json(200, &sent)).await;
+    let Some(doors) = doors("openai", &vendor).await else { return };
+    let body = json!({"model": "openai:m", "input": "hi"});
+    let got = doors.post("/v1/embeddings", &body).send().await.unwrap();
+    assert_eq!(got.status(), 200);
+    let text = got.text().await.unwrap();
+    assert!(text == answer, "{} of {whole} bytes", text.len());
     doors.stop().await;
 }
 

@@ -276,7 +276,7 @@ impl<'a> Gathering<'a> {
         } else {
             self.counted.lacks(&planned.id);
             if let Some(form) = self.form {
-                self.tell(form.cancelled(&planned.uri)).await?;
+                self.tell(form.cancelled(&planned.id, &planned.uri)).await?;
             }
         }
         Ok(())

@@ -1,0 +1,83 @@
+//! Which models of a route a request may be asked of: as it is, or translated.
+
+use serde_json::Value;
+use tidegate_providers::{Asked, Fields, Operation, Providers};
+use tidegate_types::{ModelId, Usage};
+
+use super::{Refused, Translated};
+use crate::{
+    attempt::Attempt,
+    caller::{Caller, Question as _, Terms},
+    failure::Failure,
+    route::Route,
+};
+
+/// How the models of a route are asked.
+#[derive(Debug)]
+pub struct Ways {
+    operation: Operation,
+    /// Those that take the request as it is, and those that it is translated for.
+    pub route: Route,
+    translated: Option<Translated>,
+}
+
+impl Ways {
+    /// Reads a request for the models of `route`. One that cannot be translated is asked of the models that
+    /// speak its own dialect alone.
+    ///
+    /// # Errors
+    /// Names the field that is refused, where no model takes the request as it is.
+    pub fn read(
+        (operation, name): (Operation, &str),
+        fields: &Fields,
+        asked: &Asked,
+        route: &Route,
+        providers: &Providers,
+    ) -> Result<Self, Refused> {
+        let takes = |model: &ModelId| providers.get(model).is_some_and(|it| it.takes(operation));
+        let (own, others) = (route.of(takes), route.of(|model| !takes(model)));
+        let translated = match others.models.is_empty() {
+            true => None,
+            false => Some(Translated::read((operation, name), fields, asked, &others, providers)),
+        };
+        match translated {
+            Some(Ok((translated, others))) => {
+                let route = route.of(|model| takes(model) || others.models.contains(model));
+                Ok(Self { operation, route, translated: Some(translated) })
+            }
+            Some(Err(refused)) if own.models.is_empty() => Err(refused),
+            _ => Ok(Self { operation, route: own, translated: None }),
+        }
+    }
+
+    /// The request, translated for this model; `None` of one that takes it as it is.
+    pub fn translated(&self, model: &ModelId) -> Option<&Translated> {
+        self.translated.as_ref().filter(|it| it.parameters.contains_key(model))
+    }
+
+    /// Asks once: the model that answered, what that took, and the answer in the request's dialect.
+    ///
+    /// # Errors
+    /// As [`Caller::ask`].
+    pub async fn ask(
+        &self,
+        caller: Caller<'_>,
+        attempt: &Attempt,
+        terms: Terms<'_>,
+        body: &Fields,
+    ) -> Result<(&ModelId, Option<Usage>, Value), Failure> {
+        let chosen = caller.choose(attempt, terms.lane, &self.route).await?;
+        let model = chosen.0;
+        let Some(question) = self.translated(model) else {
+            let operation = Some(self.operation);
+            let sent = caller.send_to(chosen, attempt, terms, &self.route, operation, body);
+            let whole = sent.await?;
+            return Ok((model, whole.heard.usage, whole.body));
+        };
+        let completion = caller.ask_of(chosen, attempt, terms, &self.route, question).await?;
+        let answer = question.answer(&completion);
+        let estimate =
+            || Usage { uncached_input: question.input_tokens(model), ..Usage::default() };
+        Ok((model, completion.usage.or_else(|| Some(estimate())), answer))
+    }
+}
