@@ -268,8 +268,8 @@ impl<'a> Gathering<'a> {
             }
         } else if let Some(line) = failed {
             self.counted.failed += 1;
-            let failed = self.answered.given_up.add(&line);
-            self.answered.checks.fail(&failed);
+            let checked = self.answered.given_up.add(&line);
+            self.answered.checks.fail(&checked);
             self.failure(&line).await?;
         } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {
             self.counted.old += 1;
