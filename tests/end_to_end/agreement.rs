@@ -116,3 +116,30 @@ async fn models_are_asked_about_one_sample_and_compared() {
     assert!(fleet.path("compared/comparison.json").exists());
     fleet.stop().await;
 }
+
+/// What is wrong with one model is told before another is asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_model_is_asked_before_all_are_looked_at() {
+    let unpriced = "anthropic:claude-of-tomorrow";
+    let Some(mut fleet) = fleet("", &models(&[MODEL, unpriced])).await else { return };
+    fleet.documents(3, 40);
+    fleet.worker();
+    let (source, output) = (fleet.uri("in/"), fleet.uri("compared/"));
+    let refused = async |model: &str, more: &[&str]| {
+        let words = ["compare", MODEL, model, &source, "-o", &output, "-i", "Sum up."];
+        let told = tidegate(&fleet, &[&words, more].concat()).await;
+        assert_eq!(told.status.code(), Some(2), "{}", text(&told.stderr));
+        text(&told.stderr)
+    };
+    let unknown = refused("anthropic:claude-sonet-5", &[]).await;
+    assert!(unknown.contains("nothing was started; anthropic:claude-sonet-5: "), "{unknown}");
+    assert!(unknown.contains("is not configured"), "{unknown}");
+    let priceless = refused(unpriced, &["--budget-usd", "1"]).await;
+    assert!(priceless.contains("no price"), "{priceless}");
+    let twice = refused(MODEL, &[]).await;
+    assert!(twice.contains("is named twice"), "{twice}");
+    assert_eq!(fleet.account().requests, 0);
+    let list = fleet.cli(&["workflow", "count"]).await;
+    assert!(text(&list.stdout).contains("Total: 0"), "{}", text(&list.stdout));
+    fleet.stop().await;
+}
