@@ -359,6 +359,10 @@ fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> {
         table.row(row.into_iter().chain(truth).collect());
     }
     output::data(&table.text())?;
+    // The models were asked about the same documents.
+    let agreement = comparison.models.iter().find_map(|seen| seen.agreement.as_ref());
+    let unmatched = agreement.map(agreement::unmatched).unwrap_or_default();
+    unmatched.iter().for_each(|sentence| output::say(sentence));
     for Pair { models: [one, other], agreement } in &comparison.pairs {
         output::data(&format!("\n{other}, where {one} is taken to be right:"))?;
         output::data(&agreement::table(agreement))?;

@@ -29,7 +29,9 @@ async fn the_report_says_how_many_answers_are_as_they_should_be() {
             _ => json!({"id": id, "expected": result["answer"]}).to_string(),
         })
         .collect();
-    std::fs::write(fleet.path("truth.jsonl"), rows.join("\n")).unwrap();
+    let unknown = json!({"id": "report-0099.md", "expected": "x"}).to_string();
+    let rows = format!("\u{feff}{}\n{unknown}\n", rows.join("\n"));
+    std::fs::write(fleet.path("truth.jsonl"), rows).unwrap();
     let (source, output) = (fleet.uri("in/"), fleet.uri("out/"));
     let truth = fleet.uri("truth.jsonl");
     let run = async |truth: &str, at_least: &str| {
@@ -65,6 +67,13 @@ async fn the_report_says_how_many_answers_are_as_they_should_be() {
         (&agreement["documents"]["agreed"], &agreement["documents"]["compared"]),
         (&json!(18), &json!(19)),
         "{agreement}"
+    );
+    let named = |name: &str| json!({"count": 1, "first": [name]});
+    assert_eq!(agreement["without_document"], named("report-0099.md"), "{agreement}");
+    assert_eq!(agreement["without_truth"], named("report-0019.md"), "{agreement}");
+    assert!(
+        text(&enough.stderr)
+            .contains("1 id of the truth in no document of this batch: report-0099.md")
     );
     let mistake = &agreement["fields"]["answer"]["confusion"][0];
     assert_eq!(mistake["expected"], json!("\"another answer\""));
