@@ -331,6 +331,12 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
     }
     services.budgets.check(&payers(job, batch), route.models.iter().chain(&judges))?;
     let output = resolve(&services.storage, "output", &job.output)?;
+    if let Some(file) = output.blocking_file() {
+        return Err(Failure::invalid_input(format!(
+            "output {output}: {} is a file; choose a folder, or a name that is free",
+            file.display()
+        )));
+    }
     Ok((route, output))
 }
 

@@ -208,6 +208,9 @@ async fn where_no_activity_stands_alone_a_workflow_makes_the_call() {
     assert!(code == Some(2) && complaint.contains("another call"), "{complaint}");
     let (code, _, complaint) = submit("typo", &serde_json::json!({"promt": "x"})).await;
     assert!(code == Some(1) && complaint.contains("did you mean"), "{complaint}");
+    let unknown = serde_json::json!({"model": "nosuch:m", "prompt": "x"});
+    let (code, _, complaint) = submit("unknown", &unknown).await;
+    assert!(code == Some(1) && complaint.contains("correct the name of the model nosuch:m"));
     let lines = told(&fleet, &["--max-output-tokens", "4000"], "One?\nTwo?\n").await;
     assert_eq!((lines.code, lines.lines.len()), (Some(0), 2), "{}", lines.complaint);
     assert_eq!(asked(&fleet), 3);
