@@ -178,7 +178,7 @@ pub(crate) async fn run_process(
         ended.cancel();
         result
     };
-    if let Err(error) = quota.said().await {
+    if let Err(error) = quota.worker_statuses().await {
         warn!(%error, "until Redis answers, documents wait: nobody knows how large this worker's share of the limits is");
     }
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");

@@ -12,7 +12,7 @@
 use std::{borrow::Cow, time::Instant};
 
 use tidegate_providers::{Charged, Error, Kind, Observed, Provider};
-use tidegate_quota::{Permit, Request, intake::Place};
+use tidegate_quota::{Permit, Request, intake::QueuedAttempt};
 use tidegate_types::{Spend, Usage};
 use tokio::task::JoinHandle;
 
@@ -45,7 +45,7 @@ pub(crate) struct Call {
     /// Who remembers what comes of it.
     pub(crate) guard: Guard,
     /// Its slot is in use until it is settled.
-    pub(crate) _place: Place,
+    pub(crate) _place: QueuedAttempt,
 }
 
 impl Admitted {
@@ -58,7 +58,7 @@ impl Admitted {
     pub fn sent(self) -> Sent {
         let Self { mut call, passed } = self;
         let timer = metrics::Call::start(&call.request.model);
-        call.guard.call_stats.begun(&call.request.model, timer.started);
+        call.guard.call_stats.record_start(&call.request.model, timer.started);
         call.attempt.calling();
         call.permit.sent();
         call.holds.sent();
@@ -97,7 +97,7 @@ impl Sent {
         timer.succeeded(usage);
         let (model, bound) = (&request.model, request.max_output_tokens);
         if let Some(used) = usage.and_then(|usage| guard.quota.used(model, usage, bound)) {
-            guard.call_stats.ended(&request.model, took, used, Instant::now());
+            guard.call_stats.record_end(&request.model, took, used, Instant::now());
         }
         let (usage, observed) = (usage.cloned(), observed.clone());
         let holds = holds.settle(usage.as_ref());

@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, join_all, try_join_all};
 use tidegate_providers::{Charged, Prices};
 use tidegate_quota::{
     Budget, Request,
-    budget::{BudgetRefused, Hold, Payer, Unheld},
+    budget::{BudgetHold, BudgetRefused, Payer, Unheld},
 };
 use tidegate_types::{ModelId, Tenant, Usage};
 
@@ -94,7 +94,7 @@ impl Budgets {
         id: &str,
         usd: f64,
         lease: Duration,
-    ) -> Result<Hold, Failure> {
+    ) -> Result<BudgetHold, Failure> {
         let seen = self.seen.get(&budget.payer).is_some();
         let opened = matches!(budget.payer, Payer::Batch(_)) || seen;
         let budget = Budget { opened: opened || self.checkpoints.is_some(), ..budget.clone() };
@@ -166,7 +166,7 @@ impl Budgets {
         let budgets = self.applying(payers);
         let reserve = |budget| self.reserve(budget, id, usd, BATCH_LEASE);
         let mut holds = try_join_all(budgets.iter().map(reserve)).await?;
-        holds.iter_mut().for_each(Hold::sent);
+        holds.iter_mut().for_each(BudgetHold::sent);
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl Budgets {
         payers: &Payers<'_>,
         id: &str,
         usd: f64,
-    ) -> Result<Vec<Hold>, Failure> {
+    ) -> Result<Vec<BudgetHold>, Failure> {
         let (budgets, lease) = (self.applying(payers), self.lease.unwrap_or(LEASE));
         let reserve = |budget| self.reserve(budget, id, usd, lease);
         try_join_all(budgets.iter().map(reserve)).await
@@ -188,7 +188,7 @@ impl Budgets {
     /// What a batch of the provider's has cost.
     pub async fn settle_batch(&self, payers: &Payers<'_>, id: &str, cost_usd: f64) {
         let budgets = self.applying(payers);
-        let holds = budgets.iter().filter_map(|budget| self.ledger.held(budget, id));
+        let holds = budgets.iter().filter_map(|budget| self.ledger.adopt_hold(budget, id));
         join_all(holds.map(|hold| hold.settle(cost_usd))).await;
     }
 
@@ -246,16 +246,16 @@ pub trait Checkpoints: fmt::Debug + Send + Sync {
         &'a self,
         budget: &'a Budget,
         usd: f64,
-        held: Result<Hold, Unheld>,
+        held: Result<BudgetHold, Unheld>,
         reserve: &'a Reserve<'a>,
-    ) -> BoxFuture<'a, Result<Result<Hold, Unheld>, Failure>>;
+    ) -> BoxFuture<'a, Result<Result<BudgetHold, Unheld>, Failure>>;
 
     /// Writes one of each budget in use every few seconds, until `stop` resolves.
     fn keep<'a>(&'a self, stop: BoxFuture<'a, ()>) -> BoxFuture<'a, ()>;
 }
 
 /// Asks for so much of a budget.
-pub type Reserve<'a> = dyn Fn() -> BoxFuture<'a, Result<Hold, Unheld>> + Send + Sync + 'a;
+pub type Reserve<'a> = dyn Fn() -> BoxFuture<'a, Result<BudgetHold, Unheld>> + Send + Sync + 'a;
 
 /// What pays for one call. Most calls have no budget.
 #[derive(Debug, Clone)]
@@ -302,13 +302,13 @@ impl CallBudget {
 #[must_use = "holds that are dropped are given back"]
 pub struct BudgetHolds {
     call_budget: CallBudget,
-    holds: Vec<Hold>,
+    holds: Vec<BudgetHold>,
 }
 
 impl BudgetHolds {
     /// The request is about to leave: from here on it may have to be paid.
     pub fn sent(&mut self) {
-        self.holds.iter_mut().for_each(Hold::sent);
+        self.holds.iter_mut().for_each(BudgetHold::sent);
     }
 
     /// What this much costs, in US dollars, where that is known.

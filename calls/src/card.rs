@@ -102,7 +102,7 @@ impl Card {
 /// # Errors
 /// Redis is away.
 pub async fn cards(quota: &Quota) -> Result<Vec<(String, Card)>, tidegate_quota::Error> {
-    let mut cards = read(quota.said().await?);
+    let mut cards = read(quota.worker_statuses().await?);
     tell_apart(quota, &mut cards).await?;
     Ok(cards)
 }
@@ -121,7 +121,7 @@ pub(crate) async fn tell_apart(
         return Ok(());
     }
     for (name, cards) in kinds.into_iter().take(KINDS) {
-        let kept = quota.common(&name).await?;
+        let kept = quota.fleet_text(&name).await?;
         let Some(kept) = kept.and_then(|kept| serde_json::from_str::<Configuration>(&kept).ok())
         else {
             continue;
@@ -175,9 +175,9 @@ mod tests {
         let (one, other) = (quota(redis, &prefix, 1_000), quota(redis, &prefix, 2_000));
         let say = async |worker: &str, quota: &Quota| {
             let (configured, configuration) = kept(quota);
-            quota.keep_common(&configured, &configuration).await.unwrap();
+            quota.keep_fleet_text(&configured, &configuration).await.unwrap();
             let words = serde_json::to_string(&Card { configured, ..Card::default() }).unwrap();
-            quota.say(worker, &words, false).await.unwrap();
+            quota.publish_status(worker, &words, false).await.unwrap();
             (words.len(), configuration.len())
         };
         let mut lengths = (0, 0);
@@ -199,7 +199,7 @@ mod tests {
         let earlier = serde_json::to_string(&earlier).unwrap();
         let fleet = unique("earlier");
         let one = quota(redis, &fleet, 1_000);
-        one.say("old", &earlier, false).await.unwrap();
+        one.publish_status("old", &earlier, false).await.unwrap();
         say("x", &quota(redis, &fleet, 2_000)).await;
         assert_eq!(differences(&cards(&one).await.unwrap()).len(), 50);
     }

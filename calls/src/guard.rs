@@ -176,10 +176,10 @@ impl Guard {
         let asking = || asking(attempt, &request.model, Instant::now());
         let tell = |held| self.tell_if_elsewhere(request, held);
         self.gates.check(asking(), budget).map_err(tell)?;
-        let mut place = self.quota.stand(&request.lane, &request.model);
+        let mut place = self.quota.join_queue(&request.lane, &request.model);
         let permit = self.permit(attempt, request).await;
         let permit = permit.map_err(|refused| Held::by_quota(refused, attempt))?;
-        place.calls();
+        place.start_call();
         let holds = budget.hold(attempt, &request.reservation).await.map_err(Held::by_budget)?;
         let passed = self.gates.enter(asking(), budget).map_err(tell)?;
         let (attempt, request, guard) = (attempt.clone(), request.clone(), self.clone());
@@ -193,7 +193,7 @@ impl Guard {
         if held.about == Some(About::Model)
             && let Some(wait) = held.failure.retry.delay(self.backoff, 1)
         {
-            self.quota.is_elsewhere(&request.lane, &request.model, wait);
+            self.quota.set_elsewhere(&request.lane, &request.model, wait);
         }
         held
     }
@@ -232,7 +232,7 @@ impl Guard {
             let Some(watch) = &watch else { return Err(refused) };
             let goes_on = tokio::select! {
                 () = self.stopping.cancelled() => false,
-                goes_on = watch.rest(wait, self.quota.hears_news()) => goes_on && self.quota.batch_held_for(&attempt.run).is_none(),
+                goes_on = watch.rest(wait, self.quota.wait_for_operator_change()) => goes_on && self.quota.batch_held_for(&attempt.run).is_none(),
             };
             if !goes_on {
                 return Err(refused);

@@ -359,14 +359,14 @@ impl Keys {
             let words = serde_json::to_string(&card).unwrap_or_default();
             // Failures show as soon as a call wants to be admitted; what was heard last stands.
             if beats.is_multiple_of(LISTENS_EVERY) {
-                let _ = quota.keep_common(&card.configured, &configuration).await;
+                let _ = quota.keep_fleet_text(&card.configured, &configuration).await;
             }
             let (compares, asks) = listens(beats, quota.live_workers());
             beats = beats.wrapping_add(1);
             let is_refused = !card.refused.is_empty();
             let knows_nobody = self.state.lock().others.is_none();
             let hears = compares || (is_refused && (asks || knows_nobody));
-            if let Ok(Some(said)) = quota.say(worker, &words, hears).await {
+            if let Ok(Some(said)) = quota.publish_status(worker, &words, hears).await {
                 let mut said = read(said);
                 if compares && tell_apart(quota, &mut said).await.is_ok() {
                     compare(&said, &mut differs);
@@ -376,7 +376,7 @@ impl Keys {
                 }
             }
         }
-        let _ = quota.say(worker, "", false).await;
+        let _ = quota.publish_status(worker, "", false).await;
     }
 }
 

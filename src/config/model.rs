@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_providers::Defaults;
-use tidegate_quota::{Limits, Stated, stated};
+use tidegate_quota::{ConfiguredLimits, Limits, configured_limits};
 use tidegate_types::Effort;
 
 use super::span::Span;
@@ -84,10 +84,10 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    fn counted(self) -> stated::Algorithm {
+    fn counted(self) -> configured_limits::Algorithm {
         match self {
-            Self::Unknown => stated::Algorithm::Unknown,
-            Self::TokenBucket => stated::Algorithm::TokenBucket,
+            Self::Unknown => configured_limits::Algorithm::Unknown,
+            Self::TokenBucket => configured_limits::Algorithm::TokenBucket,
         }
     }
 }
@@ -105,7 +105,7 @@ impl Model {
     /// The limits as the limiter wants them, at an endpoint that counts so if nothing else is said.
     /// What is only taken to be so keeps the margin of what is not known.
     pub fn limits(&self, usual: Algorithm) -> Limits {
-        let stated = Stated {
+        let stated = ConfiguredLimits {
             rpm: self.rpm,
             rps: self.rps,
             tpm: self.tpm,

@@ -122,7 +122,7 @@ impl Eye {
             ));
             Vec::new()
         });
-        let held = quota.held().await.unwrap_or_default();
+        let held = quota.operator_holds().await.unwrap_or_default();
         let mut models = Vec::new();
         // Where Redis is away, that has been said, and each further question would take its time.
         let is_there = away.is_empty();
@@ -197,8 +197,8 @@ fn key(batch: &Batch) -> (String, Option<SystemTime>) {
 pub(in crate::cli) mod tests {
     use tidegate_calls::card::Card;
     use tidegate_quota::{
-        Charge, Dimension, Lanes, Limits, ModelQuota, Snapshot as Quota, holds::Held,
-        snapshot::LaneSnapshot,
+        Charge, Dimension, Lanes, Limits, ModelQuota, Snapshot as Quota,
+        operator_holds::OperatorHolds, snapshot::LaneSnapshot,
     };
     use tidegate_workflows::contract::{Progress, Totals};
 
@@ -228,7 +228,7 @@ pub(in crate::cli) mod tests {
             in_flight: 42,
             used: Default::default(),
         }];
-        let held = Held::default();
+        let held = OperatorHolds::default();
         let model = ModelSeen::new(&model, &quota, Beside { cards: &[], held: &held });
         let batch = |id: &str, status, totals, documents| {
             let now = SystemTime::now();
