@@ -21,7 +21,7 @@
 //!   [`calls`]: where the answers of calls are kept
 //! * [`webhooks`]: programs of the user's that are told of a batch's end
 //! * [`fingerprint`]: names of what was asked, and of what it was asked about
-//! * [`cuts`]: how often answers are cut; [`memory`]: documents that are in it; [`metrics`]: every metric, by name
+//! * [`truncation_stats`]: how often answers are cut; [`memory`]: documents that are in it; [`metrics`]: every metric, by name
 
 pub mod activities;
 pub mod archives;
@@ -29,7 +29,6 @@ pub mod attempt;
 pub mod batch;
 pub mod calls;
 pub mod checkpoints;
-pub mod cuts;
 pub mod document;
 pub mod door;
 pub mod failure;
@@ -47,6 +46,7 @@ pub mod schema;
 pub mod services;
 mod spans;
 pub mod storage;
+pub mod truncation_stats;
 pub mod webhooks;
 
 pub use activities::DocumentActivities;

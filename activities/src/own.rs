@@ -57,7 +57,7 @@ impl Quota {
 
     /// Beside the workers of this process: what they know of its keys and its health is known here,
     /// too, and the daily budgets of tenants hold.
-    pub fn of(services: &Services, model: ModelId) -> Self {
+    pub fn from_services(services: &Services, model: ModelId) -> Self {
         Self::with(services.guard.clone(), Arc::clone(&services.budgets), model)
     }
 

@@ -18,15 +18,15 @@ use tidegate_types::Lane;
 use crate::{
     archives::Archives,
     calls::Calls,
-    cuts::Cuts,
     memory::Memory,
     output::{
         answers::Answers,
         job::Shards,
+        pending_writes::{PendingWrites, Results},
         spool::Spool,
-        unwritten::{Results, Unwritten},
     },
     storage::{Error, Location, Storage},
+    truncation_stats::TruncationStats,
     webhooks::Webhooks,
 };
 
@@ -60,9 +60,9 @@ pub struct Services {
     /// Stands before every call.
     pub guard: Guard,
     /// Answers that cannot be written now.
-    pub unwritten: Arc<Unwritten>,
+    pub pending_writes: Arc<PendingWrites>,
     /// Questions whose answers are often cut.
-    pub cuts: Arc<Cuts>,
+    pub truncation_stats: Arc<TruncationStats>,
     /// Documents that are in memory.
     pub memory: Memory,
     /// Archives at hand.
@@ -75,16 +75,16 @@ pub struct Services {
 
 /// The guard of a worker's calls: nothing is bought that could not be kept.
 #[must_use]
-pub fn guard(quota: Quota, backoff: Backoff, unwritten: &Arc<Unwritten>) -> Guard {
-    Guard::new(quota, backoff).with_results(Arc::new(Results(Arc::clone(unwritten))))
+pub fn guard(quota: Quota, backoff: Backoff, pending_writes: &Arc<PendingWrites>) -> Guard {
+    Guard::new(quota, backoff).with_results(Arc::new(Results(Arc::clone(pending_writes))))
 }
 
 impl Services {
     /// The same, with a folder for answers that cannot be written.
     pub fn with_spool(self, spool: Spool) -> Self {
-        let unwritten = Arc::new(Unwritten::with_spool(spool));
-        let results = Arc::new(Results(Arc::clone(&unwritten)));
-        Self { guard: self.guard.with_results(results), unwritten, ..self }
+        let pending_writes = Arc::new(PendingWrites::with_spool(spool));
+        let results = Arc::new(Results(Arc::clone(&pending_writes)));
+        Self { guard: self.guard.with_results(results), pending_writes, ..self }
     }
 
     /// The place of what may have been bought: under a root, or among the answers of calls.

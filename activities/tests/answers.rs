@@ -154,7 +154,7 @@ impl Rig {
         });
         let quota = Quota::in_memory(models, Options::default());
         let (provider, prices) = (Echo::default(), Prices::default());
-        let unwritten = Arc::default();
+        let pending_writes = Arc::default();
         let services = Services {
             storage: Storage::new([root.as_str()]).unwrap(),
             answers: None,
@@ -168,9 +168,9 @@ impl Rig {
             heartbeats: Default::default(),
             queues: Queues::default(),
             warmth: Arc::default(),
-            guard: services::guard(quota, Backoff::default(), &unwritten),
-            unwritten,
-            cuts: Arc::default(),
+            guard: services::guard(quota, Backoff::default(), &pending_writes),
+            pending_writes,
+            truncation_stats: Arc::default(),
             archives: Default::default(),
             memory: Default::default(),
             shards: Shards::default(),

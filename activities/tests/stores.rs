@@ -340,7 +340,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
     .unwrap();
     std::fs::write(folder.path().join("job/job.json"), stored).unwrap();
     std::fs::write(folder.path().join("job/shard-00000.jsonl"), lines).unwrap();
-    let unwritten = Arc::default();
+    let pending_writes = Arc::default();
     let services = Services {
         answers: None,
         calls: None,
@@ -357,10 +357,10 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         guard: services::guard(
             Quota::in_memory([], Options::default()),
             Backoff::default(),
-            &unwritten,
+            &pending_writes,
         ),
-        unwritten,
-        cuts: Arc::default(),
+        pending_writes,
+        truncation_stats: Arc::default(),
         archives: Default::default(),
         memory: Default::default(),
         shards: Shards::default(),

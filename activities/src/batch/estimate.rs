@@ -25,8 +25,8 @@ use crate::{
         ask::{
             embed, evidence,
             prompt::{self, Content},
+            prompt_builder::About,
             sandbox,
-            wording::About,
         },
         pack,
         read::content::{self, Care},

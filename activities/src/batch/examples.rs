@@ -9,8 +9,8 @@ use tidegate_workflows::contract::{Example, Job};
 use crate::{
     document::ask::{
         expression::{self, OF_CHECKS},
+        prompt_builder::{self, About, OF_ALL, PromptText},
         template::Text,
-        wording::{self, About, OF_ALL, Wording},
     },
     failure::{Failure, OfStore as _},
     output::job::{Document, resolve},
@@ -90,7 +90,7 @@ pub(super) fn check<'a>(
         return Ok(());
     }
     let mut names = BTreeSet::new();
-    for (place, text) in wording::texts(job) {
+    for (place, text) in prompt_builder::texts(job) {
         let found = Text { place: &place, text }.names().map_err(Failure::invalid_input)?;
         names.extend(found.into_iter().map(|name| (name, place.clone())));
     }
@@ -107,7 +107,8 @@ pub(super) fn check<'a>(
         // document's turn comes.
         let text = document.text.as_deref().unwrap_or_default();
         if !fields.is_empty()
-            && (!wording::is_plain(job) || Wording::of(job, &About::of(document, text)).is_ok())
+            && (!prompt_builder::is_plain(job)
+                || PromptText::of(job, &About::of(document, text)).is_ok())
         {
             continue;
         }

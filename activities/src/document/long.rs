@@ -119,8 +119,8 @@ pub async fn process(
         Step::Part(_) => false,
     };
     let object = if ends { result } else { folder.child(&object(task.step)) };
-    let unwritten = &services.unwritten;
-    unwritten.recover(attempt, &object).await?;
+    let pending_writes = &services.pending_writes;
+    pending_writes.recover(attempt, &object).await?;
     let needs_begun = ends || shard.job.evidence;
     let begun = if needs_begun { Begun::read(&folder).await? } else { Begun::default() };
     let there = DocumentResult::read_named(&object).await?;
@@ -130,7 +130,7 @@ pub async fn process(
     {
         return Ok(done_before(&done, attempt, task, ends));
     }
-    unwritten.check_spooled(attempt)?;
+    pending_writes.check_spooled(attempt)?;
     let kept = folder.child(&format!("kept-{}", self::object(task.step)));
     let (mut done, mut outcome) = match task.step {
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
@@ -167,7 +167,7 @@ pub async fn process(
     let bought = done.bought(&object, instead_of)?;
     // A step is of use until its document is done.
     let bought = if ends { bought } else { bought.needing(&folder.child(VERSION)) };
-    unwritten.keep(attempt, &bought).await?;
+    pending_writes.keep(attempt, &bought).await?;
     forget(attempt, &kept).await;
     if ends {
         metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);

@@ -34,8 +34,8 @@ use crate::{
     output::{
         job::{Document, Shard, resolve},
         jsonl::json,
+        pending_writes::Bought,
         result::DocumentResult,
-        unwritten::Bought,
         version::Version,
     },
     services::Services,
@@ -122,13 +122,13 @@ pub async fn process(
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let folder = resolve(&services.storage, "job", &task.job)?;
     let kept = folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
-    let unwritten = &services.unwritten;
-    unwritten.recover(attempt, &kept).await?;
+    let pending_writes = &services.pending_writes;
+    pending_writes.recover(attempt, &kept).await?;
     if let Some(results) = read(&kept).await? {
         // An earlier attempt has paid for these; those that follow are as they were then.
         spread(&shard, &kept, results).await?;
     }
-    unwritten.check_spooled(attempt)?;
+    pending_writes.check_spooled(attempt)?;
     let (members, mut outcome) = gather(services, attempt, &shard, task).await?;
     if members.len() < 2 {
         outcome.left.extend(members.iter().map(|member| member.index));
@@ -166,7 +166,7 @@ pub async fn process(
         metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     }
     let json = json(&results)?;
-    unwritten.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
+    pending_writes.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
     spread(&shard, &kept, results).await?;
     outcome.spent += attempt.spent();
     Ok(outcome)

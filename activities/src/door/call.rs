@@ -17,7 +17,7 @@ use crate::{
         evidence::Sought,
         output_cap,
         prompt::{Content, Question},
-        wording::{Place, Wording, role},
+        prompt_builder::{Place, PromptText, role},
     },
     failure::Failure,
     hash::hash,
@@ -67,9 +67,9 @@ pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, F
 }
 
 /// What is said: nothing is filled in, and nothing stands around it.
-fn wording(job: &Job) -> Wording<'_> {
+fn wording(job: &Job) -> PromptText<'_> {
     let turns = job.messages.iter();
-    Wording {
+    PromptText {
         system: job.system.as_deref().unwrap_or_default().into(),
         turns: turns.map(|it| Turn { role: role(it.role), text: it.content.clone() }).collect(),
         place: Place::Around,

@@ -14,7 +14,7 @@ use tidegate_workflows::contract::{CallOutcome, EmbedOutcome};
 use super::caller::workflow;
 use crate::{
     attempt::Attempt, calls::Calls, failure::Failure, fingerprint::Fingerprint,
-    output::unwritten::Bought, services::Services, storage::Location,
+    output::pending_writes::Bought, services::Services, storage::Location,
 };
 
 /// An outcome whose large parts may stay where they lie.
@@ -73,10 +73,10 @@ impl Kept {
         services: &Services,
         attempt: &Attempt,
     ) -> Result<Option<T>, Failure> {
-        services.unwritten.recover(attempt, &self.location).await?;
+        services.pending_writes.recover(attempt, &self.location).await?;
         let found = self.read().await?;
         if found.is_none() {
-            services.unwritten.check_spooled(attempt)?;
+            services.pending_writes.check_spooled(attempt)?;
         }
         Ok(found)
     }
@@ -94,7 +94,7 @@ impl Kept {
         let json = serde_json::to_vec(&outcome)
             .map_err(|error| Failure::invalid_input(error.to_string()))?;
         let length = json.len();
-        if services.unwritten.keep(attempt, &Bought::new(&self.location, json)).await? {
+        if services.pending_writes.keep(attempt, &Bought::new(&self.location, json)).await? {
             return Ok(self.returned(outcome, length));
         }
         let first = self.read().await?;

@@ -6,7 +6,7 @@
 //! * [`lease`]: one batch at a time writes there; `recorded`: whether its results answer this question; [`comparisons`]: models that were
 //!   compared for it; `rows`: what
 //!   records without names are called in it
-//! * [`result`]: a document's result, and [`version`]: of what; [`unwritten`]: one that cannot be written now, [`spool`]: the
+//! * [`result`]: a document's result, and [`version`]: of what; [`pending_writes`]: one that cannot be written now, [`spool`]: the
 //!   folder for them; [`answers`]: those that batches share
 //! * [`seal`]: a shard's results become a part; `part`: one of them, `line`: a result in it, [`sealed`]: all that lie there; `tables`: as columns
 //! * `truth`: what answers should be, and [`agreement`]: how many are
@@ -28,6 +28,7 @@ pub mod layout;
 pub mod lease;
 mod line;
 pub mod part;
+pub mod pending_writes;
 pub mod question;
 pub(crate) mod recorded;
 mod reply;
@@ -38,5 +39,4 @@ pub mod sealed;
 pub mod spool;
 pub(crate) mod tables;
 pub(crate) mod truth;
-pub mod unwritten;
 pub mod version;

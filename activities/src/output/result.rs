@@ -12,7 +12,8 @@ use crate::{
     failure::{Failure, Shortfall},
     fingerprint::Fingerprint,
     output::{
-        evidence::Evidence, job::Document, jsonl::json, layout, unwritten::Bought, version::Version,
+        evidence::Evidence, job::Document, jsonl::json, layout, pending_writes::Bought,
+        version::Version,
     },
     storage::{Error, Location},
 };

@@ -183,7 +183,7 @@ impl Rig {
         let provider =
             Scripted { answers: Arc::new(Mutex::new(answers.into())), ..Scripted::default() };
         let prices = Prices::default();
-        let unwritten = Arc::default();
+        let pending_writes = Arc::default();
         let services = Services {
             storage: Storage::new([uri("").as_str()]).unwrap(),
             answers: None,
@@ -197,9 +197,9 @@ impl Rig {
             heartbeats: Default::default(),
             queues: Queues::default(),
             warmth: Arc::default(),
-            guard: services::guard(quota, Backoff::default(), &unwritten),
-            unwritten,
-            cuts: Arc::default(),
+            guard: services::guard(quota, Backoff::default(), &pending_writes),
+            pending_writes,
+            truncation_stats: Arc::default(),
             archives: Default::default(),
             memory: Default::default(),
             shards: Shards::default(),

@@ -12,8 +12,8 @@ use crate::{
         asked::{self, Inquiry},
         evidence::{self, Sought},
         prompt::{Content, Question},
+        prompt_builder::About,
         sandbox,
-        wording::About,
     },
     failure::Failure,
     output::{

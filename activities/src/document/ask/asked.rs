@@ -8,7 +8,6 @@ use tidegate_workflows::contract::{CutAnswers, Job, OnCut, Taken};
 
 use crate::{
     attempt::Attempt,
-    cuts::Asks,
     document::ask::{
         evidence::{self, Sought},
         prompt::Question,
@@ -24,6 +23,7 @@ use crate::{
     schema::Judge,
     services::Services,
     storage::Location,
+    truncation_stats::Asks,
 };
 
 /// With what a question is asked, and what its answer is held to.
@@ -77,11 +77,13 @@ pub(crate) async fn answer(
     About { document, version, kept, amiss, way_out, sought }: About<'_>,
 ) -> Result<DocumentResult, Failure> {
     let Inquiry { job, route, terms, asks, .. } = inquiry;
-    let cuts = &services.cuts;
+    let truncations = &services.truncation_stats;
     let template = question.template;
     let likely = route.models.get(attempt.call.state().model as usize);
     let cuts_of = |model| Asks { model, template, room: job.max_output_tokens };
-    if job.on_cut == OnCut::Raise && likely.is_some_and(|model| cuts.are_many(cuts_of(model))) {
+    if job.on_cut == OnCut::Raise
+        && likely.is_some_and(|model| truncations.are_many(cuts_of(model)))
+    {
         attempt.begin_with_room();
     }
     let before = attempt.state().document;
@@ -122,7 +124,7 @@ pub(crate) async fn answer(
     let learned = services.guard.learned_caps.of(model);
     let room = question.room(cap).min(learned.unwrap_or(u32::MAX));
     if before.raises == 0 {
-        cuts.answered(cuts_of(model), result.is_cut());
+        truncations.answered(cuts_of(model), result.is_cut());
     }
     let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
     if let Err(failure) = judge(services, attempt, inquiry, (&result, wrong), room, has_more).await

@@ -14,7 +14,7 @@ use tidegate_workflows::contract::{FailureType, Job, Taken, Target, Task};
 
 use crate::{
     attempt::Attempt,
-    document::ask::{prompt::Content, sandbox, template::Text, wording::About},
+    document::ask::{prompt::Content, prompt_builder::About, sandbox, template::Text},
     failure::Failure,
     output::{
         job::{Document, Shard},

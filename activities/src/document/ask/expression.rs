@@ -10,8 +10,8 @@ use serde_json::{Map, json};
 use tidegate_workflows::contract::{Check, Job};
 
 use super::{
+    prompt_builder::{About, OF_ALL},
     template::{self, Variables, deep, engine, fault, is_plain_tag},
-    wording::{About, OF_ALL},
 };
 use crate::output::result::Checked;
 

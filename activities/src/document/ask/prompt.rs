@@ -12,7 +12,7 @@ use tidegate_providers::{
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{AskedWith, Job};
 
-use super::wording::Wording;
+use super::prompt_builder::PromptText;
 use crate::hash::hash;
 
 /// The cap is raised to so many times what it was; twice that is 16 times what the batch states.
@@ -87,7 +87,7 @@ const TOKENS_PER_PAGE: u64 = 2_000;
 /// What a call asks.
 #[derive(Debug)]
 pub(crate) struct Question<'a> {
-    wording: Wording<'a>,
+    wording: PromptText<'a>,
     content: &'a Content,
     schema: Option<Cow<'a, Value>>,
     max_output_tokens: u32,
@@ -110,7 +110,7 @@ impl<'a> Question<'a> {
     pub(crate) fn of(
         job: &'a Job,
         template: u64,
-        wording: Wording<'a>,
+        wording: PromptText<'a>,
         content: &'a Content,
     ) -> Self {
         let cache = wording.is_shared;
@@ -177,7 +177,7 @@ impl<'a> Question<'a> {
 
     /// What a model is asked that judges an answer, in a form of its own.
     pub(crate) fn judging(
-        wording: Wording<'a>,
+        wording: PromptText<'a>,
         content: &'a Content,
         schema: Value,
         (likely, max_output_tokens): (u32, u32),
@@ -273,7 +273,7 @@ impl caller::Question for Question<'_> {
 
 /// Estimated input tokens of one call, before any provider has counted.
 pub(crate) fn input_tokens(
-    wording: &Wording<'_>,
+    wording: &PromptText<'_>,
     content: &Content,
     model: &str,
     schema: Option<&Value>,

@@ -20,7 +20,7 @@ use tidegate_workflows::contract::{FailureType, Job};
 use crate::{
     document::ask::{
         expression,
-        wording::{self, About, Wording},
+        prompt_builder::{self, About, PromptText},
     },
     failure::Failure,
     output::result::Checked,
@@ -37,7 +37,7 @@ const BOUNDS: Bounds = Bounds { memory: 1 << 30, time: Duration::from_secs(10) }
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Work<'a> {
-    /// [`Wording::of`].
+    /// [`PromptText::of`].
     Words { job: Box<Cow<'a, Job>>, about: Told<'a> },
     /// [`expression::examine`].
     Examine { job: Box<Cow<'a, Job>> },
@@ -80,12 +80,12 @@ pub(crate) async fn wording<'a>(
     reader: &Reader,
     job: &'a Job,
     about: &About<'_>,
-) -> Result<Wording<'a>, Failure> {
-    if wording::is_plain(job) {
-        return Wording::of(job, about).map_err(Failure::invalid_input);
+) -> Result<PromptText<'a>, Failure> {
+    if prompt_builder::is_plain(job) {
+        return PromptText::of(job, about).map_err(Failure::invalid_input);
     }
     let work = Work::Words { job: Box::new(Cow::Borrowed(job)), about: Told::of(about) };
-    let said: Option<Result<Wording<'static>, String>> = done(reader, &work).await?;
+    let said: Option<Result<PromptText<'static>, String>> = done(reader, &work).await?;
     let too_much = || {
         Err(format!(
             "a template takes more than {} MiB or {} s to be filled; make it simpler",
@@ -192,7 +192,7 @@ pub fn serve() -> io::Result<()> {
     let mut said = Vec::new();
     io::stdin().lock().read_to_end(&mut said)?;
     let said = match serde_json::from_slice(&said)? {
-        Work::Words { job, about } => serde_json::to_vec(&Wording::of(&job, &about.about()))?,
+        Work::Words { job, about } => serde_json::to_vec(&PromptText::of(&job, &about.about()))?,
         Work::Examine { job } => serde_json::to_vec(&expression::examine(&job))?,
         Work::Check { job, about, answer } => {
             serde_json::to_vec(&expression::outcomes(&job, &about.about(), &answer))?

@@ -12,7 +12,7 @@ use crate::{
     document::ask::{
         output_cap,
         prompt::{Content, Question},
-        wording::{Place, Wording},
+        prompt_builder::{Place, PromptText},
     },
     failure::{Failure, Retry},
     output::{job::Shard, result::Checked},
@@ -66,7 +66,7 @@ pub(super) async fn judged(
     let route = Route::of_model(&judge.model, &services.routes);
     let room = output_cap::of_route(&services.guard, &services.providers, &route, 0);
     let answer = answer.replace("</answer", "&lt;/answer");
-    let wording = Wording {
+    let wording = PromptText {
         system: format!("{}\n\n{JUDGE}", judge.instructions).into(),
         turns: Vec::new(),
         place: Place::Before,

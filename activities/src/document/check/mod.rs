@@ -29,8 +29,8 @@ use crate::{
         answer::{Asked, answer},
         evidence::Sought,
         prompt::Content,
+        prompt_builder::About,
         sandbox,
-        wording::About,
     },
     failure::Failure,
     output::{
@@ -77,7 +77,7 @@ impl Checking<'_> {
     pub(crate) async fn answer(self) -> Result<Outcome, Failure> {
         let Self { services, attempt, shard, document, version, .. } = &self;
         let place = Pending::location(&shard.output, &document.id);
-        services.unwritten.recover(attempt, &place).await?;
+        services.pending_writes.recover(attempt, &place).await?;
         let mut pending = Pending::read(&place, shard.asks, version).await?.unwrap_or_default();
         pending.taken_up_by(attempt);
         let levels = levels(shard);
@@ -209,7 +209,7 @@ impl Checking<'_> {
     async fn store(&self, mut pending: Pending, place: &Location) -> Result<(), Failure> {
         pending.step += 1;
         let bought = pending.bought(self.attempt, place)?;
-        self.services.unwritten.keep(self.attempt, &bought).await.map(drop)
+        self.services.pending_writes.keep(self.attempt, &bought).await.map(drop)
     }
 
     /// The last answer is kept, for people.

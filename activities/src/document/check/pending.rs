@@ -12,8 +12,8 @@ use crate::{
     output::{
         jsonl::json,
         layout,
+        pending_writes::Bought,
         result::{AskedModel, Checked, DocumentResult},
-        unwritten::Bought,
         version::Version,
     },
     storage::Location,

@@ -31,7 +31,7 @@ pub struct Asks<'a> {
 
 /// Cut answers of this worker, by the model, what it was asked, and with how much room.
 #[derive(Debug, Default)]
-pub struct Cuts(Mutex<HashMap<(ModelId, u64, u32), Seen>>);
+pub struct TruncationStats(Mutex<HashMap<(ModelId, u64, u32), Seen>>);
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -39,7 +39,7 @@ struct Seen {
     cut: u64,
 }
 
-impl Cuts {
+impl TruncationStats {
     /// An answer came to a call with the room that all documents begin with.
     pub fn answered(&self, asks: Asks<'_>, is_cut: bool) {
         let mut questions = self.0.lock();
@@ -72,21 +72,21 @@ mod tests {
 
     #[test]
     fn one_in_twenty_is_many_and_one_alone_is_none() {
-        let cuts = Cuts::default();
+        let stats = TruncationStats::default();
         let (a, b): (ModelId, ModelId) = ("p:a".parse().unwrap(), "p:b".parse().unwrap());
         let asks = Asks { model: &a, template: 7, room: 100 };
-        let answered = |count, is_cut| (0..count).for_each(|_| cuts.answered(asks, is_cut));
+        let answered = |count, is_cut| (0..count).for_each(|_| stats.answered(asks, is_cut));
         answered(1, true);
-        assert!(!cuts.are_many(asks));
+        assert!(!stats.are_many(asks));
         answered(39, false);
         answered(1, true);
-        assert!(!cuts.are_many(asks), "2 of 41");
+        assert!(!stats.are_many(asks), "2 of 41");
         answered(1, true);
-        assert!(cuts.are_many(asks), "3 of 42");
+        assert!(stats.are_many(asks), "3 of 42");
         for other in
             [Asks { room: 400, ..asks }, Asks { template: 8, ..asks }, Asks { model: &b, ..asks }]
         {
-            assert!(!cuts.are_many(other), "{other:?}");
+            assert!(!stats.are_many(other), "{other:?}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl<'a> About<'a> {
 
 /// The words of one call.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Wording<'a> {
+pub(crate) struct PromptText<'a> {
     pub(crate) system: Cow<'a, str>,
     pub(crate) turns: Vec<Turn>,
     /// Where what is added to the instructions belongs, and what is there.
@@ -79,7 +79,7 @@ pub(crate) enum Place {
     Around,
 }
 
-impl<'a> Wording<'a> {
+impl<'a> PromptText<'a> {
     /// What a batch says about one document.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ mod tests {
         let job = job(more);
         let fields = json!({"city": "Husum", "year": 7}).as_object().unwrap().clone();
         let about = About { id: "a-1", name: "a.txt".into(), fields: &fields, text: "Ebb." };
-        let wording = Wording::of(&job, &about).unwrap();
+        let wording = PromptText::of(&job, &about).unwrap();
         let own = prompt::turn(wording.said(), about.text);
         let turns = wording.turns.iter().map(|turn| turn.text.clone()).collect();
         (wording.system().to_owned(), turns, own)
@@ -288,7 +288,7 @@ mod tests {
         let job = job(json!({"template": true, "instructions": "{{ document }}"}));
         let fields = Map::new();
         let about = About { id: "a", name: "a".into(), fields: &fields, text: "Ebb." };
-        let mut wording = Wording::of(&job, &about).unwrap();
+        let mut wording = PromptText::of(&job, &about).unwrap();
         wording.add("Again.");
         assert_eq!((wording.said(), wording.system()), (Said::Instead("Ebb.\n\nAgain."), ""));
         assert!(wording.is_shared && wording.tokens().1);

@@ -44,7 +44,7 @@ use crate::{
 
 /// What cannot be written in this worker.
 #[derive(Debug, Default)]
-pub struct Unwritten {
+pub struct PendingWrites {
     /// By batch.
     batches: Mutex<HashMap<String, Batch>>,
     spool: Option<Spool>,
@@ -132,7 +132,7 @@ impl Batch {
     }
 }
 
-impl Unwritten {
+impl PendingWrites {
     /// With a folder for what is still unwritten when its attempt or its worker ends.
     pub fn with_spool(spool: Spool) -> Self {
         Self { spool: Some(spool), ..Self::default() }
@@ -362,7 +362,7 @@ impl Unwritten {
 
 /// An answer that is held until this is dropped.
 struct Held {
-    all: Arc<Unwritten>,
+    all: Arc<PendingWrites>,
     batch: String,
     /// Where it is when this is dropped.
     left: Left,
@@ -376,7 +376,7 @@ enum Left {
 }
 
 impl Held {
-    fn new(all: &Arc<Unwritten>, batch: &str) -> Self {
+    fn new(all: &Arc<PendingWrites>, batch: &str) -> Self {
         let fresh = || Batch { held: 0, fault: None, probe_at: Instant::now() };
         all.batches.lock().entry(batch.to_owned()).or_insert_with(fresh).held += 1;
         metrics::answers_held(1.0);
@@ -409,7 +409,7 @@ impl Drop for Held {
 
 /// Nothing is bought that could not be kept: one of the guard's gates.
 #[derive(Debug)]
-pub struct Results(pub Arc<Unwritten>);
+pub struct Results(pub Arc<PendingWrites>);
 
 impl Gate for Results {
     fn name(&self) -> &'static str {
@@ -458,7 +458,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_kept_until_it_is_written_and_nothing_is_bought_meanwhile() {
         let (all, full_disk, tries) =
-            (Arc::new(Unwritten::default()), AtomicBool::new(true), AtomicU32::new(0));
+            (Arc::new(PendingWrites::default()), AtomicBool::new(true), AtomicU32::new(0));
         let mine = attempt("mine");
         let write = || async {
             tries.fetch_add(1, Ordering::SeqCst);
@@ -484,7 +484,7 @@ mod tests {
 
     #[tokio::test]
     async fn when_no_answer_is_held_any_more_one_call_at_a_time_finds_out() {
-        let (all, mine) = (Arc::new(Unwritten::default()), attempt("mine"));
+        let (all, mine) = (Arc::new(PendingWrites::default()), attempt("mine"));
         let kept = all.hold(&mine, None, || None, || async { Err::<(), _>(full()) });
         // As when the batch is cancelled.
         assert!(tokio::time::timeout(Duration::from_millis(50), kept).await.is_err());
@@ -501,7 +501,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_fault_of_a_store_ends_at_once() {
-        let (all, mine) = (Arc::new(Unwritten::default()), attempt("mine"));
+        let (all, mine) = (Arc::new(PendingWrites::default()), attempt("mine"));
         let failure = all
             .hold(&mine, None, || None, || async { Err::<(), _>(Failure::invalid_input("no")) })
             .await;
@@ -510,10 +510,10 @@ mod tests {
     }
 
     /// A worker's storage, and its spool.
-    fn worker(folder: &std::path::Path) -> (Arc<Unwritten>, Storage) {
+    fn worker(folder: &std::path::Path) -> (Arc<PendingWrites>, Storage) {
         let spool = Spool::open(&folder.join("spool")).unwrap();
         let root = format!("file://{}", folder.canonicalize().unwrap().display());
-        (Arc::new(Unwritten::with_spool(spool)), Storage::new([root.as_str()]).unwrap())
+        (Arc::new(PendingWrites::with_spool(spool)), Storage::new([root.as_str()]).unwrap())
     }
 
     #[tokio::test]
