@@ -1,35 +1,35 @@
-//! How often answers are cut, by what is asked. Where one in twenty was, the room is too small for
-//! the question and not for a document: later documents begin with more.
+//! How often answers are cut, by question. From one in twenty on, the cap on output is too small for
+//! the question and not for single documents: later documents begin with a higher one.
 //!
-//! Each worker sees its own answers. One that starts learns from its first ones; what it does not
-//! know yet costs a cut answer each.
+//! Each worker counts its own answers. A new worker learns from its first ones; until then each cut
+//! answer is paid for.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
 use tidegate_types::ModelId;
 
-/// One cut answer may be one odd document.
+/// Minimum number of cut answers: one alone may come from an odd document.
 const ENOUGH: u64 = 2;
 
-/// One in so many.
+/// One cut answer in this many is enough.
 const ONE_IN: u64 = 20;
 
-/// Questions that are remembered; each costs some 50 bytes.
+/// Questions that are remembered; each takes some 50 bytes.
 const REMEMBERED: usize = 10_000;
 
 /// Calls whose answers are about as long.
 #[derive(Debug, Clone, Copy)]
 pub struct Asks<'a> {
-    /// What writes the answer.
+    /// The model that answers.
     pub model: &'a ModelId,
-    /// What is asked.
+    /// Hash of what is asked.
     pub template: u64,
-    /// The room for the answer, in tokens.
+    /// The cap on output, in tokens.
     pub room: u32,
 }
 
-/// Cut answers of this worker, by the model, what it was asked, and with how much room.
+/// Counts of this worker's answers, by model, question and cap.
 #[derive(Debug, Default)]
 pub struct TruncationStats(Mutex<HashMap<(ModelId, u64, u32), Seen>>);
 
@@ -40,7 +40,7 @@ struct Seen {
 }
 
 impl TruncationStats {
-    /// An answer came to a call with the room that all documents begin with.
+    /// Counts an answer to a call with the cap that all documents begin with.
     pub fn answered(&self, asks: Asks<'_>, is_cut: bool) {
         let mut questions = self.0.lock();
         if questions.len() >= REMEMBERED {
@@ -51,7 +51,7 @@ impl TruncationStats {
         seen.cut += u64::from(is_cut);
     }
 
-    /// Whether so many answers were cut that the next document begins with more room.
+    /// Whether so many answers were cut that the next document should begin with a higher cap.
     pub fn are_many(&self, asks: Asks<'_>) -> bool {
         let questions = self.0.lock();
         let seen = questions.get(&asks.key());
