@@ -37,7 +37,7 @@ pub struct DocumentState {
     /// Answers that did not satisfy the schema.
     #[serde(rename = "amiss")]
     pub invalid_outputs: u32,
-    /// What was wrong with the last of them; quotes nothing of it.
+    /// What was wrong with the last of them. Quotes nothing of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
     /// Questions about the document that were answered before this one, where answers are checked.

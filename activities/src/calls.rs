@@ -12,8 +12,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Answers under one prefix, and inputs under some, none of which need lie under the roots for
-    /// documents. What is larger than `inline` bytes is not returned.
+    /// Stores answers under one prefix and reads inputs under others; none of them need lie under the
+    /// roots for documents. Outcomes larger than `inline` bytes are not returned inline.
     ///
     /// # Errors
     /// [`Error::Invalid`] says what to write.

@@ -27,11 +27,11 @@ use crate::{
     storage::{self, Entry, Location},
 };
 
-/// How often a checkpoint of each budget in use is written, beside those that are due.
+/// How often a checkpoint of each budget in use is written, beside those that a call waits for.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// The part of a budget that may be spent from one checkpoint to the next, and so the part that may
-/// count for nothing after a loss.
+/// Share of a budget that may be spent between two checkpoints, and so the share that may be lost to
+/// the budget after a loss of Redis.
 const PART: f64 = 0.05;
 
 /// Calls that fit between two checkpoints at least.

@@ -1,4 +1,4 @@
-//! One document's way: read → text → already done? → estimate → guard → result.
+//! The steps of one document: read → text → already done? → estimate → guard → result.
 
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, Task};
@@ -69,7 +69,7 @@ pub async fn process(
         metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
         return Ok(result.outcome(attempt));
     }
-    // What it takes of this worker's memory is given back when the document is done with.
+    // The document's share of this worker's memory is given back when it is done.
     let Read { content, version, parsed, pages, held } = match again {
         Some((text, version, pages)) => {
             let held = services.memory.hold(text.len() as u64).await;
