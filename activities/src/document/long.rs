@@ -314,10 +314,10 @@ async fn question(
 /// What is known of a document since it was split.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Begun {
-    /// Which version of it the parts are of.
+    /// The version of the document that the parts come from.
     #[serde(flatten)]
     pub version: Version,
-    /// The result that it had, which answers something else.
+    /// Fingerprint of the result that it had, which answers something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<Fingerprint>,
     /// Where each page begins in its text, in bytes.

@@ -1,6 +1,6 @@
-//! A batch's output: what is written there, and read again. Nothing else knows its objects.
+//! A batch's output: the objects that are written there and read again. No other module knows them.
 //!
-//! * `layout`: where they lie; `jsonl`: a value a line; [`ids`]: documents' names in eight bytes
+//! * `layout`: their locations; `jsonl`: one value a line; [`ids`]: documents' ids in eight bytes
 //! * [`job`]: what every activity of a batch reads: its input and its manifests; [`forecast`]: what it was expected to take,
 //!   [`actions`]: of Temporal's; [`question`]: what is asked, in parts that can be compared
 //! * [`lease`]: one batch at a time writes there; `recorded`: whether its results answer this question; [`comparisons`]: models that were
@@ -11,7 +11,8 @@
 //! * [`seal`]: a shard's results become a part; `part`: one of them, `line`: a result in it, [`sealed`]: all that lie there; `tables`: as columns
 //! * `truth`: what answers should be, and [`agreement`]: how many are
 //! * `reply`: results and failures of requests in a vendor's own form
-//! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: what shards say to it
+//! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: why
+//!   shards paid the full price
 
 pub mod actions;
 pub mod agreement;

@@ -80,7 +80,7 @@ fn below(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut Vec
 /// An answer, and the quotes of its fields.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Opened {
-    /// As it would be without evidence.
+    /// The answer as it would be without evidence.
     pub(crate) answer: String,
     quotes: BTreeMap<String, Quotes>,
 }
@@ -188,8 +188,7 @@ impl<'a> Sought<'a> {
 
 /// An answer, and its evidence if that was asked for.
 ///
-/// # Errors
-/// In place of the evidence, what is wrong with its form; the answer is as it came then.
+/// In place of the evidence, what is wrong with its form; the answer is then unchanged.
 pub(crate) fn taken(
     job: &Job,
     answer: String,

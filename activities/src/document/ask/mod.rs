@@ -1,8 +1,8 @@
 //! The question of a document's call. The guard around the call is [`tidegate_calls`].
 //!
 //! * `asked`: asks any question and accepts the answer; `answer`: asks about a document; `embed`: gets
-//! a document's vector
-//! * [`prompt`]: what a call asks; `prompt_builder`: in which words, `template`: those with names in them
+//!   a document's vector
+//! * [`prompt`]: the question of a call; `prompt_builder`: its words, `template`: texts with names to fill in
 //! * `expression`: whether an expression of the author's is true of an answer
 //! * `output_cap`: the cap on output where the author states none
 //! * [`row`]: a prompt for each row of a table
