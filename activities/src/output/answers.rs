@@ -65,8 +65,8 @@ struct Answer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
     completed_at: String,
-    /// What was sent, but for its content and its stamp, which are another document's too: it is not
-    /// made of the document again.
+    /// What was sent. Content and stamp are omitted, because other documents share the answer; the rest
+    /// cannot be derived without reading the document again.
     #[serde(flatten)]
     version: Version,
 }

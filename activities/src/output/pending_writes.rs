@@ -146,7 +146,7 @@ impl PendingWrites {
         self.batches.lock().get(batch).map_or(Ok(()), |batch| batch.check(now))
     }
 
-    /// The same for a call that leaves now: where it is to find out, the next waits for its turn.
+    /// Like [`Self::check`], for a call that is sent now: if this call tests the store, others wait.
     ///
     /// # Errors
     /// As [`Self::check`].
