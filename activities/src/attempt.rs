@@ -14,7 +14,7 @@ use tidegate_calls::{
     failure::StoreFault,
 };
 use tidegate_types::{CallCounts, Spend};
-use tidegate_workflows::contract::{CutAnswers, FailureDetails, PartTask, Taken};
+use tidegate_workflows::contract::{AskedAnswer, CutAnswers, FailureDetails, PartTask, Taken};
 use tokio::sync::Notify;
 
 /// State that is carried from attempt to attempt: a heartbeat's details outlive the worker that sent
@@ -46,6 +46,9 @@ pub struct DocumentState {
     /// The checks that the last answer has failed for good.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,
+    /// The checked answers that it was asked for, in order.
+    #[serde(rename = "asked_answers", skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedAnswer>,
     /// How often `max_output_tokens` was raised.
     pub raises: u32,
     /// Whether the first of these was made before the first call, because many answers to the question
@@ -233,8 +236,9 @@ impl Attempt {
     pub fn details(&self) -> FailureDetails {
         let AttemptState { call, document } = self.state();
         let discarded = Taken { spend: call.discarded, cuts: document.cuts };
-        let DocumentState { kept, failed_checks, .. } = document;
-        FailureDetails { counts: call.counts, waits_for: None, discarded, kept, failed_checks }
+        let DocumentState { kept, failed_checks, asked, .. } = document;
+        let (counts, waits_for) = (call.counts, None);
+        FailureDetails { counts, waits_for, discarded, kept, failed_checks, asked }
     }
 
     /// The document's calls and waits so far.
@@ -286,6 +290,11 @@ impl Attempt {
     /// Records the checks that the last answer has failed for good.
     pub fn fails_checks(&self, names: Vec<String>) {
         self.state.lock().failed_checks = names;
+    }
+
+    /// Records the checked answers that the document was asked for so far, in order.
+    pub fn was_asked(&self, asked: Vec<AskedAnswer>) {
+        self.state.lock().asked = asked;
     }
 
     /// Tells the server, before a read that may kill the process, that it begins, so that the next

@@ -27,7 +27,7 @@ impl Calls {
     ///
     /// # Errors
     /// [`Error::Invalid`] where the URI is not under the prefix for answers.
-    pub(crate) fn place(&self, uri: &str) -> Result<Location, Error> {
+    pub fn place(&self, uri: &str) -> Result<Location, Error> {
         self.answers.elsewhere(uri)
     }
 }
