@@ -1,4 +1,4 @@
-//! The plan of a batch: what is in it and what it will take.
+//! The plan of a batch: its documents and its forecast.
 //!
 //! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are, `archives`: those in one,
 //!   [`names`]: their ids; `pages`: how they are written

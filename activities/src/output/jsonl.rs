@@ -10,7 +10,7 @@ pub(crate) fn unmarked(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-/// The lines of a whole that are not empty, with their newlines; they share its memory.
+/// The lines that are not empty, with their newlines; they share the memory of `whole`.
 pub(crate) fn lines(whole: &Bytes) -> impl Iterator<Item = Bytes> {
     whole
         .split_inclusive(|byte| *byte == b'\n')
@@ -40,7 +40,7 @@ pub(crate) fn other(line: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A value.
+/// A value as JSON.
 ///
 /// # Errors
 /// `InvalidInput`; none in practice.
@@ -48,7 +48,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(value).map_err(unwritable)
 }
 
-/// A value for people.
+/// A value as JSON for people.
 ///
 /// # Errors
 /// As [`json`].
