@@ -1,5 +1,5 @@
-//! What counts as done: the same question about the same content. Whole batches by hand, one
-//! activity after the other, with a provider that repeats what it is asked, and quota in memory.
+//! What counts as done: an answer to one question about one content. Whole batches, run by hand one
+//! activity after the other, with a provider that repeats its prompt, and quota in memory.
 
 #![allow(
     missing_docs,
@@ -64,11 +64,11 @@ use tidegate_workflows::contract::{
 const MODEL: &str = "anthropic:claude-sonnet-5-5";
 const OTHER_MODEL: &str = "anthropic:claude-haiku-5-5";
 
-/// Answers with what it is asked.
+/// A provider that answers with its prompt.
 #[derive(Debug, Clone, Default)]
 struct Echo {
     asked: Arc<Mutex<Vec<String>>>,
-    /// The system prompt, the turns, and what the user says last.
+    /// The system prompt, the turns, and the user's last message.
     said: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
@@ -113,12 +113,12 @@ impl Provider for Echo {
     }
 }
 
-/// What a batch came to.
+/// The outcome of a batch.
 #[derive(Debug)]
 struct Ran {
     totals: Totals,
     finished: Finished,
-    /// What the provider was asked in it.
+    /// The prompts that the provider received in it.
     asked: Vec<String>,
     plan: Plan,
 }
@@ -131,13 +131,13 @@ impl Ran {
     }
 }
 
-/// A source, an output, and who answers.
+/// A source, an output, and a provider.
 struct Rig {
     services: Services,
     provider: Echo,
     folder: TempDir,
     runs: u32,
-    /// Plans are made in such pages.
+    /// The bounds of the plan's pages.
     room: Option<Room>,
 }
 
@@ -183,7 +183,7 @@ impl Rig {
         self.folder.path().join(name)
     }
 
-    /// A document that was changed last at this second: a clock may be too coarse to tell.
+    /// A document that was modified at this second: a clock may be too coarse to tell.
     fn document(&self, name: &str, text: &str, second: u64) {
         let path = self.path("in").join(name);
         std::fs::write(&path, text).unwrap();
@@ -201,15 +201,15 @@ impl Rig {
         serde_json::from_value(job).unwrap()
     }
 
-    /// A whole batch.
+    /// Runs a whole batch.
     async fn run(&mut self, more: Value) -> Result<Ran, Failure> {
         Box::pin(self.run_until(more, u32::MAX)).await
     }
 
-    /// A batch that is cancelled after so many documents of each shard.
+    /// Runs a batch that is cancelled after this many documents of each shard.
     async fn run_until(&mut self, more: Value, most: u32) -> Result<Ran, Failure> {
         self.runs += 1;
-        // What was completed before is earlier than this batch.
+        // Results completed before are earlier than this batch.
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         let now = chrono::Utc::now();
         let (job, mut totals) = (self.job(&more), Totals::default());

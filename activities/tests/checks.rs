@@ -1,4 +1,4 @@
-//! Answers that are checked: asked for again with what was wrong, judged, sent to the next model, kept
+//! Answers with checks: asked for again with what was wrong, judged, sent to the next model, stored
 //! where none passes; and nothing is bought twice. With a scripted provider, and quota in memory.
 
 #![allow(
@@ -45,7 +45,7 @@ fn verdict(
     whole(&json!({"passed": passed, "reason": reason}).to_string())
 }
 
-/// One attempt, with what the one before has told, or without.
+/// Runs one attempt; unless the worker dies, the next attempt gets its state.
 async fn attempt(rig: &mut Rig, dies: bool) -> Result<DocumentOutcome, Failure> {
     let attempt = rig.attempt();
     let ended = process::process(&rig.services, &attempt, &rig.task).await;
@@ -70,7 +70,7 @@ async fn what_passes_at_once_takes_one_call() {
 #[tokio::test]
 async fn what_fails_is_asked_once_more_with_what_was_wrong() {
     let answers = vec![whole(r#"{"depth": 2}"#), whole(r#"{"depth": 5}"#)];
-    // Second asks are no retries.
+    // Second asks are not retries.
     let mut rig = Rig::new(checks(json!({"retry_budget": 0})), answers).await;
     let outcome = rig.end().await.0.unwrap();
     let asked = rig.provider.asked.lock().unwrap().clone();

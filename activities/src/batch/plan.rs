@@ -190,9 +190,8 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
     Ok(plan)
 }
 
-/// Whether a batch could be planned, as far as that is known without its source: its models, lane,
-/// schema, prices, and the question that its output holds answers to. Nothing is written. Returns the
-/// models that it asks.
+/// Checks a batch as far as that is possible without its source: its models, lane, schema and prices,
+/// and the question of its output's results. Nothing is written. Returns the models that it asks.
 ///
 /// # Errors
 /// As [`plan`].

@@ -27,7 +27,7 @@ const SHOWN: usize = 80;
 /// Longest value among the disagreements, in characters: all of them are held until a batch ends.
 const KEPT: usize = 500;
 
-/// So many are named where something is missing.
+/// Names in a list of missing ids.
 const UNMATCHED_NAMED: usize = 5;
 
 /// 95 % of a normal distribution lie within this many standard deviations.
@@ -132,16 +132,16 @@ pub struct Disagreement {
     pub id: String,
     /// The field's path.
     pub field: String,
-    /// What it should be.
+    /// The expected value.
     pub expected: Value,
-    /// What it is.
+    /// The answered value.
     pub answered: Value,
 }
 
-/// How many there are, and the names of the first of them.
+/// A number of ids, and the first of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmatched {
-    /// All.
+    /// The number.
     pub count: u64,
     /// The first few.
     pub first: Vec<String>,
@@ -176,10 +176,10 @@ pub struct Agreement {
     /// Documents of the batch with an expected answer and no answer.
     #[serde(default)]
     pub unanswered: u64,
-    /// Ids of the truth that no document of the batch has.
+    /// Ids with an expected answer that no document of the batch has.
     #[serde(default, skip_serializing_if = "Unmatched::is_empty")]
     pub without_document: Unmatched,
-    /// Documents of the batch that the truth has no row for.
+    /// Documents of the batch without an expected answer.
     #[serde(default, skip_serializing_if = "Unmatched::is_empty")]
     pub without_truth: Unmatched,
     /// The fields, by their paths.

@@ -29,11 +29,11 @@ pub(crate) struct Truth(HashMap<String, Expected>);
 #[derive(Debug)]
 struct Expected {
     value: Value,
-    /// As the author wrote it.
+    /// The id as the author wrote it.
     id: String,
-    /// Counted from 1.
+    /// Its line, from 1.
     row: u64,
-    /// A document of the batch has this id.
+    /// Whether a document of the batch has this id.
     is_met: bool,
 }
 
@@ -99,13 +99,13 @@ impl Truth {
         self.0.get(id.as_str()).map(|expected| &expected.value)
     }
 
-    /// A document of the batch has this id. Returns whether something is expected of it.
+    /// Marks the id of a document of the batch. Returns whether there is an expected answer for it.
     pub(crate) fn meet(&mut self, id: &DocumentId) -> bool {
         let expected = self.0.get_mut(id.as_str());
         expected.map(|expected| expected.is_met = true).is_some()
     }
 
-    /// Those that no document has met, in the order of their rows.
+    /// The ids that no document has, in the order of their rows.
     pub(crate) fn unmet(&self) -> Unmatched {
         let mut unmet: Vec<_> = self.0.values().filter(|expected| !expected.is_met).collect();
         unmet.sort_unstable_by_key(|expected| expected.row);

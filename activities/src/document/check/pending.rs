@@ -71,8 +71,8 @@ impl Pending {
         attempt.was_asked(self.answers());
     }
 
-    /// The answers that were asked for, as a failure tells of them: why each was says something of
-    /// the one before, and stays in the store.
+    /// The answers that were asked for, as a failure reports them. The reason of each quotes the answer
+    /// before, and stays in the store.
     pub(super) fn answers(&self) -> Vec<AskedAnswer> {
         let answer = |asked: &AskedModel| {
             let AskedModel { model, level, failed, why: _ } = asked.clone();

@@ -61,7 +61,7 @@ impl Checks {
         self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
     }
 
-    /// A document that was given up.
+    /// Adds a document that was given up.
     pub(super) fn fail(&mut self, checked: &Checked) {
         self.documents += u64::from(!checked.asked.is_empty());
         checked.failed.iter().for_each(|name| self.of(name).failed += 1);
@@ -69,8 +69,8 @@ impl Checks {
         self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
     }
 
-    /// The answers that a document was asked for, in order: of which model of its route, and the
-    /// checks that the answer before did not pass.
+    /// Adds the answers that a document was asked for, in order: the model of its route, and the checks
+    /// that the answer before failed.
     fn asked_for<'a>(&mut self, asked: impl Iterator<Item = (&'a ModelId, u32, &'a [String])>) {
         let mut before = 0;
         for (model, level, failed) in asked {
@@ -131,7 +131,7 @@ mod tests {
             ],
         });
         checks.fail(&serde_json::from_value(given_up).unwrap());
-        // One that was given up before it was answered.
+        // A document that was given up before it was answered.
         checks.fail(&Checked::default());
         let total = checks.by_name["total"];
         assert_eq!((total.passed, total.failed, total.asked_again, total.escalated), (2, 1, 2, 2));

@@ -41,11 +41,11 @@ struct Failed {
     checked: Checked,
 }
 
-/// What became of the checks of a document that was given up.
+/// The checks of a document that was given up.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Checked {
-    /// Those that its last answer does not pass.
+    /// The checks that its last answer fails.
     #[serde(rename = "failed_checks")]
     pub failed: Vec<String>,
     /// The answers that it was asked for.
@@ -53,8 +53,8 @@ pub struct Checked {
 }
 
 impl GivenUp {
-    /// Adds a line of `failures.jsonl`, and says what became of its checks. What cannot be read is
-    /// counted elsewhere.
+    /// Adds a line of `failures.jsonl`, and returns its checks. A line that cannot be parsed is counted
+    /// elsewhere.
     pub fn add(&mut self, line: &[u8]) -> Checked {
         let Ok(failed) = serde_json::from_slice::<Failed>(line) else { return Checked::default() };
         let kind = self.0.entry(failed.error_type).or_default();

@@ -23,10 +23,9 @@ pub struct Report {
     pub finished_at: String,
     /// From the batch's start to its end.
     pub duration_seconds: f64,
-    /// Input tokens of this run read from prompt caches, as a part of all input.
+    /// Share of this run's input tokens that was read from prompt caches.
     pub cache_hit_ratio: f64,
-    /// Tokens of this run, input and output, by the minute: the effective rate, cached input
-    /// included.
+    /// Input and output tokens of this run per minute, cached input included.
     pub tokens_per_minute: f64,
     /// Actions that Temporal Cloud charges for, about: without heartbeats of calls longer than 15 s,
     /// and queries of people who watch it.

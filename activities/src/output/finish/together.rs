@@ -57,7 +57,7 @@ impl Together {
         })
     }
 
-    /// Puts it into its place. What batches before this one have left there in another way goes.
+    /// Completes the object, and removes objects that earlier batches have written in another format.
     pub(super) async fn complete(
         self,
         output: &Location,
