@@ -246,7 +246,7 @@ impl Attempt {
         self.call.counts()
     }
 
-    /// What the document has used so far besides its result: calls, waits, and answers that were not
+    /// The document's use so far besides its result: calls, waits, and answers that were not
     /// accepted.
     pub fn spent(&self) -> Spend {
         let CallState { counts, discarded, .. } = self.call.state();

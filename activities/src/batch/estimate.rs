@@ -324,7 +324,7 @@ fn room(model: &ModelQuota, input: Range, output: Range) -> u32 {
     most.min_by(f64::total_cmp).map_or(u32::MAX, |most| (most as u32).max(1))
 }
 
-/// The same with half of the limits, which is how much is mostly available.
+/// Documents in one call, counted against half of the limits: that much is usually available.
 fn fitting(model: &ModelQuota, input: Range, output: Range) -> Option<u32> {
     let mut used = used(
         model,

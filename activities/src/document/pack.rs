@@ -207,7 +207,7 @@ async fn answers<'a>(
         hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
     let content =
         Content::Text(members::text(members.iter().map(|member| member.text.as_str()), salt));
-    // The documents share the cap: what one leaves, another may use. What is cut is sent again alone.
+    // The documents share the cap: what one leaves, another may use. A document whose answer is cut is sent again alone.
     let each = shard.job.likely_output_tokens().saturating_add(FRAME_TOKENS);
     let output = each
         .saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX))

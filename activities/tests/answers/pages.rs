@@ -138,7 +138,7 @@ async fn an_output_that_is_a_file_is_refused() {
 
 const SOURCE: &str = "TIDEGATE_TEST_SOURCE";
 
-/// What the test below starts: a process that plans one batch, and says the most memory that it had.
+/// Started by the test below: a process that plans one batch, and prints its peak memory.
 #[tokio::test]
 #[ignore = "a process that another test starts"]
 async fn plans_and_says_its_memory() {
@@ -167,14 +167,14 @@ async fn plans_and_says_its_memory() {
     println!("took {} kB", memory() - before);
 }
 
-/// The most that this process has had, in kB.
+/// The peak memory of this process, in kB.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// A table of four times the length takes the same memory, and less than the table.
+/// A table of four times the length takes equal memory, and less than its own size.
 #[cfg(target_os = "linux")]
 #[test]
 fn planning_takes_the_same_memory_whatever_the_source() {
@@ -190,7 +190,7 @@ fn planning_takes_the_same_memory_whatever_the_source() {
     };
     let (small, large) = (took(24), took(96));
     println!("24 MiB of records take {small} MiB, 96 MiB take {large} MiB");
-    // What the allocator keeps for each thread is in it.
+    // Includes what the allocator keeps for each thread.
     assert!(large <= 88, "{large} MiB for 96 MiB");
     assert!(large <= small + 40, "{small} MiB for 24 MiB, {large} MiB for 96 MiB");
 }

@@ -374,7 +374,7 @@ async fn an_odd_entry_is_a_document_that_fails_by_itself() {
         )
     );
     assert_eq!(shown[3], ("pipe.csv", Some("pipe.csv: it is a named pipe, and no file")));
-    // The same entries where the output is the source, by a pattern, and by name.
+    // These entries where the output is the source, by a pattern, and by name.
     let base = storage.resolve(root.as_str()).unwrap();
     std::fs::create_dir(path.join("results")).unwrap();
     symlink("loop", path.join("results/loop")).unwrap();

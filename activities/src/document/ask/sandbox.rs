@@ -143,7 +143,7 @@ pub(crate) async fn checked(
     Ok(said.unwrap_or_else(too_much))
 }
 
-/// What is wrong with an answer by its schema, or `None`.
+/// The fault of an answer by its schema, or `None`.
 ///
 /// # Errors
 /// `InvalidOutput`, final, where judging takes too long or too much memory; `Transient` where the

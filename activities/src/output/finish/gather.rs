@@ -186,7 +186,7 @@ impl<'a> Gathering<'a> {
         Ok(found.map(|(_, lines)| part::by_document(lines)).unwrap_or_default())
     }
 
-    /// Each document of the batch does so once.
+    /// Called once for each document of the batch.
     fn claim(&mut self, id: &DocumentId) -> bool {
         if self.truth.as_mut().is_some_and(|truth| !truth.meet(id)) {
             self.without_truth.add(id.as_str());
