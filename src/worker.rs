@@ -158,7 +158,7 @@ pub(crate) async fn run_process(
         std::future::pending::<()>().await;
     };
     let spool = async {
-        services.unwritten.drain(|uri| services.place(uri)).await;
+        services.pending_writes.drain(|uri| services.place(uri)).await;
         // Without a spool there is nothing to do.
         std::future::pending::<()>().await;
     };
@@ -251,7 +251,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
     let (quota, prices) = (config.quota_for(&providers)?, config.prices()?);
     let budgets = Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone())
         .with_longest_call(config.longest_call());
-    let unwritten = Arc::default();
+    let pending_writes = Arc::default();
     Ok(Services {
         storage: config.storage(&quota)?,
         answers: config.answers()?,
@@ -270,9 +270,9 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         heartbeats: config.heartbeats(),
         queues: Default::default(),
         warmth: Arc::default(),
-        guard: guard(quota, config.backoff(), &unwritten),
-        unwritten,
-        cuts: Arc::default(),
+        guard: guard(quota, config.backoff(), &pending_writes),
+        pending_writes,
+        truncation_stats: Arc::default(),
         archives: Default::default(),
         memory: tidegate_activities::memory::Memory::new(memory::of_documents(config)),
         shards: tidegate_activities::output::job::Shards::default(),
