@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidegate_quota::{Change, Limited, ModelQuota, PerLimit, Quota, Snapshot, store::LimitChanges};
 use tidegate_types::ModelId;
 
-use crate::config::{Config, span::Span};
+use crate::config::{Config, duration::HumanDuration};
 
 use super::{
     exit::{Outcome, usage},
@@ -52,7 +52,7 @@ struct Set {
     /// For how long, such as 1h; then the configured limits come back [default: until `tidegate
     /// limits clear`]
     #[arg(long = "for", value_name = "TIME")]
-    length: Option<Span>,
+    length: Option<HumanDuration>,
     /// As JSON
     #[arg(long)]
     json: bool,

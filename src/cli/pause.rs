@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::json;
 use tidegate_types::ModelId;
 
-use crate::config::{Config, span::Span};
+use crate::config::{Config, duration::HumanDuration};
 
 use super::{
     exit::{Outcome, usage},
@@ -20,7 +20,7 @@ pub(super) struct PauseArgs {
     model: String,
     /// For how long, such as 60s or 5m; at most gate.pause-ttl [default: until `tidegate resume`]
     #[arg(long = "for", value_name = "TIME")]
-    length: Option<Span>,
+    length: Option<HumanDuration>,
     /// Why: a line for people, shown by `tidegate quota`
     #[arg(long, value_name = "TEXT", default_value = "paused by hand")]
     reason: String,
