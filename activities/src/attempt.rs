@@ -14,7 +14,7 @@ use tidegate_calls::{
     failure::StoreFault,
 };
 use tidegate_types::{CallCounts, Spend};
-use tidegate_workflows::contract::{CutAnswers, FailureDetails, PartTask, Taken};
+use tidegate_workflows::contract::{AskedAnswer, CutAnswers, FailureDetails, PartTask, Taken};
 use tokio::sync::Notify;
 
 /// Carried from attempt to attempt: a heartbeat's details outlive the worker that sent them.
@@ -45,6 +45,9 @@ pub struct DocumentState {
     /// The checks that its last answer has not passed, for good.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,
+    /// The answers that it was asked for and that were checked, in order.
+    #[serde(rename = "asked_answers", skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedAnswer>,
     /// How often `max_output_tokens` was raised.
     pub raises: u32,
     /// Of these, the one that it began with, because many answers to the question are cut.
@@ -231,8 +234,9 @@ impl Attempt {
     pub fn details(&self) -> FailureDetails {
         let AttemptState { call, document } = self.state();
         let discarded = Taken { spend: call.discarded, cuts: document.cuts };
-        let DocumentState { kept, failed_checks, .. } = document;
-        FailureDetails { counts: call.counts, waits_for: None, discarded, kept, failed_checks }
+        let DocumentState { kept, failed_checks, asked, .. } = document;
+        let (counts, waits_for) = (call.counts, None);
+        FailureDetails { counts, waits_for, discarded, kept, failed_checks, asked }
     }
 
     /// Calls and waits of the document so far.
@@ -283,6 +287,11 @@ impl Attempt {
     /// Its last answer has not passed these checks, for good.
     pub fn fails_checks(&self, names: Vec<String>) {
         self.state.lock().failed_checks = names;
+    }
+
+    /// It was asked for these answers so far, which were checked.
+    pub fn was_asked(&self, asked: Vec<AskedAnswer>) {
+        self.state.lock().asked = asked;
     }
 
     /// Reading may take the process with it: the server is told before, so that the next attempt

@@ -27,7 +27,7 @@ impl Calls {
     ///
     /// # Errors
     /// [`Error::Invalid`] where it lies elsewhere.
-    pub(crate) fn place(&self, uri: &str) -> Result<Location, Error> {
+    pub fn place(&self, uri: &str) -> Result<Location, Error> {
         self.answers.elsewhere(uri)
     }
 }

@@ -252,6 +252,12 @@ impl Location {
         self.root().folder.as_ref().map(|_| FilePath::new("/").join(self.path.as_ref()))
     }
 
+    /// A file that stands where this place, or a folder above it, would have to be a folder.
+    pub fn blocking_file(&self) -> Option<PathBuf> {
+        let path = self.file_path()?;
+        path.ancestors().find(|above| above.is_file()).map(FilePath::to_owned)
+    }
+
     /// What a file system has there that is neither file nor folder, and must not be opened: a read
     /// from a pipe that no process writes to never ends.
     pub fn special(&self) -> Option<&'static str> {

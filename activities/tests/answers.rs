@@ -255,6 +255,7 @@ impl Rig {
                         totals.failed += 1;
                         failures.push(FailedDocument {
                             failed_checks: Vec::new(),
+                            asked: Vec::new(),
                             index,
                             error_type: failure.kind.as_str().to_owned(),
                             message: failure.message,

@@ -95,6 +95,8 @@ async fn what_fails_twice_is_kept() {
     assert_eq!((failure.kind, rig.result()), (FailureType::CheckFailed, None));
     assert_eq!(failure.message, "the answer does not pass \"depth\"", "and quotes nothing of it");
     assert_eq!(details.failed_checks, ["depth"]);
+    let asked: Vec<_> = details.asked.iter().map(|it| it.failed.as_slice()).collect();
+    assert_eq!(asked, [&[][..], &["depth".to_owned()]]);
     let kept = Rig::at(&details.kept.unwrap());
     assert_eq!(kept["answer"], json!(r#"{"depth": 3}"#));
     assert_eq!(kept["checks"][0]["passed"], json!(false));

@@ -278,7 +278,7 @@ fn told(provider: &dyn Provider, body: &Fields) -> Option<Operation> {
 /// This process cannot ask the model.
 pub fn no_provider(model: &ModelId) -> Failure {
     Failure::invalid_input(format!(
-        "this worker has no provider \"{}\"; give all workers the same configuration",
-        model.provider()
+        "no provider \"{provider}\" is configured here; correct the name of the model {model}, or add a [providers.{provider}] section to the configuration of every worker",
+        provider = model.provider()
     ))
 }

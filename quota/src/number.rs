@@ -22,14 +22,25 @@ pub(crate) fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
-/// A wait for people, rounded up: `0.4s`, `37s`, `12m`, `5h`.
+/// A wait for people, in two units at most, the smaller one rounded up: `0.4s`, `37s`, `2m 5s`,
+/// `5h 10m`.
 pub(crate) fn told(wait: Duration) -> String {
-    let seconds = wait.as_secs_f64();
+    let tenths = wait.as_millis().div_ceil(100);
+    if tenths <= 100 {
+        return format!("{}.{}s", tenths / 10, tenths % 10);
+    }
+    let seconds = tenths.div_ceil(10);
+    let two = |whole: u128, unit: &str, rest: u128, of_rest: &str| match rest {
+        0 => format!("{whole}{unit}"),
+        _ => format!("{whole}{unit} {rest}{of_rest}"),
+    };
     match seconds {
-        ..10.0 => format!("{:.1}s", (seconds * 10.0).ceil() / 10.0),
-        ..120.0 => format!("{:.0}s", seconds.ceil()),
-        ..7_200.0 => format!("{:.0}m", (seconds / 60.0).ceil()),
-        _ => format!("{:.0}h", (seconds / 3_600.0).ceil()),
+        0..=120 => format!("{seconds}s"),
+        121..7_200 => two(seconds / 60, "m", seconds % 60, "s"),
+        _ => {
+            let minutes = seconds.div_ceil(60);
+            two(minutes / 60, "h", minutes % 60, "m")
+        }
     }
 }
 
@@ -42,9 +53,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_told_in_one_unit_and_never_too_short() {
-        let millis = [1, 350, 9_999, 37_123, 119_001, 120_000, 121_000, 7_200_000, 80_000_001];
+    fn a_wait_is_told_in_two_units_and_never_too_short() {
+        let millis =
+            [1, 350, 9_999, 37_123, 120_000, 120_001, 121_000, 180_000, 7_200_000, 80_000_001];
         let said = millis.map(|millis| told(Duration::from_millis(millis)));
-        assert_eq!(said, ["0.1s", "0.4s", "10.0s", "38s", "120s", "2m", "3m", "2h", "23h"]);
+        assert_eq!(
+            said,
+            ["0.1s", "0.4s", "10.0s", "38s", "120s", "2m 1s", "2m 1s", "3m", "2h", "22h 14m"]
+        );
     }
 }

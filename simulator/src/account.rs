@@ -1,4 +1,4 @@
-//! What the simulator accounts for: exact numbers, in bounded memory.
+//! The simulator's accounts: exact numbers, in bounded memory.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -63,7 +63,7 @@ pub struct ModelAccount {
     pub in_flight: u64,
     /// The most calls there were at work at once.
     pub max_in_flight: u64,
-    /// What was let in: calls, and the tokens that they really had, whatever was held for them.
+    /// Admitted calls, and the tokens that they really had, whatever was held for them.
     pub admitted: Amounts,
     /// Input tokens of admitted calls that were read from a prompt cache. Where reads are free they
     /// are not among `admitted`.
@@ -78,13 +78,13 @@ pub struct ModelAccount {
     pub first_admission: Option<f64>,
     /// Seconds from the start to the last call let in.
     pub last_admission: Option<f64>,
-    /// What was let in, by the second; the last four hours.
+    /// Admitted amounts by the second, of the last four hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
 }
 
 impl ModelAccount {
-    /// What was let in from one moment to another, both since the start and rounded to whole
+    /// Tokens admitted between two moments, both since the start and rounded to whole
     /// seconds.
     pub fn tokens_between(&self, from: Duration, to: Duration) -> Amounts {
         let range = from.as_secs_f64().round().max(0.0)..to.as_secs_f64().round().max(0.0);

@@ -102,7 +102,7 @@ impl Admission {
         self.state.sleep(duration).await;
     }
 
-    /// What the vendor's headers state.
+    /// The numbers that the vendor's headers state.
     pub(crate) fn statuses(&self) -> Vec<LimitStatus> {
         let mut ledger = self.state.ledger();
         let now = self.state.now();

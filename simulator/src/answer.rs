@@ -1,4 +1,4 @@
-//! What is answered: an extract of the document, of a length that follows from its content.
+//! Answers: an extract of the document, of a length that follows from its content.
 
 use crate::{call::Call, config::Config, extract, known, rng, schema, tokens};
 
@@ -10,7 +10,7 @@ pub(crate) struct Answer {
     pub(crate) cut_off: bool,
 }
 
-/// What is said when the document has no more sentences.
+/// The text that follows when the document has no more sentences.
 const FILLERS: [&str; 3] = [
     "The document says nothing further on this point.",
     "No other part of it bears on the question.",

@@ -82,7 +82,7 @@ fn taken() -> HeaderMap {
     bearer
 }
 
-/// The same vendor's embeddings.
+/// Azure OpenAI's embeddings.
 #[derive(Debug)]
 pub(crate) struct AzureEmbeddings;
 
@@ -153,7 +153,7 @@ impl Vendor for Azure {
         set(headers, "x-ms-region", "Sweden Central");
     }
 
-    /// What is left, and no limit.
+    /// Azure states the rest of a limit, and not the limit.
     fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
         let mut all = HeaderMap::new();
         OpenAi::limits(&mut all, statuses);

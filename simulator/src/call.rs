@@ -27,14 +27,14 @@ pub(crate) struct Call {
     pub(crate) cache_read: u64,
     /// Of them: written to a cache, where the vendor reports that.
     pub(crate) cache_written: u64,
-    /// What may be cached, the shortest first.
+    /// Beginnings that may be cached, the shortest first.
     pub(crate) prefixes: Vec<Prefix>,
     pub(crate) max_tokens: u64,
-    /// What the answer must satisfy.
+    /// The schema that the answer must satisfy.
     pub(crate) schema: Option<Value>,
     /// The tool that must be called, whose arguments satisfy the schema.
     pub(crate) tool: Option<String>,
-    /// What is to be embedded, of a call that wants vectors.
+    /// Texts to embed, of a call that wants vectors.
     pub(crate) texts: Option<Texts>,
     /// The last user message: where the document is looked for.
     user: String,
@@ -83,7 +83,7 @@ pub(crate) struct Prompt {
     binary_hash: u64,
     /// Tokens of its pictures.
     pictures: u64,
-    /// What the vendor would not take.
+    /// The fault for which the vendor refuses the call.
     fault: Option<BadPicture>,
     prefixes: Vec<Prefix>,
 }
@@ -108,14 +108,14 @@ impl Prompt {
         }
     }
 
-    /// What was said so far may be cached without being asked for: the beginning of all calls that
-    /// are alike.
+    /// Marks the text so far as one that the vendor may cache without being asked: a beginning that
+    /// similar calls share.
     pub(crate) fn may_be_cached(&mut self) {
         self.mark(false);
     }
 
-    /// What was said so far is to be cached. Every such mark counts: the longest that is remembered
-    /// is read.
+    /// Marks the text so far as one that the caller wants cached. Every such mark counts: the longest
+    /// remembered one is read.
     pub(crate) fn is_to_be_cached(&mut self) {
         self.mark(true);
     }
@@ -168,12 +168,12 @@ impl Prompt {
         self.fault.get_or_insert(fault);
     }
 
-    /// What of it the vendor would not take.
+    /// The fault for which the vendor refuses it.
     pub(crate) fn check(&mut self) -> Result<(), BadPicture> {
         self.fault.take().map_or(Ok(()), Err)
     }
 
-    /// What was said so far, in a number: two documents that are no text differ in it too.
+    /// A hash of the text and of documents that are no text.
     fn fingerprint(&self) -> u64 {
         let text = rng::hash(&self.all);
         if self.binary_hash == 0 { text } else { rng::draw(&[text, self.binary_hash]) }

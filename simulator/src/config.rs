@@ -55,18 +55,18 @@ pub struct Config {
     pub forget_rate: f64,
     /// Documents whose right answer is known, for calls that want JSON.
     pub known: Vec<Known>,
-    /// The part of such answers of each model in which one field is wrong, 0 to 1, and of its
-    /// judgements of them. Default 0.
+    /// For each model, the part of its answers in which one field is wrong, and of its judgements that
+    /// are wrong: 0 to 1. Default 0.
     pub error_rates: BTreeMap<String, f64>,
     /// How long answers take.
     pub latency: Latency,
-    /// What becomes of batches.
+    /// How batches end.
     pub batches: Batches,
     /// The limits of each model that has no section of its own.
     pub default: Limits,
     /// The limits of single models. A section stands alone: it takes nothing from `default`.
     pub models: BTreeMap<String, Limits>,
-    /// What goes wrong on purpose.
+    /// Faults that are made on purpose.
     pub faults: Vec<Fault>,
     /// Keys that are not accepted. Every other key is.
     pub refused_keys: Vec<RefusedKey>,
@@ -169,7 +169,7 @@ pub struct Latency {
 
 impl Latency {
     /// The time of an answer; `chance` lies in 0..1.
-    pub(crate) fn of(&self, output: u64, chance: f64) -> Duration {
+    pub(crate) fn time_of(&self, output: u64, chance: f64) -> Duration {
         let tokens = u32::try_from(output).unwrap_or(u32::MAX);
         let whole = self.base + self.per_output_token.saturating_mul(tokens);
         whole.mul_f64(self.jitter.mul_add(2.0f64.mul_add(chance, -1.0), 1.0).max(0.0))

@@ -17,7 +17,7 @@ const OPENAI_TEXTS: usize = 2_048;
 const OPENAI_TOKENS: u64 = 300_000;
 const GEMINI_TEXTS: usize = 100;
 
-/// What is known of a model by its name: its dimensions, the tokens that it takes of a text.
+/// A model's dimensions, and the tokens that it takes of a text.
 #[derive(Debug, Clone, Copy)]
 struct Model {
     dimensions: usize,
@@ -132,7 +132,7 @@ fn shortened(value: &Value, most: usize) -> Option<usize> {
     (1..=most).contains(&wanted).then_some(wanted)
 }
 
-/// A call of Gemini's form. A text that is too long is cut, and nobody is told.
+/// A call of Gemini's form. A text that is too long is cut without a word.
 pub(crate) fn read_gemini(name: &str, body: &[u8]) -> Result<Call, Problem> {
     const KNOWN: [&str; 5] = ["model", "content", "taskType", "title", "outputDimensionality"];
     if !name.contains("embedding") {

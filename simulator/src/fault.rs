@@ -1,4 +1,4 @@
-//! What goes wrong on purpose.
+//! Faults that are made on purpose.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::value::{self, ConfigError};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Fault {
-    /// What happens.
+    /// The fault.
     pub kind: FaultKind,
     /// The part of the calls that it strikes, 0 to 1. Default 1.
     #[serde(default = "always")]

@@ -26,7 +26,7 @@ impl Known {
     }
 }
 
-/// What is answered about a document that is known. A judge says whether the
+/// The answer to a question about a known document. A judge says whether the
 /// answer that it is shown is right.
 pub(crate) fn answer(call: &Call, schema: &Value, config: &Config) -> Option<String> {
     let document = call.document();
@@ -53,7 +53,7 @@ pub(crate) fn answer(call: &Call, schema: &Value, config: &Config) -> Option<Str
     Some(answer.to_string())
 }
 
-/// What is no answer any more: ten more, another currency, the year after, another name.
+/// A wrong value: ten more, another currency, the year after, another name.
 fn wrong(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64().unwrap_or_default() + 10.0),

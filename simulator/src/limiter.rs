@@ -60,7 +60,7 @@ impl Limiter {
             .filter_map(|(dimension, meter)| Some((dimension, meter.as_mut()?)))
     }
 
-    /// What is counted at admission, for a call whose answer will have so many tokens.
+    /// The amount counted at admission, for a call whose answer will have so many tokens.
     fn asks(&self, call: &Call, output: u64) -> Amounts {
         let input = call.counted_input();
         match self.charge {

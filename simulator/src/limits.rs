@@ -1,4 +1,4 @@
-//! What one model allows in a minute.
+//! The limits of one model in a minute.
 
 use std::time::Duration;
 
@@ -95,8 +95,8 @@ impl Limits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// Continuous refill up to [`Limits::bucket`]. What asks for more than the bucket holds, but
-    /// not for more than the limit, is let in when the bucket is full and leaves it in debt.
+    /// Continuous refill up to [`Limits::bucket`]. A call that needs more than the bucket holds, but
+    /// not more than the limit, is admitted when the bucket is full, and leaves it in debt.
     #[default]
     TokenBucket,
     /// Minutes that begin and end with the simulator's own clock.

@@ -62,7 +62,7 @@ impl Meter {
         }
     }
 
-    /// What could be admitted now.
+    /// The amount that could be admitted now.
     pub(crate) fn remaining(&mut self, now: Duration) -> u64 {
         match &mut self.kind {
             Kind::Bucket(meter) => meter.remaining(now),

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct OpenAi;
 
-/// The same vendor's embeddings.
+/// OpenAI's embeddings.
 #[derive(Debug)]
 pub(crate) struct Embeddings;
 

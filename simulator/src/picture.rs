@@ -1,6 +1,6 @@
 //! Pictures in a call: what they are, by their own first bytes, and what they count.
 
-/// What the vendors take.
+/// Formats that the vendors accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Png,

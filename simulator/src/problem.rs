@@ -1,4 +1,4 @@
-//! What can be wrong with a call, before a vendor puts it in its own words.
+//! Faults of a call, before a vendor puts them in its own words.
 
 use std::time::Duration;
 

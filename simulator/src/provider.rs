@@ -63,7 +63,7 @@ pub(crate) async fn call<V: Vendor>(
         return exchange.problem::<V>(&problem, problem.wait(), Some(&admission));
     }
     let chance = rng::uniform(rng::draw(&[state.config.seed, number, 0x1a7e]));
-    state.sleep(state.config.latency.of(answer.output, chance)).await;
+    state.sleep(state.config.latency.time_of(answer.output, chance)).await;
     admission.complete();
     let mut headers = exchange.headers::<V>(Some(&admission));
     vendor::set(&mut headers, "content-type", "application/json");
@@ -80,7 +80,7 @@ pub(crate) async fn call<V: Vendor>(
     }
 }
 
-/// What happens to a good answer on its way.
+/// A fault of the connection that strikes a good answer.
 async fn inject_fault(
     fault: &Fault,
     wire: &Wire,

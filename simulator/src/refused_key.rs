@@ -44,7 +44,7 @@ impl RefusedKey {
         Ok(())
     }
 
-    /// What is wrong with a call with these headers, if the key is.
+    /// The fault of a call with these headers, if its key is refused.
     pub(crate) fn refuses(
         &self,
         headers: &HeaderMap,

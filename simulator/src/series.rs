@@ -1,4 +1,4 @@
-//! What was admitted in each second.
+//! Amounts admitted in each second.
 
 use std::{collections::VecDeque, ops::Range, time::Duration};
 

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 /// A minute in milliseconds.
 const MINUTE: u64 = 60_000;
 
-/// What was taken in one millisecond. At most 60,000 of them are kept.
+/// Amount taken in one millisecond. At most 60,000 of them are kept.
 #[derive(Debug)]
 struct Entry {
     at: u64,
@@ -30,7 +30,7 @@ impl Sliding {
     }
 
     fn forget(&mut self, now: Duration) {
-        // What was taken in a millisecond may have been taken at its end: it leaves one millisecond
+        // The amount of a millisecond may have been taken at its end: it leaves one millisecond
         // later.
         while let Some(entry) = self.log.front().filter(|entry| entry.at + MINUTE < millis(now)) {
             self.used -= entry.amount;

@@ -1,4 +1,4 @@
-//! What all calls share.
+//! The state that all calls share.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -47,7 +47,7 @@ impl State {
         self.started.elapsed()
     }
 
-    /// What is wrong with the key of a call, if anything is.
+    /// The fault of a call's key, if it has one.
     pub(crate) fn refused(&self, headers: &HeaderMap, model: &str) -> Option<Problem> {
         let now = self.now();
         self.config.refused_keys.iter().find_map(|key| key.refuses(headers, model, now))
@@ -58,7 +58,7 @@ impl State {
         self.calls.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What every model has admitted and refused.
+    /// Calls that each model has admitted and refused.
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock()
     }

@@ -1,11 +1,11 @@
-//! What a call wants embedded, and the vectors of it.
+//! Texts that a call wants embedded, and their vectors.
 //!
 //! A vector says which words a text has, so that texts about the same things lie near each other,
 //! and the same text has the same vector in whichever call.
 
 use crate::rng;
 
-/// What a call wants embedded.
+/// The texts that a call wants embedded.
 #[derive(Debug)]
 pub(crate) struct Texts {
     pub(crate) each: Vec<String>,

@@ -17,7 +17,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     })
 }
 
-/// The same, for a duration that may be left out.
+/// An optional duration.
 pub(crate) mod optional {
     use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub enum ConfigError {
     Invalid {
         /// Where it stands.
         key: String,
-        /// What is wrong with it.
+        /// The fault.
         message: &'static str,
     },
 }

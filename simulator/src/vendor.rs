@@ -1,4 +1,4 @@
-//! What the vendors have in common.
+//! The interface that every vendor implements.
 
 use std::{fmt, time::Duration};
 

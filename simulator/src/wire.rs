@@ -22,7 +22,7 @@ const WHOLE: u8 = 0;
 const HALF: u8 = 1;
 const CUT: u8 = 2;
 
-/// What a handler holds of its connection.
+/// A connection, as its handler holds it.
 #[derive(Debug, Clone)]
 pub(crate) struct Wire(Arc<AtomicU8>);
 

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use crate::amounts::Amounts;
 
-/// What was admitted in the last 60 seconds, at most one entry a millisecond, and the most that
+/// Amounts admitted in the last 60 seconds, at most one entry a millisecond, and the most that
 /// there ever was.
 #[derive(Debug, Default)]
 pub(crate) struct Worst {

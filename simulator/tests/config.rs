@@ -1,4 +1,4 @@
-//! What a configuration may say, and what it is told when it may not.
+//! Configurations that are accepted, and the errors for others.
 
 use std::time::Duration;
 

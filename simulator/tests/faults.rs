@@ -61,7 +61,7 @@ async fn errors_have_each_vendors_status_and_type() {
     assert_eq!(o, (429, json!("insufficient_quota"), json!("credit_balance_exhausted"), None));
 }
 
-/// What strikes the wire and not the words is the same for every API.
+/// Faults of the connection strike every API alike.
 #[tokio::test]
 async fn every_api_meets_the_faults_of_the_wire() {
     let responses = json!({"model": "m", "input": "One."});

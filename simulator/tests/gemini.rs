@@ -70,7 +70,7 @@ async fn input_tokens_have_a_quota_of_their_own_and_output_has_none() {
         (&violation["quotaValue"], &violation["quotaDimensions"]["model"]),
         (&json!("100"), &json!("gemini"))
     );
-    // What asks for more than the limit is told of no time, for there is none.
+    // A call that needs more than the limit is told no time, for none would help.
     let large = stage.gemini("gemini", &content(&"A word. ".repeat(300))).await.unwrap();
     assert!(
         large.status == 429

@@ -1,4 +1,4 @@
-//! What vendors refuse among the fields of a call, by their documentation.
+//! Fields of a call that vendors refuse, by their documentation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod common;

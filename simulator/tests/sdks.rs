@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tidegate_simulator::{Config, Simulator};
 use tidegate_testkit::python_with_sdks;
 
-/// What a script that used an SDK says of an answer.
+/// A script's report of an answer that its SDK read.
 #[derive(Debug, Deserialize)]
 struct Told {
     text: String,

@@ -46,6 +46,22 @@ pub(super) fn table(agreement: &Agreement) -> String {
     table.text()
 }
 
+/// Documents and rows of the truth that do not belong together, a sentence each.
+pub(super) fn unmatched(agreement: &Agreement) -> Vec<String> {
+    let Agreement { without_document, without_truth, .. } = agreement;
+    let mut sentences = Vec::new();
+    if without_document.count > 0 {
+        let ids = counted(without_document.count, "id");
+        sentences
+            .push(format!("{ids} of the truth in no document of this batch: {without_document}"));
+    }
+    if without_truth.count > 0 {
+        let documents = counted(without_truth.count, "document");
+        sentences.push(format!("{documents} without a row in the truth: {without_truth}"));
+    }
+    sentences
+}
+
 /// Whether so large a part of the answers agrees for sure: the interval's lower end tells. `whose` says
 /// of which answers.
 pub(super) fn enough(agreement: Option<&Agreement>, at_least: f64, whose: &str) -> Outcome {

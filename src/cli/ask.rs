@@ -4,6 +4,7 @@
 //! same command goes on where it was broken off and buys nothing twice.
 
 mod asked;
+mod large;
 mod lines;
 mod table;
 
@@ -17,6 +18,7 @@ use anyhow::Context;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use tidegate_activities::calls::Calls;
 use tidegate_types::{Lane, ModelId};
 use tidegate_workflows::contract::SubmittedCall;
 use tokio::sync::mpsc;
@@ -87,6 +89,8 @@ pub(super) struct Args {
 /// What is asked with every line.
 struct Asking {
     temporal: Temporal,
+    /// Where large answers lie.
+    calls: Option<Calls>,
     lane: Lane,
     common: Map<String, Value>,
 }
@@ -96,8 +100,9 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     if !config.quota_lanes()?.iter().any(|(known, _)| *known == args.lane) {
         return Err(usage(format!("--lane: there is no lane called {}", args.lane)));
     }
+    let calls = config.calls()?;
     let temporal = Temporal::open(config).await?;
-    let asking = Asking { temporal, lane: args.lane.clone(), common };
+    let asking = Asking { temporal, calls, lane: args.lane.clone(), common };
     let answers = async {
         let at_once = args.at_once;
         if let Some(prompt) = &args.prompt {
@@ -158,12 +163,7 @@ async fn answered<O: Output>(
                     Err(why) => Some(Err(why)),
                     Ok(None) => None,
                     Ok(Some((id, input))) => {
-                        Some(asking.one(&id, input).await.with_context(|| {
-                            format!(
-                                "{} {number}; the same command goes on where this one ended",
-                                O::UNIT
-                            )
-                        })?)
+                        Some(asking.one(&id, input).await.with_context(|| goes_on::<O>(number))?)
                     }
                 };
                 anyhow::Ok((number, beside, outcome))
@@ -175,7 +175,13 @@ async fn answered<O: Output>(
     let mut told = String::new();
     while let Some((number, beside, outcome)) = answers.next().await.transpose()? {
         let is_asked = outcome.is_some();
-        let outcome = outcome.unwrap_or_else(|| Ok(json!({ "answer": "" })));
+        let outcome = match outcome {
+            None => Ok(json!({ "answer": "" })),
+            Some(Err(why)) => Err(why),
+            Some(Ok(outcome)) => large::whole(outcome, asking.calls.as_ref())
+                .await
+                .with_context(|| goes_on::<O>(number))?,
+        };
         match &outcome {
             Ok(_) => succeeded += u64::from(is_asked),
             Err(why) => {
@@ -193,6 +199,11 @@ async fn answered<O: Output>(
     }
     output::say(&format!("{succeeded} answered, {failed} failed"));
     Ok(if failed == 0 { Outcome::Done } else { Outcome::SomeFailed })
+}
+
+/// What ends the command ends no call.
+fn goes_on<O: Output>(number: u64) -> String {
+    format!("{} {number}; the same command goes on where this one ended", O::UNIT)
 }
 
 impl Asking {

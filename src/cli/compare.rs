@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tidegate_activities::{
     batch::plan,
+    failure::Failure,
     output::{
         agreement::{Agreement, Compared, Disagreement},
         comparisons::{self, Comparisons},
@@ -14,7 +15,8 @@ use tidegate_activities::{
     },
     services::Services,
 };
-use tidegate_types::ModelId;
+use tidegate_calls::card::cards;
+use tidegate_types::{FailureType, ModelId};
 use tidegate_workflows::{
     contract::{Job, Progress},
     input::{self, BatchInput},
@@ -33,6 +35,7 @@ use super::{
     figures::{count, dollars},
     follow::{Followed, follow},
     given::Given,
+    keys,
     output::{self, Table},
     place,
     reported::Reported,
@@ -63,6 +66,7 @@ pub(super) struct Args {
 struct Asked {
     model: ModelId,
     id: String,
+    input: BatchInput,
     job: Job,
 }
 
@@ -111,15 +115,14 @@ struct Difference<'a> {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let base = args.given.input()?;
-    let temporal = Temporal::open(config).await?;
-    let mut asked: Vec<Asked> = Vec::new();
-    for model in &args.models {
-        if asked.iter().any(|it| it.model == *model) {
-            return Err(usage(format!("{model} is named twice")));
-        }
-        asked.push(start(&temporal, &base, model).await?);
-    }
+    let asked = asked(&args.models, &base)?;
     let services = worker::services_without_providers(config)?;
+    let temporal = Temporal::open(config).await?;
+    check(&services, &temporal, &asked).await?;
+    for one in &asked {
+        temporal.start(&one.id, &one.input).await?;
+        output::say(&format!("{}: batch {}", one.model, output::styled(output::STRONG, &one.id)));
+    }
     let mut models = Vec::new();
     for one in &asked {
         match follow(config, &temporal, &one.id, signal::stop()).await? {
@@ -152,23 +155,61 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     Ok(if outcome == Outcome::Done && some_failed { Outcome::SomeFailed } else { outcome })
 }
 
-/// Each model's answers lie in a folder of their own, where the next run finds them.
-async fn start(temporal: &Temporal, base: &BatchInput, model: &ModelId) -> anyhow::Result<Asked> {
-    let name = model.to_string().replace([':', '/'], "-");
-    let input = BatchInput {
-        model: Some(model.clone()),
-        output: format!("{}/{name}/", base.output.trim_end_matches('/')),
-        sample: Some(base.sample.unwrap_or(SAMPLE)),
-        results: None,
-        results_jsonl: Some(true),
-        ..base.clone()
-    };
-    let batch = input::parse(&temporal::json(&input)).map_err(usage)?;
-    let source = input.source.as_deref().unwrap_or_default();
-    let id = place::batch_id(source, chrono::Utc::now(), rand::random());
-    temporal.start(&id, &input).await?;
-    output::say(&format!("{model}: batch {}", output::styled(output::STRONG, &id)));
-    Ok(Asked { model: model.clone(), id, job: batch.job })
+/// A batch for each model. Each model's answers lie in a folder of their own, where the next run finds
+/// them.
+fn asked(models: &[ModelId], base: &BatchInput) -> anyhow::Result<Vec<Asked>> {
+    let mut asked: Vec<Asked> = Vec::new();
+    for model in models {
+        if asked.iter().any(|it| it.model == *model) {
+            return Err(usage(format!("{model} is named twice")));
+        }
+        let name = model.to_string().replace([':', '/'], "-");
+        let input = BatchInput {
+            model: Some(model.clone()),
+            output: format!("{}/{name}/", base.output.trim_end_matches('/')),
+            sample: Some(base.sample.unwrap_or(SAMPLE)),
+            results: None,
+            results_jsonl: Some(true),
+            ..base.clone()
+        };
+        let job = input::parse(&temporal::json(&input)).map_err(usage)?.job;
+        let source = input.source.as_deref().unwrap_or_default();
+        let id = place::batch_id(source, chrono::Utc::now(), rand::random());
+        asked.push(Asked { model: model.clone(), id, input, job });
+    }
+    Ok(asked)
+}
+
+/// Looks at every model before one is asked: its name, its price where there is a budget, and whether
+/// a worker has a key for it. This machine's configuration should be the workers'.
+async fn check(services: &Services, temporal: &Temporal, asked: &[Asked]) -> anyhow::Result<()> {
+    // Without Redis nothing is known of the workers' keys.
+    let cards = cards(&services.guard.quota).await.unwrap_or_default();
+    let mut wrong: Vec<String> = Vec::new();
+    for Asked { model, job, .. } in asked {
+        let refused = match asks(services, job).await {
+            Ok(models) => keys::unable(&cards, &temporal.queue(), &models),
+            Err(failure) if failure.kind == FailureType::InvalidInput => Some(failure.message),
+            Err(failure) => return Err(failure).context(format!("looking at {model}")),
+        };
+        wrong.extend(refused.map(|why| format!("{model}: {why}")));
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(usage(format!("nothing was started; {}", wrong.join("\n"))))
+}
+
+/// The models that a batch asks.
+///
+/// # Errors
+/// What its plan would say.
+async fn asks(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failure> {
+    let models = plan::check(services, job).await?;
+    if job.budget_usd.is_some() {
+        plan::forecast(services, job).await?.check(job.budget_usd)?;
+    }
+    Ok(models)
 }
 
 async fn seen(
@@ -318,6 +359,10 @@ fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> {
         table.row(row.into_iter().chain(truth).collect());
     }
     output::data(&table.text())?;
+    // The models were asked about the same documents.
+    let agreement = comparison.models.iter().find_map(|seen| seen.agreement.as_ref());
+    let unmatched = agreement.map(agreement::unmatched).unwrap_or_default();
+    unmatched.iter().for_each(|sentence| output::say(sentence));
     for Pair { models: [one, other], agreement } in &comparison.pairs {
         output::data(&format!("\n{other}, where {one} is taken to be right:"))?;
         output::data(&agreement::table(agreement))?;

@@ -20,7 +20,9 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let file = args.file.display();
-    let bytes = std::fs::read(&args.file).map_err(|error| usage(format!("{file}: {error}")))?;
+    let bytes = std::fs::read(&args.file).map_err(|error| {
+        usage(format!("{file} cannot be read ({error}); name a file, and one that you may read"))
+    })?;
     let name = args.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let reader = worker::reader(config)?;
     let read = reader.read(bytes.into(), &name).await;
@@ -73,8 +75,18 @@ fn harmless(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_no_file_says_what_to_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().to_owned();
+        let refused = run(Args { file }, &Config::default()).await.unwrap_err().to_string();
+        assert!(refused.contains("cannot be read") && refused.contains("name a file"), "{refused}");
+    }
+
     #[test]
     fn a_terminal_is_told_nothing_by_a_document() {
-        assert_eq!(super::harmless("a\tb\n\x1b[2Jc\r"), "a\tb\n\\u{1b}[2Jc\\r");
+        assert_eq!(harmless("a\tb\n\x1b[2Jc\r"), "a\tb\n\\u{1b}[2Jc\\r");
     }
 }

@@ -196,9 +196,11 @@ fn dollars(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write US dollars as a number above 0, such as 2.50".to_owned())
 }
 
+/// A mark at the beginning, by which some editors know a text in UTF-8, is none of it.
 fn read(option: &str, file: &str) -> anyhow::Result<String> {
-    std::fs::read_to_string(Path::new(file))
-        .map_err(|error| usage(format!("{option}: {file} cannot be read: {error}")))
+    let text = std::fs::read_to_string(Path::new(file))
+        .map_err(|error| usage(format!("{option}: {file} cannot be read: {error}")))?;
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
 
 #[cfg(test)]
@@ -291,7 +293,7 @@ mod tests {
     fn files_are_read_and_named_when_they_cannot_be() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("i.txt");
-        std::fs::write(&file, "Sum up.").unwrap();
+        std::fs::write(&file, "\u{feff}Sum up.").unwrap();
         assert_eq!(
             given(&["-i", &format!("@{}", file.display())]).input().unwrap().instructions,
             "Sum up."

@@ -60,7 +60,23 @@ pub(super) fn why(cards: &[(String, Card)], queue: &str, model: &ModelId) -> Opt
     })
 }
 
-/// The same as JSON: every refusal of the queue.
+/// Why none of the live workers could ask any of these models; nothing where no worker is known.
+pub(super) fn unable(cards: &[(String, Card)], queue: &str, models: &[ModelId]) -> Option<String> {
+    let mut workers = cards.iter().filter(|(_, card)| card.queue == queue).peekable();
+    workers.peek()?;
+    if workers.any(|(_, card)| models.iter().any(|model| card.can_ask(model))) {
+        return None;
+    }
+    let refused = models.iter().find_map(|model| why(cards, queue, model));
+    refused.or_else(|| {
+        let provider = models.first()?.provider();
+        Some(format!(
+            "no worker has a provider \"{provider}\"; add a [providers.{provider}] section with its key to the workers' configuration"
+        ))
+    })
+}
+
+/// Every refusal of the queue, as JSON.
 pub(super) fn value(cards: &[(String, Card)], queue: &str) -> Value {
     let refusals = cards.iter().filter(|(_, card)| card.queue == queue).flat_map(|(worker, card)| {
         let value = move |key: &RefusedKey| {
@@ -104,5 +120,18 @@ mod tests {
         let none = why(&cards([&[("a", None)], &[("a", Some("a:b"))]]), "q", &model).unwrap();
         assert!(none.starts_with("no worker has a key that is accepted: one: a"), "{none}");
         assert_eq!(value(&cards([&[("a", None)], &[]]), "q")[0]["worker"], "one");
+    }
+
+    #[test]
+    fn a_model_that_no_worker_can_ask_is_told() {
+        let cards = |refused| [("one".to_owned(), card("q", refused))];
+        let models = ["a:b", "d:e"].map(|model| model.parse().unwrap());
+        assert_eq!(unable(&[], "q", &models), None);
+        assert_eq!(unable(&cards(&[]), "q", &models), None);
+        assert_eq!(unable(&cards(&[("a", None)]), "other", &models), None);
+        let refused = unable(&cards(&[("a", None)]), "q", &models).unwrap();
+        assert!(refused.contains("does not accept its key"), "{refused}");
+        let unknown = unable(&cards(&[]), "q", &models[1..]).unwrap();
+        assert!(unknown.starts_with("no worker has a provider \"d\""), "{unknown}");
     }
 }

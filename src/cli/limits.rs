@@ -158,7 +158,7 @@ async fn change(
 }
 
 fn not_set(model: &ModelId) -> String {
-    format!("the limits of {model} could not be set")
+    format!("the limits of {model} could not be set; `tidegate doctor` looks closer")
 }
 
 async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Result<Outcome> {

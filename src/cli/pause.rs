@@ -39,7 +39,7 @@ pub(super) async fn pause(args: PauseArgs, config: &Config) -> anyhow::Result<Ou
     let quota = config.quota()?;
     let model = quota::known(&quota, &args.model)?;
     let reason = args.reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let failed = || format!("{model} could not be paused");
+    let failed = || format!("{model} could not be paused; `tidegate doctor` looks closer");
     let closed = match length {
         Some(length) => Some(quota.pause(&model, length, &reason).await.with_context(failed)?),
         None => {
@@ -85,7 +85,8 @@ pub(super) struct ResumeArgs {
 pub(super) async fn resume(args: ResumeArgs, config: &Config) -> anyhow::Result<Outcome> {
     let quota = config.quota()?;
     let model = quota::known(&quota, &args.model)?;
-    quota.resume(&model).await.with_context(|| format!("{model} could not be resumed"))?;
+    let failed = || format!("{model} could not be resumed; `tidegate doctor` looks closer");
+    quota.resume(&model).await.with_context(failed)?;
     if args.json {
         output::json(&json!({ "model": model, "paused_seconds": 0.0 }))?;
     } else {

@@ -20,7 +20,10 @@ pub(super) struct Fetch {
 impl Fetch {
     /// Sees to it that both servers' programs are there.
     pub(super) async fn provide(self) -> anyhow::Result<()> {
-        let temporal = temporal_server::find()?.is_none().then_some(&TEMPORAL);
+        let temporal = temporal_server::find()
+            .map_err(|error| usage(error.to_string()))?
+            .is_none()
+            .then_some(&TEMPORAL);
         let redis = REDIS.find().is_none().then_some(&REDIS);
         let missing: Vec<&ServerProgram> = temporal.into_iter().chain(redis).collect();
         let mut offers = Vec::new();

@@ -161,6 +161,8 @@ pub(super) async fn completed(
             output::data(&agreement::table(agreement))?;
         }
     }
+    let unmatched = agreement.as_ref().map(agreement::unmatched).unwrap_or_default();
+    unmatched.iter().for_each(|sentence| output::say(sentence));
     if let Some(at_least) = at_least
         && agreement::enough(agreement.as_ref(), at_least, id) == Outcome::Faulty
     {

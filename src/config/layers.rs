@@ -143,7 +143,10 @@ pub(super) fn read(
     }
     if let Some(file) = &file {
         let text = std::fs::read_to_string(file).map_err(|error| {
-            file_error(file, &format!("the file cannot be read ({error}); check the path"))
+            file_error(
+                file,
+                &format!("the file cannot be read ({error}); check the path, and who may read it"),
+            )
         })?;
         if let Err(error) = toml::from_str::<toml::Table>(&text) {
             // The line itself is not shown: it may hold a password.

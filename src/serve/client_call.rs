@@ -56,7 +56,8 @@ impl ClientCall {
         })?;
         let asked = Asked::read(operation.path(), &body);
         if asked.is_none() && operation != Operation::CountTokens {
-            return Err(Problem::invalid("messages", "cannot be read: they are too deep"));
+            let (field, why) = fields.unreadable().unwrap_or(("messages", String::new()));
+            return Err(Problem::invalid(field, &format!("cannot be read: {why}")));
         }
         own::check(&fields, &holder.models)?;
         Ok(Self { holder, operation, headers, body, fields, name, route, asked, wait })

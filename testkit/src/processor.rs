@@ -1,4 +1,4 @@
-//! What processes have taken of the machine.
+//! Processor time of processes.
 
 use std::{fs, time::Duration};
 
@@ -11,7 +11,7 @@ pub fn processor_time(process: u32) -> Option<Duration> {
     Some(Duration::from_millis(10 * ticks))
 }
 
-/// The same of all its children together.
+/// Processor time of all children together.
 pub(crate) fn of_children(process: u32) -> Option<Duration> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).ok()?;
     let children = children.split_whitespace().filter_map(|child| child.parse().ok());

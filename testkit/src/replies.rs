@@ -17,7 +17,7 @@ pub struct ReplyRow {
     pub status: u16,
     headers: BTreeMap<String, String>,
     body: Value,
-    /// What is right.
+    /// The right outcome.
     pub expected: Expected,
     /// The class that it stands for.
     #[serde(rename = "cls")]
@@ -30,7 +30,7 @@ pub struct ReplyRow {
     /// The batch has a budget in dollars.
     #[serde(default)]
     pub budget: bool,
-    /// What is wrong with the connection, where that is not the reply.
+    /// The fault of the connection, where it is not in the reply.
     pub net: Option<String>,
     /// The patterns in which it is tried; all of them where none is named.
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct ReplyRow {
     pub transient_seen: bool,
 }
 
-/// What is right for a reply.
+/// The right outcome for a reply.
 #[derive(Debug, Deserialize)]
 pub struct Expected {
     /// A failure type, or `success`.

@@ -45,7 +45,7 @@ impl Temporal {
         let command = |ports: &[u16; 3]| {
             let [port, metrics, http] = ports.map(|port| port.to_string());
             let mut command = leashed(&cli);
-            // What names a server for the CLI must not steer this one.
+            // Variables that name a server for the CLI must not steer this one.
             for (name, _) in env::vars_os() {
                 if name.to_string_lossy().starts_with("TEMPORAL_") {
                     command.env_remove(name);

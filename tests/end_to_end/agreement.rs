@@ -29,7 +29,9 @@ async fn the_report_says_how_many_answers_are_as_they_should_be() {
             _ => json!({"id": id, "expected": result["answer"]}).to_string(),
         })
         .collect();
-    std::fs::write(fleet.path("truth.jsonl"), rows.join("\n")).unwrap();
+    let unknown = json!({"id": "report-0099.md", "expected": "x"}).to_string();
+    let rows = format!("\u{feff}{}\n{unknown}\n", rows.join("\n"));
+    std::fs::write(fleet.path("truth.jsonl"), rows).unwrap();
     let (source, output) = (fleet.uri("in/"), fleet.uri("out/"));
     let truth = fleet.uri("truth.jsonl");
     let run = async |truth: &str, at_least: &str| {
@@ -65,6 +67,13 @@ async fn the_report_says_how_many_answers_are_as_they_should_be() {
         (&agreement["documents"]["agreed"], &agreement["documents"]["compared"]),
         (&json!(18), &json!(19)),
         "{agreement}"
+    );
+    let named = |name: &str| json!({"count": 1, "first": [name]});
+    assert_eq!(agreement["without_document"], named("report-0099.md"), "{agreement}");
+    assert_eq!(agreement["without_truth"], named("report-0019.md"), "{agreement}");
+    assert!(
+        text(&enough.stderr)
+            .contains("1 id of the truth in no document of this batch: report-0099.md")
     );
     let mistake = &agreement["fields"]["answer"]["confusion"][0];
     assert_eq!(mistake["expected"], json!("\"another answer\""));
@@ -114,5 +123,32 @@ async fn models_are_asked_about_one_sample_and_compared() {
     assert_eq!(fleet.account().admitted, calls, "nothing is bought twice");
     assert!(text(&again.stdout).contains("COST OF ALL"), "{}", text(&again.stdout));
     assert!(fleet.path("compared/comparison.json").exists());
+    fleet.stop().await;
+}
+
+/// What is wrong with one model is told before another is asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_model_is_asked_before_all_are_looked_at() {
+    let unpriced = "anthropic:claude-of-tomorrow";
+    let Some(mut fleet) = fleet("", &models(&[MODEL, unpriced])).await else { return };
+    fleet.documents(3, 40);
+    fleet.worker();
+    let (source, output) = (fleet.uri("in/"), fleet.uri("compared/"));
+    let refused = async |model: &str, more: &[&str]| {
+        let words = ["compare", MODEL, model, &source, "-o", &output, "-i", "Sum up."];
+        let told = tidegate(&fleet, &[&words, more].concat()).await;
+        assert_eq!(told.status.code(), Some(2), "{}", text(&told.stderr));
+        text(&told.stderr)
+    };
+    let unknown = refused("anthropic:claude-sonet-5", &[]).await;
+    assert!(unknown.contains("nothing was started; anthropic:claude-sonet-5: "), "{unknown}");
+    assert!(unknown.contains("is not configured"), "{unknown}");
+    let priceless = refused(unpriced, &["--budget-usd", "1"]).await;
+    assert!(priceless.contains("no price"), "{priceless}");
+    let twice = refused(MODEL, &[]).await;
+    assert!(twice.contains("is named twice"), "{twice}");
+    assert_eq!(fleet.account().requests, 0);
+    let list = fleet.cli(&["workflow", "count"]).await;
+    assert!(text(&list.stdout).contains("Total: 0"), "{}", text(&list.stdout));
     fleet.stop().await;
 }

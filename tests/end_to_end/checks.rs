@@ -133,6 +133,13 @@ async fn checks_catch_what_they_describe_and_raise_no_false_alarm() {
     let failed = |name: &str| checks["by_name"][name]["failed"].as_u64().unwrap_or_default();
     let sum = failed("total") + failed("dates") + failed("currency");
     assert!(sum >= failures.len() as u64 && checks["documents"] == all, "{checks}");
+    // Each that has failed, and each that has passed in the end, was asked once more.
+    let second: usize = results.values().filter(|it| it["provider_calls"] == 2).count();
+    let again = ["total", "dates", "currency"]
+        .map(|name| checks["by_name"][name]["asked_again"].as_u64().unwrap_or_default());
+    assert!(again.iter().sum::<u64>() >= (failures.len() + second) as u64, "{checks}");
+    let calls = failures.len() * 2 + results.len() + second;
+    assert_eq!(checks["asked"][WRONG], json!(calls), "{checks}");
 
     let up = fleet.result("up").await.unwrap();
     assert_eq!((&up["succeeded"], &up["failed"]), (&all, &json!(0)), "{up}");

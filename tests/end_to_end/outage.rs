@@ -158,5 +158,26 @@ async fn a_redis_that_is_away_is_named() {
         .await;
     logs(&fleet, &["WARN", "Redis is away"]).await;
     wait_for_words(&fleet, &["doctor"], &["FAIL  redis"]).await;
+    let model = "anthropic:away";
+    for refused in [
+        &["pause", model, "--for", "9s"][..],
+        &["resume", model],
+        &["limits", "set", model, "--rpm", "9"],
+    ] {
+        let told = tidegate(&fleet, refused).await;
+        let why = String::from_utf8(told.stderr).unwrap();
+        assert_eq!(told.status.code(), Some(1), "{why}");
+        assert!(why.contains("Redis is away") && why.contains("`tidegate doctor`"), "{why}");
+    }
     fleet.stop().await;
+}
+
+#[tokio::test]
+async fn a_temporal_cli_that_is_not_there_is_a_wrong_configuration() {
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.arg("dev").env("TIDEGATE_TEMPORAL_CLI", "/nowhere/temporal").kill_on_drop(true);
+    let told = command.output().await.unwrap();
+    let why = String::from_utf8(told.stderr).unwrap();
+    assert_eq!(told.status.code(), Some(2), "{why}");
+    assert!(why.contains("/nowhere/temporal; correct it"), "{why}");
 }

@@ -25,7 +25,8 @@ pub use batch::{
 };
 pub use call::{CallOutcome, EmbedOutcome, SubmittedCall};
 pub use document::{
-    CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask, Reused, Taken,
+    AskedAnswer, CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask,
+    Reused, Taken,
 };
 pub use failure::FailureDetails;
 pub use failure_counts::FailureCounts;

@@ -27,10 +27,12 @@ pub(crate) fn failed_document(
         _ => ("Unknown".to_owned(), error.to_string(), FailureDetails::default()),
     };
     let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
-    let FailureDetails { counts, discarded: mut taken, kept, failed_checks, .. } = details;
+    let FailureDetails { counts, discarded: mut taken, kept, failed_checks, asked, .. } = details;
     taken.spend += counts.into();
     let provider_calls = taken.spend.provider_calls;
-    (FailedDocument { index, error_type, message, provider_calls, kept, failed_checks }, taken)
+    let failed =
+        FailedDocument { index, error_type, message, provider_calls, kept, failed_checks, asked };
+    (failed, taken)
 }
 
 /// Whether a document's activity has ended because the batch was cancelled, and not by itself: its

@@ -461,6 +461,7 @@ impl Shard {
                 provider_calls: 0,
                 kept: None,
                 failed_checks: Vec::new(),
+                asked: Vec::new(),
             };
             let failed = (!cancelled).then_some(failed);
             LongOutcome { failed, cancelled, ..LongOutcome::default() }

@@ -13,7 +13,10 @@ use crate::{
         wording::{self, About, OF_ALL, Wording},
     },
     failure::{Failure, OfStore as _},
-    output::job::{Document, resolve},
+    output::{
+        job::{Document, resolve},
+        jsonl::{object, unmarked},
+    },
     services::Services,
 };
 
@@ -47,7 +50,7 @@ pub(super) async fn read(services: &Services, job: &Job) -> Result<Job, Failure>
         )));
     }
     let bytes = place.read().await.map_err(of_field)?;
-    let shown = lines(&bytes).map_err(|(line, why)| {
+    let shown = lines(unmarked(&bytes)).map_err(|(line, why)| {
         Failure::invalid_input(format!(
             "examples {place}, line {line}: {why}; write {{\"document\": \"…\", \"answer\": \"…\"}}"
         ))
@@ -63,8 +66,7 @@ fn lines(bytes: &[u8]) -> Result<Vec<Example>, (usize, String)> {
     let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
     lines
         .map(|(number, line)| {
-            let line: Line =
-                serde_json::from_slice(line).map_err(|error| (number + 1, error.to_string()))?;
+            let line: Line = object(line, "an example").map_err(|why| (number + 1, why))?;
             let Line { document, answer, fields } = line;
             let answer = match answer {
                 Value::String(text) => text,

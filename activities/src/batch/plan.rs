@@ -191,6 +191,18 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
     Ok(plan)
 }
 
+/// Whether a batch could be planned, as far as that is known without its source: its models, lane,
+/// schema, prices, and the question that its output holds answers to. Nothing is written. Returns the
+/// models that it asks.
+///
+/// # Errors
+/// As [`plan`].
+pub async fn check(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failure> {
+    let (job, route, output) = prepared(services, job, "").await?;
+    recorded::check(&output, &job).await?;
+    Ok(route.models)
+}
+
 /// What a batch will take, without starting it.
 ///
 /// # Errors
@@ -319,6 +331,12 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
     }
     services.budgets.check(&payers(job, batch), route.models.iter().chain(&judges))?;
     let output = resolve(&services.storage, "output", &job.output)?;
+    if let Some(file) = output.blocking_file() {
+        return Err(Failure::invalid_input(format!(
+            "output {output}: {} is a file; choose a folder, or a name that is free",
+            file.display()
+        )));
+    }
     Ok((route, output))
 }
 

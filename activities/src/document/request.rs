@@ -21,6 +21,7 @@ use crate::{
     failure::Failure,
     output::{
         job::{Document, Shard, route_of},
+        jsonl::unmarked,
         result::DocumentResult,
     },
     services::Services,
@@ -34,8 +35,7 @@ pub(crate) const NO_OBJECT: &str = "it is not one JSON object with each field on
 /// # Errors
 /// A sentence that quotes nothing of it.
 pub(crate) fn fields(line: &[u8]) -> Result<Fields, String> {
-    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
-    Fields::read(line).map_err(|_| NO_OBJECT.to_owned())
+    Fields::read(unmarked(line)).map_err(|_| NO_OBJECT.to_owned())
 }
 
 /// The models that a batch of requests asks, as far as they are known beforehand; where none is, those
@@ -191,8 +191,10 @@ impl Call {
             return Err(refused("stream must be false: a batch's answers come whole".to_owned()));
         }
         own::check(&body, &lines.may_ask).map_err(|why| refused(why.to_string()))?;
-        let asked = Asked::read(operation.path(), &body.to_vec())
-            .ok_or_else(|| refused("messages cannot be read: they are too deep".to_owned()))?;
+        let asked = Asked::read(operation.path(), &body.to_vec()).ok_or_else(|| {
+            let (field, why) = body.unreadable().unwrap_or(("messages", String::new()));
+            refused(format!("{field} cannot be read: {why}"))
+        })?;
         Ok(Self { operation, body, name, route, asked, place })
     }
 

@@ -27,6 +27,9 @@ const SHOWN: usize = 80;
 /// So much of it is kept among the disagreements, in letters: all of them are held until a batch ends.
 const KEPT: usize = 500;
 
+/// So many are named where something is missing.
+const UNMATCHED_NAMED: usize = 5;
+
 /// Of a normal distribution, 95 % lie within so many standard deviations.
 const DEVIATIONS: f64 = 1.959_964;
 
@@ -135,6 +138,36 @@ pub struct Disagreement {
     pub answered: Value,
 }
 
+/// How many there are, and the names of the first of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unmatched {
+    /// All.
+    pub count: u64,
+    /// The first few.
+    pub first: Vec<String>,
+}
+
+impl Unmatched {
+    pub(crate) fn add(&mut self, name: &str) {
+        self.count += 1;
+        if self.first.len() < UNMATCHED_NAMED {
+            self.first.push(name.to_owned());
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.first.join(", "))?;
+        let more = self.count.saturating_sub(self.first.len() as u64);
+        if more > 0 { write!(f, " and {more} more") } else { Ok(()) }
+    }
+}
+
 /// How many of some documents' answers agree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
@@ -143,6 +176,12 @@ pub struct Agreement {
     /// Documents of the batch with something that is expected and no answer.
     #[serde(default)]
     pub unanswered: u64,
+    /// Ids of the truth that no document of the batch has.
+    #[serde(default, skip_serializing_if = "Unmatched::is_empty")]
+    pub without_document: Unmatched,
+    /// Documents of the batch that the truth has no row for.
+    #[serde(default, skip_serializing_if = "Unmatched::is_empty")]
+    pub without_truth: Unmatched,
     /// Each field, by its path.
     pub fields: BTreeMap<String, Field>,
     /// US dollars that the compared answers have cost, of those whose price is known.

@@ -74,15 +74,8 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         seconds_between(finish.progress.started_at.as_deref(), &finished_at),
     );
     let compared = answered.compared.clone().told();
-    let checks = match &stored {
-        Some(Stored { job, route, .. }) => {
-            let failed = checks::failed(&answered.given_up);
-            answered.checks.clone().with_failed(failed, job, route)
-        }
-        None => answered.checks.clone(),
-    };
     let report = Report {
-        checks,
+        checks: answered.checks.clone(),
         agreement: has_truth.then_some(compared.agreement),
         duration_seconds,
         cache_hit_ratio: ratio(spend.cached_input_tokens, spend.input_tokens),

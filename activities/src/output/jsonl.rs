@@ -1,9 +1,14 @@
 //! JSON: an object of one value, or a value a line.
 
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+
+/// A text without the mark with which some editors begin one in UTF-8.
+pub(crate) fn unmarked(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
 
 /// The lines of a whole that are not empty, with their newlines; they share its memory.
 pub(crate) fn lines(whole: &Bytes) -> impl Iterator<Item = Bytes> {
@@ -11,6 +16,28 @@ pub(crate) fn lines(whole: &Bytes) -> impl Iterator<Item = Bytes> {
         .split_inclusive(|byte| *byte == b'\n')
         .filter(|line| !line.trim_ascii().is_empty())
         .map(|line| whole.slice_ref(line))
+}
+
+/// An object that somebody wrote into a line, of the kind that `what` names, such as "a row". Into a
+/// struct serde reads a list as well, by the places of its values.
+///
+/// # Errors
+/// A sentence that quotes no value.
+pub(crate) fn object<'a, T: Deserialize<'a>>(line: &'a [u8], what: &str) -> Result<T, String> {
+    match other(line) {
+        Some(kind) => Err(format!("it is {kind}; {what} is an object")),
+        None => serde_json::from_slice(line).map_err(|error| error.to_string()),
+    }
+}
+
+/// What a line is that begins as other JSON than an object does.
+pub(crate) fn other(line: &[u8]) -> Option<&'static str> {
+    match line.trim_ascii().first()? {
+        b'[' => Some("an array"),
+        b'"' => Some("a text"),
+        b'-' | b'0'..=b'9' => Some("a number"),
+        _ => None,
+    }
 }
 
 /// A value.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
-use tidegate_workflows::contract::{FailedDocument, SealShard};
+use tidegate_workflows::contract::{AskedAnswer, FailedDocument, SealShard};
 
 use crate::{
     failure::Failure,
@@ -43,6 +43,9 @@ pub struct FailureLine {
     /// The checks that it has not passed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,
+    /// The answers that it was asked for and that were checked, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedAnswer>,
 }
 
 /// Gathers what a shard's documents left. Can be repeated.
@@ -63,6 +66,7 @@ pub async fn seal(storage: &Storage, shards: &Shards, sealed: &SealShard) -> Res
             provider_calls: failure.provider_calls,
             kept: failure.kept.clone(),
             failed_checks: failure.failed_checks.clone(),
+            asked: failure.asked.clone(),
         })
     };
     let failures = written(sealed.failures.iter().filter_map(failed))?;

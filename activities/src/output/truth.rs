@@ -9,7 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use tidegate_types::DocumentId;
 
-use super::{job::resolve, jsonl::lines};
+use super::{
+    agreement::Unmatched,
+    job::resolve,
+    jsonl::{lines, object, unmarked},
+};
 use crate::{
     failure::{Failure, OfStore as _},
     storage::{Location, Storage},
@@ -20,7 +24,18 @@ const MOST: u64 = 64 << 20;
 
 /// What is expected of each document, by its id.
 #[derive(Debug, Default)]
-pub(crate) struct Truth(HashMap<String, Value>);
+pub(crate) struct Truth(HashMap<String, Expected>);
+
+#[derive(Debug)]
+struct Expected {
+    value: Value,
+    /// As the author wrote it.
+    id: String,
+    /// Counted from 1.
+    row: u64,
+    /// A document of the batch has this id.
+    is_met: bool,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,14 +81,14 @@ impl Truth {
 
     fn parse(bytes: &Bytes) -> Result<Self, String> {
         let mut rows = HashMap::new();
-        for (number, line) in (1..).zip(lines(bytes)) {
+        for (number, line) in (1..).zip(lines(&bytes.slice_ref(unmarked(bytes)))) {
             let said = |why: String| {
                 format!("row {number}: {why}; each row is {{\"id\": …, \"expected\": …}}")
             };
-            let Row { id, expected } =
-                serde_json::from_slice(&line).map_err(|error| said(error.to_string()))?;
-            if rows.insert(key(&id), expected).is_some() {
-                return Err(said(format!("{id} is there twice")));
+            let Row { id, expected } = object(&line, "a row").map_err(said)?;
+            let expected = Expected { value: expected, row: number, id, is_met: false };
+            if let Some(twice) = rows.insert(key(&expected.id), expected) {
+                return Err(said(format!("{} is there twice", twice.id)));
             }
         }
         Ok(Self(rows))
@@ -81,7 +96,22 @@ impl Truth {
 
     /// What is expected of a document, if anything is.
     pub(crate) fn of(&self, id: &DocumentId) -> Option<&Value> {
-        self.0.get(id.as_str())
+        self.0.get(id.as_str()).map(|expected| &expected.value)
+    }
+
+    /// A document of the batch has this id. Returns whether something is expected of it.
+    pub(crate) fn meet(&mut self, id: &DocumentId) -> bool {
+        let expected = self.0.get_mut(id.as_str());
+        expected.map(|expected| expected.is_met = true).is_some()
+    }
+
+    /// Those that no document has met, in the order of their rows.
+    pub(crate) fn unmet(&self) -> Unmatched {
+        let mut unmet: Vec<_> = self.0.values().filter(|expected| !expected.is_met).collect();
+        unmet.sort_unstable_by_key(|expected| expected.row);
+        let mut named = Unmatched::default();
+        unmet.into_iter().for_each(|expected| named.add(&expected.id));
+        named
     }
 }
 
@@ -93,4 +123,35 @@ fn key(id: &str) -> String {
 
 fn kept(folder: &Location) -> Location {
     folder.child("truth.jsonl")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_at_the_beginning_is_none_of_the_first_row() {
+        let rows = "\u{feff}{\"id\": \"a\", \"expected\": 1}\r\n{\"id\": \"b\", \"expected\": 2}";
+        let truth = Truth::parse(&Bytes::from(rows)).unwrap();
+        let expected = |id: &str| truth.of(&DocumentId::from_relative_path(id)).cloned();
+        assert_eq!((expected("a"), expected("b")), (Some(1.into()), Some(2.into())));
+    }
+
+    #[test]
+    fn a_row_that_is_no_object_is_told() {
+        let why = Truth::parse(&Bytes::from("\n[\"a\", 1]\n")).unwrap_err();
+        assert!(why.starts_with("row 1: it is an array; a row is an object; each row is"), "{why}");
+    }
+
+    #[test]
+    fn what_no_document_has_met_is_named_as_it_was_written() {
+        let row = |id: &str| format!("{{\"id\": \"{id}\", \"expected\": 1}}\n");
+        let rows: String = ["z/ä.md", "b", "a"].map(row).concat();
+        let mut truth = Truth::parse(&Bytes::from(rows)).unwrap();
+        assert!(truth.meet(&DocumentId::from_relative_path("b")));
+        assert!(!truth.meet(&DocumentId::from_relative_path("c")));
+        let unmet = truth.unmet();
+        assert_eq!((unmet.count, unmet.first), (2, vec!["z/ä.md".to_owned(), "a".to_owned()]));
+    }
 }

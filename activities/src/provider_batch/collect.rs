@@ -134,6 +134,7 @@ pub async fn collect(
                     provider_calls: 1,
                     kept,
                     failed_checks: Vec::new(),
+                    asked: Vec::new(),
                 });
             }
             Disposition::Raise => {

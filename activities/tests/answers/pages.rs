@@ -121,6 +121,20 @@ async fn a_source_that_changes_on_the_way_is_refused() {
     assert!(refused.message.contains("has changed"), "{refused}");
 }
 
+/// No store is asked again and again for what no wait can mend.
+#[tokio::test]
+async fn an_output_that_is_a_file_is_refused() {
+    let rig = Rig::new();
+    rig.document("a.md", "Ebb.", 0);
+    for output in ["in/a.md", "in/a.md/out/"] {
+        let output = format!("file://{}/{output}", rig.folder.path().display());
+        let job = rig.job(&json!({ "output": output }));
+        let refused = plan::plan(&rig.services, &job, "w", "r").await.unwrap_err();
+        assert_eq!(refused.kind, FailureType::InvalidInput, "{refused}");
+        assert!(refused.message.contains("in/a.md is a file; choose a folder"), "{refused}");
+    }
+}
+
 const SOURCE: &str = "TIDEGATE_TEST_SOURCE";
 
 /// What the test below starts: a process that plans one batch, and says the most memory that it had.

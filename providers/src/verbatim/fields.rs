@@ -41,6 +41,16 @@ impl Fields {
         Some(value.get())
     }
 
+    /// The first field whose value is JSON by its form and cannot be read all the same, and why: it is
+    /// nested too deep, a number in it is too large, or a text has half of a surrogate pair. It quotes
+    /// no value.
+    pub fn unreadable(&self) -> Option<(&str, String)> {
+        self.0.iter().find_map(|(name, value)| {
+            let error = serde_json::from_str::<Value>(value.get()).err()?;
+            Some((name.as_str(), error.to_string()))
+        })
+    }
+
     /// Puts a value into a field, in the field's place if it is there, else at the end.
     ///
     /// # Errors

@@ -27,6 +27,23 @@ fn a_field_twice_is_refused_and_no_value_is_quoted() {
 }
 
 #[test]
+fn what_cannot_be_read_is_named_with_its_own_reason() {
+    let unreadable = |messages: &str| {
+        let body = format!(r#"{{"model":"m","messages":{messages}}}"#);
+        let fields = Fields::read(body.as_bytes()).unwrap();
+        fields.unreadable().map(|(name, why)| format!("{name}: {why}"))
+    };
+    assert_eq!(unreadable(r#"["\ud83d\ude00"]"#), None);
+    let half = unreadable(r#"["secretword \ud800"]"#).unwrap();
+    assert!(half.starts_with("messages: ") && !half.contains("recursion"), "{half}");
+    assert!(half.contains("hex escape") && !half.contains("secretword"), "{half}");
+    let deep = unreadable(&format!("{}{}", "[".repeat(200), "]".repeat(200))).unwrap();
+    assert!(deep.contains("recursion limit"), "{deep}");
+    let large = unreadable("[1e999]").unwrap();
+    assert!(large.contains("number out of range"), "{large}");
+}
+
+#[test]
 fn operations_are_found_by_their_paths() {
     for operation in Operation::ALL {
         assert_eq!(Operation::at(operation.path()), Some(operation));

@@ -152,7 +152,7 @@ fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem
     Ok(Body::Json(created))
 }
 
-/// What is said of a batch that is there.
+/// The description of a batch.
 fn find(
     state: &State,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! What becomes of batches, as it is configured.
+//! How batches end, as configured.
 
 use std::time::Duration;
 

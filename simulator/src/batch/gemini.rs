@@ -90,7 +90,7 @@ pub(crate) async fn delete(
     Path(id): Path<String>,
 ) -> Response {
     let outcome = gemini::check(&headers).and_then(|()| {
-        // What is not there and what is another's are not told apart.
+        // A missing file and another caller's file get the same answer.
         let file = state.batches().uploads.remove(FILE, &id).ok_or(Problem::NoAccess);
         file.map(|_| Body::Json(json!({})))
     });

@@ -15,7 +15,7 @@ pub(crate) struct Item {
     pub(crate) id: u64,
     /// How long after the batch was taken in it is done.
     pub(crate) after: Duration,
-    /// What becomes of it if it is not cancelled; `None` if the batch ends before it.
+    /// Its outcome if it is not cancelled; `None` if the batch ends before it.
     pub(crate) outcome: Option<Outcome>,
 }
 

@@ -23,7 +23,7 @@ const MAX_TEXTS: usize = 50_000;
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) progress: Progress,
-    /// What the caller said.
+    /// Fields of the caller's request.
     endpoint: String,
     input_file_id: String,
     metadata: Value,
@@ -31,7 +31,7 @@ pub(crate) struct Job {
     model: Value,
     /// Input tokens, by the length of the file.
     tokens: u64,
-    /// What is wrong with the file; then the batch fails as a whole.
+    /// Faults of the file, with which the batch fails as a whole.
     errors: Vec<Value>,
 }
 
@@ -89,7 +89,7 @@ impl Job {
                     "The custom_id for this request is a duplicate of another request.",
                 ))
             } else if !model.is_null() && line["body"]["model"] != model {
-                // What the vendor says of it is not documented.
+                // The vendor's words for this are not documented.
                 Some(("mismatched_model", "All requests of a batch must be for the same model."))
             } else {
                 None
@@ -275,7 +275,7 @@ impl Job {
     }
 }
 
-/// What is wrong with a line of the input, or with all of it.
+/// A fault of one line of the input, or of all of it.
 fn error(code: &str, message: &str, line: Option<u64>) -> Value {
     json!({"code": code, "message": message, "param": null, "line": line})
 }

@@ -1,7 +1,7 @@
 //! Batches: many calls at once that are answered later, at a lower price, and apart from the limits
 //! of a minute.
 //!
-//! What becomes of a request is decided when its batch is taken in, and shows when its time has
+//! A request's outcome is decided when its batch is taken in, and shows when its time has
 //! come: nothing runs in the meantime, the clock alone says how far a batch is. No fault strikes
 //! here; [`batches::Batches`] says what goes wrong.
 

@@ -27,7 +27,7 @@ const FILE: &str = "file-";
 const OUTPUTS: [(Output, &str); 2] =
     [(Output::Answers, "file-output-"), (Output::Errors, "file-error-")];
 
-/// What may be asked in a batch, of what the simulator knows
+/// Endpoints that a batch may ask, of those that the simulator knows
 /// (<https://developers.openai.com/api/docs/guides/batch>).
 const ENDPOINTS: [&str; 3] = ["/v1/chat/completions", "/v1/responses", "/v1/embeddings"];
 

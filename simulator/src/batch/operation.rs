@@ -12,7 +12,7 @@ use super::{
 
 pub(super) const BATCH: &str = "b";
 
-/// What a batch puts out, by its number.
+/// A batch's output file, by its number.
 pub(super) const OUTPUT: &str = "batch-";
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Batch {
     pub(super) model: String,
     pub(super) file: String,
     pub(super) tokens: u64,
-    /// What is wrong with the file: a code of an RPC, and words.
+    /// The file's fault: a code of an RPC, and words.
     pub(super) error: Option<(u64, String)>,
 }
 
@@ -36,7 +36,7 @@ impl Batch {
         }
     }
 
-    /// What is cancelled has an error in the place of its output (`batches.cancel`).
+    /// A cancelled batch has an error in the place of its output (`batches.cancel`).
     pub(super) fn has_output(&self, now: Duration) -> bool {
         let whole = self.error.is_none() && self.progress.cancelled().is_none();
         whole && self.progress.stage(now) == Stage::Ended

@@ -14,7 +14,7 @@ pub(crate) struct Store {
     pub(super) anthropic: BoundedStore<Progress>,
     pub(super) openai: BoundedStore<Job>,
     pub(super) gemini: BoundedStore<Batch>,
-    /// What was uploaded to Gemini, by the number of its upload; nothing until it is whole.
+    /// Uploads to Gemini, by number; none until it is whole.
     pub(super) uploads: BoundedStore<Option<Bytes>>,
     pub(super) files: BoundedStore<File>,
 }
@@ -29,7 +29,7 @@ impl Store {
     /// The prompts of batches that have ended since this was asked last.
     pub(crate) fn answered(&mut self, now: Duration) -> Vec<u64> {
         let batches = self.anthropic.all().chain(self.openai.all().map(|job| &mut job.progress));
-        // The answers of those that were cancelled are nobody's.
+        // The answers of cancelled batches are not given out.
         let gemini = self.gemini.all().map(|batch| &mut batch.progress);
         let batches = batches.chain(gemini.filter(|progress| progress.cancelled().is_none()));
         batches.flat_map(|batch| batch.answered(now)).collect()

@@ -100,7 +100,7 @@ fn effort(body: &Value) -> Option<&Value> {
     body.pointer("/output_config/effort").filter(|effort| !effort.is_null())
 }
 
-/// The same for Claude on another cloud, which has these fields elsewhere.
+/// Checks for Claude on another cloud, where these fields stand elsewhere in the body.
 pub(super) fn model_check(
     model: &str,
     max_tokens: u64,

@@ -1,4 +1,4 @@
-//! Converse: the service model of 2023-09-30 as of November 2026. What goes to the model itself is
+//! Converse: the service model of 2023-09-30 as of November 2026. Fields for the model itself are
 //! known of Claude alone.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What vendors refuse among the fields of a call, each written from its own documentation. Models
+//! Fields of a call that vendors refuse, each written from its own documentation. Models
 //! are known by their names; a name that no vendor has refuses nothing.
 
 pub(crate) mod anthropic;

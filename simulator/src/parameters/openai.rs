@@ -80,7 +80,7 @@ const RESPONSES: &[&str] = &[
     "user",
 ];
 
-/// What a model of the vendor's own does; none for a model of another server.
+/// How one of OpenAI's own models treats reasoning.
 enum Model {
     /// It does not reason.
     Plain,
@@ -131,7 +131,7 @@ pub(crate) fn check(model: &str, body: &Value) -> Result<(), Problem> {
     }
 }
 
-/// The same of a Responses call.
+/// Checks the fields of a Responses call.
 pub(crate) fn check_responses(model: &str, body: &Value) -> Result<(), Problem> {
     ranges(body)?;
     if let Some(name) = unknown(Some(body), RESPONSES) {

@@ -1,4 +1,4 @@
-//! What every test of the simulator needs: one running, and calls to it.
+//! A running simulator, and calls to it, for every test.
 #![allow(dead_code, reason = "each test file is a program of its own and uses a part of this")]
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 

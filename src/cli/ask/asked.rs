@@ -32,9 +32,9 @@ pub(super) trait Output {
     ) -> anyhow::Result<bool>;
 }
 
-/// The answer of an outcome, or where it lies.
+/// The answer of an outcome.
 pub(super) fn answer(outcome: &Value) -> &str {
-    outcome["answer"].as_str().or_else(|| outcome["answer_uri"].as_str()).unwrap_or_default()
+    outcome["answer"].as_str().unwrap_or_default()
 }
 
 /// False where nobody reads any more (`| head`).

@@ -17,6 +17,7 @@ pub(super) fn read() -> mpsc::Receiver<anyhow::Result<Asked<()>>> {
     thread::spawn(move || {
         for (number, line) in (1..).zip(io::stdin().lock().lines()) {
             let line = line.with_context(|| format!("line {number} of stdin cannot be read"));
+            let line = line.map(|line| if number == 1 { unmarked(line) } else { line });
             let asked = line.map(|line| Asked { number, beside: (), prompt: Ok(line) });
             if sender.blocking_send(asked).is_err() {
                 return;
@@ -24,6 +25,11 @@ pub(super) fn read() -> mpsc::Receiver<anyhow::Result<Asked<()>>> {
         }
     });
     lines
+}
+
+/// Without the mark by which some editors know a text in UTF-8.
+fn unmarked(line: String) -> String {
+    line.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(line)
 }
 
 /// A line for each line.
@@ -69,6 +75,11 @@ fn shown(number: u64, outcome: Result<Value, String>, as_json: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mark_at_the_beginning_is_not_asked() {
+        assert_eq!(["\u{feff}Why?", "Why?"].map(|line| unmarked(line.to_owned())), ["Why?"; 2]);
+    }
 
     #[test]
     fn an_answer_stays_on_its_line() {

@@ -94,6 +94,34 @@ async fn it_goes_on_after_a_kill_and_a_line_that_fails_is_named() {
     fleet.stop().await;
 }
 
+/// An answer that is too large for Temporal is read from the store; all answers keep their order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_answer_stands_in_its_line_too() {
+    let Some(mut fleet) = door("", LIMITS, "").await else { return };
+    fleet.worker_with(&[("TIDEGATE_CALLS__INLINE", "100B")]);
+    let prompts = "Why is the sea salty?\n\nWhat is a tide?\n";
+    let flags = ["--max-output-tokens", "4000"];
+    let first = run_ask(&fleet, &flags, prompts).await;
+    assert_eq!(first.code, Some(0), "{}", first.complaint);
+    assert_eq!(first.lines.len(), 3);
+    for line in [0, 2] {
+        assert!(first.lines[line].len() > 500, "{:?}", first.lines);
+        assert!(!first.lines[line].contains("file://"), "{:?}", first.lines);
+    }
+    let again = run_ask(&fleet, &[&flags[..], &["--json"]].concat(), prompts).await;
+    let lines: Vec<Value> =
+        again.lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (line, before) in lines.iter().zip(&first.lines) {
+        assert_eq!(line["answer"].as_str().unwrap().replace('\n', "\\n"), *before);
+    }
+    assert_eq!(asked(&fleet), 2);
+    std::fs::remove_dir_all(fleet.path("calls")).unwrap();
+    let gone = run_ask(&fleet, &flags, prompts).await;
+    assert_eq!((gone.code, gone.lines.len()), (Some(3), 3), "{}", gone.complaint);
+    assert!(gone.complaint.contains("line 1: its answer is large"), "{}", gone.complaint);
+    fleet.stop().await;
+}
+
 /// The output is the table with one more column. After a kill nothing is paid twice, and a failed row
 /// states the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -183,6 +211,9 @@ async fn where_no_activity_stands_alone_a_workflow_makes_the_call() {
     assert!(code == Some(2) && complaint.contains("another call"), "{complaint}");
     let (code, _, complaint) = submit("typo", &serde_json::json!({"promt": "x"})).await;
     assert!(code == Some(1) && complaint.contains("did you mean"), "{complaint}");
+    let unknown = serde_json::json!({"model": "nosuch:m", "prompt": "x"});
+    let (code, _, complaint) = submit("unknown", &unknown).await;
+    assert!(code == Some(1) && complaint.contains("correct the name of the model nosuch:m"));
     let lines = run_ask(&fleet, &["--max-output-tokens", "4000"], "One?\nTwo?\n").await;
     assert_eq!((lines.code, lines.lines.len()), (Some(0), 2), "{}", lines.complaint);
     assert_eq!(asked(&fleet), 3);

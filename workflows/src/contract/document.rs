@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
-use tidegate_types::Spend;
+use tidegate_types::{ModelId, Spend};
 
 use super::long::Parts;
 
@@ -159,6 +159,22 @@ pub struct FailedDocument {
     /// The checks that it has not passed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,
+    /// The answers that it was asked for and that were checked, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedAnswer>,
+}
+
+/// An answer that was asked for, of a document whose answers are checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedAnswer {
+    /// The model that gave it.
+    pub model: ModelId,
+    /// Which model of the route it is, counted from 0.
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
+    pub level: u32,
+    /// The checks that the answer before did not pass, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
 }
 
 /// Some documents of one shard, to be answered together.

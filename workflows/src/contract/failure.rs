@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tidegate_types::{CallCounts, WaitsFor};
 
-use super::Taken;
+use super::{Taken, document::AskedAnswer};
 
 /// The details of a failure: what the document has taken so far, and what it waits for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct FailureDetails {
     /// The checks that it has not passed, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,
+    /// The answers that it was asked for and that were checked, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedAnswer>,
 }
 
 impl From<CallCounts> for FailureDetails {

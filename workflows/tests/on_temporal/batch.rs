@@ -125,6 +125,7 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
         let failed =
             |shard: u32, index: u32, kind: FailureType, provider_calls: u64| FailedDocument {
                 failed_checks: Vec::new(),
+                asked: Vec::new(),
                 index,
                 error_type: kind.as_str().to_owned(),
                 message: format!("document {index} of shard {shard}"),

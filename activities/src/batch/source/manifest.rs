@@ -6,7 +6,10 @@ use tidegate_types::DocumentId;
 use super::after::Place;
 use crate::{
     failure::{Failure, OfStore as _},
-    output::job::{Document, resolve},
+    output::{
+        job::{Document, resolve},
+        jsonl::{object, unmarked},
+    },
     storage::{Location, Storage},
 };
 
@@ -40,18 +43,19 @@ pub(super) async fn lines(
         if !is_last && line.last() != Some(&b'\n') {
             break;
         }
+        let text = if place.byte == 0 { unmarked(line) } else { line };
         place = Place { byte: place.byte + line.len() as u64, line: place.line + 1 };
         let bad = |why: String| {
             Failure::invalid_input(format!("manifest {uri}, line {}: {why}", place.line))
         };
-        if line.trim_ascii().is_empty() {
+        if text.trim_ascii().is_empty() {
             continue;
         }
-        let Ok(text) = std::str::from_utf8(line) else {
+        let Ok(text) = std::str::from_utf8(text) else {
             return Err(Failure::invalid_input(format!("manifest {uri} is not UTF-8 text")));
         };
-        let line: Line = serde_json::from_str(text)
-            .map_err(|error| bad(format!("{error}; write {{\"id\":…,\"uri\":…}}")))?;
+        let line: Line = object(text.as_bytes(), "a line of a manifest")
+            .map_err(|why| bad(format!("{why}; write {{\"id\":…,\"uri\":…}}")))?;
         if line.id.trim().is_empty() {
             return Err(bad("the id is empty".to_owned()));
         }

@@ -21,6 +21,7 @@ use crate::{
     output::{
         ids::{Key, key},
         job::{Document, resolve},
+        jsonl::{other, unmarked},
         version::Version,
     },
     storage::{Error, Stamp, Storage},
@@ -182,7 +183,11 @@ impl<'a> Reading<'a> {
         if line.len() > MAX_LINE {
             return (None, Err(format!("it is longer than {MAX_LINE} bytes")));
         }
-        let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+        let line = unmarked(line);
+        // A list would be read into a struct, too.
+        if let Some(kind) = other(line) {
+            return (None, Err(format!("it is {kind}; a request is an object")));
+        }
         let Ok(Line { custom_id, method, url, body }) = serde_json::from_slice(line) else {
             return (None, Err(request::NO_OBJECT.to_owned()));
         };
@@ -231,6 +236,7 @@ mod tests {
             good("d").replace("{}", "7"),
             r#"{"custom_id":7}"#.to_owned(),
             good("e"),
+            r#"["f","POST","/v1/responses",{}]"#.to_owned(),
         ];
         let whole = file.join("\n");
         for step in [1, 7, whole.len()] {
@@ -260,6 +266,7 @@ mod tests {
                     "line 7: body must be an object",
                     "line 8: custom_id must be a text",
                     "",
+                    "line 10: it is an array; a request is an object",
                 ]
             );
             assert_eq!(documents[0].uri, "file:///in.jsonl#a/1");

@@ -236,7 +236,7 @@ async fn folders_files_globs_lists_and_manifests() {
     );
     std::fs::write(
         path.join("m.jsonl"),
-        format!("{{\"id\":\"one\",\"uri\":\"{root}a.txt\"}}\n\n{{\"id\":\"two\",\"uri\":\"{root}b.md\"}}\n"),
+        format!("\u{feff}{{\"id\":\"one\",\"uri\":\"{root}a.txt\"}}\n\n{{\"id\":\"two\",\"uri\":\"{root}b.md\"}}\n"),
     )
     .unwrap();
     assert_eq!(
@@ -252,12 +252,14 @@ async fn bad_sources_say_what_to_change() {
     let root = url::Url::from_directory_path(&path).unwrap();
     std::fs::create_dir(path.join("empty")).unwrap();
     std::fs::write(path.join("bad.jsonl"), "{\"id\":\"x\"}").unwrap();
+    std::fs::write(path.join("list.jsonl"), format!("[\"x\", \"{root}a.txt\"]")).unwrap();
     let cases = [
         (Source::Prefix(format!("{root}nowhere/")), "no such folder"),
         (Source::Prefix(format!("{root}empty/")), "no documents were found"),
         (Source::Prefix(format!("{root}[")), "pattern"),
         (Source::Prefix("file:///etc/".to_owned()), "outside the allowed roots"),
         (Source::Manifest(format!("{root}bad.jsonl")), "line 1: missing field `uri`"),
+        (Source::Manifest(format!("{root}list.jsonl")), "line 1: it is an array; a line of a"),
         (Source::Manifest(format!("{root}none.jsonl")), "does not exist"),
         (Source::Documents(vec!["relative.md".to_owned()]), "is no URI"),
     ];

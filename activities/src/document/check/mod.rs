@@ -149,6 +149,7 @@ impl Checking<'_> {
         };
         let (model, failed) = (result.model.clone(), names(&failed));
         pending.asked.push(AskedModel { model, level: pending.level, why, failed });
+        attempt.was_asked(pending.answers());
         pending.asks += 1;
         pending.result = Some(result);
         Ok(())

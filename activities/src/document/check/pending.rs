@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_types::{CallCounts, DocumentId, Spend};
-use tidegate_workflows::contract::{self, Check, Job};
+use tidegate_workflows::contract::{self, AskedAnswer, Check, Job};
 
 use crate::{
     attempt::Attempt,
@@ -69,6 +69,17 @@ impl Pending {
             self.before += Spend::from(self.counts) + self.discarded;
         }
         attempt.answered(self.step);
+        attempt.was_asked(self.answers());
+    }
+
+    /// The answers that were asked for, as a failure tells of them: why each was says something of
+    /// the one before, and stays in the store.
+    pub(super) fn answers(&self) -> Vec<AskedAnswer> {
+        let answer = |asked: &AskedModel| {
+            let AskedModel { model, level, failed, why: _ } = asked.clone();
+            AskedAnswer { model, level, failed }
+        };
+        self.asked.iter().map(answer).collect()
     }
 
     pub(super) fn bought(

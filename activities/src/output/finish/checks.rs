@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tidegate_calls::route::Route;
-use tidegate_types::{FailureType, ModelId};
-use tidegate_workflows::contract::Job;
+use tidegate_types::ModelId;
 
-use crate::output::result::{DocumentResult, MAX_ASKS};
+use super::given_up::Checked;
+use crate::output::result::DocumentResult;
 
 /// All checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,48 +57,39 @@ impl Checks {
         if result.asked.is_empty() {
             *self.asked.entry(result.model.clone()).or_default() += 1;
         }
-        let mut level = 0;
-        for asked in &result.asked {
-            *self.asked.entry(asked.model.clone()).or_default() += 1;
-            for name in &asked.failed {
+        let asked = result.asked.iter();
+        self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
+    }
+
+    /// A document that was given up.
+    pub(super) fn fail(&mut self, checked: &Checked) {
+        self.documents += u64::from(!checked.asked.is_empty());
+        checked.failed.iter().for_each(|name| self.of(name).failed += 1);
+        let asked = checked.asked.iter();
+        self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
+    }
+
+    /// The answers that a document was asked for, in order: of which model of its route, and the
+    /// checks that the answer before did not pass.
+    fn asked_for<'a>(&mut self, asked: impl Iterator<Item = (&'a ModelId, u32, &'a [String])>) {
+        let mut before = 0;
+        for (model, level, failed) in asked {
+            *self.asked.entry(model.clone()).or_default() += 1;
+            for name in failed {
                 let totals = self.of(name);
-                match asked.level > level {
+                match level > before {
                     true => totals.escalated += 1,
                     false => totals.asked_again += 1,
                 }
             }
-            level = asked.level;
+            before = level;
         }
-        self.escalated += u64::from(level > 0);
-    }
-
-    /// A document that was given up, whose last answer does not pass these.
-    pub(super) fn fail(&mut self, names: &[String]) {
-        names.iter().for_each(|name| self.of(name).failed += 1);
-    }
-
-    /// The same with those that have failed for good: every model of the route was asked twice.
-    pub(super) fn with_failed(mut self, failed: u64, job: &Job, route: &Route) -> Self {
-        if job.checks.is_empty() || failed == 0 {
-            return self;
-        }
-        let levels = if job.escalate { route.levels() } else { vec![route.clone()] };
-        self.documents += failed;
-        self.escalated += if levels.len() > 1 { failed } else { 0 };
-        for model in levels.iter().filter_map(|level| level.models.first()) {
-            *self.asked.entry(model.clone()).or_default() += failed * u64::from(MAX_ASKS);
-        }
-        self
+        self.escalated += u64::from(before > 0);
     }
 
     fn of(&mut self, name: &str) -> &mut CheckTotals {
         self.by_name.entry(name.to_owned()).or_default()
     }
-}
-
-/// How many documents of a report were given up because of their checks.
-pub(super) fn failed(given_up: &super::GivenUp) -> u64 {
-    given_up.0.get(FailureType::CheckFailed.as_str()).map_or(0, |kind| kind.documents)
 }
 
 #[cfg(test)]
@@ -131,14 +121,27 @@ mod tests {
                 {"model": "p:b", "level": 1, "why": "", "failed": ["total"]},
             ]),
         ));
-        checks.fail(&["total".to_owned()]);
+        let given_up = json!({
+            "failed_checks": ["total"],
+            "asked": [
+                {"model": "p:a"},
+                {"model": "p:a", "failed": ["total", "date"]},
+                {"model": "p:b", "level": 1, "failed": ["total"]},
+                {"model": "p:b", "level": 1, "failed": ["date"]},
+            ],
+        });
+        checks.fail(&serde_json::from_value(given_up).unwrap());
+        // One that was given up before it was answered.
+        checks.fail(&Checked::default());
         let total = checks.by_name["total"];
-        assert_eq!((total.passed, total.failed, total.asked_again, total.escalated), (2, 1, 1, 1));
+        assert_eq!((total.passed, total.failed, total.asked_again, total.escalated), (2, 1, 2, 2));
+        let date = checks.by_name["date"];
+        assert_eq!((date.failed, date.asked_again, date.escalated), (0, 2, 0));
         assert_eq!(
             (checks.by_name["judge"].unchecked, checks.escalated, checks.documents),
-            (2, 1, 2)
+            (2, 2, 3)
         );
         let of = |model: &str| checks.asked[&model.parse().unwrap()];
-        assert_eq!((of("p:a"), of("p:b")), (3, 1));
+        assert_eq!((of("p:a"), of("p:b")), (5, 3));
     }
 }

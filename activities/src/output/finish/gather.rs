@@ -22,6 +22,7 @@ use crate::{
     failure::Failure,
     fingerprint::Fingerprint,
     output::{
+        agreement::Unmatched,
         ids::Ids,
         job::Stored,
         jsonl::lines,
@@ -56,6 +57,7 @@ pub(super) struct Gathering<'a> {
     /// In which results and failures are written, of requests in a vendor's own.
     form: Option<Form>,
     truth: Option<Truth>,
+    without_truth: Unmatched,
     began: Option<DateTime<FixedOffset>>,
     first_part: u32,
     written_as: ResultsAs,
@@ -103,6 +105,7 @@ impl<'a> Gathering<'a> {
             takes: Takes::of(stored, finish.progress.done),
             form: stored.and_then(|stored| stored.job.lines.as_ref()).map(Form::of),
             truth,
+            without_truth: Unmatched::default(),
             began: finish.progress.started_at.as_deref().and_then(time),
             first_part,
             written_as,
@@ -145,6 +148,12 @@ impl<'a> Gathering<'a> {
         if self.first_part > 0 {
             sealed::supersede(self.output, self.first_part, |id| self.anew.contains(id)).await?;
         }
+        let agreement = &mut self.answered.compared.agreement;
+        agreement.without_truth = self.without_truth;
+        // Of a plan that was broken off, the documents are not known.
+        if let Some(truth) = self.truth.filter(|_| !self.finish.plan.more) {
+            agreement.without_document = truth.unmet();
+        }
         Ok((self.counted, self.answered))
     }
 
@@ -176,7 +185,11 @@ impl<'a> Gathering<'a> {
         Ok(found.map(|(_, lines)| part::by_document(lines)).unwrap_or_default())
     }
 
+    /// Each document of the batch does so once.
     fn claim(&mut self, id: &DocumentId) -> bool {
+        if self.truth.as_mut().is_some_and(|truth| !truth.meet(id)) {
+            self.without_truth.add(id.as_str());
+        }
         self.present.as_mut().is_none_or(|present| present.remove(id.as_str()))
     }
 
@@ -268,8 +281,8 @@ impl<'a> Gathering<'a> {
             }
         } else if let Some(line) = failed {
             self.counted.failed += 1;
-            let failed = self.answered.given_up.add(&line);
-            self.answered.checks.fail(&failed);
+            let checked = self.answered.given_up.add(&line);
+            self.answered.checks.fail(&checked);
             self.failure(&line).await?;
         } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {
             self.counted.old += 1;
@@ -335,8 +348,11 @@ impl<'a> Gathering<'a> {
 
     /// Holds an answer to this batch's question against what it should be.
     fn compare(&mut self, result: &DocumentResult) {
-        let expected = self.truth.as_ref().and_then(|truth| truth.of(&result.id));
-        if let Some(expected) = expected.filter(|_| self.takes.question(result)) {
+        let Some(truth) = &mut self.truth else { return };
+        // It may be of a document that is planned no longer.
+        truth.meet(&result.id);
+        let expected = truth.of(&result.id).filter(|_| self.takes.question(result));
+        if let Some(expected) = expected {
             let usd = result.saved_usd.or(result.cost_usd);
             self.answered.compared.add(result.id.as_str(), expected, &result.answer, usd);
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tidegate_workflows::contract::AskedAnswer;
 
 use super::said::Said;
 
@@ -36,22 +37,33 @@ struct Failed {
     uri: String,
     #[serde(default)]
     message: String,
-    #[serde(default)]
-    failed_checks: Vec<String>,
+    #[serde(flatten)]
+    checked: Checked,
+}
+
+/// What became of the checks of a document that was given up.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Checked {
+    /// Those that its last answer does not pass.
+    #[serde(rename = "failed_checks")]
+    pub failed: Vec<String>,
+    /// The answers that it was asked for.
+    pub asked: Vec<AskedAnswer>,
 }
 
 impl GivenUp {
-    /// Adds a line of `failures.jsonl`, and says which checks it has not passed. What cannot be read
-    /// is counted elsewhere.
-    pub fn add(&mut self, line: &[u8]) -> Vec<String> {
-        let Ok(failed) = serde_json::from_slice::<Failed>(line) else { return Vec::new() };
+    /// Adds a line of `failures.jsonl`, and says what became of its checks. What cannot be read is
+    /// counted elsewhere.
+    pub fn add(&mut self, line: &[u8]) -> Checked {
+        let Ok(failed) = serde_json::from_slice::<Failed>(line) else { return Checked::default() };
         let kind = self.0.entry(failed.error_type).or_default();
         kind.documents += 1;
         kind.messages.add(&failed.message, &[&failed.uri, &failed.id]);
         if kind.samples.len() < SAMPLES {
             kind.samples.push(failed.id);
         }
-        failed.failed_checks
+        failed.checked
     }
 
     /// Whether there are none.
