@@ -95,7 +95,7 @@ pub(super) async fn resume(args: ResumeArgs, config: &Config) -> anyhow::Result<
     Ok(Outcome::Done)
 }
 
-/// Those that Temporal holds have a time at which they come back, and nobody can call them before.
+/// Documents in Temporal have a time at which they come back, and cannot be called earlier.
 fn opened(model: &ModelId, max_backoff: Duration) -> String {
     let within = figures::span(max_backoff);
     format!(
