@@ -65,7 +65,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-/// A model that has limits.
+/// A model with limits.
 pub(super) fn known(quota: &Quota, name: &str) -> anyhow::Result<ModelId> {
     let id: ModelId =
         name.parse().map_err(|error: tidegate_types::InvalidName| usage(error.to_string()))?;

@@ -149,7 +149,7 @@ fn why(waits: &Waits) -> String {
     answer(&class, waits, None, None, (quota, &OperatorHolds::default(), None, &[])).sentence
 }
 
-/// Half a second more, so that as many whole seconds are left while the test runs.
+/// Adds half a second, so that the number of whole seconds stays while the test runs.
 fn seconds(seconds: u64) -> SystemTime {
     SystemTime::now() + Duration::from_millis(seconds * 1_000 + 400)
 }
