@@ -1,4 +1,4 @@
-//! Token buckets, in memory and in a real Redis: the same answers, never more than capacity and
+//! Token buckets in memory and in a real Redis: equal answers, and never more than capacity and
 //! refill.
 
 #![allow(
@@ -24,7 +24,7 @@ use tidegate_testkit::{PATIENCE, Redis, unique};
 
 const SEC: Duration = Duration::from_secs(1);
 
-/// 10 at once and 2 a second.
+/// A limit of 10 at once and 2 a second.
 fn limit() -> BucketLimit {
     BucketLimit::new(10, 4, Duration::from_secs(2)).unwrap()
 }
@@ -148,7 +148,7 @@ async fn gives_back(bucket: Bucket) {
 async fn many_clients_get_exactly_what_there_is() {
     let Some(server) = Redis::shared() else { return };
     let prefix = unique("test");
-    // A refill so slow that none comes during the test.
+    // A refill so slow that nothing refills during the test.
     let limit = BucketLimit::new(100, 1, SEC * 3600).unwrap();
     let clients: Vec<Bucket> =
         (0..4).map(|_| Bucket::in_redis(store(server, &prefix), "search", limit)).collect();
@@ -244,8 +244,8 @@ fn a_limit_that_gives_nothing_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// The independent referee: what was granted, and when it may be used, never exceeds capacity
-    /// and refill in any span.
+    /// An independent check: in any span, what was granted, at the time when it may be used, stays
+    /// within capacity and refill.
     #[test]
     fn no_span_gets_more_than_capacity_and_refill(
         steps in proptest::collection::vec((0_u64..3_000_000, 1_u32..12, 0_u64..4_000_000), 1..60),
@@ -258,7 +258,7 @@ proptest! {
         for (pause, amount, longest) in steps {
             rig.advance(Duration::from_micros(pause));
             let now = (rig.now - START) as f64 / SECOND as f64;
-            // With the server's clock standing still, a promise is only read; no caller sleeps here.
+            // The server's clock stands still, so waits are only read; no caller sleeps here.
             match runtime.block_on(bucket.promise(amount, Duration::from_micros(longest))) {
                 Ok(wait) => used.push((now + wait.as_secs_f64(), f64::from(amount))),
                 Err(BucketRefused::Wait { wait, .. }) => prop_assert!(wait > Duration::from_micros(longest)),

@@ -120,7 +120,7 @@ impl Mechanism {
                 obstacle.at_least(over / rate, turn(Hold::Lane), over);
             }
         }
-        self.keep_in_flight(terms, lane, &mut obstacle);
+        self.limit_in_flight(terms, lane, &mut obstacle);
         obstacle
     }
 

@@ -1,5 +1,4 @@
-//! What the policy makes of what was logged: a reading in, a plan out. The numbers in the comments are
-//! those of `docs/limiter-form.md`.
+//! Tests of the policy: a reading in, a plan out.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +19,7 @@ const START: f64 = 1.79e15;
 /// A thousand units a second.
 const LIMIT: f64 = 60_000.0;
 
-/// A policy that has run at times, and what it knows.
+/// A policy between its runs, and what it knows.
 struct Case {
     known: Known,
     configured: Configured,
@@ -28,7 +27,7 @@ struct Case {
     answers: u64,
 }
 
-/// What one run is given of combined tokens.
+/// The input of one run, for combined tokens.
 #[derive(Default)]
 struct Seen {
     drawn: f64,
@@ -62,7 +61,7 @@ impl Case {
         Self { known, configured, now: START, answers: 0 }
     }
 
-    /// A call was answered.
+    /// A call has been answered.
     fn proven(limits: Limits) -> Self {
         let mut case = Self::new(limits);
         case.answers = 1;
@@ -70,7 +69,7 @@ impl Case {
         case
     }
 
-    /// So much was drawn at once and went well.
+    /// This much was drawn at once and went well.
     fn went_well(limits: Limits, drawn: f64) -> Self {
         let mut case = Self::proven(limits);
         case.draws(drawn);
@@ -107,7 +106,8 @@ impl Case {
         allowance_of(&self.after(seconds, Seen::default()))
     }
 
-    /// A call of this need was refused, which found so much drawn; all that was ever drawn is `spent`.
+    /// A refusal of a call that needed `need` and found `drawn` drawn; `spent` is the total ever
+    /// drawn.
     fn refusal(&self, need: f64, drawn: f64, spent: f64) -> Refusal {
         Refusal { at: self.now, before: 0.5, retry: 0.0, probe: false, need, drawn, spent }
     }
@@ -133,7 +133,7 @@ impl Case {
 
 struct Refusal {
     at: f64,
-    /// Seconds from its admission.
+    /// Seconds from the refused call's admission to the refusal.
     before: f64,
     retry: f64,
     probe: bool,
@@ -159,7 +159,7 @@ fn allowance_of(outcome: &Outcome) -> Allowance {
     outcome.plan.limits.combined.unwrap()
 }
 
-/// A meter that comes back evenly and agrees with what is drawn.
+/// A meter that refills evenly and agrees with what is drawn.
 fn even(used: f64) -> MeterReading {
     MeterReading {
         used,
@@ -183,7 +183,7 @@ fn a_second(it: Allowance) -> f64 {
     it.rate.value * SECOND
 }
 
-// 1. What a refusal took comes back.
+// 1. A lowered rate recovers.
 
 #[test]
 fn what_a_refusal_took_comes_back_in_two_minutes() {
@@ -204,7 +204,7 @@ fn a_refusal_deeper_than_what_went_well_bounds_the_depth() {
     let outcome = case.refuse(&case.refusal(1_000.0, 12_000.0, 0.0));
     assert_reasoned(allowance_of(&outcome).capacity, 10_000.0, Why::TooDeep);
     assert_reasoned(allowance_of(&outcome).rate, 1e-3, Why::Configured);
-    // Least of those that were refused; and no less than a step below what was refused.
+    // The smallest refused depth counts, but no less than a step below it.
     let mut case = Case::proven(Limits { token_bucket: true, ..limits() });
     let outcome = case.refuse(&case.refusal(1_000.0, 12_000.0, 0.0));
     assert_reasoned(allowance_of(&outcome).capacity, 13_000.0 / 1.3, Why::TooDeep);
@@ -267,7 +267,7 @@ fn a_probe_that_is_refused_says_nothing_of_the_rate() {
     assert!(case.lowered() <= 0.0);
 }
 
-/// Two refusals, between which so much went.
+/// Two refusals with this much spent between them.
 fn measured(seconds: f64, spent: f64, need: f64, retry: f64) -> f64 {
     let mut case = Case::went_well(limits(), 20_000.0);
     case.refuse(&case.refusal(need, 5_000.0, 1e6));
@@ -337,13 +337,13 @@ fn a_refusal_of_another_clock_says_nothing() {
     case.now -= 3_600.0 * SECOND;
     case.refuse(&refusal);
     assert!(case.lowered() <= 0.0);
-    // And those of the clock that is in force are heard.
+    // Times of the present clock count.
     case.now += SECOND;
     case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
     assert!(case.lowered() > 0.0);
 }
 
-// 3. What went well.
+// 3. Depths that went well.
 
 #[test]
 fn before_a_first_answer_a_quarter_of_the_limit_goes_at_most() {
@@ -380,7 +380,7 @@ fn a_burst_went_well_when_nothing_was_refused_for_a_while() {
     case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
     assert_reasoned(case.idle(0.6).capacity, 2_500.0, Why::First);
     assert_reasoned(case.idle(0.2).capacity, 13_000.0, Why::Explored);
-    // What was refused meanwhile did not.
+    // A refusal in between stops this.
     let mut case = Case::proven(limits());
     case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
     case.now += 0.5 * SECOND;
@@ -425,13 +425,13 @@ fn another_limit_begins_anew_and_a_deeper_bucket_is_not_fuller() {
     case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
     let outcome = case.after(1.0, Seen::default());
     assert!((outcome.change.combined - 36_000.0).abs() < 1e-6, "{:?}", outcome.change);
-    // A smaller one takes nothing away.
+    // A smaller bucket takes nothing away.
     let window = PerDimension { combined: Change::Clear, ..PerDimension::default() };
     case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
     assert!(case.after(1.0, Seen::default()).change.combined <= 0.0);
 }
 
-// 4. What is told.
+// 4. Readings of a meter.
 
 #[test]
 fn three_even_readings_show_a_bucket() {
@@ -472,7 +472,7 @@ fn a_meter_that_is_nearly_spent_or_full_shows_no_kind() {
     }
 }
 
-/// A reading of a bucket of two seconds beside the limit of the minute.
+/// A reading of a bucket of two seconds, with a limit of a minute.
 fn shallow(used: f64) -> MeterReading {
     MeterReading { used: 58_000.0 + used, reset: used / 1_000.0 * SECOND, ..even(used) }
 }
@@ -487,14 +487,14 @@ fn a_bucket_of_two_seconds_is_taken_for_one_and_not_for_use_by_others() {
     let outcome = case.told([shallow(900.0); 12]);
     assert_reasoned(allowance_of(&outcome).capacity, 2_000.0 * 0.9, Why::Full);
     assert_reasoned(allowance_of(&outcome).window, f64::INFINITY, Why::Even);
-    // A bucket as deep as the minute shows all of it.
+    // A bucket as deep as the minute shows the whole limit.
     assert_reasoned(allowance_of(&case.told([even(30_000.0); 14])).capacity, 54_000.0, Why::Full);
 }
 
 #[test]
 fn a_minute_that_is_nearly_over_is_taken_for_no_less_than_it_has_left() {
     let mut case = Case::proven(limits());
-    // Others have used half, and all comes back in ten seconds.
+    // Others have used half, and everything is back in ten seconds.
     let late =
         MeterReading { used: 40_000.0, reset: 10.0 * SECOND, drawn: 0.0, since: 0.0, ..even(0.0) };
     let outcome = case.told([late]);
@@ -512,10 +512,10 @@ fn what_the_meter_shows_beyond_our_own_is_used_by_others() {
     assert!((outcome.change.combined - 15_000.0).abs() < 1e-6, "{:?}", outcome.change);
     let outcome = case.told([MeterReading { total: 17_300.0, ..told }]);
     assert!(outcome.change.combined <= 0.0, "by less than 3 % they are one");
-    // A window that is not known whole has at least what is drawn.
+    // A window that is not known completely has at least what is drawn.
     let lost = MeterReading { drawn: 19_000.0, total: 0.0, ..told };
     assert!(case.told([lost]).change.combined <= 0.0);
-    // The reading that shows most counts, and of a bucket what is drawn and not what is in the window.
+    // The highest reading counts; for a bucket what is drawn counts and not what is in the window.
     let mut case = Case::proven(limits());
     case.told([even(20_000.0); 3]);
     let both = [MeterReading { drawn: 12_000.0, total: 0.0, ..even(20_000.0) }, even(20_000.0)];
@@ -536,7 +536,7 @@ fn room_that_a_bucket_shows_in_three_readings_is_believed() {
     let outcome = case.told([below(7_000.0)]);
     assert!((outcome.change.combined + 5_000.0).abs() < 1e-6, "the least: {:?}", outcome.change);
     assert!(case.lowered() <= 0.0, "and the rate is as it was");
-    // What is held for calls that the provider has, it may count or not.
+    // The provider may or may not count what is held for calls that it has.
     let held = MeterReading { held: 5_000.0, ..below(6_000.0) };
     assert!(case.told([held; 3]).change.combined >= 0.0);
 }
@@ -583,7 +583,7 @@ fn a_limit_that_is_stated_holds_while_it_is_news() {
     assert_reasoned(allowance_of(&case.told([more])).rate, 1e-3, Why::Configured);
 }
 
-// 5. How far ahead is told.
+// 5. The horizon.
 
 #[test]
 fn no_longer_wait_is_told_than_the_capacities_have_been_what_they_are() {
@@ -593,14 +593,14 @@ fn no_longer_wait_is_told_than_the_capacities_have_been_what_they_are() {
     assert!((seconds(&case.after(60.0, Seen::default())) - 61.0).abs() < 1e-6);
     case.draws(10_000.0);
     assert!((seconds(&case.after(3.0, Seen::default())) - 5.0).abs() < 1e-6, "it is another one");
-    // As large as that it is the same.
+    // At most this large.
     case.draws(10_500.0);
     assert!(seconds(&case.after(60.0, Seen::default())) > 60.0);
     let mut paced = Case::new(Limits { burst_max: None, ..limits() });
     assert!((seconds(&paced.run(Seen::default())) - 5.0).abs() < 1e-6, "nothing is known yet");
 }
 
-// What is kept.
+// 6. The stored knowledge.
 
 #[test]
 fn what_is_known_is_read_as_it_was_kept_and_is_small() {

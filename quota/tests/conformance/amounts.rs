@@ -118,8 +118,8 @@ pub(super) async fn no_longer_wait_is_told_than_is_known<S: Store>(rig: &Rig<S>)
     assert!(told.is_sorted(), "they do not come back together: {told:?}");
 }
 
-/// A hundred calls went at a tenth of a second each. When 48 of them leave is known; what is needed
-/// beyond them comes at the rate.
+/// A hundred calls were admitted a tenth of a second apart. The first 48 leave at known times; what
+/// is needed beyond them comes at the rate.
 pub(super) async fn of_a_window_so_many_entries_are_looked_at<S: Store>(rig: &Rig<S>) {
     for _ in 0..100 {
         assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted);

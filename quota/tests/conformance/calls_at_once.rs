@@ -64,7 +64,7 @@ pub(super) async fn a_lane_has_its_part_of_the_calls_at_once<S: Store>(rig: &Rig
     assert_eq!(rig.reserve(&interactive).await, Decision::Granted);
 }
 
-/// The same; and a caller that is gone holds no place for its lane.
+/// The same promise, and a caller that is gone holds no place for its lane.
 pub(super) async fn where_nothing_else_is_limited_too<S: Store>(rig: &Rig<S>) {
     a_lane_has_its_part_of_the_calls_at_once(rig).await;
     let batch = || Ask { lane: 0, ..rig.ask(1) };
@@ -98,7 +98,7 @@ pub(super) async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: S
         rig.used(&ask, 10).await;
         caps.push(rig.store.inspect(&rig.model).await.unwrap().cap.unwrap());
     }
-    // A twentieth of what was in flight for each time that all have been round.
+    // A twentieth of the peak for each round of all calls in flight.
     assert!(caps.is_sorted() && caps[49] == 54 && caps[98] == 59, "{caps:?}");
     for _ in 0..700 {
         let ask = rig.ask(1);

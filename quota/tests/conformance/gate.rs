@@ -1,4 +1,4 @@
-//! The gate: pauses, probes, what is exhausted.
+//! The gate: pauses, probes, exhaustion.
 
 use super::*;
 
@@ -47,7 +47,7 @@ pub(super) async fn a_wait_for_the_gate_is_told_as_it_is<S: Store>(rig: &Rig<S>)
     let first = rig.ask(1_000);
     let decision = rig.reserve(&first).await;
     let Decision::Paused { ticket, .. } = decision else { panic!("{decision:?}") };
-    // A queue that is longer than the gate is closed.
+    // A queue longer than the pause.
     for _ in 0..100 {
         rig.reserve(&rig.ask(1_000)).await;
     }

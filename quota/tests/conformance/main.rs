@@ -1,5 +1,5 @@
-//! One list of promises, kept by both stores: the mechanism in memory and the scripts in a real Redis.
-//! Each begins when a quota has settled down, where nothing else is said: see `Rig::settled_down`.
+//! One list of promises for both stores: the mechanism in memory and the scripts in a real Redis.
+//! Each promise starts with a settled quota unless it says otherwise: see `Rig::settled_down`.
 
 #![allow(
     missing_docs,
@@ -104,7 +104,7 @@ both_stores! {
     // Clocks.
     a_clock_that_steps_back_stands_still(model(limits(1_000)));
     a_clock_set_back_an_hour_freezes_nothing(model(Limits { concurrent: Some(3), ..limits(1_000) }));
-    // What is learned.
+    // Learned use.
     expectations_are_learned(model(limits(100_000)));
     what_a_cache_gives_is_learned(model(limits(100_000)));
     models_of_a_group_share_one_quota(model(limits(1_000)).sharing("test:group"));
@@ -123,7 +123,7 @@ fn paced(combined: u64) -> Limits {
     Limits { burst: Duration::from_secs(1), ..limits(combined) }
 }
 
-/// Batch 0, interactive 1, standard 2.
+/// The lanes' indexes: batch 0, interactive 1, standard 2.
 fn three_lanes(limits: Limits) -> ModelQuota {
     let all = [("batch", 0.1, 1.0), ("interactive", 0.6, 1.0), ("standard", 0.3, 1.0)];
     model_with_lanes(limits, lanes(&all))
@@ -160,7 +160,7 @@ async fn refused<S: Store>(rig: &Rig<S>, ask: &Ask, signal: ProviderSignal, paus
     rig.store.settle(&rig.model, &settlement).await.unwrap();
 }
 
-/// Gets a turn.
+/// Asks for a ticket.
 async fn waits<S: Store>(rig: &Rig<S>, ask: Ask) -> (Ask, Duration) {
     let (wait, _, ticket) = rig.refused(&ask).await;
     (Ask { ticket: Some(ticket), ..ask }, wait)
@@ -170,7 +170,7 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap()
 }
 
-/// Half of the limit has gone well, and an hour later a call is refused.
+/// Half of the limit went well, and an hour later a call is refused.
 async fn is_refused<S: Store>(rig: &Rig<S>) {
     for _ in 0..2 {
         let ask = rig.ask(500);
@@ -193,7 +193,7 @@ async fn limit<S: Store>(rig: &Rig<S>) -> u64 {
     rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined).limit
 }
 
-/// A settlement that changes nothing, and may be handed the policy's task.
+/// A settlement that changes nothing, but may get the policy's task.
 async fn room<S: Store>(rig: &Rig<S>) {
     rig.store.settle(&rig.model, &Settlement::released("nothing")).await.unwrap();
 }

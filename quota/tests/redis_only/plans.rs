@@ -1,14 +1,14 @@
-//! Plans that many programs write.
+//! Plans of several programs.
 
 use super::*;
 
-/// How much may go, as the time that it takes at an even pace.
+/// The room that is left, as the time that an even pace takes to use it.
 async fn room(rig: &Rig<redis_store::Store>) -> Duration {
     let settlement = Settlement::released("nothing");
     rig.store.settle(&rig.model, &settlement).await.unwrap().2
 }
 
-/// Ends a call; the provider's meter says that so much is used.
+/// Ends a call with a reading of the provider's meter.
 async fn told(rig: &Rig<redis_store::Store>, ask: &Ask, used: u64) {
     let used = PerDimension { combined: Some(used), ..PerDimension::default() };
     let meter = Meter { used, ..Meter::default() };
