@@ -22,7 +22,7 @@ const FAULTS: Duration = Duration::from_secs(60);
 /// A lane is starved after it has waited this long while others were served.
 const STARVED_AFTER: Duration = Duration::from_secs(60);
 
-/// What this process has seen of each model's gate and lanes.
+/// The state of each model's gate and lanes, as this process has seen it.
 #[derive(Debug, Default)]
 pub(crate) struct StateChanges(Mutex<HashMap<ModelId, ModelState>>);
 

@@ -70,7 +70,7 @@ fn wait(answer: Result<(), BucketRefused>) -> (Duration, i64) {
 }
 
 #[tokio::test]
-async fn what_is_taken_is_gone_until_it_refills() {
+async fn taken_amounts_are_gone_until_they_refill() {
     let Some(mut rig) = Rig::new() else { return };
     let bucket = rig.bucket(limit());
     assert_eq!(bucket.peek().await.unwrap(), 10, "a new bucket is full");
@@ -92,7 +92,7 @@ async fn what_is_taken_is_gone_until_it_refills() {
 }
 
 #[tokio::test]
-async fn who_waits_asks_once_and_goes_in_order() {
+async fn a_waiting_caller_asks_once_and_goes_in_order() {
     let bucket = Bucket::in_memory(BucketLimit::new(10, 100, SEC).unwrap());
     let started = std::time::Instant::now();
     let mut waits = Vec::new();
@@ -145,7 +145,7 @@ async fn gives_back(bucket: Bucket) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_clients_get_exactly_what_there_is() {
+async fn many_clients_get_exactly_the_capacity() {
     let Some(server) = Redis::shared() else { return };
     let prefix = unique("test");
     // A refill so slow that nothing refills during the test.
@@ -167,7 +167,7 @@ async fn many_clients_get_exactly_what_there_is() {
 }
 
 #[tokio::test]
-async fn other_limits_keep_what_was_used() {
+async fn changed_limits_keep_the_used_amount() {
     let Some(rig) = Rig::new() else { return };
     rig.bucket(limit()).consume(4).await.unwrap();
     let half = rig.bucket(BucketLimit::new(5, 1, SEC).unwrap());

@@ -81,7 +81,7 @@ async fn many_tasks_over_many_connections_hold_exactly_what_fits() {
     let key = format!("{prefix}:v1:{{tenant:acme}}:budget");
     assert_eq!(spent(server, &key), 980_000_000);
 
-    // What calls cost less is given back, to the nano-dollar.
+    // Unused parts of holds are given back, to the nano-dollar.
     for hold in held {
         hold.unwrap().settle(0.012_345_678).await;
     }
@@ -379,7 +379,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_history_comes_to_what_the_rules_say(steps in prop::collection::vec(step(), 1..80), daily: bool) {
+    fn any_history_follows_the_rules(steps in prop::collection::vec(step(), 1..80), daily: bool) {
         let Some(server) = Redis::shared() else { return Ok(()) };
         history(server, &steps, daily)?;
     }

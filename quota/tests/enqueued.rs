@@ -73,7 +73,7 @@ async fn racing_workers_never_enter_more_than_the_limit() {
 
 /// Expired and unreadable entries are removed; the key has a time to live.
 #[tokio::test]
-async fn what_nobody_takes_out_leaves_by_itself() {
+async fn an_entry_that_is_not_removed_expires() {
     let Some(server) = Redis::start() else { return };
     let ([one, _], key) = fleet(&server);
     let id = model(limits(1)).id;

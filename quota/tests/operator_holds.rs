@@ -28,7 +28,7 @@ fn process(redis: &Redis, prefix: &str) -> Quota {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_held_is_held_in_every_process_until_it_is_let_go() {
+async fn holds_reach_every_process_until_they_are_released() {
     let Some(redis) = Redis::shared() else { return };
     let prefix = unique("test");
     let (operator, worker) = (process(redis, &prefix), process(redis, &prefix));
@@ -113,7 +113,7 @@ async fn a_limit_that_is_set_for_some_time_ends_in_every_process() {
 /// Each worker reports what it has seen: gauges do not add up, calls do, and nothing is sent if
 /// nothing was seen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_hour_is_told_by_all_workers_together_and_is_bounded() {
+async fn all_workers_report_the_last_hour_and_it_is_bounded() {
     let Some(redis) = Redis::shared() else { return };
     let prefix = unique("test");
     let model: ModelId = "a:b".parse().unwrap();

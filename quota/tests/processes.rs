@@ -277,8 +277,8 @@ fn killed_processes_harm_no_other() {
     let part = used as f64 / (INPUT as f64 * raced.as_secs_f64() / WINDOW.as_secs_f64());
     assert!(part > 0.4, "only {:.0} % of the limit was used while processes died", part * 100.0);
 
-    // What killed processes held is given back: tokens with the window, calls at once with their
-    // leases.
+    // Amounts held by killed processes are given back: tokens with the window, calls at once with
+    // their leases.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let patience = Instant::now() + 4 * model().limits.lease();
     loop {

@@ -67,7 +67,7 @@ impl Agent {
         Self { child, orders, answers }
     }
 
-    fn tell(&mut self, order: &str) -> String {
+    fn send_order(&mut self, order: &str) -> String {
         writeln!(self.orders, "{order}").unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
@@ -77,7 +77,7 @@ impl Agent {
 
     fn reserve(&mut self, id: &str, tokens: u64, ticket: Option<Ticket>) -> String {
         let ticket = ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
-        self.tell(&format!("reserve {id} {tokens} {} {}", ticket.epoch, ticket.position))
+        self.send_order(&format!("reserve {id} {tokens} {} {}", ticket.epoch, ticket.position))
     }
 }
 
@@ -198,7 +198,7 @@ async fn the_same_state_gives_the_same_answers_in_both_languages() {
     let mut outcomes = BTreeMap::<String, u64>::new();
     for step in 0..600 {
         rust.advance(Duration::from_millis(next(&mut random, 4_000)));
-        python.tell(&format!("at {}", rust.now()));
+        python.send_order(&format!("at {}", rust.now()));
         copy(&mut connection, &ours, &theirs);
         let (told, theirs) = match next(&mut random, 10) {
             0..=5 => {
@@ -236,9 +236,12 @@ async fn the_same_state_gives_the_same_answers_in_both_languages() {
                     Settled::Before => "before",
                     Settled::Unknown => "unknown",
                 };
-                (settled.to_owned(), python.tell(&order))
+                (settled.to_owned(), python.send_order(&order))
             }
-            _ => (seen(&rust.store.inspect(&rust.model).await.unwrap()), python.tell("inspect")),
+            _ => (
+                seen(&rust.store.inspect(&rust.model).await.unwrap()),
+                python.send_order("inspect"),
+            ),
         };
         assert_eq!(told, theirs, "step {step}");
         *outcomes.entry(told.split(' ').next().unwrap().to_owned()).or_default() += 1;
@@ -257,7 +260,7 @@ async fn a_ticket_given_in_one_language_is_honoured_in_the_other() {
     let prefix = unique("test");
     let rust = planned(&prefix).await;
     let mut python = Agent::start(server, &prefix, 1_000);
-    python.tell(&format!("at {START}"));
+    python.send_order(&format!("at {START}"));
     assert_eq!(python.reserve("full", 1_000, None), "granted 0 - 0 0 0");
     let (_, _, first) = rust.refused(&rust.ask(500)).await;
     let second = ticket_in(&python.reserve("second", 500, None));
@@ -269,7 +272,7 @@ async fn a_ticket_given_in_one_language_is_honoured_in_the_other() {
     );
 
     rust.advance(Duration::from_secs(60));
-    python.tell(&format!("at {}", rust.now()));
+    python.send_order(&format!("at {}", rust.now()));
     assert!(
         python.reserve("newcomer", 500, None).starts_with("wait"),
         "a newcomer stands behind the tickets"
@@ -293,7 +296,7 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
     let prefix = unique("test");
     let rust = planned(&prefix).await;
     let mut python = Agent::start(server, &prefix, 1_000);
-    python.tell(&format!("at {START}"));
+    python.send_order(&format!("at {START}"));
 
     assert_eq!(python.reserve("a", 800, None), "granted 0 - 0 0 0");
     let held = rust.store.inspect(&rust.model).await.unwrap();
@@ -301,7 +304,7 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
         (held.used().combined, held.dimensions.combined.held, held.in_flight.used),
         (800, 800, 1)
     );
-    assert_eq!(python.tell("settle a 300"), "done");
+    assert_eq!(python.send_order("settle a 300"), "done");
     let settled = rust.store.inspect(&rust.model).await.unwrap();
     assert_eq!(
         (settled.used().combined, settled.dimensions.combined.held, settled.in_flight.used),
@@ -324,7 +327,7 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
     rust.store.resume(&rust.model).await.unwrap();
     assert_eq!(python.reserve("b", 10, None), "granted 0 - 0 0 0");
 
-    assert_eq!(python.tell("refused b 30"), "ok");
+    assert_eq!(python.send_order("refused b 30"), "ok");
     let refused = rust.reserve(&rust.ask(10)).await;
     let wait = Duration::from_secs(30);
     assert!(matches!(refused, Decision::Paused { wait: told, .. } if told == wait), "{refused:?}");
@@ -344,7 +347,7 @@ async fn a_fleet_that_python_began_is_gone_on_with_by_a_policy() {
     let prefix = unique("test");
     let rust = in_redis(model(limits(1_000)), &prefix).unwrap();
     let mut python = Agent::start(server, &prefix, 1_000);
-    python.tell(&format!("at {START}"));
+    python.send_order(&format!("at {START}"));
     assert_eq!(python.reserve("first", 1_000, None), "granted 0 - 0 0 0");
     let at_once = async || {
         rust.store.inspect(&rust.model).await.unwrap().dimensions.combined.plan.unwrap().at_once()
@@ -355,7 +358,7 @@ async fn a_fleet_that_python_began_is_gone_on_with_by_a_policy() {
     assert_eq!(at_once().await, 1_000);
 
     rust.advance(Duration::from_secs(61));
-    python.tell(&format!("at {}", rust.now()));
+    python.send_order(&format!("at {}", rust.now()));
     assert_eq!(rust.reserve(&rust.ask(200)).await, Decision::Granted);
     assert_eq!(at_once().await, 250, "no answer has proved the estimates yet");
     assert!(python.reserve("second", 200, None).starts_with("wait "));
@@ -507,7 +510,7 @@ async fn a_pause_by_python_stops_a_rust_quota() {
     let id: ModelId = "test:model".parse().unwrap();
     quota.admit(&Request::new(id.clone(), "before").tokens(1, 0)).await.unwrap().release().await;
     assert!(python.reserve("p", 10, None).starts_with("granted"));
-    python.tell("refused p 45");
+    python.send_order("refused p 45");
     let refused = quota.admit(&Request::new(id, "after").tokens(1, 0)).await.unwrap_err();
     assert!(
         matches!(&refused, Refused::Paused { wait, .. } if *wait > Duration::from_secs(40)),

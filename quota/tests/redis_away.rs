@@ -107,7 +107,7 @@ async fn calls_in_flight_are_counted_across_both_stores() {
 
 /// Spending without Redis is reported to the fleet once, however often Redis goes away.
 #[tokio::test]
-async fn what_was_spent_alone_is_charged_once() {
+async fn spending_without_redis_is_charged_once() {
     let Some(mut server) = Redis::start() else { return };
     let model = model_with_lanes(limits(1_000_000), Lanes::single());
     let options = Options { max_slot_wait: Duration::ZERO, ..Default::default() };
@@ -144,7 +144,7 @@ async fn what_was_spent_alone_is_charged_once() {
         while charges().is_empty() && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // What this worker spent since: with the first report it would be more.
+        // Only what this worker spent since: with the first report it would be more.
         charged.push(quota.inspect(&model.id).await.unwrap().get(Dimension::Requests).used);
     }
     assert!(number >= 5);

@@ -115,7 +115,7 @@ async fn a_hundred_calls_are_four_questions_and_each_has_its_own_answer() {
 /// Callers are dropped at any point: before the script call, while it is under way, or with an
 /// untaken answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_goes_before_the_answer_leaves_nothing_behind() {
+async fn a_dropped_caller_leaves_nothing_behind() {
     let model = requests(1_000_000, Duration::from_mins(1));
     undisturbed(&model, Duration::ZERO, async |_, quota| {
         let mut going = JoinSet::new();
@@ -145,7 +145,7 @@ async fn who_goes_before_the_answer_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn nobody_is_left_waiting_when_redis_goes_away() {
+async fn no_caller_waits_on_when_redis_goes_away() {
     let Some(mut server) = Redis::start() else { return };
     let model = requests(1_000_000, Duration::from_mins(1));
     let quota = quota(&server, &model, Duration::ZERO);
@@ -174,7 +174,7 @@ async fn nobody_is_left_waiting_when_redis_goes_away() {
 
 /// A program may have several runtimes: the sender stops with the runtime of the first caller.
 #[test]
-fn a_runtime_that_ends_leaves_nobody_of_another_waiting() {
+fn a_runtime_that_ends_leaves_no_caller_of_another_waiting() {
     let Some(server) = Redis::start() else { return };
     let model = requests(1_000_000, Duration::from_mins(1));
     let lasting = tokio::runtime::Runtime::new().unwrap();
@@ -208,9 +208,9 @@ fn a_runtime_that_ends_leaves_nobody_of_another_waiting() {
     assert!(admitted(2), "this worker's own share has room");
 }
 
-/// Sixty callers who wait in place, for a limit of ten a second.
+/// Sixty callers that wait in place, for a limit of ten a second.
 #[tokio::test]
-async fn who_waits_in_place_is_asked_about_with_others_and_goes_in_order() {
+async fn callers_that_wait_in_place_share_batches_and_go_in_order() {
     let model = requests(20, Duration::from_secs(2));
     undisturbed(&model, Duration::from_mins(1), async |server, quota| {
         let before = scripts_run(server);

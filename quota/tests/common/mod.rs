@@ -191,8 +191,8 @@ impl Freezes for redis_store::Store {
     }
 }
 
-/// Makes of each promise one test on the store in memory and one on a real Redis, which have settled
-/// down.
+/// Makes two tests of each promise: on the store in memory and on a real Redis, both with a settled
+/// quota.
 macro_rules! both_stores {
     ($($name:ident($model:expr);)+) => {
         mod memory {
@@ -217,7 +217,7 @@ macro_rules! both_stores {
 }
 pub(crate) use both_stores;
 
-/// A script's text as `lua/README.md` says it, and not as this crate joins and folds it.
+/// A script's text as `lua/README.md` describes it, not as this crate joins and folds it.
 pub fn joined(script: &str) -> String {
     let find = |all: &[(&str, &'static str)], name: &str| {
         all.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).unwrap()

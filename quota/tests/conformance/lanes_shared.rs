@@ -55,7 +55,7 @@ async fn fills<S: Store>(rig: &Rig<S>, ask: &impl Fn() -> Ask) -> u64 {
     granted
 }
 
-pub(super) async fn a_lane_borrows_what_no_other_wants<S: Store>(rig: &Rig<S>) {
+pub(super) async fn a_lane_borrows_unused_room<S: Store>(rig: &Rig<S>) {
     let (mut batch, mut ticket) = (0, None);
     while rig.now() < START + 15 * SECOND {
         match rig.reserve(&Ask { ticket, ..rig.ask(10) }).await {

@@ -44,11 +44,7 @@ pub(super) async fn a_newcomer_does_not_overtake<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.reserve(&large).await, Decision::Granted);
 }
 
-pub(super) async fn of_calls_asked_about_together_the_first_go_and_the_others_have_turns<
-    S: Store,
->(
-    rig: &Rig<S>,
-) {
+pub(super) async fn of_a_batch_the_first_calls_go_and_the_others_get_turns<S: Store>(rig: &Rig<S>) {
     let mut asks: Vec<Ask> = (0..8).map(|_| rig.ask(200)).collect();
     let all =
         |answers: Vec<_>| answers.into_iter().map(|(decision, _)| decision).collect::<Vec<_>>();
@@ -159,7 +155,7 @@ pub(super) async fn callers_that_never_come_back_hold_up_no_other_behind_a_close
 
 /// A batch of a hundred seconds is cancelled. The tenant's next call does not wait for its callers,
 /// and another tenant's caller keeps its turn.
-pub(super) async fn who_leaves_delays_nobody<S: Store>(rig: &Rig<S>) {
+pub(super) async fn a_tenant_that_leaves_delays_no_other<S: Store>(rig: &Rig<S>) {
     let of = |tenant: &str, ask| Ask { tenant: Tenant::new(tenant).unwrap(), ..ask };
     while rig.reserve(&of("cancels", rig.ask(1_000))).await == Decision::Granted {}
     for _ in 0..100 {
@@ -184,7 +180,7 @@ pub(super) async fn who_leaves_delays_nobody<S: Store>(rig: &Rig<S>) {
 
 /// A hundred callers wait, and all but one hang up. Neither this one nor the next caller waits for
 /// them.
-pub(super) async fn who_gives_up_delays_nobody<S: Store>(rig: &Rig<S>) {
+pub(super) async fn a_caller_that_gives_up_delays_no_other<S: Store>(rig: &Rig<S>) {
     while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
     let mut waiting = Vec::new();
     for _ in 0..100 {

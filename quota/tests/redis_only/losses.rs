@@ -59,7 +59,7 @@ async fn lost_scripts_are_sent_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_forgotten_all_is_told_by_a_program_that_remembers() {
+async fn a_program_that_remembers_restores_a_flushed_server() {
     let Some(server) = Redis::start() else { return };
     let rig = |model| {
         let store = redis_store::Store::open_within(&server.url, "test", PAUSE_TTL, PATIENCE);
@@ -97,7 +97,7 @@ async fn a_server_that_has_forgotten_all_is_told_by_a_program_that_remembers() {
 
 /// A server that is short of memory evicts any key: the totals are rebuilt from what is left.
 #[tokio::test]
-async fn what_an_eviction_leaves_belongs_together() {
+async fn after_an_eviction_the_rest_is_consistent() {
     let keys = ["ledger", "entries", "state", "leases", "tenants:1", "known", "log", "learned:0"];
     for evicted in keys {
         let prefix = unique("test");

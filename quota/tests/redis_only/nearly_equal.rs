@@ -47,7 +47,7 @@ fn number(text: &str) -> Option<(f64, bool)> {
 }
 
 #[test]
-fn what_differs_is_seen() {
+fn differences_are_found() {
     assert!(nearly_equal("a 41.0738s, 3µs, 1.0, 5", "a 41.073801s, 3µs, 1.0000000000000002, 5"));
     for other in [
         "a 41.073802s, 3µs, 1.0, 5",

@@ -9,7 +9,7 @@ async fn room(rig: &Rig<redis_store::Store>) -> Duration {
 }
 
 /// Ends a call with a reading of the provider's meter.
-async fn told(rig: &Rig<redis_store::Store>, ask: &Ask, used: u64) {
+async fn settle_with_reading(rig: &Rig<redis_store::Store>, ask: &Ask, used: u64) {
     let used = PerDimension { combined: Some(used), ..PerDimension::default() };
     let meter = Meter { used, ..Meter::default() };
     let settlement = Settlement { meter, ..Settlement::used(&ask.reservation, ask.amounts) };
@@ -17,14 +17,14 @@ async fn told(rig: &Rig<redis_store::Store>, ask: &Ask, used: u64) {
 }
 
 #[tokio::test]
-async fn what_is_admitted_while_the_policy_runs_counts() {
+async fn admissions_during_a_run_of_the_policy_count() {
     let Some(rig) = in_redis(simple(6_000), &unique("test")) else { return };
     rig.settled_down().await;
     rig.advance(Duration::from_secs(1));
     rig.store.keep_tasks(true);
     let ask = rig.ask(100);
     rig.reserve(&ask).await;
-    told(&rig, &ask, 600).await;
+    settle_with_reading(&rig, &ask, 600).await;
     for _ in 0..1_000 {
         assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
     }
