@@ -69,10 +69,10 @@ local function refill(state, quota, now)
   end
   local is_full = full > 0 and state[FLIGHT] >= full
   local was_open = from >= state[GATE] and not is_full
-  local nobody_came = unused > 0 and unused < math.huge and was_open
+  local is_unclaimed = unused > 0 and unused < math.huge and was_open
   for lane = 1, state[LANES] do
     local slot, share = lane_slot(lane), quota[LANE_SHARES + 2 * lane - 1] or 0
-    if nobody_came then
+    if is_unclaimed then
       state[slot + PASSED] = state[slot + PASSED] + unused
     end
     local most = math.max(STANDBY * share * capacity, saves_for(state, lane, now))

@@ -153,8 +153,8 @@ local function until_room(keys, state, quota, lane, place, need, work, now)
       local capacity, rate = state[slot + CAPACITY], state[slot + RATE] * part
       local ahead = place.ahead * most * mix_of(state, slot)
       local kept = math.min((idle + ready) * most, capacity)
-      -- A call larger than the capacity goes when nothing is drawn: then nothing is lacking, to the
-      -- last place. But it leaves to other lanes what they have saved.
+      -- A call larger than the capacity goes when nothing is drawn: then the lack is exactly zero.
+      -- But it leaves to other lanes what they have saved.
       local largest = capacity - math.min(idle * most, capacity)
       local wanted = ahead > 0 and ahead + amount or math.min(amount, largest)
       local lack = wanted + state[slot + DRAWN] - (capacity - kept)

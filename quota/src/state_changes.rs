@@ -57,7 +57,7 @@ impl StateChanges {
         let message = self.0.lock().entry(model.clone()).or_default().note_closed(Instant::now());
         if let Some(GateMessage::Closed { unlogged }) = message {
             let what = if exhausted { "the model is exhausted" } else { "the gate is closed" };
-            warn!(%model, reason, times_since_last_told = unlogged, "{what} for {wait:.1?}; nobody calls before");
+            warn!(%model, reason, times_since_last_told = unlogged, "{what} for {wait:.1?}; no calls until then");
         }
     }
 

@@ -80,7 +80,7 @@ async fn a_lane_is_the_same_for_workers_with_other_lanes() {
     assert_eq!(
         one.sees().await,
         used(&[("batch", 1_000), ("interactive", 0), ("standard", 300)]),
-        "whoever settles it"
+        "whichever worker settles it"
     );
 }
 

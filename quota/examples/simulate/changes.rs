@@ -144,7 +144,7 @@ fn ramp(bench: &mut Bench<'_>) -> Table {
 
 fn spending(bench: &mut Bench<'_>) -> Table {
     let mut table = Table::new(
-        "A limit over ten minutes that nobody configured",
+        "A limit over ten minutes that is not configured",
         "2 M tokens a minute are configured, and the provider has them; but in any ten minutes it lets through only a part of what \
          that would be, as Gemini's limits on spending do, and then refuses for a minute at a time. 200 workers with an endless \
          backlog, no headers; use from the twentieth minute on, of what ten minutes allow.",

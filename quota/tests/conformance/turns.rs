@@ -150,7 +150,7 @@ pub(super) async fn callers_that_never_come_back_hold_up_no_other_behind_a_close
         }
     }
     let took = (rig.now() - start) / SECOND;
-    assert!(took <= 10 + 12, "the gate, and ten turns of 0.9 s that nobody comes for: {took} s");
+    assert!(took <= 10 + 12, "the gate, and ten turns of 0.9 s without a caller: {took} s");
 }
 
 /// A batch of a hundred seconds is cancelled. The tenant's next call does not wait for its callers,
