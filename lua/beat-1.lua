@@ -1,16 +1,16 @@
 --[[
-Shows the fleet that a worker lives, and counts the live workers.
+Reports a worker as live and counts the live workers.
 
 Guarantees
   * A worker counts until `gone` seconds after its last beat, however it ended.
-  * The set ends within a day after the fleet.
+  * The set expires within a day after the fleet ends.
 
 Keys
   KEYS[1] workers  sorted set, worker by the server's time of its last beat in seconds
 
 Arguments: text
   ARGV[1] worker: a name that no other live worker has
-  ARGV[2] gone: whole seconds after which a worker that does not beat counts no more
+  ARGV[2] gone: whole seconds after which a silent worker no longer counts
 
 Reply: integers
   1 workers  live workers, this one included

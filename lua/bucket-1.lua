@@ -1,27 +1,26 @@
 --[[
-A token bucket for an API that counts calls and not tokens of a model: take, look, give back or
-charge.
+A token bucket for an API that counts calls and not tokens of a model: take, read, return or charge.
 
 Guarantees
   * In any span of t seconds no more is taken than capacity + refill x t, all callers together.
   * All or nothing: a refusal changes nothing.
-  * A caller that may wait is given a turn at once, in order of arrival, and need not ask again: the
-    level goes below zero by what is promised.
-  * A clock that steps back refills nothing. Other limits than last time keep what was used.
+  * A caller that may wait gets a turn at once, in order of arrival, and need not ask again: the
+    promised amount takes the level below zero.
+  * A clock that steps back refills nothing. With changed limits the used amount stays.
 
 Keys
-  KEYS[1] string: level and the time in microseconds for which it holds, two little-endian doubles.
-          Lives until the bucket is full again, for a missing bucket is full.
+  KEYS[1] string: the level and its time in microseconds, two little-endian doubles. Expires when
+          the bucket is full again: a missing bucket is full.
 
 Arguments: decimal text
-  ARGV[1] amount: 0 to look; below zero to give back
+  ARGV[1] amount: 0 to read; below zero to return
   ARGV[2] capacity, at least 1
   ARGV[3] refill in units a second, above 0
   ARGV[4] longest wait in microseconds that may be promised; -1 to charge whatever the level is
   ARGV[5] clock for tests in microseconds, 0 for the server's
 
 Reply: integers
-  1 outcome  1 taken, 0 refused, 2 refused for ever: more than the capacity
+  1 outcome  1 taken, 0 refused, 2 never: more than the capacity
   2 wait     microseconds, rounded up: when taken, until it may be used; when refused, until the
              turn of a caller that waits
   3 level    afterwards, rounded down; below zero when more is promised than there is

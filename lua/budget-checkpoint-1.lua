@@ -1,21 +1,21 @@
 --[[
 Begins a checkpoint of a budget, or ends it.
 
-A checkpoint says how much may have been spent before the next one: the ceiling. It is written
-elsewhere, first; then the ceiling is in force here, and no call is held beyond it. So what the last
-checkpoint says is never less than what was spent, whenever this server loses what it has.
+A checkpoint holds a ceiling: how much may be spent before the next checkpoint. It is written
+elsewhere first; then the ceiling is in force here, and no call is held beyond it. So the last
+checkpoint is never below what was spent, whenever this server loses its data.
 
 Guarantees
   * Generations grow, even over a loss, as long as the clock does.
-  * A ceiling is raised by the end of the newest generation alone; it is lowered as one begins, and
-    never below what is spent and held.
+  * Only the end of the newest generation raises the ceiling. The begin of one lowers it, never
+    below what is spent and held.
 
 Keys: as budget-reserve-1.lua
 
 Arguments: whole numbers below 2^53 as decimal text; amounts in nano-dollars, 10^-9 USD
   ARGV[1] 0 to begin, else the generation that ends
-  ARGV[2] to begin: how much more than is spent and held may be spent before the next checkpoint;
-          to end: the ceiling that was written
+  ARGV[2] to begin: the amount that may be spent beyond what is spent and held now; to end: the
+          ceiling that was written
   ARGV[3] budget: no ceiling is higher
   ARGV[4] 1 when the budget is for a day, 0 when it never begins anew
   ARGV[5] clock for tests in microseconds, 0 for the server's
@@ -45,19 +45,19 @@ if ending > 0 then
   if generation ~= ending then
     return { 0, ceiling, generation, spent, day }
   end
-  redis.call('HSET', key, 'ceiling', whole(given[2]))
+  redis.call('HSET', key, 'ceiling', format_whole(given[2]))
   return { 1, given[2], generation, spent, day }
 end
-local today = day_of(daily, now)
+local today = budget_day(daily, now)
 if today > day then
   redis.call('DEL', key)
   spent, day, ceiling = 0, today, 0
   redis.call('HSET', key, 'spent', '0', 'day', day)
 end
--- What was spent beyond the budget, by calls that cost more than was held, is remembered too.
+-- Spending beyond the budget, by calls that cost more than was held, is included.
 local wanted = math.max(spent, math.min(budget, spent + given[2]))
 generation = math.max(generation + 1, math.floor(now / 1000))
-local lowered = whole(math.min(ceiling, wanted))
-redis.call('HSET', key, 'ceiling', lowered, 'generation', whole(generation))
+local lowered = format_whole(math.min(ceiling, wanted))
+redis.call('HSET', key, 'ceiling', lowered, 'generation', format_whole(generation))
 keep_budget(key, daily)
 return { 1, wanted, generation, spent, day }

@@ -1,10 +1,10 @@
 --[[
-Replaces what is held for a call by what it cost; a cost of 0 releases it.
+Replaces a call's hold by its cost; a cost of 0 releases the hold.
 
 Guarantees
-  * Each id is settled once: a second settlement changes nothing, nor does one of a call that is not
-    held (its day has ended, or the server has forgotten it).
-  * More than was held is charged in full, even beyond the budget: later calls are then refused.
+  * Each id is settled once: a second settlement changes nothing, nor does the settlement of a call
+    that is not held (its day has ended, or the server has forgotten it).
+  * A cost above the hold is charged in full, even beyond the budget: later calls are then refused.
 
 Keys: as budget-reserve-1.lua
 
@@ -27,5 +27,5 @@ if not held then
 end
 local spent = redis.call('HGET', key, 'spent') - held + cost
 redis.call('HDEL', key, 'hold:' .. id, 'until:' .. id)
-redis.call('HSET', key, 'spent', whole(spent))
+redis.call('HSET', key, 'spent', format_whole(spent))
 return { 1 }

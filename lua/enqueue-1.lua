@@ -1,12 +1,12 @@
 --[[
-Enters a batch of a provider's in what the fleet has waiting there, or takes it out: what one
-model's batches hold of the input tokens that the provider lets wait.
+Enters a provider's batch into the count of the input tokens of one model that wait at the provider,
+or removes it.
 
 Guarantees
-  * What is entered is within the limit together; a batch that is alone is entered whatever it
-    holds, for it would else never be.
-  * An id is entered once: again, it holds what was said last.
-  * What nobody takes out leaves by itself after its time.
+  * All batches together stay within the limit. A single batch is entered whatever it holds: it
+    would otherwise never be.
+  * An id is entered once; entering it again replaces its tokens.
+  * A batch that is not removed drops out after its life.
   * Costs O(n) in batches that wait: some hundred in a large fleet, a few times a minute.
 
 Keys
@@ -15,13 +15,13 @@ Keys
 
 Arguments
   ARGV[1] id      the batch
-  ARGV[2] tokens  what it holds; 0 takes it out
-  ARGV[3] limit   what the provider lets wait
-  ARGV[4] life    seconds after which it counts no more
+  ARGV[2] tokens  its input tokens; 0 removes it
+  ARGV[3] limit   the input tokens that the provider lets wait
+  ARGV[4] life    seconds after which it no longer counts
 
 Reply: integers
-  1 entered  1, or 0: it holds what it held before
-  2 others   tokens that other batches hold
+  1 entered  1, or 0: its tokens stay as before
+  2 others   input tokens of the other batches
 ]]
 local waiting = KEYS[1]
 if #ARGV ~= 4 then

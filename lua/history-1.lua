@@ -2,15 +2,15 @@
 Adds what one worker has seen of a model to the fleet's last hour, and to the counts of the day.
 
 Guarantees
-  * What there is of a model is bounded: 120 slots of half a minute, 14 days.
-  * Gauges of a slot are the highest that any worker has seen in it; calls are added up.
+  * A model's history is bounded: 120 slots of half a minute, 14 days.
+  * A slot has the highest gauges that any worker has seen in it, and the sums of calls.
   * Asking is not idempotent: after a lost reply calls may be counted twice.
 
 Keys
   KEYS[1] hash: slot:<n>, n from 0 to 119, and day:<n>, n from 0 to 13; each value is the number of
-          the half minute or day since 1970, and what was seen in it, as whole numbers with spaces
-          between, in the order of the arguments, a day's without the first four. Lives for 14 days
-          after the last.
+          the half minute or day since 1970, then its whole numbers with spaces between, in the
+          order of the arguments; a day's value has no gauges (the first four). Expires 14 days
+          after the last write.
 
 Arguments: whole numbers below 2^53 as decimal text
   ARGV[1] used: how full the fullest limit was, in thousandths
@@ -39,7 +39,8 @@ for index = 1, 8 do
   given[index] = math.floor(number)
 end
 
--- What stands in the field, with this added, if it is of the same time; else this alone.
+-- The field's new value: its present value with these numbers added if it is of this time, else
+-- these numbers alone.
 local function merged(field, time, from)
   local known, values = redis.call('HGET', KEYS[1], field), { time }
   local before = {}

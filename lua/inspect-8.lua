@@ -1,6 +1,6 @@
 --[[
-Tells what a model's quota looks like now, and all that a policy needs. Takes out what has left the
-window, makes anew what an eviction or a failover has broken, and changes nothing else.
+Reads a model's quota for people, and the policy's input. Removes what has left the window, repairs
+what an eviction or a failover has broken, and changes nothing else.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
   KEYS[6] gate     text for people, see include/gate.lua
@@ -13,17 +13,17 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
 
 Reply
   1 numbers  packed doubles:
-    now; until the gate opens; for what it is closed (0 open, 1 pause, 2 exhausted, 3 refused);
+    now; time until the gate opens; why it is closed (0 open, 1 pause, 2 exhausted, 3 refused);
     reservations in the window; mean time from admission to settlement; cap on calls in flight after
-    overloads, 0 for none; requests and tokens of the day, 0 without a limit by the day; until the
-    day ends; calls in flight; limit on them, 0 for none; horizon; version and fingerprint of the
-    plan; how many lanes follow; then
+    overloads, 0 for none; requests and tokens of the day, 0 without a limit by the day; time until
+    the day ends; calls in flight; limit on them, 0 for none; horizon; version and fingerprint of
+    the plan; number of lanes that follow; then
     for each dimension (requests, input, output, combined) of the plan rate, capacity, window, most;
-    drawn; in the window; of it not settled; then
-    for each lane callers that wait, about; how long the queue is; calls in flight; each dimension
-    in the window
+    drawn; in the window; the unsettled part of it; then
+    for each lane waiting callers, about; time until the last one's turn; calls in flight; each
+    dimension in the window
   2 reason of the pause, empty when the gate is open
-  then what is read for the policy, see include/log.lua
+  then the policy's input, see include/log.lua
 ]]
 --- @include "include/numbers"
 --- @include "include/arguments"
@@ -80,7 +80,7 @@ for dimension = 1, DIMENSIONS do
   end
 end
 for lane = 1, state[LANES] do
-  local slot, work = lane_slot(lane), waits_in(state, lane)
+  local slot, work = lane_slot(lane), waiting_work(state, lane)
   local mean = in_window > 0 and state[PROGRESS] > 0 and state[PROGRESS] / GRAIN / in_window or 1
   all[#all + 1] = work > 0 and math.max(1, math.floor(work / mean + HALF)) or 0
   all[#all + 1] = quota[LANE_SHARES + 2 * lane] and queue_time(state, quota, lane) or 0
@@ -90,7 +90,7 @@ for lane = 1, state[LANES] do
 end
 local reply = { struct.pack('<' .. string.rep('d', #all), unpack(all)) }
 reply[2] = pause > 0 and redis.call('GET', keys.gate) or ''
-for _, part in ipairs(reading_of(keys, state, now)) do
+for _, part in ipairs(policy_reading(keys, state, now)) do
   reply[#reply + 1] = part
 end
 return reply

@@ -1,21 +1,20 @@
 --[[
-Gives each lane a number that it keeps, so that programs with other lanes do not take one for
-another.
+Gives each lane a number that it keeps, so that programs with different lanes do not confuse them.
 
 Guarantees
   * A lane keeps its number as long as any program names it once in `life`; no other lane gets it.
-  * Where nothing is known, lanes get the numbers that the program has for them, or the lowest free
-    ones in the order given.
+  * An unknown lane gets the number that the program has for it, or the lowest free one, in the
+    order given.
 
 Keys
   KEYS[1] lanes  hash: lane → its number, share and ceiling, with a space between
 
 Arguments: text
-  ARGV[1] life: whole seconds after which what nobody names is forgotten
+  ARGV[1] life: whole seconds after which an unnamed lane is forgotten
   then for each of the program's lanes its name, share, ceiling, and the number that the program has
   for it, 0 for none
 
-Reply: each lane that is known and what is kept of it, in turn, in no order
+Reply: lane, its value, lane, its value, … in no order
 ]]
 local MOST_LANES, NUMBERED = 200, '^(%d+) '
 local life = tonumber(ARGV[1])

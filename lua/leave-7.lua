@@ -1,14 +1,13 @@
 --[[
-Callers of a tenant that wait in a lane come no more: their batch was cancelled, or one of them has
-hung up.
+Removes waiting callers of a tenant from a lane: all, because their batch was cancelled, or one that
+has hung up.
 
 Guarantees
-  * The tenant's next newcomer stands at the front of the lane, and not behind those that are gone.
-    Others of the same tenant that still wait keep their turns, and may be overtaken by newcomers.
-  * Of one caller: those of its tenant that stand behind it move up by its work. Those before it may
-    go with those behind.
+  * All: the tenant's next new caller stands at the front of the lane, and not behind those that are
+    gone. Callers of the tenant that still wait keep their turns, and new ones may overtake them.
+  * One: the tenant's callers behind it move up by its work. Callers before it may be overtaken.
   * Turns of other tenants stay as they are.
-  * No amount changes. Said again of a tenant it says the same.
+  * No amount changes. Removing a tenant's callers again changes nothing.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
   KEYS[6] tenants  hash of this lane, see include/queue.lua
@@ -19,11 +18,11 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
              1      lane, counted from 1
              2      clock for tests, 0 for the server's
              3, 4   ticket of the one caller: epoch and position; 0 for all of the tenant's
-             5..8   amounts that it asked for: requests, input, output, combined tokens
+             5..8   amounts that the one caller asked for: requests, input, output, combined tokens
   ARGV[3]  the quota, see include/arguments.lua
 
 Reply: integers
-  1 waits  work of those that still wait in the lane, in millionths of a limit
+  1 waits  work of the callers that still wait in the lane, in millionths of a limit
 ]]
 --- @include "include/numbers"
 --- @include "include/arguments"
@@ -50,9 +49,9 @@ if line and call[4] == 0 then
   line.tail, line.changed = line.served, true
 elseif line and call[3] == state[EPOCH] then
   local work = math.ceil(work_of(state, { call[5], call[6], call[7], call[8] }) * GRAIN)
-  gives_up(line, call[4] - 1, work)
+  give_up(line, call[4] - 1, work)
 end
 save_queue(state, quota, queue, now)
-local waits = waits_in(state, lane)
+local waits = waiting_work(state, lane)
 save_state(common_keys(), quota, state, now)
 return { math.ceil(waits * MILLION) }

@@ -1,5 +1,5 @@
-//! The limiter's Lua scripts, as texts. What each does, its keys and its arguments are in
-//! `README.md`, for clients in any language; this crate is how Rust has them.
+//! The texts of the limiter's Lua scripts, for Rust. `README.md` describes each script with its
+//! keys and arguments, for clients in any language.
 //!
 //! A script names the parts that it needs in lines such as `--- @include "include/state"`.
 
@@ -8,7 +8,7 @@
 
 macro_rules! parts {
     ($($name:literal),+ $(,)?) => {
-        /// What scripts may include: each part's name and its text.
+        /// The parts that scripts may include: name and text.
         pub const PARTS: &[(&str, &str)] = &[$(($name, include_str!(concat!($name, ".lua")))),+];
     };
 }

@@ -1,11 +1,10 @@
 --[[
-Writes the plan that a policy came to, with what it knows, and takes what it read out of the log.
+Writes a policy's plan and what the policy knows, and removes from the log what it has read.
 
 Guarantees
-  * A plan that was made from another one than that in force is not written.
-  * Levels are changed by what the policy says and never set: what was admitted since its reading
-    counts.
-  * Where there is no plan, the levels begin as the caller says: those that it saw last.
+  * A plan is not written if another one has come into force since it was read.
+  * Levels are changed by the policy's amounts and never set: admissions since its reading count.
+  * Without a plan in force, the levels begin as the caller last saw them.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
   KEYS[6] log      list, see include/log.lua
@@ -16,13 +15,13 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
            read; clock for tests, 0 for the server's; horizon; calls at once, 0 for no limit; then
            for each dimension rate in units a microsecond, capacity, what a window may have
            (infinite for no window), the most that a call may need (0 for no limit, then the others
-           mean nothing), and by how much what is drawn changes
+           mean nothing), and the change of what is drawn
   ARGV[2]  the quota, see include/arguments.lua
-  ARGV[3]  what is known: at most 4 KB
+  ARGV[3]  what the policy knows: at most 4 KB
 
 Reply: integers
-  1 written  1, or 0 where another plan was written since
-  2 room     how much may go now, as the time that an even pace takes
+  1 written  1, or 0 if another plan was written since
+  2 room     the room that is left now, as the time that an even pace takes to use it
 ]]
 --- @include "include/numbers"
 --- @include "include/arguments"
@@ -35,7 +34,7 @@ local KILOBYTES = 4096
 if #ARGV ~= 3 then
   return redis.error_reply('TIDEGATE wants 3 arguments, not ' .. #ARGV)
 end
-local plan, refusal = numbers(1, ALL_NUMBERS, -EXACTLY, true)
+local plan, refusal = read_numbers(1, ALL_NUMBERS, -EXACTLY, true)
 if not plan then
   return refusal
 end
@@ -44,7 +43,7 @@ if not quota then
   return unusable
 end
 
--- What is wrong with the plan, as an error reply, else nil.
+-- The error reply for a wrong plan, else nil.
 local function wrong_plan()
   for place = 1, HEAD do
     if plan[place] < 0 or plan[place] == math.huge then

@@ -1,6 +1,5 @@
 --[[
-Renews the lease of a call that has outlived the window, so that it still counts among the calls in
-flight.
+Renews the lease of a call that has outlived the window, so that it still counts as in flight.
 
 Keys
   KEYS[1] leases   sorted set, id of a call that outlived the window by the end of its lease
@@ -18,7 +17,7 @@ Reply: integers
 if #ARGV ~= 2 then
   return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
 end
-local call, refused = numbers(2, 2, 0)
+local call, refused = read_numbers(2, 2, 0)
 if refused then
   return refused
 end

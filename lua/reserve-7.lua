@@ -1,17 +1,17 @@
 --[[
-Reserves what one provider call will use, or says when to come back. All or nothing over every
-dimension. Several calls of one lane, tenant and template may be asked about together: they are
-answered in their order, as if each had been asked about by itself at one time.
+Reserves what one provider call will use, or returns when to come back. All or nothing over every
+dimension. Several calls of one lane, tenant and template may ask together: each is answered as if
+it had asked alone, in their order and at one time.
 
 Guarantees
   * No more is drawn ahead of the plan's rate than its capacity, and no window has more than the
     plan allows; a call larger than the capacity goes when nothing is drawn.
-  * The same id is admitted once: asking again after a lost reply answers as the first time and
-    costs nothing.
+  * An id is admitted once: asking again after a lost reply gives the same answer and costs
+    nothing.
   * A refusal draws nothing. It returns a ticket: coming back with it keeps the caller's turn in its
     lane.
   * First come, first served among a tenant's calls in a lane, and equal parts of the lane for its
-    tenants. A turn is an amount of work: whatever changes the rate changes no order.
+    tenants. A turn is an amount of work: a change of the rate changes no order.
 
 Keys, all with the hash tag {provider:model}
   KEYS[1] ledger   sorted set, reservation id by time of admission
@@ -28,7 +28,7 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
              1      lane, counted from 1; the same for all
              2, 3   ticket: epoch and position, 0 without a ticket
              4..7   amounts to reserve: requests, input, output, combined tokens
-             8      1 to be told what is expected of such calls, else 0
+             8      1 to return what is expected of such calls, else 0
              9      clock for tests, 0 for the server's
   ARGV[3]  the quota, see include/arguments.lua
   ARGV[4]  tenant
@@ -36,14 +36,14 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
 
 Reply: integers, of each call
   1 outcome      1 granted, 2 wait, 3 paused, 4 never fits, 5 exhausted; 6 there is no plan, or the
-                 caller is to make another one, or keys are lost: nothing was asked; inspect-8.lua
-                 and then plan-7.lua mend it
+                 caller must write another one, or keys are lost: nothing was decided;
+                 inspect-8.lua and then plan-7.lua repair it
   2 wait         microseconds until it is worth asking again (rounded up); for 5 until the end
-  3 hold         what holds it: 1 to 4 the level of requests, input, output, combined tokens; 11 to
-                 14 the window of these; 5 calls at once; 6 the lane's turn; 7 the call that goes
-                 first after a refusal; 8 requests and 9 tokens of the day; 10 other lanes, or the
+  3 hold         what it waits for: 1 to 4 the level of requests, input, output, combined tokens; 11
+                 to 14 the window of these; 5 calls at once; 6 the lane's turn; 7 the probe call
+                 after a refusal; 8 requests and 9 tokens of the day; 10 other lanes, or the
                  lane's ceiling; 0 none, or the gate
-  4 deficit      by how much that is over; for 4 the most
+  4 deficit      by how much the call exceeds the room there; for 4 the most that fits
   5 epoch        of the ticket
   6 position     of the ticket
   7 ratio        real over estimated input in millionths, 0 unknown or not asked for
@@ -78,7 +78,7 @@ local function id_at(place)
   return ARGV[place == 1 and 1 or place + OTHER_ARGUMENTS]
 end
 
--- What is wrong with one of the calls, as an error reply, else nil.
+-- The error reply for a wrong call, else nil.
 local function wrong_call()
   if not is_lane(lane, quota) then
     return bad_argument(2, 'a call in a lane of the quota')
@@ -127,8 +127,8 @@ local function reply(call, outcome, wait, hold, deficit, turn)
   }
 end
 
--- The answer to a call that no wait helps, else nil.
-local function hopeless(call, need)
+-- The answer to a call for which waiting is useless, else nil.
+local function final_answer(call, need)
   local ceiling = quota[LANE_SHARES + 2 * lane]
   for dimension = 1, DIMENSIONS do
     local most = state[dimension_slot(dimension) + MOST]
@@ -143,13 +143,13 @@ local function hopeless(call, need)
   return hold and reply(call, OUT, day_left(quota, now), hold, over)
 end
 
--- A call goes.
+-- Admits a call.
 local function admit(id, need, place, work, grains)
   local probe = state[CLOSED] == OPEN and 0 or 1
   if probe == 1 then
     state[PROBE] = now
   end
-  local progress = go(state, queue, tenant, place, grains)
+  local progress = admit_in_queue(state, queue, tenant, place, grains)
   local slot_of_lane = lane_slot(lane)
   state[slot_of_lane + STAND] = math.max(0, state[slot_of_lane + STAND] - work)
   if work >= state[slot_of_lane + NEED] then
@@ -171,7 +171,7 @@ local function admit(id, need, place, work, grains)
       state[slot + PEAK] = math.max(state[slot + PEAK], drawn)
     end
   end
-  enter(keys, state, id, {
+  insert_entry(keys, state, id, {
     admitted = now,
     lane = lane,
     condition = RESERVED,
@@ -189,14 +189,15 @@ local function answer(id, call)
   if redis.call('HEXISTS', keys.entries, id) == 1 then
     return reply(call, GRANTED, 0, 0, 0)
   end
-  local none = hopeless(call, need)
+  local none = final_answer(call, need)
   if none then
     return none
   end
-  local place, work = place_of(state, queue, tenant, call[2], call[3], now), work_of(state, need)
+  local place = queue_position(state, queue, tenant, call[2], call[3], now)
+  local work = work_of(state, need)
   local grains = math.ceil(work * GRAIN)
   local obstacle = until_room(keys, state, quota, lane, place, need, work, now)
-  local shut, hold = shut_for(state, now)
+  local shut, hold = closed_hold(state, now)
   if shut > 0 and shut >= obstacle.wait then
     obstacle = { wait = shut, hold = hold, over = 0 }
   end
@@ -205,20 +206,20 @@ local function answer(id, call)
     return reply(call, GRANTED, 0, 0, 0)
   end
   local comes_by = now + obstacle.wait + QUIET
-  wait_in(state, queue, tenant, place, grains, comes_by, now)
+  enqueue_caller(state, queue, tenant, place, grains, comes_by, now)
   state[queue.slot + WAITING] = waiting_in(queue)
-  -- A lane saves for its first: for those behind, two lanes could wait for each other.
+  -- A lane saves for its first caller only; otherwise two lanes could wait for each other.
   if place.ahead <= 0 and work >= saves_for(state, lane, now) then
     state[queue.slot + NEED], state[queue.slot + NEED_UNTIL] = work, comes_by
   end
   if obstacle.hold == 0 then
     return reply(call, CLOSED_NOW, obstacle.wait, 0, 0, place.turn)
   end
-  local wait = told(state, quota, lane, obstacle.wait, now)
+  local wait = spread_wait(state, quota, lane, obstacle.wait, now)
   return reply(call, WAIT, wait, obstacle.hold, obstacle.over, place.turn)
 end
 
--- One reply after the other.
+-- The replies to all calls, one after the other.
 local function answers()
   local all = {}
   for place = 1, count do

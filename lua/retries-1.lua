@@ -3,12 +3,12 @@ Counts one more provider call beyond the first of a document of a batch.
 
 Guarantees
   * The counts never fall while the batch makes such calls; they end seven days after the last.
-  * What a document adds to the batch's budget is added once, however often it is said.
+  * A document adds to the batch's budget once, however often this is repeated.
   * Asking is not idempotent: after a lost reply the call may have been counted.
 
 Keys
-  KEYS[1] retries  hash: spent, the calls counted so far; added, what documents in parts add to the
-                   budget; of:<document>, what one of them has added
+  KEYS[1] retries  hash: spent, the calls counted so far; added, the calls that documents in parts
+                   add to the budget; of:<document>, the calls that one of them has added
 
 Arguments
   ARGV[1] document  which document adds to the budget, unique in the batch; empty for none
@@ -16,7 +16,7 @@ Arguments
 
 Reply: integers
   1 spent  the calls counted so far, this one included
-  2 added  what documents have added to the budget
+  2 added  the calls that documents have added to the budget
 ]]
 local RETRIES_TTL = 604800
 

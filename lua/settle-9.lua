@@ -1,6 +1,6 @@
 --[[
-Ends a reservation: what the call really used, or that it was never sent, or that the provider
-refused it. May hand the policy's task to the caller.
+Ends a reservation of a call that was answered, refused by the provider, or never sent. May hand the
+policy's task to the caller.
 
 Guarantees
   * Each reservation is settled once: a second settlement or a late release changes nothing.
@@ -17,7 +17,7 @@ Keys, all with the hash tag {provider:model}: the first six of reserve-7.lua, an
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
   ARGV[1]  reservation id
-  ARGV[2]  what became of it, 27 numbers:
+  ARGV[2]  the outcome, 27 numbers:
              1       0 released: not sent, nothing was used; 1 settled: the amounts below were used;
                      2 charged: no reservation was made, and the amounts below were used (a worker
                      without Redis)
@@ -35,7 +35,7 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
              15..18  use in the window by the provider's own meter, plus 1; 0 unknown. For 2 how
                      much of what was used has not refilled yet, plus 1
              19..22  limits that the provider states, plus 1; 0 unknown
-             23..26  time until what is used is all there again, plus 1; 0 unknown
+             23..26  time until the used amount is all available again, plus 1; 0 unknown
              27      input that a cache gave and the provider does not count, plus 1; 0 unknown
   ARGV[3]  the quota, see include/arguments.lua
   ARGV[4]  reason of the pause
@@ -46,9 +46,9 @@ Reply
   3 ratio       real over estimated input in millionths, 0 unknown
   4 output      expected output tokens, 0 unknown
   5 cached      input tokens that a cache gives and the provider does not count, 0 unknown
-  6 room        how much may go now, as the time that an even pace takes: those first in turn may
-                ask again at once, as far as there is room
-  then nothing more, or the policy's task: what is read for it, see include/log.lua
+  6 room        the room that is left now, as the time that an even pace takes to use it: the first
+                callers in turn may ask again at once, as far as there is room
+  then nothing more, or the policy's task, see include/log.lua
 ]]
 --- @include "include/numbers"
 --- @include "include/arguments"
@@ -96,7 +96,7 @@ local function more_than(reserved)
   return more
 end
 
--- Takes a call out of what is in flight, and corrects what it was charged.
+-- Ends a call's time in flight and corrects its charge.
 local function end_call(entry)
   local reserved = entry.amounts
   local more = more_than(reserved)
@@ -109,7 +109,7 @@ local function end_call(entry)
     if call[7] > 0 and mode ~= RELEASED then
       local output = { 0, 0, used[OUTPUT], math.max(0, used[COMBINED] - used[INPUT]) }
       entry.admitted, entry.condition, entry.amounts, entry.progress = now, SETTLED, output, 0
-      enter(keys, state, id, entry)
+      insert_entry(keys, state, id, entry)
     end
     return
   end
@@ -122,15 +122,15 @@ local function end_call(entry)
     end
     return
   end
-  -- The reservation keeps its time of admission, and so its place in the window.
+  -- The entry keeps its time of admission, and so its position in the window.
   entry.amounts, entry.condition = used, SETTLED
   add_to_window(state, entry, 1)
   keep_entry(keys, id, entry)
 end
 
--- A provider that is overloaded has fewer calls in flight for a while. A call that was sent before
--- the last overload was known says nothing new.
-local function overloaded(admitted)
+-- Halves the calls in flight after an overload. A call that was sent before the last overload was
+-- known shows nothing new.
+local function record_overload(admitted)
   if state[CAP] == 0 or admitted > state[CAPPED_AT] then
     local flight = state[FLIGHT]
     state[CAP_PEAK] = math.max(state[CAP_PEAK], flight)
@@ -145,8 +145,8 @@ local function meter(dimension)
     call[METER_RESET + dimension] - 1
 end
 
--- A call went well. What is known of its template now.
-local function answered(entry)
+-- Learns from a call that went well. Returns what is known of its template now.
+local function record_answer(entry)
   local took = now - entry.admitted
   local mean = state[LATENCY]
   state[LATENCY] = mean > 0 and mean + (1 - FADE) * (took - mean) or took
@@ -172,20 +172,20 @@ if packed then
   local entry = unpack_entry(packed)
   outcome = entry.condition == SETTLED and BEFORE or DONE
   if outcome == DONE then
-    local before = before_of(state, entry)
+    local before = state_before(state, entry)
     local was = { admitted = entry.admitted, probe = entry.probe, amounts = entry.amounts }
     if signal == OVERLOADED then
-      overloaded(entry.admitted)
+      record_overload(entry.admitted)
     end
     end_call(entry)
     if before and mode ~= RELEASED then
-      log_told(keys, state, before, meter, now)
+      log_meter(keys, state, before, meter, now)
     end
     if before and signal == REFUSED_BY then
-      log_refused(keys, state, before, was, call[12], now)
+      log_refusal(keys, state, before, was, call[12], now)
     end
     if signal == NONE and mode ~= RELEASED then
-      learned = answered(was)
+      learned = record_answer(was)
     end
   end
 elseif mode == CHARGED then
@@ -206,7 +206,7 @@ elseif mode == CHARGED then
   state[passed] = state[passed] + work
   local entry = { admitted = now, lane = lane, condition = SETTLED, probe = 0, progress = 0 }
   entry.amounts, entry.before = used, ''
-  enter(keys, state, id, entry)
+  insert_entry(keys, state, id, entry)
 end
 local pause = closed_for(state, now)
 if call[12] > 0 then
@@ -218,7 +218,7 @@ local reply = { outcome, math.ceil(pause), ratio, output, cached, math.ceil(room
 local is_ours = quota[OWN_FINGERPRINT] == state[FINGERPRINT] and state[VERSION] > 0
 if is_ours and is_task_free(state, now) then
   state[HANDED], state[HANDED_DONE] = now, 0
-  for _, part in ipairs(reading_of(keys, state, now)) do
+  for _, part in ipairs(policy_reading(keys, state, now)) do
     reply[#reply + 1] = part
   end
 end

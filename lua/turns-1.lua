@@ -1,12 +1,11 @@
 --[[
-Keeps the turns of callers that know no ticket, under names that they come back with, and gives them
-out again: of several turns under one name the earliest.
+Stores the turns of callers without a ticket under names that they come back with, and returns them:
+of several turns under one name the earliest.
 
 Guarantees
-  * A turn is given out once.
-  * A turn that nobody has taken lapses. No more than so many are kept.
-  * Asking is not idempotent: after a lost reply a turn may have been given out, and its caller is a
-    newcomer.
+  * A turn is returned once.
+  * An untaken turn lapses. At most `most` turns are stored.
+  * Taking is not idempotent: after a lost reply a turn may be gone, and its caller starts anew.
 
 Keys
   KEYS[1] turns  sorted set of one door's key: "<name>:<epoch>:<position>:<number>", by when it
@@ -14,14 +13,14 @@ Keys
 
 Arguments (times in milliseconds)
   ARGV[1] name      without a colon
-  ARGV[2] most      how many turns are kept
+  ARGV[2] most      the most turns that are stored
   ARGV[3] lives     after how long the turn lapses; 0 to take one
-  ARGV[4] epoch     of the ticket that is kept, as text
-  ARGV[5] position  of the ticket that is kept, as text
+  ARGV[4] epoch     of the stored ticket, as text
+  ARGV[5] position  of the stored ticket, as text
 
 Reply
-  to take  epoch and position of the ticket, as texts; nothing where none is kept
-  to keep  1, or 0 where as many are kept already
+  to take   epoch and position of the ticket, as texts; nothing if there is none
+  to store  1, or 0 if `most` turns are stored
 ]]
 if #ARGV ~= 5 then
   return redis.error_reply('TIDEGATE wants 5 arguments, not ' .. #ARGV)

@@ -1,20 +1,20 @@
 --[[
-Keeps what each worker says of itself, and tells what the live ones say.
+Stores the status of each worker, and returns the statuses of the live workers.
 
 Guarantees
-  * What a worker says counts until `gone` seconds after it was last said, however the worker ended.
-  * The hash ends within a day after the fleet.
+  * A status counts until `gone` seconds after its last report, however the worker ended.
+  * The hash expires within a day after the fleet ends.
 
 Keys
-  KEYS[1] hash: worker → the server's time in whole seconds when it was said, a space, the words
+  KEYS[1] hash: worker → the server's time of the report in whole seconds, a space, the status
 
 Arguments: text
-  ARGV[1] worker: a name that no other live worker has; empty to listen only
-  ARGV[2] its words, without any credential; empty to take the worker out
-  ARGV[3] gone: whole seconds after which words that are not repeated count no more
-  ARGV[4] 1 to be told what all say, 0 for an empty reply
+  ARGV[1] worker: a name that no other live worker has; empty to read only
+  ARGV[2] its status, without any credential; empty to remove the worker
+  ARGV[3] gone: whole seconds after which a status that is not repeated no longer counts
+  ARGV[4] 1 to return all statuses, 0 for an empty reply
 
-Reply: worker, words, worker, words, … in no order
+Reply: worker, status, worker, status, … in no order
 ]]
 local DAY = 86400
 

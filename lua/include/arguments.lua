@@ -1,13 +1,12 @@
--- Arguments are checked before anything is written, so that a bad call changes nothing. Numbers
--- travel packed, as little-endian doubles: as text they would cost more than all the rest of a
--- call.
+-- Arguments are checked before anything is written, so that a wrong call changes nothing. Numbers
+-- travel packed as little-endian doubles: as text they would cost more than the rest of a call.
 local function bad_argument(index, what)
   return redis.error_reply('TIDEGATE argument ' .. index .. ' must be ' .. what)
 end
 
 -- Argument `index` as a list of at least `least` numbers from `from` to 2^53, up to which whole
--- ones are exact, and infinity where that means something; or nil and an error reply.
-local function numbers(index, least, from, infinite)
+-- numbers are exact; infinity too if `infinite`. Or nil and an error reply.
+local function read_numbers(index, least, from, infinite)
   local EXACT, BYTES, AT_MOST = 9007199254740992, 8, 512
   local packed = ARGV[index]
   local count = #packed / BYTES
@@ -27,14 +26,14 @@ local function numbers(index, least, from, infinite)
   return list
 end
 
--- What every caller brings of a quota: window, lease, requests and tokens a day, by how much the
--- day begins before 00:00 UTC, the fingerprint of its configuration, and when its program began;
--- then each lane's share and ceiling.
+-- The quota block, which every caller sends: window, lease, requests and tokens a day, by how much
+-- the day begins before 00:00 UTC, the fingerprint of its configuration, and when its program
+-- began; then each lane's share and ceiling.
 local WINDOW, CALL_LEASE, DAY_LIMITS, DAY_OFFSET, OWN_FINGERPRINT, BEGAN = 1, 2, 2, 5, 6, 7
 local LANE_SHARES = 7
 
 local function read_quota(index)
-  local quota, refused = numbers(index, LANE_SHARES + 2, 0)
+  local quota, refused = read_numbers(index, LANE_SHARES + 2, 0)
   if refused then
     return nil, refused
   end
@@ -52,13 +51,13 @@ local function read_quota(index)
   return quota
 end
 
--- Checks that there are `count` arguments, of which number `at` is the call, a list of at least
--- `least` numbers, and the next the quota. Both, or nil and an error reply.
+-- Checks that there are `count` arguments. Argument `at` is the call, a list of at least `least`
+-- numbers; the next one is the quota block. Returns both, or nil and an error reply.
 local function read_arguments(count, at, least)
   if #ARGV ~= count then
     return nil, redis.error_reply('TIDEGATE wants ' .. count .. ' arguments, not ' .. #ARGV)
   end
-  local call, refused = numbers(at, least, 0)
+  local call, refused = read_numbers(at, least, 0)
   if not call then
     return nil, refused
   end
@@ -69,12 +68,12 @@ local function read_arguments(count, at, least)
   return call, quota
 end
 
--- Whether a call's lane is one.
+-- Whether the quota block has this lane.
 local function is_lane(lane, quota)
   return lane >= 1 and lane <= (#quota - LANE_SHARES) / 2 and lane == math.floor(lane)
 end
 
--- The keys that every script about a quota begins with.
+-- The common keys of the scripts.
 local function common_keys()
   return { ledger = KEYS[1], entries = KEYS[2], state = KEYS[3], leases = KEYS[4], day = KEYS[5] }
 end

@@ -1,8 +1,8 @@
--- What the scripts of a budget have in common: whole numbers as decimal text, and a hash that lives
--- two days after the last call held in it, without days for 30.
+-- Shared by the budget scripts: whole numbers as decimal text, and a hash that expires two days
+-- after the last call held in it, or after 30 days for a budget without days.
 
--- Checks that there are from `least` to `most` arguments, and that those from `first` on are whole
--- numbers below 2^53. The arguments with these as numbers, or nil and an error reply.
+-- Checks that there are `least` to `most` arguments, and that those from `first` on are whole
+-- numbers below 2^53. Returns the arguments with these as numbers, or nil and an error reply.
 local function budget_arguments(first, least, most)
   if #ARGV < least or #ARGV > most then
     local wanted = least == most and least or least .. ' to ' .. most
@@ -20,14 +20,14 @@ local function budget_arguments(first, least, most)
 end
 
 -- A whole number as text: Lua itself writes large ones with an exponent.
-local function whole(number)
+local function format_whole(number)
   return string.format('%.0f', number)
 end
 
 local A_DAY = 86400000000
 
--- The day of a budget that begins anew each day, 0 for any other.
-local function day_of(daily, now)
+-- The day of a daily budget; 0 for any other.
+local function budget_day(daily, now)
   return daily and math.floor(now / A_DAY) or 0
 end
 

@@ -1,4 +1,4 @@
--- The server's time in microseconds, or the test's.
+-- The server's time in microseconds, or the test's clock.
 local function clock(override)
   if override > 0 then
     return override

@@ -1,5 +1,5 @@
--- What is counted by the provider's day, where that is limited: a packed string of the day, its
--- calls and its tokens.
+-- Counts of the provider's day, if it is limited: a packed string of the day, its requests and its
+-- tokens.
 local DAY_FORMAT = '<ddd'
 
 local function counts_days(quota)
@@ -18,7 +18,7 @@ local function load_day(keys, quota, at)
   return { number = number, calls = 0, tokens = 0 }
 end
 
--- Counts towards the day of the admission.
+-- Counts an amount towards the day of the call's admission.
 local function add_to_day(keys, quota, admitted, calls, tokens, now)
   if not counts_days(quota) then
     return

@@ -1,9 +1,9 @@
--- Calls that were admitted: a sorted set of reservation ids by time of admission, which is the
--- window, and beside it a hash from id to a packed entry: admission, lane, condition, 1 for the
--- call that went first after a refusal, progress (by how much it brought its queue on), the four
--- amounts; then, while it is not settled, what was in the four dimensions when it was admitted,
--- itself left out: drawn (less what policies had added), not settled, in the window, spent. Totals
--- are kept in the state and never summed anew.
+-- Admitted calls. The window is a sorted set of reservation ids by time of admission. Beside it a
+-- hash maps each id to a packed entry: admission, lane, condition, 1 for the probe call after a
+-- refusal, progress (by how much it moved its queue on), the four amounts; then, until it is
+-- settled, the state of the four dimensions before its admission: drawn (without what policies had
+-- added), not settled, in the window, spent. The totals are kept in the state and never summed
+-- again.
 local RESERVED, SETTLED, OUTLIVED = 0, 1, 2
 local ENTRY_FORMAT, BEFORE_FORMAT = '<dBBBddddd', '<dddddddddddddddd'
 
@@ -35,8 +35,8 @@ local function keep_entry(keys, id, entry)
   redis.call('HSET', keys.entries, id, head .. before)
 end
 
--- From levels. A debt is no larger than what refills in a window, however badly a call was
--- estimated; and nothing is drawn where there is no limit.
+-- Draws from the levels. A debt is at most what refills in a window, however wrong an estimate was.
+-- Nothing is drawn where there is no limit.
 local function draw(state, amounts)
   for dimension = 1, DIMENSIONS do
     local slot, amount = dimension_slot(dimension), amounts[dimension]
@@ -46,7 +46,7 @@ local function draw(state, amounts)
   end
 end
 
--- Adds an entry to what is in the window, or with sign -1 takes it out.
+-- Adds an entry's amounts to the totals of the window, or takes them out with sign -1.
 local function add_to_window(state, entry, sign)
   local lane_used = lane_slot(entry.lane) + USED
   for dimension = 1, DIMENSIONS do
@@ -60,7 +60,7 @@ local function add_to_window(state, entry, sign)
   state[PROGRESS] = state[PROGRESS] + sign * entry.progress
 end
 
-local function enter(keys, state, id, entry)
+local function insert_entry(keys, state, id, entry)
   redis.call('ZADD', keys.ledger, string.format('%.0f', entry.admitted), id)
   keep_entry(keys, id, entry)
   add_to_window(state, entry, 1)
@@ -86,8 +86,8 @@ local function refresh_leases(keys, state)
   state[LEASE_ENDS] = tonumber(first[2] or 0)
 end
 
--- Whether ledger, entries and leases still belong together. Counting costs as much as the rest of
--- a call, so most calls look only whether ledger and entries are there.
+-- Whether ledger, entries and leases still belong together. Counting costs as much as the rest of a
+-- call, so most calls only check that ledger and entries exist.
 local function is_whole(keys, state, quota, now)
   if now - state[KEPT] < quota[WINDOW] * HALF then
     if state[OLDEST] == 0 then
@@ -101,8 +101,8 @@ local function is_whole(keys, state, quota, now)
     and state[FLIGHT] <= entries
 end
 
--- Gives back the places of calls whose lease has ended: their worker is gone, or never said what
--- became of them. A lease without an entry shows that the entries were lost.
+-- Ends expired leases: the call's worker is gone or never settled it. The call no longer counts as
+-- in flight. A lease without an entry shows that entries were lost.
 local function end_leases(keys, state, now)
   local lost, until_now = false, string.format('%.0f', now)
   local ids = redis.call('ZRANGEBYSCORE', keys.leases, '-inf', until_now)
@@ -119,8 +119,8 @@ local function end_leases(keys, state, now)
   state.is_broken = state.is_broken or lost
 end
 
--- Takes a few of those out of the window that have left it. A call that outlives the window gives
--- its amounts back and stays in flight, until it settles or its lease ends.
+-- Removes some entries that have left the window. A call that outlives the window gives its amounts
+-- back and stays in flight until it settles or its lease ends.
 local function expire_some(keys, state, quota, horizon)
   local until_then = string.format('%.0f', horizon)
   local ids = redis.call('ZRANGEBYSCORE', keys.ledger, '-inf', until_then, 'LIMIT', 0, WALK)
@@ -151,9 +151,9 @@ local function expire_some(keys, state, quota, horizon)
   refresh_oldest(keys, state)
 end
 
--- Takes what has left the window out of it. Each call enters once and leaves once, so this costs
--- O(log n) a call on average; the bound keeps one call short after a silence. Of what is broken
--- `inspect` makes the rest anew.
+-- Removes what has left the window. Each call enters and leaves once, so this costs O(log n) a call
+-- on average; the bound keeps one call short after a silence. If something is broken, `inspect`
+-- repairs it.
 local function expire(keys, state, quota, now)
   state.is_broken = not is_whole(keys, state, quota, now)
   if state.is_broken then

@@ -1,8 +1,8 @@
--- The gate: while it is closed no call is admitted. The state holds it; the gate key says it to
--- people, "<until>|<why>". It closes for no longer than the pause's time to live, and so opens
--- again even if the worker or operator that closed it is gone. After a refusal one call goes first.
+-- The gate. While it is closed no call is admitted. The state holds it; the gate key shows it to
+-- people as "<until>|<reason>". It closes for the pause's time to live at most, so it opens again
+-- even if the worker or operator that closed it is gone. After a refusal one probe call goes first.
 
--- Closes the gate, never for less than it was. How long it is closed.
+-- Closes the gate, never for less time than before. Returns how long it is closed.
 local function close_gate(keys, state, now, pause, longest, closed, reason)
   local until_when = now + math.min(pause, longest, MONTH)
   if until_when > state[GATE] or state[CLOSED] == OPEN then
@@ -19,8 +19,8 @@ local function open_gate(state)
   state[GATE], state[CLOSED], state[PROBE] = 0, OPEN, 0
 end
 
--- How long the gate holds everybody, and what holds them: 0 the gate, or that one call goes first.
-local function shut_for(state, now)
+-- How long all calls are held, and by what: 0 the gate, 7 the probe.
+local function closed_hold(state, now)
   local BY_GATE, BY_PROBE = 0, 7
   if state[CLOSED] == OPEN then
     return 0

@@ -1,8 +1,8 @@
--- What past calls of a template teach about the next: real over estimated input, and the mean
--- output weighted by the call's latency. A plain mean under-reserves 1.7 times, because what is in
--- flight is longer than what has completed. Packed: four sums, each fading by 1 % a call (real and
--- estimated input, output × weight, weight), and the input that a cache gives and the provider
--- does not count.
+-- The expected use of a template's next call, from past calls: real over estimated input, and the
+-- mean output weighted by the call's latency. A plain mean under-reserves 1.7 times, because the
+-- calls in flight are longer than those that have completed. Packed: four sums, each fading by 1 %
+-- a call (real and estimated input, output × weight, weight), and the cached input that the
+-- provider does not count.
 local LEARNED_FORMAT = '<ddddd'
 
 local function load_learned(learned_key)
@@ -14,7 +14,7 @@ local function load_learned(learned_key)
 end
 
 -- Three integers for a reply: the input ratio in millionths, the expected output in tokens, and the
--- input tokens that a cache gives; 0 while nothing is known.
+-- cached input in tokens; 0 while nothing is known.
 local function expectation(learned)
   local input, estimated, output, weight, cached = unpack(learned)
   if estimated <= 0 then
@@ -23,9 +23,9 @@ local function expectation(learned)
   return math.ceil(input / estimated * MILLION), math.ceil(output / weight), math.floor(cached)
 end
 
--- What was expected of the first call counts as one call more, where it used less, for the shortest
--- answers come first. What a cache gives is taken back at once when a call gets less, and comes
--- back by halves. `cached` is nil where it is not known.
+-- Learns from a settled call. The expectation of the first call counts as one more call if it was
+-- above the real output, because the shortest answers come first. The learned cached input falls at
+-- once when a call gets less, and grows by halves. `cached` is nil if it is unknown.
 local function learn(learned_key, expected, estimated_input, input, output, cached, latency)
   local learned, weight = load_learned(learned_key), math.max(latency, 1)
   if learned[4] == 0 then

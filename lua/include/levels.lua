@@ -1,5 +1,5 @@
--- What time does to levels. A level is kept as what is drawn ahead of the rate, so another capacity
--- changes no level, and a plan needs to write none.
+-- Refills levels with time. A level is stored as what is drawn ahead of the rate, so another
+-- capacity changes no level, and a plan needs to write none.
 local OPEN, PAUSED, EXHAUSTED, REFUSED = 0, 1, 2, 3
 
 -- The limit on calls at once that is in force, 0 for none.
@@ -8,7 +8,7 @@ local function flight_limit(state)
   return cap > 0 and (limit == 0 or cap < limit) and math.floor(cap) or limit
 end
 
--- Rate and capacity in work: of the dimension that has least; 0 where none is limited.
+-- Rate and capacity in work, each from its tightest dimension; 0 without limits.
 local function rate_of_work(state)
   local rate, capacity
   for dimension = 1, DIMENSIONS do
@@ -22,8 +22,8 @@ local function rate_of_work(state)
   return rate or 0, capacity or 0
 end
 
--- A call's work: the part of a limit that it takes most of; where calls at once alone are limited,
--- one of them.
+-- A call's work: the largest part that it takes of a limit. Where only calls at once are limited,
+-- one part of them.
 local function work_of(state, need)
   local work
   for dimension = 1, DIMENSIONS do
@@ -35,12 +35,13 @@ local function work_of(state, need)
   return work or state[CONCURRENT] > 0 and 1 / state[CONCURRENT] or 0
 end
 
--- A provider that refuses says when it has room for the call that goes first, and no more.
+-- The time from which levels refill. A provider that refuses states when it has room for the probe
+-- call, and no more.
 local function refills_from(state)
   return state[CLOSED] == REFUSED and state[GATE] + QUIET or 0
 end
 
--- What a lane saves for: the most that a caller needs that is first in turn.
+-- The work that a lane saves for: the most that its first caller in turn needs.
 local function saves_for(state, lane, now)
   local slot = lane_slot(lane)
   return now < state[slot + NEED_UNTIL] and state[slot + NEED] or 0
@@ -63,15 +64,15 @@ local function refill(state, quota, now)
   end
   local full, rate, capacity = flight_limit(state), rate_of_work(state)
   if unused == math.huge and full > 0 and state[LATENCY] > 0 then
-    -- Where calls at once alone are limited, all of them pass in the time of one.
+    -- If only calls at once are limited, all of them pass in the time of one.
     unused = passed / state[LATENCY]
   end
   local is_full = full > 0 and state[FLIGHT] >= full
   local was_open = from >= state[GATE] and not is_full
-  local nobody_came = unused > 0 and unused < math.huge and was_open
+  local is_unclaimed = unused > 0 and unused < math.huge and was_open
   for lane = 1, state[LANES] do
     local slot, share = lane_slot(lane), quota[LANE_SHARES + 2 * lane - 1] or 0
-    if nobody_came then
+    if is_unclaimed then
       state[slot + PASSED] = state[slot + PASSED] + unused
     end
     local most = math.max(STANDBY * share * capacity, saves_for(state, lane, now))
@@ -79,7 +80,7 @@ local function refill(state, quota, now)
   end
 end
 
--- State, brought to the time to reckon with, and that time; or nil and an error reply.
+-- The state, brought to the present time, and that time; or nil and an error reply.
 local function load_quota(keys, quota, clock_override)
   local state, now = load_state(keys, quota, clock(clock_override))
   if not state then
@@ -95,7 +96,7 @@ local function closed_for(state, now)
   return math.max(0, state[GATE] - now)
 end
 
--- How long an even pace takes for what may go now.
+-- The room that is left now, as the time that an even pace takes to use it.
 local function room_now(state)
   local room
   for dimension = 1, DIMENSIONS do

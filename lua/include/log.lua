@@ -1,12 +1,13 @@
--- What is observed for the policy: a list of packed observations, the newest last, and who runs the
--- policy. An observation begins with its kind (0 told, 1 refused, 2 the call was refused that went
--- first), when, and of a refusal when the call was admitted and how long the provider wants to
--- wait; then of each dimension that is limited: its number, and
---   told     used, limit and reset by the provider's meter (-1: not told); and when the call was
---            admitted: drawn, not settled, in the window; and what was spent since, itself included
---   refused  what was reserved; drawn and spent when the call was admitted
-local TOLD, REFUSAL, REFUSED_PROBE = 0, 1, 2
-local HEAD_FORMAT, TOLD_FORMAT, REFUSED_FORMAT = '<Bddd', '<Bddddddd', '<Bddd'
+-- Observations for the policy: a list of packed observations, the newest last; and which caller
+-- runs the policy. An observation begins with its kind (0 meter, 1 refused, 2 the probe was
+-- refused) and its time; a refusal adds the call's admission and the wait that the provider asks
+-- for. Then follow for each limited dimension its number, and
+--   meter    used, limit and reset by the provider's meter (-1: not stated); and at the call's
+--            admission: drawn, not settled, in the window; and what was spent since, the call
+--            included
+--   refused  what was reserved; drawn and spent at the call's admission
+local METER, REFUSAL, REFUSED_PROBE = 0, 1, 2
+local HEAD_FORMAT, METER_FORMAT, REFUSED_FORMAT = '<Bddd', '<Bddddddd', '<Bddd'
 
 local function log_observation(keys, state, observation)
   redis.call('RPUSH', keys.log, observation)
@@ -17,9 +18,9 @@ local function log_observation(keys, state, observation)
   redis.call('PEXPIRE', keys.log, HOUR / MILLISECOND)
 end
 
--- What was in the dimensions when a call was admitted: drawn with what policies have changed since,
--- not settled, in the window, spent; nil where nothing was kept.
-local function before_of(state, entry)
+-- The state of the dimensions before a call's admission: drawn, with what policies have changed
+-- since; not settled; in the window; spent. Nil if it was not stored.
+local function state_before(state, entry)
   if #entry.before ~= struct.size(BEFORE_FORMAT) then
     return nil
   end
@@ -37,15 +38,15 @@ local function before_of(state, entry)
   return before
 end
 
--- The provider's meter, in the answer to a call: `told_by(dimension)` gives used, limit and reset.
-local function log_told(keys, state, before, told_by, now)
-  local parts = { struct.pack(HEAD_FORMAT, TOLD, now, 0, 0) }
+-- Logs the provider's meter from an answer. `read_meter(dimension)` returns used, limit and reset.
+local function log_meter(keys, state, before, read_meter, now)
+  local parts = { struct.pack(HEAD_FORMAT, METER, now, 0, 0) }
   for dimension = 1, DIMENSIONS do
-    local used, limit, reset = told_by(dimension)
+    local used, limit, reset = read_meter(dimension)
     if state[dimension_slot(dimension) + MOST] > 0 and (used >= 0 or limit >= 0) then
       local was = before[dimension]
       parts[#parts + 1] = struct.pack(
-        TOLD_FORMAT,
+        METER_FORMAT,
         dimension,
         used,
         limit,
@@ -62,7 +63,7 @@ local function log_told(keys, state, before, told_by, now)
   end
 end
 
-local function log_refused(keys, state, before, entry, retry, now)
+local function log_refusal(keys, state, before, entry, retry, now)
   local kind = entry.probe == 1 and REFUSED_PROBE or REFUSAL
   local parts = { struct.pack(HEAD_FORMAT, kind, now, entry.admitted, retry) }
   for dimension = 1, DIMENSIONS do
@@ -75,8 +76,8 @@ local function log_refused(keys, state, before, entry, retry, now)
   state[URGENT] = 1
 end
 
--- Whether the policy's task is free: one caller at a time has it, soon after a refusal, else at the
--- policy's pace.
+-- Whether the policy's task is free: one caller at a time has it, soon after a refusal, otherwise
+-- at the policy's pace.
 local function is_task_free(state, now)
   if state[HANDED] == 0 then
     return true
@@ -87,9 +88,9 @@ local function is_task_free(state, now)
   return state[URGENT] == 1 or now >= state[HANDED] + PACE
 end
 
--- What the policy needs: numbers (time, version, last observation, answers, and of each dimension
+-- The policy's input: numbers (time, version, last observation, answers, and for each dimension
 -- drawn and peak), what is known, and the observations.
-local function reading_of(keys, state, now)
+local function policy_reading(keys, state, now)
   local all = { now, state[VERSION], state[LOGGED], state[ANSWERS] }
   for dimension = 1, DIMENSIONS do
     local slot = dimension_slot(dimension)

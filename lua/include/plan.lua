@@ -1,5 +1,6 @@
--- Whose plan is in force: one fingerprint of configuration and policy. Another one takes its place
--- at most once a minute, and then the newer program's.
+-- Whether the caller must write a plan: there is none, or the one in force has another fingerprint
+-- of configuration and policy. Another fingerprint replaces it at most once a minute, and only for
+-- a newer program.
 local function wants_plan(state, quota, now)
   if state[VERSION] == 0 then
     return true

@@ -1,18 +1,18 @@
--- A lane's queue: start-time fair queueing without a list of who waits. Turns are amounts of work
--- and never times: whatever changes the rate changes what a turn means with it. They are whole
--- billionths of a limit (grains), so that sums are exact. A hash has each tenant's packed line:
--- where the last that went ends (served), where the last turn ends (tail). Who has no line stands
--- where a newcomer would.
+-- A lane's queue: start-time fair queueing without a list of waiting callers. Turns are amounts of
+-- work and never times: a change of the rate changes a turn's meaning with it. They are whole
+-- billionths of a limit (grains), so that sums are exact. A hash has each tenant's packed line: the
+-- end of the last admitted call's turn (served), and the end of the last turn (tail). A tenant
+-- without a line starts where a new tenant would.
 local LINE_FORMAT = '<dd'
 
--- Work of all who wait in a lane.
-local function waits_in(state, lane)
+-- Work of all waiting callers of a lane.
+local function waiting_work(state, lane)
   local slot = lane_slot(lane)
   return math.max(0, state[slot + WAITING] - state[slot + PASSED])
 end
 
--- Work that nobody came for, and what was used without being asked about: those who do not come
--- hold up no others.
+-- Moves the queue on by work that no caller came for, or that was used without being asked for:
+-- absent callers hold up no others.
 local function pass(lines, work)
   local waiting = 0
   for _, line in pairs(lines) do
@@ -41,7 +41,8 @@ local function load_queue(state, lane, tenants_key)
   return { slot = slot, key = tenants_key, lines = lines, is_new = #kept == 0 }
 end
 
--- Least of what those have been served who wait; where nobody waits, the most.
+-- The queue's virtual time: the least served tenant that waits; without waiting tenants, the most
+-- served.
 local function queue_clock(queue)
   local least, most = nil, 0
   for _, line in pairs(queue.lines) do
@@ -53,9 +54,10 @@ local function queue_clock(queue)
   return least or most, most
 end
 
--- Where a caller stands: its turn, and the work that goes before it in parts of a limit. A newcomer
--- comes last; who has a ticket of another life of the state has waited, and comes first.
-local function place_of(state, queue, tenant, epoch, position, now)
+-- A caller's position: its turn, and the work before it in parts of a limit. A call without a
+-- ticket comes last. A call with a ticket from another life of the state has waited, and comes
+-- first.
+local function queue_position(state, queue, tenant, epoch, position, now)
   local turn = position - 1
   if epoch ~= state[EPOCH] or position == 0 then
     local own, front = queue.lines[tenant], queue_clock(queue)
@@ -72,7 +74,8 @@ local function place_of(state, queue, tenant, epoch, position, now)
   return { turn = turn, ahead = ahead / GRAIN }
 end
 
--- A tenant of which none waits, and that has had less than others, begins where a newcomer would.
+-- A tenant's line. A tenant without waiting callers that has had less than others starts where a
+-- new tenant would.
 local function line_of(queue, tenant, turn)
   local line = queue.lines[tenant]
   if not line or line.tail <= line.served and line.served < turn then
@@ -82,9 +85,9 @@ local function line_of(queue, tenant, turn)
   return line
 end
 
--- A caller goes. By how much that brings the queue on: what a turn is worth is known from what
--- those used who went, for estimates change and callers vanish while others wait.
-local function go(state, queue, tenant, place, work)
+-- Admits a caller. Returns by how much that moves the queue on. The value of a turn is taken from
+-- the use of admitted calls, because estimates change and callers vanish while others wait.
+local function admit_in_queue(state, queue, tenant, place, work)
   local line, slot = line_of(queue, tenant, place.turn), queue.slot
   local before = line.served
   line.served = math.max(before, place.turn + work)
@@ -95,9 +98,9 @@ local function go(state, queue, tenant, place, work)
   return line.served - before
 end
 
--- A caller waits, and comes back by `until_when`. One whose turn has gone by while it was away goes
+-- Adds a caller that comes back by `until_when`. A caller whose turn passed while it was away goes
 -- before others until then.
-local function wait_in(state, queue, tenant, place, work, until_when, now)
+local function enqueue_caller(state, queue, tenant, place, work, until_when, now)
   local line, slot = line_of(queue, tenant, place.turn), queue.slot
   line.tail = math.max(line.tail, place.turn + work)
   local late = state[slot + LATE_UNTIL] > now and state[slot + LATE_TURN] < place.turn
@@ -107,8 +110,8 @@ local function wait_in(state, queue, tenant, place, work, until_when, now)
   end
 end
 
--- A caller that waits comes no more.
-local function gives_up(line, turn, work)
+-- Removes one waiting caller.
+local function give_up(line, turn, work)
   if turn + work >= line.tail then
     line.tail = math.max(line.served, math.min(turn, line.tail))
   else
@@ -117,7 +120,7 @@ local function gives_up(line, turn, work)
   line.changed = true
 end
 
--- Work of all who wait, in parts of a limit.
+-- Work of all waiting callers, in parts of a limit.
 local function waiting_in(queue)
   local waiting = 0
   for _, line in pairs(queue.lines) do
@@ -137,7 +140,7 @@ local function save_queue(state, quota, queue, now)
       redis.call('HSET', queue.key, tenant, struct.pack(LINE_FORMAT, line.served, line.tail))
     end
   end
-  -- Last, for a hash that is empty in between would lose its time to live.
+  -- Delete last: a hash that is empty in between would lose its time to live.
   if #gone > 0 then
     redis.call('HDEL', queue.key, unpack(gone))
   end

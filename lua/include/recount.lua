@@ -1,5 +1,5 @@
--- Makes ledger, leases and totals anew from the entries. A server that evicts keys, or a failover
--- that lost some, leaves parts of what belongs together; what is in no entry is forgotten.
+-- Rebuilds ledger, leases and totals from the entries. A server that evicts keys, or a failover
+-- that lost some, leaves parts of what belongs together; what has no entry is forgotten.
 local function recount(keys, state, quota, now)
   for dimension = 1, DIMENSIONS do
     local slot = dimension_slot(dimension)

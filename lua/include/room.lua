@@ -1,20 +1,20 @@
--- How long until there is room, by the present rate, and what holds a call.
+-- How long until there is room at the present rate, and what a call waits for.
 local BY_FLIGHT, BY_TURN, BY_LANE, BY_WINDOW = 5, 6, 10, 10
 
--- The part of the rate that a lane has while others wait too; one that is guaranteed nothing has
--- what the others leave.
-local function part_of(state, quota, lane)
+-- A lane's part of the rate while other lanes wait too. A lane with nothing guaranteed gets what
+-- the others leave.
+local function rate_part(state, quota, lane)
   local share, sum = quota[LANE_SHARES + 2 * lane - 1], 0
   for other = 1, state[LANES] do
-    if other == lane or waits_in(state, other) > 0 then
+    if other == lane or waiting_work(state, other) > 0 then
       sum = sum + (quota[LANE_SHARES + 2 * other - 1] or 0)
     end
   end
   return share > 0 and share / sum or 1
 end
 
--- How much of a dimension's limit a unit of work takes in the mean: rather too little, for who
--- comes too early asks again, and who comes too late leaves room unused.
+-- The part of a dimension's limit that a unit of work takes on average. Rather too small: a caller
+-- that comes too early asks again, and one that comes too late leaves room unused.
 local function mix_of(state, slot)
   if state[PROGRESS] <= 0 then
     return 1
@@ -23,9 +23,9 @@ local function mix_of(state, slot)
   return math.max(0, math.min(1, part))
 end
 
--- How long the present rate takes for all who wait in a lane.
+-- How long the present rate takes for all waiting callers of a lane.
 local function queue_time(state, quota, lane)
-  local longest, waiting, part = 0, waits_in(state, lane), part_of(state, quota, lane)
+  local longest, waiting, part = 0, waiting_work(state, lane), rate_part(state, quota, lane)
   for dimension = 1, DIMENSIONS do
     local slot = dimension_slot(dimension)
     local most = state[slot + MOST]
@@ -37,9 +37,9 @@ local function queue_time(state, quota, lane)
   return longest
 end
 
--- A wait as it is told: none beyond the horizon, and those that would be are spread over its second
--- half by their turns, so that they do not come back together.
-local function told(state, quota, lane, wait, now)
+-- The wait to return: none beyond the horizon. Longer ones are spread over the horizon's second
+-- half by their turns, so that the callers do not come back together.
+local function spread_wait(state, quota, lane, wait, now)
   local horizon = math.max(state[HORIZON], closed_for(state, now))
   local near, last = horizon * HALF, math.max(wait, queue_time(state, quota, lane))
   if last <= horizon or wait <= near then
@@ -48,8 +48,8 @@ local function told(state, quota, lane, wait, now)
   return near + (wait - near) / (last - near) * (horizon - near)
 end
 
--- How long until so much has left the window. The first in it are read once for all calls that are
--- asked about together.
+-- How long until the amount `over` has left the window. The first entries are read once for all
+-- calls of a batch.
 local function until_freed(keys, state, quota, dimension, over, rate, now)
   if not state.first then
     local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
@@ -72,15 +72,15 @@ local function until_freed(keys, state, quota, dimension, over, rate, now)
   return wait + math.max(0, left) / rate
 end
 
-local function obstruct(obstacle, wait, hold, over)
+local function raise_obstacle(obstacle, wait, hold, over)
   if wait > obstacle.wait then
     obstacle.wait, obstacle.hold, obstacle.over = wait, hold, over
   end
 end
 
--- How long until a call in flight ends, where as many are in flight as may be. A lane that has its
--- guaranteed part leaves to others who wait what is theirs.
-local function keep_in_flight(state, quota, lane, obstacle)
+-- Adds the wait until a call in flight ends, if the limit is reached. A lane at its guaranteed
+-- share leaves their shares to other lanes that wait.
+local function limit_in_flight(state, quota, lane, obstacle)
   local limit = flight_limit(state)
   if limit == 0 then
     return
@@ -89,7 +89,7 @@ local function keep_in_flight(state, quota, lane, obstacle)
   local own, over = state[lane_slot(lane) + LANE_FLIGHT], state[FLIGHT] + 1 - limit
   if own + 1 > share * limit then
     for other = 1, state[LANES] do
-      if other ~= lane and waits_in(state, other) > 0 then
+      if other ~= lane and waiting_work(state, other) > 0 then
         local theirs = (quota[LANE_SHARES + 2 * other - 1] or 0) * limit
         local unused = theirs - state[lane_slot(other) + LANE_FLIGHT]
         over = over + math.floor(math.max(0, unused))
@@ -99,7 +99,7 @@ local function keep_in_flight(state, quota, lane, obstacle)
   over = math.max(over, own + 1 - math.max(1, math.floor(ceiling * limit)))
   if over > 0 then
     local wait = over * state[LATENCY] / limit
-    obstruct(obstacle, math.max(wait, PACE), BY_FLIGHT, over)
+    raise_obstacle(obstacle, math.max(wait, PACE), BY_FLIGHT, over)
   end
 end
 
@@ -114,11 +114,11 @@ local function has_calls(state, lane)
   return false
 end
 
--- What is kept for other lanes from a call of so much work: what a lane finds when it comes, which
--- is room for a mean call where it has had none lately; what lanes have saved in the window for a
--- larger call, which otherwise would never find room beside smaller ones; and of that, what is
--- enough: levels are left to that call.
-local function kept_for_others(state, quota, lane, work, now)
+-- The work that is kept for other lanes from a call of this work. `idle`: room for the next calls
+-- of other lanes, for a mean call where a lane has had none lately. `saved`: saved in the window
+-- for a larger call of another lane, which otherwise would never find room beside smaller ones.
+-- `ready`: the part of it that is enough for that call: levels are left to it too.
+local function standby_of_others(state, quota, lane, work, now)
   local idle, saved, ready, _, capacity = 0, 0, 0, rate_of_work(state)
   local calls = state[dimension_slot(REQUESTS) + TOTAL]
   local mean = calls > 0 and state[PROGRESS] / GRAIN / calls or math.huge
@@ -139,10 +139,10 @@ end
 
 -- How long until there is room for a call behind those before it.
 local function until_room(keys, state, quota, lane, place, need, work, now)
-  local obstacle, part = { wait = 0, hold = BY_TURN, over = 0 }, part_of(state, quota, lane)
-  local idle, saved, ready = kept_for_others(state, quota, lane, work, now)
+  local obstacle, part = { wait = 0, hold = BY_TURN, over = 0 }, rate_part(state, quota, lane)
+  local idle, saved, ready = standby_of_others(state, quota, lane, work, now)
   if state[lane_slot(lane) + STAND] >= work then
-    -- What a lane has saved it has at the whole rate.
+    -- A lane gets what it has saved at the whole rate.
     part = 1
   end
   local ceiling, in_turn = quota[LANE_SHARES + 2 * lane], place.ahead > 0
@@ -153,25 +153,25 @@ local function until_room(keys, state, quota, lane, place, need, work, now)
       local capacity, rate = state[slot + CAPACITY], state[slot + RATE] * part
       local ahead = place.ahead * most * mix_of(state, slot)
       local kept = math.min((idle + ready) * most, capacity)
-      -- What is larger than the capacity goes when nothing is drawn: then nothing is lacking, to
-      -- the last place. But it leaves to others what they have saved.
+      -- A call larger than the capacity goes when nothing is drawn: then the lack is exactly zero.
+      -- But it leaves to other lanes what they have saved.
       local largest = capacity - math.min(idle * most, capacity)
       local wanted = ahead > 0 and ahead + amount or math.min(amount, largest)
       local lack = wanted + state[slot + DRAWN] - (capacity - kept)
       local hold = lack > kept and dimension or BY_LANE
-      obstruct(obstacle, lack / rate, in_turn and BY_TURN or hold, lack)
+      raise_obstacle(obstacle, lack / rate, in_turn and BY_TURN or hold, lack)
       local over = state[slot + TOTAL] + ahead + amount + saved * most - state[slot + STRICT]
       if over > 0 then
         local wait = until_freed(keys, state, quota, dimension, over, rate, now)
-        obstruct(obstacle, wait, in_turn and BY_TURN or BY_WINDOW + dimension, over)
+        raise_obstacle(obstacle, wait, in_turn and BY_TURN or BY_WINDOW + dimension, over)
       end
       if ceiling < 1 then
         local used = state[lane_slot(lane) + USED + dimension]
         over = used + ahead + amount - ceiling * most
-        obstruct(obstacle, over / rate, in_turn and BY_TURN or BY_LANE, over)
+        raise_obstacle(obstacle, over / rate, in_turn and BY_TURN or BY_LANE, over)
       end
     end
   end
-  keep_in_flight(state, quota, lane, obstacle)
+  limit_in_flight(state, quota, lane, obstacle)
   return obstacle
 end

@@ -1,22 +1,21 @@
 -- One quota's state: a packed string of little-endian doubles (2.7 times cheaper to read and write
 -- than hash fields). Times are microseconds of the server's clock. Slots, counted from 1:
 --   header     layout; epoch; latest time seen; admission of the oldest in the window (0: none);
---              lanes; when times to live were set last; until when the gate is closed; for what
---              (0 open, 1 pause, 2 exhausted, 3 refused); when the call went that goes first (0:
---              none); mean time from admission to settlement; of the plan: version, fingerprint,
---              when the program began that made it, since when plans have this fingerprint,
---              horizon, calls at once; calls in flight, their cap after overloads, how many they
---              were then, when; by how much those in the window brought their queues on; of the
---              log: how many observations there were ever, how many answers, when the policy's task
---              was handed out last, whether it is done, whether a refusal is unread; when the first
---              lease ends (0: none)
+--              lanes; when times to live were last set; when the gate opens; why it is closed (0
+--              open, 1 pause, 2 exhausted, 3 refused); admission of the probe (0: none); mean time
+--              from admission to settlement; of the plan: version, fingerprint, start of the
+--              program that made it, since when plans have this fingerprint, horizon, calls at
+--              once; calls in flight, their cap after overloads, how many they were then, when; by
+--              how much the calls in the window moved their queues on; of the log: observations
+--              ever, answers ever, when the policy's task was last handed out, whether it is done,
+--              whether a refusal is unread; when the first lease ends (0: none)
 --   dimension  of the plan: rate, capacity, window, most (0: no limit); drawn ahead of the rate;
---              most drawn since the policy looked; ever spent; ever added by policies; in the
---              window; of it not settled. Requests, input, output, combined
---   lane       standby; work that waits; work that passed since; the one whose turn has gone by:
---              its turn, what it needs, until when it may come; the most that a caller needs that
---              is first in turn, and until when it comes for it; calls in flight; each dimension in
---              the window
+--              most drawn since the policy last ran; ever spent; ever added by policies; in the
+--              window; the unsettled part of it. Requests, input, output, combined
+--   lane       standby; work that waits; work that passed since; the caller whose turn passed:
+--              its turn, its work, until when it may come; the most work that the first caller in
+--              turn needs, and until when it may come; calls in flight; each dimension in the
+--              window
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT = 1, 2, 3, 4, 5, 6
 local GATE, CLOSED, PROBE, LATENCY = 7, 8, 9, 10
 local VERSION, FINGERPRINT, BORN, REPLACED, HORIZON, CONCURRENT = 11, 12, 13, 14, 15, 16
@@ -48,8 +47,8 @@ local function new_state(keys, now)
   return state
 end
 
--- Moves every time back. After a failover to a server whose clock is behind, time goes on from that
--- clock, and whatever was so long ago or so far ahead still is.
+-- Moves every time back, so that ages and remaining times stay the same. After a failover to a
+-- server whose clock is behind, time goes on from that clock.
 local function rebase(keys, state, by)
   for _, slot in ipairs({ LATEST, OLDEST, GATE, PROBE, REPLACED, CAPPED_AT, LEASE_ENDS }) do
     state[slot] = state[slot] > 0 and state[slot] - by or 0
@@ -73,10 +72,10 @@ local function rebase(keys, state, by)
   end
 end
 
--- State and the time to reckon with (a clock that steps back stands still instead), or nil and an
--- error reply: a program that is older than the state must not touch it. A missing or foreign state
--- starts without a plan. More lanes than before are added; fewer leave the others as they are, so
--- that two configurations can live side by side during a deployment.
+-- The state and the present time (time stands still if the clock steps back), or nil and an error
+-- reply: a program older than the state must not change it. A missing or foreign state starts
+-- without a plan. New lanes are added; missing lanes leave the others as they are, so that two
+-- configurations can run side by side during a deployment.
 local function load_state(keys, quota, now)
   local packed, state = redis.call('GET', keys.state), nil
   if packed and #packed >= 8 and #packed % 8 == 0 then
@@ -102,17 +101,17 @@ local function load_state(keys, quota, now)
   return state, math.max(now, state[LATEST])
 end
 
--- Ledger, entries and leases outlive the state, so that totals are never kept of what is forgotten.
--- Setting times to live at every call would cost as much as the rest of the writing: they are set
--- every half window. The state lives an hour, for tickets may be kept away for so long, and longer
--- than the gate is closed.
+-- Writes the state. Ledger, entries and leases outlive it, so that totals never count what is
+-- forgotten. Setting times to live at every call would cost as much as the rest of the writing:
+-- they are set every half window. The state lives an hour, because tickets may be kept that long,
+-- and longer than the gate is closed.
 local function save_state(keys, quota, state, now)
   local keep = now - state[KEPT] >= quota[WINDOW] * HALF
   if keep then
     state[KEPT] = now
   end
   if state.is_broken then
-    -- The next call looks closely.
+    -- Makes the next call check again.
     state[KEPT] = 0
   end
   state[LATEST] = now

@@ -1,5 +1,5 @@
-//! What `reserve`, a refusal, `settle` and a run of the policy cost the Redis server, beside a script
-//! that only says 1 and one that only keeps totals.
+//! Server time of `reserve`, a refusal, `settle` and a run of the policy, compared with a script
+//! that only returns 1 and one that only keeps totals.
 //!
 //! `cargo bench -p tidegate-quota`. The figures are the server's own CPU time per call
 //! (`INFO commandstats`), so a slow client or a busy machine hardly disturbs them. Three
@@ -141,7 +141,7 @@ async fn population(server: &Redis, n: u64) -> Costs {
     }
     let mut best =
         Costs { reserve: f64::MAX, refusal: f64::MAX, settle: f64::MAX, policy: f64::MAX };
-    // Those who settle and are handed the policy's task leave it.
+    // A settlement that gets the policy's task does not run it.
     store.keep_tasks(true);
     for _ in 0..ROUNDS {
         reset(&mut connection);
@@ -167,7 +167,7 @@ async fn population(server: &Redis, n: u64) -> Costs {
         store.leave(&model, 0, &ask(0).tenant).await.unwrap();
         reset(&mut connection);
         for _ in 0..CALLS / 10 {
-            // Nothing is set; it reads and writes as a run does.
+            // Changes no limit, but reads and writes as a run does.
             store.set_limits(&model, &LimitChanges::default()).await.unwrap();
         }
         let both = server_figure(&mut connection, "usec=") / (CALLS / 10) as f64;
@@ -176,7 +176,7 @@ async fn population(server: &Redis, n: u64) -> Costs {
     best
 }
 
-/// Microseconds of a `reserve` for each of the calls that it is about, with a thousand in the window.
+/// Microseconds of a `reserve` for each call in its batch, with a thousand in the window.
 async fn together(server: &Redis, calls: u64) -> f64 {
     const POPULATION: u64 = 1_000;
     let mut connection = server.connection();

@@ -1,6 +1,6 @@
--- The least that a limiter over a sliding window does: a set of admissions with running totals of
--- three dimensions. No pace, queue, lanes, tenants, settlement or learning. What the scripts in
--- lua/ cost is measured against it.
+-- The smallest limiter over a sliding window: a set of admissions with running totals of three
+-- dimensions. No pace, queue, lanes, tenants, settlement or learning. The cost of the scripts in
+-- lua/ is measured against it.
 local ledger, totals = KEYS[1], KEYS[2]
 local window, request_limit, input_limit, token_limit = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local input, tokens, now = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])

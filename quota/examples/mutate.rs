@@ -1,14 +1,14 @@
-//! Halves and doubles each number of the limiter, and says which test notices.
+//! Halves and doubles each number of the limiter, and prints which test notices.
 //!
 //! ```text
 //! cargo run --release -p tidegate-quota --example mutate -- [name of a number …]
 //! ```
 //!
 //! First the tests run that take numbers from `TIDEGATE_NUMBERS`: those of the policy and of the
-//! controller, and the promises as the mechanism in memory keeps them. Where none of them fails, the
-//! simulated rows run, as means of two seeds; a row notices when its use falls by a point, its refusals
-//! rise by 0.2 % of the calls, its questions for each admission double, or its longest stretch grows by
-//! half. Ends with exit code 1 if a change goes unnoticed.
+//! controller, and the promises of the mechanism in memory. If none of them fails, the simulated
+//! rows run, as means of two seeds. A row notices if its use falls by a point, its refusals rise by
+//! 0.2 % of the calls, its asks for each admission double, or its longest standstill grows by half.
+//! Exits with code 1 if a change goes unnoticed.
 
 #![allow(
     clippy::expect_used,
@@ -28,7 +28,7 @@ use tidegate_quota::numbers::Numbers;
 /// One row of the simulation.
 struct Row {
     used: f64,
-    /// In parts of a hundred of the calls.
+    /// In per cent of the calls.
     refused: f64,
     asks: f64,
     stretch: f64,
@@ -132,12 +132,12 @@ fn row(line: &str) -> Option<(String, Row)> {
     Some((name.to_owned(), row))
 }
 
-/// The row that is worst beside what it was, and in what.
+/// The row that got worst, and its figure.
 fn differs(base: &BTreeMap<String, Row>, changed: &BTreeMap<String, Row>) -> Option<String> {
     let mut worst: Option<(f64, String)> = None;
     for (name, was) in base {
         let Some(is) = changed.get(name) else { return Some(format!("row \"{name}\": no end")) };
-        // Each as a part of what is allowed.
+        // Each change as a part of what is allowed.
         let each = [
             (was.used - is.used, format!("use {} % and not {} %", is.used, was.used)),
             (

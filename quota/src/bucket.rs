@@ -163,7 +163,7 @@ impl Bucket {
     /// Takes `amount` now or not at all.
     ///
     /// # Errors
-    /// See [`BucketRefused`]; [`BucketRefused::Wait`] says how long a caller who waits would wait.
+    /// See [`BucketRefused`]; [`BucketRefused::Wait`] has the wait of a caller that would wait.
     pub async fn consume(&self, amount: u32) -> Result<(), BucketRefused> {
         self.promise(amount, Duration::ZERO).await.map(drop)
     }

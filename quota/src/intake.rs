@@ -8,10 +8,10 @@
 //! ```text
 //! share = (target + age − wait) ÷ (cost × workers)
 //!
-//! wait     how long a newcomer was told to wait; below 0 for room, as the time that an even pace
-//!          takes to use it
-//! age      time since then: each that stood before the newcomer goes at its turn
-//! target   how long documents are to wait in their slots: a quarter of what they may
+//! wait     the wait that a new call got; below 0 for room, as the time that an even pace takes to
+//!          use it
+//! age      time since then, in which calls before the new one go at their turns
+//! target   how long documents should wait in their slots: a quarter of the longest wait in place
 //! cost     the time that an even pace takes for one call
 //! workers  live workers of the fleet
 //! ```
@@ -79,7 +79,7 @@ impl LatestWait {
     }
 }
 
-/// What is known of one model in one lane.
+/// The state of one model in one lane.
 #[derive(Debug)]
 struct ModelState {
     /// When a call last asked for the model.
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_what_is_admitted_before_a_newcomer_waits_for_long() {
+    fn a_share_is_the_calls_admitted_before_a_new_one_waits_for_long() {
         let now = Instant::now();
         // A second a call, and a wait of two.
         assert_eq!(share(|| told_model(2.0, 1.0, now), 1, now), 3);

@@ -32,7 +32,7 @@ impl ModelKeys {
         format!("{}:log", self.stem)
     }
 
-    /// What the policy knows.
+    /// The policy's knowledge.
     pub fn known(&self) -> String {
         format!("{}:known", self.stem)
     }
@@ -52,7 +52,7 @@ impl ModelKeys {
         format!("{}:tenants:{lane}", self.stem)
     }
 
-    /// What is learned from calls of one template.
+    /// The learned use of one template's calls.
     pub fn learned(&self, template: u64) -> String {
         format!("{}:learned:{template:016x}", self.stem)
     }

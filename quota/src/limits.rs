@@ -89,8 +89,8 @@ impl Limits {
         self.lease.max(self.window.mul_f64(1.5))
     }
 
-    /// What may be admitted in one window: each limit times the margin, rounded down but at least
-    /// 1; 0 for no limit.
+    /// The most that is admitted in one window: each limit times the margin, rounded down but at
+    /// least 1; 0 for no limit.
     pub fn effective(&self) -> Amounts {
         self.per_minute.map(|limit| limit.map_or(0, |limit| self.with_margin(limit)))
     }

@@ -92,7 +92,7 @@ pub(crate) struct Mechanism {
     peak: Units,
     /// Everything ever drawn, after corrections: the policy measures rates by it.
     spent: Units,
-    /// What policies added to the drawn amounts.
+    /// Amounts that policies added to the drawn amounts.
     changed: Units,
     /// Use in the window, and its unsettled part.
     total: Units,

@@ -180,7 +180,7 @@ impl Store {
         });
     }
 
-    /// What this store knows of a quota.
+    /// This store's knowledge of a quota.
     #[doc(hidden)]
     pub fn remembered(&self, model: &ModelQuota) -> Remembered {
         self.with_state(model, |state, _| {
@@ -190,8 +190,8 @@ impl Store {
         })
     }
 
-    /// What is drawn here beyond what was drawn when this store took over from Redis. Redis knows
-    /// the rest and has refilled it since.
+    /// Amounts drawn here since this store took over from Redis. Redis knows the earlier ones and
+    /// has refilled them since.
     #[doc(hidden)]
     pub fn drawn_alone(&self, share: &ModelQuota) -> Amounts {
         self.with_state(share, |state, _| {
@@ -205,7 +205,7 @@ impl Store {
         })
     }
 
-    /// What was used here alone and is still in the window.
+    /// Amounts used here alone and still in the window.
     #[doc(hidden)]
     pub fn used_alone(&self, share: &ModelQuota) -> Amounts {
         let spent = self.spent(share);

@@ -17,7 +17,7 @@ pub struct ModelQuota {
     pub id: ModelId,
     /// Its limits.
     pub limits: Limits,
-    /// What the provider counts towards its limits.
+    /// How the provider counts calls towards its limits.
     pub charge: Charge,
     /// The lanes' shares of the limits.
     pub lanes: Arc<Lanes>,

@@ -62,7 +62,7 @@ numbers! {
     unproven = 0.25, "part of the limit", "largest capacity before a first answer has checked the estimates";
     yields = 0.025, "part of the limit", "lost by the rate at a refusal without a measurement, and regained in the time of an episode";
     measured = 4.0, "calls", "let through between two refusals measure the rate";
-    episode = 120.0 * SECOND, "µs", "refusals further apart start a new measurement of the rate; a limit that the provider has not stated for this long is the configured one";
+    episode = 120.0 * SECOND, "µs", "refusals further apart start a new measurement of the rate; a limit that the provider has not stated for this long is as configured";
     even = 3.0, "readings", "of a meter that refills evenly show a bucket";
     telling = 0.8, "part of the limit", "a meter above this use does not show its kind";
     close = 0.03, "part of the limit", "tolerance when a meter is compared";

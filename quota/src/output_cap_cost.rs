@@ -72,8 +72,8 @@ fn calls_per_second_within(
     call_stats::rate(limits, model.limits.window, &amounts.map(float))
 }
 
-/// What a smaller `max_output_tokens` would give, from the finished calls in the window. `None`
-/// where it would give little, or too little is known.
+/// The gain of a smaller `max_output_tokens`, from the finished calls in the window. `None` if it
+/// is small, or too little is known.
 pub fn output_cap_cost(model: &ModelQuota, snapshot: &Snapshot) -> Option<OutputCapCost> {
     // The level follows the provider's own meter, whatever it counts.
     let told = |it| {

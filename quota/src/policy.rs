@@ -1,6 +1,6 @@
-//! What is known of a provider, and the plan that follows from it. The policy is a pure function:
-//! from earlier knowledge and the log it computes new knowledge, a plan, and changes of levels.
-//! Times are microseconds.
+//! Computes a plan from what is known of a provider. The policy is a pure function: from earlier
+//! knowledge and the log it computes new knowledge, a plan, and changes of levels. Times are
+//! microseconds.
 //!
 //! * `known`: what is kept between two runs; `configured`: what the configuration states
 //! * `refusal`, `meter`: learn from one observation

@@ -269,7 +269,7 @@ impl Store {
         let arguments = [
             wire::pack_plan(reading, plan, change, self.clock()),
             self.quota_block(model, &*self.lane_numbers(model).await?),
-            known.to_json(),
+            known.encode_json(),
         ];
         let reply = self.run(&self.scripts.plan, &seven, &arguments).await?;
         let [written, room] = wire::read_integers(&reply)?;

@@ -17,7 +17,7 @@ pub enum Refused {
         model: ModelId,
         /// How long until it is worth asking again.
         wait: Duration,
-        /// What the call waits for.
+        /// The cause of the wait.
         hold: Hold,
         /// How much it exceeds the room there.
         deficit: u64,
@@ -43,7 +43,7 @@ pub enum Refused {
         model: ModelId,
         /// How long until the day ends, or until it is worth trying again.
         wait: Duration,
-        /// What is spent and what a person can do.
+        /// The spent limit, and what a person can do.
         reason: String,
     },
     /// The call is larger than the whole limit: waiting does not help.
@@ -56,7 +56,7 @@ pub enum Refused {
         model: ModelId,
         /// The dimension that is too small.
         dimension: Dimension,
-        /// What the call needs.
+        /// The amount that the call needs.
         asked: u64,
         /// The most that could be free.
         capacity: u64,

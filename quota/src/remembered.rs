@@ -5,7 +5,7 @@ use crate::{
     policy::Known,
 };
 
-/// What a process last knew of a quota in Redis, to go on from while Redis is away.
+/// A process's last knowledge of a quota in Redis, to go on from while Redis is away.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Remembered {

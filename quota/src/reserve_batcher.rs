@@ -12,15 +12,17 @@ use std::{
 
 use tidegate_types::ModelId;
 
+use self::{
+    batches::{BatchSender, MAX_CALLS},
+    caller::{Answer, Caller, Group},
+    waiters::SOON,
+};
 use crate::{
     error::Error,
     in_flight::Backend,
     metrics,
     model::ModelQuota,
     request::Ticket,
-    reserve_batcher::batches::{BatchSender, MAX_CALLS},
-    reserve_batcher::caller::{Answer, Caller, Group},
-    reserve_batcher::waiters::SOON,
     shared::Shared,
     store::{Ask, Decision, Hold, Settlement, Store as _},
 };
@@ -29,14 +31,13 @@ use crate::{
 const UNDECIDED: Duration = Duration::from_secs(2);
 
 /// When to check again for a slot that only the other store counts as taken.
-const OTHERS_RUN: Duration = Duration::from_secs(1);
+const OTHER_STORE_WAIT: Duration = Duration::from_secs(1);
 
 impl Shared {
     /// Asks Redis or, while it is away, this worker's own share. A call waits for Redis if it is
     /// larger than this share, or if the share is unknown because Redis has never answered.
     ///
     /// # Errors
-    ///
     /// [`Error::Outdated`] only.
     pub(crate) async fn ask(
         self: &Arc<Self>,
@@ -47,10 +48,10 @@ impl Shared {
         let allowed = self.redis.is_some() && self.breaker.allows(Instant::now());
         if allowed && self.is_draining(model) {
             if self.is_back(model).await {
-                return Ok((others_run(ask), Backend::Redis));
+                return Ok((wait_for_other_store(ask), Backend::Redis));
             }
         } else if allowed {
-            let (caller, mut answer) = self.caller(model, ask, since);
+            let (caller, mut answer) = self.new_caller(model, ask, since);
             self.join_batch(caller);
             if let Ok(answer) = (&mut answer.receiver).await {
                 return Ok((answer?, Backend::Redis));
@@ -64,7 +65,7 @@ impl Shared {
         if let Some(concurrent) = &mut share.limits.concurrent {
             *concurrent = concurrent.saturating_sub(self.in_flight.count(model, Backend::Redis));
             if *concurrent == 0 {
-                return Ok((others_run(ask), Backend::Local));
+                return Ok((wait_for_other_store(ask), Backend::Local));
             }
         }
         let (decision, expectation) = self.local.reserve_now(&share, ask);
@@ -104,7 +105,7 @@ impl Shared {
         since: Instant,
         length: Duration,
     ) -> Option<Result<Decision, Error>> {
-        let (caller, mut answer) = self.caller(model, ask, since);
+        let (caller, mut answer) = self.new_caller(model, ask, since);
         let waiting = self.waiters.add(caller, length);
         match tokio::time::timeout(length, &mut answer.receiver).await {
             Ok(answer) => answer.ok(),
@@ -126,7 +127,7 @@ impl Shared {
         if behind { self.wait(model, ask, since, SOON).await } else { None }
     }
 
-    fn caller<'a>(
+    fn new_caller<'a>(
         self: &'a Arc<Self>,
         model: &'a Arc<ModelQuota>,
         ask: &'a Ask,
@@ -191,13 +192,14 @@ impl Shared {
             if answer.send(Ok(decision)).is_err() && decision == Decision::Granted {
                 // The caller was dropped. Release before the next batch, which may hold the same
                 // id.
-                self.settle(model, Backend::Redis, &unclaimed(&ask)).await;
+                self.settle(model, Backend::Redis, &release_of(&ask)).await;
             }
         }
         true
     }
 
-    /// There is room for `room` of the even pace: callers that wait in place ask now.
+    /// Has callers that wait in place ask now, as far as there is room. `room` is the time that an
+    /// even pace takes to use it.
     pub(crate) fn wake(self: &Arc<Self>, model: &ModelId, room: Duration) {
         self.intake.record_room(model, room);
         for caller in self.waiters.take_fitting(model, room) {
@@ -229,20 +231,20 @@ impl Drop for Awaited<'_> {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let (shared, model) = (Arc::clone(self.shared), Arc::clone(self.model));
-            let settlement = unclaimed(self.ask);
+            let settlement = release_of(self.ask);
             runtime.spawn(async move { shared.settle(&model, Backend::Redis, &settlement).await });
         }
     }
 }
 
 /// The limit on calls in flight is reached, counting both stores. The ticket is valid in neither.
-fn others_run(ask: &Ask) -> Decision {
+fn wait_for_other_store(ask: &Ask) -> Decision {
     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
-    Decision::Wait { wait: OTHERS_RUN, hold: Hold::InFlight, deficit: 1, ticket }
+    Decision::Wait { wait: OTHER_STORE_WAIT, hold: Hold::InFlight, deficit: 1, ticket }
 }
 
-/// Releases a reservation whose caller was dropped.
-fn unclaimed(ask: &Ask) -> Settlement {
+/// Settles a reservation whose caller was dropped as released.
+fn release_of(ask: &Ask) -> Settlement {
     let released = Settlement::released(ask.reservation.clone());
     Settlement { template: ask.template, ..released }
 }

@@ -22,7 +22,7 @@ const FAULTS: Duration = Duration::from_secs(60);
 /// A lane is starved after it has waited this long while others were served.
 const STARVED_AFTER: Duration = Duration::from_secs(60);
 
-/// What this process has seen of each model's gate and lanes.
+/// The state of each model's gate and lanes, as this process has seen it.
 #[derive(Debug, Default)]
 pub(crate) struct StateChanges(Mutex<HashMap<ModelId, ModelState>>);
 
@@ -57,7 +57,7 @@ impl StateChanges {
         let message = self.0.lock().entry(model.clone()).or_default().note_closed(Instant::now());
         if let Some(GateMessage::Closed { unlogged }) = message {
             let what = if exhausted { "the model is exhausted" } else { "the gate is closed" };
-            warn!(%model, reason, times_since_last_told = unlogged, "{what} for {wait:.1?}; nobody calls before");
+            warn!(%model, reason, times_since_last_told = unlogged, "{what} for {wait:.1?}; no calls until then");
         }
     }
 

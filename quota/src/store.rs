@@ -20,7 +20,7 @@ pub struct Ask {
     pub reservation: String,
     /// The lane's index in [`crate::Lanes`].
     pub lane: usize,
-    /// What to reserve.
+    /// The amounts to reserve.
     pub amounts: Amounts,
     /// From an earlier refusal.
     pub ticket: Option<Ticket>,
@@ -32,7 +32,7 @@ pub struct Ask {
     pub tenant: Tenant,
 }
 
-/// What a call waits for.
+/// The cause of a call's wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     /// Too much is drawn ahead of the rate.
@@ -94,7 +94,7 @@ pub enum Decision {
     Wait {
         /// How long until it is worth asking again.
         wait: Duration,
-        /// What the call waits for.
+        /// The cause of the wait.
         hold: Hold,
         /// By how much the call exceeds the room there.
         deficit: u64,

@@ -74,7 +74,7 @@ pub struct Calls {
     pub failed: u64,
 }
 
-/// What this process has seen and not written yet.
+/// Use that this process has seen and not written yet.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder(Mutex<HashMap<ModelId, Sample>>);
 
@@ -115,7 +115,7 @@ impl Recorder {
         seen.queue_seconds = queue.fold(seen.queue_seconds, f64::max);
     }
 
-    /// Writes what was seen to Redis. What cannot be written is lost: nothing depends on it.
+    /// Writes the seen use to Redis. A failed write is lost: nothing depends on it.
     pub(crate) async fn flush(&self, redis: &redis_store::Store, model: &ModelQuota) {
         let seen = self.0.lock().remove(&model.id).unwrap_or_default();
         if seen == Sample::default() {
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_old_or_not_understood_is_left_out() {
+    fn old_and_unreadable_fields_are_left_out() {
         let now = 10 * A_DAY;
         let slot = now / SLOT_SECONDS;
         let fields = [

@@ -1,4 +1,4 @@
-//! Token buckets, in memory and in a real Redis: the same answers, never more than capacity and
+//! Token buckets in memory and in a real Redis: equal answers, and never more than capacity and
 //! refill.
 
 #![allow(
@@ -24,7 +24,7 @@ use tidegate_testkit::{PATIENCE, Redis, unique};
 
 const SEC: Duration = Duration::from_secs(1);
 
-/// 10 at once and 2 a second.
+/// A limit of 10 at once and 2 a second.
 fn limit() -> BucketLimit {
     BucketLimit::new(10, 4, Duration::from_secs(2)).unwrap()
 }
@@ -70,7 +70,7 @@ fn wait(answer: Result<(), BucketRefused>) -> (Duration, i64) {
 }
 
 #[tokio::test]
-async fn what_is_taken_is_gone_until_it_refills() {
+async fn taken_amounts_are_gone_until_they_refill() {
     let Some(mut rig) = Rig::new() else { return };
     let bucket = rig.bucket(limit());
     assert_eq!(bucket.peek().await.unwrap(), 10, "a new bucket is full");
@@ -92,7 +92,7 @@ async fn what_is_taken_is_gone_until_it_refills() {
 }
 
 #[tokio::test]
-async fn who_waits_asks_once_and_goes_in_order() {
+async fn a_waiting_caller_asks_once_and_goes_in_order() {
     let bucket = Bucket::in_memory(BucketLimit::new(10, 100, SEC).unwrap());
     let started = std::time::Instant::now();
     let mut waits = Vec::new();
@@ -145,10 +145,10 @@ async fn gives_back(bucket: Bucket) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_clients_get_exactly_what_there_is() {
+async fn many_clients_get_exactly_the_capacity() {
     let Some(server) = Redis::shared() else { return };
     let prefix = unique("test");
-    // A refill so slow that none comes during the test.
+    // A refill so slow that nothing refills during the test.
     let limit = BucketLimit::new(100, 1, SEC * 3600).unwrap();
     let clients: Vec<Bucket> =
         (0..4).map(|_| Bucket::in_redis(store(server, &prefix), "search", limit)).collect();
@@ -167,7 +167,7 @@ async fn many_clients_get_exactly_what_there_is() {
 }
 
 #[tokio::test]
-async fn other_limits_keep_what_was_used() {
+async fn changed_limits_keep_the_used_amount() {
     let Some(rig) = Rig::new() else { return };
     rig.bucket(limit()).consume(4).await.unwrap();
     let half = rig.bucket(BucketLimit::new(5, 1, SEC).unwrap());
@@ -244,8 +244,8 @@ fn a_limit_that_gives_nothing_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// The independent referee: what was granted, and when it may be used, never exceeds capacity
-    /// and refill in any span.
+    /// An independent check: in any span, what was granted, at the time when it may be used, stays
+    /// within capacity and refill.
     #[test]
     fn no_span_gets_more_than_capacity_and_refill(
         steps in proptest::collection::vec((0_u64..3_000_000, 1_u32..12, 0_u64..4_000_000), 1..60),
@@ -258,7 +258,7 @@ proptest! {
         for (pause, amount, longest) in steps {
             rig.advance(Duration::from_micros(pause));
             let now = (rig.now - START) as f64 / SECOND as f64;
-            // With the server's clock standing still, a promise is only read; no caller sleeps here.
+            // The server's clock stands still, so waits are only read; no caller sleeps here.
             match runtime.block_on(bucket.promise(amount, Duration::from_micros(longest))) {
                 Ok(wait) => used.push((now + wait.as_secs_f64(), f64::from(amount))),
                 Err(BucketRefused::Wait { wait, .. }) => prop_assert!(wait > Duration::from_micros(longest)),

@@ -81,7 +81,7 @@ async fn many_tasks_over_many_connections_hold_exactly_what_fits() {
     let key = format!("{prefix}:v1:{{tenant:acme}}:budget");
     assert_eq!(spent(server, &key), 980_000_000);
 
-    // What calls cost less comes back, to the nano-dollar.
+    // Unused parts of holds are given back, to the nano-dollar.
     for hold in held {
         hold.unwrap().settle(0.012_345_678).await;
     }
@@ -202,7 +202,7 @@ async fn a_hold_is_given_back_unless_its_call_was_sent() {
     budgets.reserve(&budget, "c", 0.5).await.unwrap().release().await;
     assert_eq!(refused_left(&budgets, &budget).await, 0.5);
 
-    // A question that is dropped while it is under way holds nothing in the end.
+    // A reservation that is dropped while under way holds nothing in the end.
     for number in 0..50 {
         let id = format!("dropped {number}");
         let question = budgets.reserve(&budget, &id, 0.5);
@@ -211,7 +211,7 @@ async fn a_hold_is_given_back_unless_its_call_was_sent() {
     assert_eq!(eventually_left(&budgets, &budget, 0.5).await, 0.5);
 }
 
-/// What is left, asked until it is as expected or ten seconds have passed.
+/// The amount left, read until it is as expected or ten seconds have passed.
 async fn eventually_left(budgets: &Budgets, budget: &Budget, expected: f64) -> f64 {
     for _ in 0..1_000 {
         if (refused_left(budgets, budget).await - expected).abs() < 1e-12 {
@@ -285,7 +285,7 @@ fn settle(
     redis::cmd("EVAL").arg(&*SETTLE).arg(1).arg(key).arg(id).arg(cost).query(connection)
 }
 
-/// A run counts for itself, and a document adds to its budget once.
+/// Each run has its own counts, and a document adds to its budget once.
 #[tokio::test]
 async fn retries_are_counted_by_run() {
     let Some(server) = Redis::start() else { return };
@@ -338,7 +338,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The rules again, as simple as they can be said.
+/// A model of the rules, as simple as possible.
 #[derive(Default)]
 struct Model {
     day: u64,
@@ -379,7 +379,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_history_comes_to_what_the_rules_say(steps in prop::collection::vec(step(), 1..80), daily: bool) {
+    fn any_history_follows_the_rules(steps in prop::collection::vec(step(), 1..80), daily: bool) {
         let Some(server) = Redis::shared() else { return Ok(()) };
         history(server, &steps, daily)?;
     }
@@ -396,7 +396,7 @@ fn history(server: &Redis, steps: &[Step], daily: bool) -> Result<(), TestCaseEr
                 let numbers =
                     [*amount, BUDGET, u64::from(daily), now].map(|number| number.to_string());
                 let [amount_text, budget, period, clock] = numbers;
-                // After a lost reply the same is asked again: twice is as once.
+                // Repeated as after a lost reply: the second changes nothing.
                 let ask = [id.to_string(), amount_text, budget, period, clock];
                 let (held, left, reset) = reserve(connection, &key, ask.clone()).unwrap();
                 prop_assert_eq!(reserve(connection, &key, ask).unwrap(), (held, left, reset));

@@ -1,4 +1,4 @@
-//! What a fleet's batches hold of a provider's queue.
+//! The batches of a fleet that wait at a provider.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may stop at the first fault")]
 
@@ -34,7 +34,7 @@ async fn batches_of_all_workers_are_within_the_limit_together() {
     assert_eq!(enter(&one, "a", 600).await, Enqueued::Entered);
     assert_eq!(enter(&other, "b", 500).await, Enqueued::Full { others: 600 });
     assert_eq!(enter(&other, "b", 400).await, Enqueued::Entered);
-    // After a lost reply, or with a part of its documents.
+    // Entered again: after a lost reply, or with a part of its documents.
     assert_eq!(enter(&one, "a", 600).await, Enqueued::Entered);
     assert_eq!(enter(&one, "a", 300).await, Enqueued::Entered);
     assert_eq!(enter(&other, "c", 301).await, Enqueued::Full { others: 700 });
@@ -43,7 +43,7 @@ async fn batches_of_all_workers_are_within_the_limit_together() {
     assert_eq!(enter(&other, "c", 600).await, Enqueued::Entered);
 }
 
-/// One that is larger than all that may wait would never be entered beside others, and is alone.
+/// A batch larger than the limit would never be entered beside others; alone it is.
 #[tokio::test]
 async fn one_that_is_larger_than_the_limit_is_entered_alone() {
     let Some(server) = Redis::start() else { return };
@@ -71,9 +71,9 @@ async fn racing_workers_never_enter_more_than_the_limit() {
     assert_eq!(entered as u64, LIMIT / 30);
 }
 
-/// Whose time is over, and what nobody can read, is taken out; the key has a time to live.
+/// Expired and unreadable entries are removed; the key has a time to live.
 #[tokio::test]
-async fn what_nobody_takes_out_leaves_by_itself() {
+async fn an_entry_that_is_not_removed_expires() {
     let Some(server) = Redis::start() else { return };
     let ([one, _], key) = fleet(&server);
     let id = model(limits(1)).id;

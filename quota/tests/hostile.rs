@@ -1,6 +1,5 @@
-//! Arguments that no client of ours sends. Every script refuses what it cannot use with a sentence,
-//! before it has written anything; and what it does take leaves numbers behind that can be reckoned
-//! with.
+//! Arguments that our clients never send. Every script refuses wrong arguments with a sentence
+//! before it writes anything; after accepted ones all stored numbers stay finite.
 
 #![allow(
     missing_docs,
@@ -31,7 +30,7 @@ const HOSTILE: [f64; 9] = [
     0.0,
 ];
 
-/// One call of a script: numbers, or text.
+/// One script call: packed numbers, or text.
 #[derive(Clone)]
 enum Argument {
     Numbers(Vec<f64>),
@@ -77,7 +76,7 @@ fn clock(seconds: u32) -> f64 {
     START as f64 + f64::from(seconds) * 1e6
 }
 
-/// Each script with good arguments.
+/// Each script with valid arguments.
 fn scripts() -> Vec<Script> {
     let ask = Numbers(vec![1.0, 0.0, 0.0, 1.0, 100.0, 100.0, 200.0, 1.0, clock(5)]);
     let more = [1.0, 0.0, 0.0, 1.0, 200.0, 50.0, 250.0, 2.0, clock(5)];
@@ -153,7 +152,7 @@ fn call(
     command.query(connection)
 }
 
-/// A ledger with a call under way, and one that waits.
+/// A quota with one call under way and one that waits.
 fn begin(connection: &mut Connection, stem: &str) {
     let first_plan = Script { name: "plan-7", keys: &["log", "known"], arguments: Vec::new() };
     call(connection, stem, &first_plan, &[plan(), model(), Text("{}")]).unwrap();
@@ -174,14 +173,14 @@ fn everything(connection: &mut Connection, stem: &str) -> BTreeMap<String, Vec<u
     keys.into_iter().map(dump).collect()
 }
 
-/// What is kept as packed doubles, and the scores of what is sorted.
+/// The packed doubles and the scores of sorted sets.
 fn numbers(connection: &mut Connection, stem: &str) -> Vec<f64> {
     let mut all = Vec::new();
     for what in ["state", "day", "learned:0"] {
         let packed: Option<Vec<u8>> =
             redis::cmd("GET").arg(format!("{stem}:{what}")).query(connection).unwrap();
         let mut packed = packed.unwrap_or_default();
-        // Where there is no window it is infinite.
+        // Without a window it is infinite.
         for dimension in 0..if what == "state" { 4 } else { 0 } {
             let strict = 8 * (27 + 10 * dimension + 2);
             packed[strict..strict + 8].fill(0);
@@ -246,7 +245,7 @@ fn a_hostile_argument_is_refused_whole_or_leaves_finite_numbers() {
     assert!(refused > 300 && taken > 100, "{refused} refused, {taken} taken");
 }
 
-/// Too few, too many, and none of eight bytes.
+/// Too few numbers, too many, and a length that is no multiple of eight bytes.
 #[test]
 fn arguments_of_another_shape_change_nothing() {
     let Some(server) = Redis::start() else { return };

@@ -1,4 +1,4 @@
-//! Workers with other lanes on one Redis.
+//! Workers with different lanes on one Redis.
 
 #![allow(
     missing_docs,
@@ -24,7 +24,7 @@ fn ours() -> Lanes {
     lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0), ("standard", 0.3, 1.0)])
 }
 
-/// One more, whose name comes first.
+/// One more lane, whose name sorts first.
 fn theirs() -> Lanes {
     lanes(&[
         ("alpha", 0.2, 1.0),
@@ -49,7 +49,7 @@ impl Worker {
         assert_eq!(decision, Decision::Granted);
     }
 
-    /// What is used in each lane that it sees.
+    /// The use of each lane that it sees.
     async fn sees(&self) -> Vec<(String, u64)> {
         let seen: Snapshot = self.0.inspect(&self.1).await.unwrap();
         seen.lanes.iter().map(|it| (it.lane.to_string(), it.used.combined)).collect()
@@ -80,11 +80,11 @@ async fn a_lane_is_the_same_for_workers_with_other_lanes() {
     assert_eq!(
         one.sees().await,
         used(&[("batch", 1_000), ("interactive", 0), ("standard", 300)]),
-        "whoever settles it"
+        "whichever worker settles it"
     );
 }
 
-/// What a lane finds when it comes is kept from a worker that does not have that lane.
+/// The room kept for a lane is also kept from a worker without that lane.
 #[tokio::test]
 async fn a_lane_of_others_keeps_its_standby() {
     let Some(server) = Redis::shared() else { return };
@@ -116,7 +116,7 @@ async fn numbers_outlive_a_redis_that_loses_them() {
     one.takes("a", "standard", 10).await;
     flush();
     one.takes("b", "standard", 70).await;
-    // As a worker does with its beats; then one begins that would number them otherwise.
+    // As a worker's beat does; then another worker starts that would number them differently.
     one.0.name_lanes(&one.1.lanes).await.unwrap();
     let other = Worker::new(&server, "lanes", theirs());
     let all = [("alpha", 0), ("batch", 0), ("interactive", 0), ("standard", 70)];
@@ -127,7 +127,7 @@ async fn numbers_outlive_a_redis_that_loses_them() {
     assert_eq!(one.sees().await, used(&all));
 }
 
-/// Programs of before number lanes by rank: with the same lanes they mean the same.
+/// Earlier programs number lanes by rank: with the same lanes the numbers agree.
 #[tokio::test]
 async fn the_first_numbers_are_the_ranks() {
     let Some(server) = Redis::start() else { return };

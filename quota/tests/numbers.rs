@@ -1,5 +1,5 @@
-//! `docs/limiter.md` says what the limiter does: its table of numbers is written from the struct, and
-//! it names all that can hold a call and every reason of a plan.
+//! `docs/limiter.md` describes the limiter: its table of numbers is written from the struct, and it
+//! names every hold and every reason of a plan.
 //!
 //! `TIDEGATE_WRITE_DOCS=1 cargo test --offline -p tidegate-quota --test numbers` writes the table.
 
@@ -15,7 +15,7 @@ const TITLE: &str = "\n## Numbers\n\n";
 fn table() -> String {
     let mut table = "| number | value | why |\n|---|---|---|\n".to_owned();
     for (name, value, unit, why) in Numbers::ALL {
-        // People read seconds.
+        // Seconds are easier to read.
         let (value, unit) = match unit.strip_prefix("µs") {
             Some(rest) => (value / 1e6, format!("s{rest}")),
             None => (*value, (*unit).to_owned()),
@@ -39,7 +39,7 @@ fn the_page_has_every_number() {
     );
 }
 
-/// The one after it; a new reason does not compile until it has its place here.
+/// The next reason; a new one does not compile until it is added here.
 fn next(why: Why) -> Option<Why> {
     Some(match why {
         Why::Configured => Why::Set,

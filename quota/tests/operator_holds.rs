@@ -1,4 +1,4 @@
-//! What operators hold, over several processes' worth of limiters.
+//! Operators' holds, over several limiters that stand for processes.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first fault")]
 
@@ -28,7 +28,7 @@ fn process(redis: &Redis, prefix: &str) -> Quota {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_held_is_held_in_every_process_until_it_is_let_go() {
+async fn holds_reach_every_process_until_they_are_released() {
     let Some(redis) = Redis::shared() else { return };
     let prefix = unique("test");
     let (operator, worker) = (process(redis, &prefix), process(redis, &prefix));
@@ -88,7 +88,7 @@ async fn a_limit_that_is_set_for_some_time_ends_in_every_process() {
     operator.set_limits(&model, &set_to(50)).await.unwrap();
     let left = operator.operator_holds().await.unwrap().limit_left(&model).unwrap();
     assert!(left <= Duration::from_secs(3), "{left:?}");
-    // While no worker runs, nobody calls, and it stays.
+    // While no worker runs there are no calls, and the limit stays.
     assert_eq!(set().await, Some(50));
     let keeping = tokio::spawn({
         let worker = worker.clone();
@@ -100,7 +100,7 @@ async fn a_limit_that_is_set_for_some_time_ends_in_every_process() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(operator.operator_holds().await.unwrap().limits.is_empty());
-    // One without an end outlives the time of the one before.
+    // A limit without an end outlives the end of the earlier one.
     operator.set_limits_expiry(&model, Some(Duration::from_secs(2))).await.unwrap();
     operator.set_limits(&model, &set_to(50)).await.unwrap();
     operator.set_limits_expiry(&model, None).await.unwrap();
@@ -110,10 +110,10 @@ async fn a_limit_that_is_set_for_some_time_ends_in_every_process() {
     keeping.abort();
 }
 
-/// Each worker tells what it has seen: gauges do not add up, calls do, and what nobody saw costs
-/// nothing.
+/// Each worker reports what it has seen: gauges do not add up, calls do, and nothing is sent if
+/// nothing was seen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_hour_is_told_by_all_workers_together_and_is_bounded() {
+async fn all_workers_report_the_last_hour_and_it_is_bounded() {
     let Some(redis) = Redis::shared() else { return };
     let prefix = unique("test");
     let model: ModelId = "a:b".parse().unwrap();
@@ -155,7 +155,7 @@ async fn the_last_hour_is_told_by_all_workers_together_and_is_bounded() {
     let ttl: i64 = redis::cmd("TTL").arg(&key).query(&mut connection).unwrap();
     assert!(ttl > 86_400, "{ttl}");
 
-    // However long it goes on, there are 120 half minutes and 14 days.
+    // The history is bounded: 120 half minutes and 14 days.
     let text = tidegate_lua::HISTORY;
     let (_, clock) = tidegate_lua::PARTS.iter().find(|(name, _)| *name == "include/clock").unwrap();
     for minutes in 0..3_000_u64 {

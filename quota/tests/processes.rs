@@ -1,5 +1,5 @@
-//! Processes race for one model on a real Redis, and some are killed. What they report is added up
-//! by a judge that knows nothing of the limiter.
+//! Processes race for one model on a real Redis, and some are killed. An independent judge checks
+//! the sums of their reports.
 
 #![allow(
     clippy::unwrap_used,
@@ -60,14 +60,14 @@ fn quota(url: &str, prefix: &str) -> Quota {
     .unwrap()
 }
 
-/// Not a test of its own: what [`killed_processes_harm_no_other`] starts again and again.
+/// Not a test: the process that [`killed_processes_harm_no_other`] starts many times.
 #[test]
 #[ignore = "a racer, started by the test beside it"]
 fn racer() {
     let (Ok(url), Ok(prefix)) = (std::env::var(URL), std::env::var(PREFIX)) else { return };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    // The harness has begun a line.
+    // The test harness has begun a line.
     println!();
     runtime.block_on(async {
         let quota = quota(&url, &prefix);
@@ -79,10 +79,10 @@ fn racer() {
     });
 }
 
-/// Calls until it is killed. Reports `in id amount asked admitted` when admitted and `out id now`
-/// before it settles, with its own times: a report may be heard seconds later. Each call uses three
-/// quarters of its estimate, so that what the limiter learns of them is exact: by calls that use more
-/// than others the window may be over for as long as they are not settled.
+/// Makes calls until it is killed. Reports `in id amount asked admitted` when admitted and `out id
+/// now` before it settles, with its own times: a report may be read seconds later. Each call uses
+/// three quarters of its estimate, so that the learned expectation is exact: calls that use more
+/// than others may put the window over its limit until they settle.
 async fn race(quota: Quota, task: usize) {
     for call in 0.. {
         let id = format!("{}-{task}-{call}", std::process::id());
@@ -112,7 +112,7 @@ async fn race(quota: Quota, task: usize) {
     }
 }
 
-/// A line of a racer.
+/// A report of a racer.
 struct Report {
     racer: usize,
     line: String,
@@ -124,7 +124,7 @@ struct Race<'a> {
     reports: mpsc::Sender<Report>,
     racers: Vec<(usize, Child)>,
     started: usize,
-    /// When each was killed: none of its calls is under way from then on.
+    /// When each racer was killed: none of its calls is under way after that.
     killed: HashMap<usize, Duration>,
 }
 
@@ -161,19 +161,19 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
 }
 
-/// A call that was admitted at some time between `asked` and `admitted`, and held its place from
-/// `admitted` to `ended`, or to the end of its lease.
+/// A call that was admitted between `asked` and `admitted`, and was in flight from `admitted` to
+/// `ended` or to the end of its lease.
 struct Call {
     asked: Duration,
     admitted: Duration,
     ended: Option<Duration>,
-    /// What it uses.
+    /// Tokens that it uses.
     amount: u64,
     racer: usize,
 }
 
-/// What the reports prove. Each bound is held by what is certain alone, however late a reply or a
-/// report came: a fault of the limiter may escape in one run, and no slow machine looks like one.
+/// Checks the reports. Each bound uses certain times only, however late a reply or a report came: a
+/// fault may escape in one run, but a slow machine never looks like a fault.
 #[derive(Default)]
 struct Witness {
     calls: Vec<Call>,
@@ -182,7 +182,7 @@ struct Witness {
 
 impl Witness {
     fn hear(&mut self, report: &Report) {
-        // The harness speaks too, and a killed racer's last line may be half a line.
+        // The harness writes lines too, and a killed racer's last line may be incomplete.
         let nanos = |text: &str| text.parse().ok().map(Duration::from_nanos);
         match report.line.split(' ').collect::<Vec<_>>()[..] {
             ["in", id, amount, asked, admitted] => {
@@ -204,8 +204,8 @@ impl Witness {
         }
     }
 
-    /// The most that was admitted, for certain, within any span of this length: asked for and
-    /// admitted inside it.
+    /// The most that was certainly admitted in any span of this length: asked for and admitted
+    /// inside it.
     fn most_within(&self, span: Duration) -> u64 {
         let within = |start: Duration| {
             self.calls
@@ -217,7 +217,7 @@ impl Witness {
         self.calls.iter().map(|call| within(call.asked)).max().unwrap_or_default()
     }
 
-    /// The most calls that were under way, for certain, at one time.
+    /// The most calls that were certainly under way at one time.
     fn most_at_once(&self, killed: &HashMap<usize, Duration>) -> u64 {
         let mut steps: Vec<_> = self
             .calls
@@ -277,8 +277,8 @@ fn killed_processes_harm_no_other() {
     let part = used as f64 / (INPUT as f64 * raced.as_secs_f64() / WINDOW.as_secs_f64());
     assert!(part > 0.4, "only {:.0} % of the limit was used while processes died", part * 100.0);
 
-    // What the dead held comes back by itself: tokens with the window, calls at once with their
-    // leases.
+    // Amounts held by killed processes are given back: tokens with the window, calls at once with
+    // their leases.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let patience = Instant::now() + 4 * model().limits.lease();
     loop {

@@ -1,5 +1,5 @@
-//! A program in another language shares a quota with this crate, by what `lua/README.md` says
-//! alone.
+//! A program in another language, written from `lua/README.md` alone, shares a quota with this
+//! crate.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,8 +32,7 @@ const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/python"
 const AGENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/agent.py");
 const STATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/states.py");
 
-/// `None`, said aloud, where there is no Python or no Redis; a failure when
-/// `TIDEGATE_REQUIRE_SERVICES=1`.
+/// `None`, with a message, without Python or Redis; a failure with `TIDEGATE_REQUIRE_SERVICES=1`.
 fn services() -> Option<&'static Redis> {
     if python().arg("--version").stdout(Stdio::null()).status().is_err() {
         skip("python3 is not on the PATH");
@@ -48,7 +47,7 @@ fn python() -> Command {
     command
 }
 
-/// The Python client, told what to do line by line.
+/// The Python client, driven line by line.
 struct Agent {
     child: Child,
     orders: ChildStdin,
@@ -68,7 +67,7 @@ impl Agent {
         Self { child, orders, answers }
     }
 
-    fn tell(&mut self, order: &str) -> String {
+    fn send_order(&mut self, order: &str) -> String {
         writeln!(self.orders, "{order}").unwrap();
         let mut answer = String::new();
         self.answers.read_line(&mut answer).unwrap();
@@ -78,7 +77,7 @@ impl Agent {
 
     fn reserve(&mut self, id: &str, tokens: u64, ticket: Option<Ticket>) -> String {
         let ticket = ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
-        self.tell(&format!("reserve {id} {tokens} {} {}", ticket.epoch, ticket.position))
+        self.send_order(&format!("reserve {id} {tokens} {} {}", ticket.epoch, ticket.position))
     }
 }
 
@@ -149,7 +148,7 @@ fn the_python_unit_tests_pass() {
     );
 }
 
-/// What the page says of them is what the scripts answer.
+/// The page's claims about these numbers hold for the scripts' answers.
 #[test]
 fn the_five_states_of_the_page_are_as_it_says() {
     let Some(server) = services() else { return };
@@ -160,7 +159,7 @@ fn the_five_states_of_the_page_are_as_it_says() {
     assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{fault}");
 }
 
-/// With a plan that a first answer has proved.
+/// With a plan after a first answer.
 async fn planned(prefix: &str) -> common::Rig<redis_store::Store> {
     let rust = in_redis(model(limits(1_000)), prefix).unwrap();
     let first = rust.ask(0);
@@ -170,7 +169,7 @@ async fn planned(prefix: &str) -> common::Rig<redis_store::Store> {
     rust
 }
 
-/// Every key below `from`, also below `to`, and nothing else there.
+/// Copies every key below `from` to `to`, and removes all others there.
 fn copy(connection: &mut redis::Connection, from: &str, to: &str) {
     let keys = |connection: &mut redis::Connection, prefix: &str| -> Vec<String> {
         redis::cmd("KEYS").arg(format!("{prefix}:*")).query(connection).unwrap()
@@ -185,8 +184,8 @@ fn copy(connection: &mut redis::Connection, from: &str, to: &str) {
     }
 }
 
-/// The two send different texts, this crate's with its constants folded, and pack their numbers by
-/// different code. The policy is Rust's: before each step Python gets the state that it left.
+/// The two clients send different texts (this crate folds constants) and pack numbers by different
+/// code. The policy is Rust's: before each step Python gets the state that Rust left.
 #[tokio::test]
 async fn the_same_state_gives_the_same_answers_in_both_languages() {
     let Some(server) = services() else { return };
@@ -199,7 +198,7 @@ async fn the_same_state_gives_the_same_answers_in_both_languages() {
     let mut outcomes = BTreeMap::<String, u64>::new();
     for step in 0..600 {
         rust.advance(Duration::from_millis(next(&mut random, 4_000)));
-        python.tell(&format!("at {}", rust.now()));
+        python.send_order(&format!("at {}", rust.now()));
         copy(&mut connection, &ours, &theirs);
         let (told, theirs) = match next(&mut random, 10) {
             0..=5 => {
@@ -237,9 +236,12 @@ async fn the_same_state_gives_the_same_answers_in_both_languages() {
                     Settled::Before => "before",
                     Settled::Unknown => "unknown",
                 };
-                (settled.to_owned(), python.tell(&order))
+                (settled.to_owned(), python.send_order(&order))
             }
-            _ => (seen(&rust.store.inspect(&rust.model).await.unwrap()), python.tell("inspect")),
+            _ => (
+                seen(&rust.store.inspect(&rust.model).await.unwrap()),
+                python.send_order("inspect"),
+            ),
         };
         assert_eq!(told, theirs, "step {step}");
         *outcomes.entry(told.split(' ').next().unwrap().to_owned()).or_default() += 1;
@@ -258,7 +260,7 @@ async fn a_ticket_given_in_one_language_is_honoured_in_the_other() {
     let prefix = unique("test");
     let rust = planned(&prefix).await;
     let mut python = Agent::start(server, &prefix, 1_000);
-    python.tell(&format!("at {START}"));
+    python.send_order(&format!("at {START}"));
     assert_eq!(python.reserve("full", 1_000, None), "granted 0 - 0 0 0");
     let (_, _, first) = rust.refused(&rust.ask(500)).await;
     let second = ticket_in(&python.reserve("second", 500, None));
@@ -270,7 +272,7 @@ async fn a_ticket_given_in_one_language_is_honoured_in_the_other() {
     );
 
     rust.advance(Duration::from_secs(60));
-    python.tell(&format!("at {}", rust.now()));
+    python.send_order(&format!("at {}", rust.now()));
     assert!(
         python.reserve("newcomer", 500, None).starts_with("wait"),
         "a newcomer stands behind the tickets"
@@ -294,7 +296,7 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
     let prefix = unique("test");
     let rust = planned(&prefix).await;
     let mut python = Agent::start(server, &prefix, 1_000);
-    python.tell(&format!("at {START}"));
+    python.send_order(&format!("at {START}"));
 
     assert_eq!(python.reserve("a", 800, None), "granted 0 - 0 0 0");
     let held = rust.store.inspect(&rust.model).await.unwrap();
@@ -302,7 +304,7 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
         (held.used().combined, held.dimensions.combined.held, held.in_flight.used),
         (800, 800, 1)
     );
-    assert_eq!(python.tell("settle a 300"), "done");
+    assert_eq!(python.send_order("settle a 300"), "done");
     let settled = rust.store.inspect(&rust.model).await.unwrap();
     assert_eq!(
         (settled.used().combined, settled.dimensions.combined.held, settled.in_flight.used),
@@ -325,27 +327,27 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
     rust.store.resume(&rust.model).await.unwrap();
     assert_eq!(python.reserve("b", 10, None), "granted 0 - 0 0 0");
 
-    assert_eq!(python.tell("refused b 30"), "ok");
+    assert_eq!(python.send_order("refused b 30"), "ok");
     let refused = rust.reserve(&rust.ask(10)).await;
     let wait = Duration::from_secs(30);
     assert!(matches!(refused, Decision::Paused { wait: told, .. } if told == wait), "{refused:?}");
     assert_eq!(rust.store.inspect(&rust.model).await.unwrap().reason, "429");
 
-    // The next program with a policy that settles anything is handed what Python has logged.
+    // The next program with a policy that settles a call gets what Python has logged.
     rust.store.settle(&rust.model, &Settlement::released("none")).await.unwrap();
     let plan = rust.store.inspect(&rust.model).await.unwrap().dimensions.combined.plan.unwrap();
     assert_eq!(plan.capacity.why, Why::TooDeep);
 }
 
-/// Python writes a first plan where there is none; a program with a policy makes another after a
-/// minute, by which Python then goes.
+/// Python writes the first plan; after a minute a program with a policy writes another, which
+/// Python then follows.
 #[tokio::test]
 async fn a_fleet_that_python_began_is_gone_on_with_by_a_policy() {
     let Some(server) = services() else { return };
     let prefix = unique("test");
     let rust = in_redis(model(limits(1_000)), &prefix).unwrap();
     let mut python = Agent::start(server, &prefix, 1_000);
-    python.tell(&format!("at {START}"));
+    python.send_order(&format!("at {START}"));
     assert_eq!(python.reserve("first", 1_000, None), "granted 0 - 0 0 0");
     let at_once = async || {
         rust.store.inspect(&rust.model).await.unwrap().dimensions.combined.plan.unwrap().at_once()
@@ -356,14 +358,14 @@ async fn a_fleet_that_python_began_is_gone_on_with_by_a_policy() {
     assert_eq!(at_once().await, 1_000);
 
     rust.advance(Duration::from_secs(61));
-    python.tell(&format!("at {}", rust.now()));
+    python.send_order(&format!("at {}", rust.now()));
     assert_eq!(rust.reserve(&rust.ask(200)).await, Decision::Granted);
     assert_eq!(at_once().await, 250, "no answer has proved the estimates yet");
     assert!(python.reserve("second", 200, None).starts_with("wait "));
     assert_eq!(at_once().await, 250);
 }
 
-/// One admission as the ledger tells it.
+/// One admission, read from the ledger.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     admitted: f64,
@@ -444,7 +446,7 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
         }
     });
     let (mut connection, mut ledger) = (server.connection(), BTreeMap::new());
-    // Each entry stays for a window at least, so that looking ten times in one misses none.
+    // Each entry stays for a window at least, so ten reads in each window miss none.
     while ledger.len() < 2 * CALLS {
         entries(&mut connection, &prefix, &mut ledger);
         if let Ok(snapshot) = quota.inspect(&id).await {
@@ -492,7 +494,7 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
     );
 }
 
-/// The handles, and not only the scripts: what Python is told holds back `Quota::admit`.
+/// Through `Quota` and not only the scripts: calls of Python delay `Quota::admit`.
 #[tokio::test]
 async fn a_pause_by_python_stops_a_rust_quota() {
     let Some(server) = services() else { return };
@@ -508,7 +510,7 @@ async fn a_pause_by_python_stops_a_rust_quota() {
     let id: ModelId = "test:model".parse().unwrap();
     quota.admit(&Request::new(id.clone(), "before").tokens(1, 0)).await.unwrap().release().await;
     assert!(python.reserve("p", 10, None).starts_with("granted"));
-    python.tell("refused p 45");
+    python.send_order("refused p 45");
     let refused = quota.admit(&Request::new(id, "after").tokens(1, 0)).await.unwrap_err();
     assert!(
         matches!(&refused, Refused::Paused { wait, .. } if *wait > Duration::from_secs(40)),

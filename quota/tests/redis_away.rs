@@ -1,4 +1,4 @@
-//! Redis goes away and comes back: what a worker does alone, and what the fleet learns of it.
+//! Redis goes away and comes back: what a worker does alone, and what it reports to the fleet.
 
 #![allow(
     missing_docs,
@@ -19,7 +19,7 @@ use tidegate_quota::{
 use tidegate_testkit::Redis;
 use tidegate_types::Usage;
 
-/// Redis goes away and comes back: calls go on within this worker's share, and the fleet is joined
+/// Redis goes away and comes back: calls go on within this worker's share, and it joins the fleet
 /// again.
 #[tokio::test]
 async fn while_redis_is_away_a_worker_keeps_to_its_share() {
@@ -63,7 +63,8 @@ async fn admitted(quota: &Quota, request: &Request) -> Permit {
     }
 }
 
-/// A limit on calls in flight is kept while Redis goes and comes: neither store knows all that run.
+/// A limit on calls in flight holds while Redis goes and comes back: neither store counts all of
+/// them.
 #[tokio::test]
 async fn calls_in_flight_are_counted_across_both_stores() {
     let Some(mut server) = Redis::start() else { return };
@@ -104,9 +105,9 @@ async fn calls_in_flight_are_counted_across_both_stores() {
     admitted(&quota, &request("5")).await.release().await;
 }
 
-/// What was spent alone counts for the fleet again, and once, however often Redis goes away.
+/// Spending without Redis is reported to the fleet once, however often Redis goes away.
 #[tokio::test]
-async fn what_was_spent_alone_is_charged_once() {
+async fn spending_without_redis_is_charged_once() {
     let Some(mut server) = Redis::start() else { return };
     let model = model_with_lanes(limits(1_000_000), Lanes::single());
     let options = Options { max_slot_wait: Duration::ZERO, ..Default::default() };
@@ -143,7 +144,7 @@ async fn what_was_spent_alone_is_charged_once() {
         while charges().is_empty() && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // All that this worker knows of itself: with what it spent the first time it would be more.
+        // Only what this worker spent since: with the first report it would be more.
         charged.push(quota.inspect(&model.id).await.unwrap().get(Dimension::Requests).used);
     }
     assert!(number >= 5);
@@ -151,7 +152,7 @@ async fn what_was_spent_alone_is_charged_once() {
     assert!(all <= number, "{charged:?} of {number} calls");
 }
 
-/// Workers that start while Redis is away do not know how many they are.
+/// Workers that start while Redis is away do not know their number.
 #[tokio::test]
 async fn a_worker_that_never_reached_redis_waits_for_it() {
     let Some(mut server) = Redis::start() else { return };
@@ -169,7 +170,7 @@ async fn a_worker_that_never_reached_redis_waits_for_it() {
     }
 }
 
-/// A key of another type is a fault of one model, and no reason to leave the others' quota.
+/// A key of a wrong type is a fault of one model; the others stay in Redis.
 #[tokio::test]
 async fn one_models_fault_is_no_reason_to_believe_redis_away() {
     let Some(server) = Redis::start() else { return };
@@ -181,7 +182,7 @@ async fn one_models_fault_is_no_reason_to_believe_redis_away() {
     let key = "tidegate:v1:{test:model}:state";
     redis::cmd("DEL").arg(key).exec(&mut connection).unwrap();
     redis::cmd("LPUSH").arg(key).arg("nonsense").exec(&mut connection).unwrap();
-    // A busy machine may answer late, and that is told apart by asking again.
+    // A busy machine may answer late; a second try shows the difference.
     for attempt in 0..20 {
         admitted(&quota, &request(&format!("second-{attempt}"))).await.release().await;
         if !quota.is_degraded() {
@@ -196,8 +197,7 @@ async fn one_models_fault_is_no_reason_to_believe_redis_away() {
     assert_eq!(seen.get(Dimension::Requests).used, 0);
 }
 
-/// What a worker does alone, in virtual time: a quarter of what was known, and it goes on from what was
-/// drawn.
+/// A worker alone, in virtual time: it has a quarter of the quota and goes on from what was drawn.
 #[tokio::test]
 async fn alone_a_worker_goes_on_from_what_it_saw() {
     let whole = common::in_memory(model_with_lanes(limits(60_000), Lanes::single()));
@@ -214,7 +214,7 @@ async fn alone_a_worker_goes_on_from_what_it_saw() {
     assert_eq!(share.reserve(&share.ask(3_000)).await, Decision::Granted);
     let (wait, hold, _) = share.refused(&share.ask(2_250)).await;
     assert_eq!((wait, hold), (Duration::from_millis(2_500), Hold::Window(Dimension::Combined)));
-    // Of what is drawn here alone some has refilled with what was before.
+    // Some of what is drawn here has refilled together with the earlier part.
     share.advance(Duration::from_secs(20));
     assert_eq!(share.store.drawn_alone(&share.model).combined, 3_000);
     share.advance(Duration::from_secs(30));
@@ -223,7 +223,7 @@ async fn alone_a_worker_goes_on_from_what_it_saw() {
     assert_eq!(share.store.drawn_alone(&share.model).combined, 0);
 }
 
-/// Nothing goes before what filled the window leaves it.
+/// No call goes before the use that filled the window leaves it.
 #[tokio::test]
 async fn alone_a_worker_remembers_a_full_window() {
     let deep = Limits { burst: Duration::from_secs(60), ..limits(60_000) };

@@ -1,4 +1,4 @@
-//! What callers of one process ask at the same time is one question, and each has its own answer.
+//! Concurrent callers of one process share a script call, and each gets its own answer.
 
 #![allow(
     missing_docs,
@@ -23,7 +23,7 @@ use tidegate_testkit::{PATIENCE, Redis, unique};
 use tidegate_types::Usage;
 use tokio::task::JoinSet;
 
-/// So many requests in a window, all at once if need be.
+/// A limit of requests in a window, all at once if needed.
 fn requests(number: u64, window: Duration) -> ModelQuota {
     let limits = Limits { window, burst: window, ..limits(1_000_000_000) };
     model(limits.with(Dimension::Requests, number))
@@ -43,8 +43,8 @@ fn request(model: &ModelQuota, number: usize) -> Request {
     Request::new(model.id.clone(), number.to_string())
 }
 
-/// The limiter goes on alone when a busy machine answers late: then it is tried once more, with
-/// nothing in Redis. A first call connects, and names the lanes.
+/// On a busy machine the limiter may go on without Redis: then the test is tried again with an
+/// empty Redis. A first call connects and names the lanes.
 async fn undisturbed(
     model: &ModelQuota,
     max_slot_wait: Duration,
@@ -55,7 +55,7 @@ async fn undisturbed(
         let quota = quota(&server, model, max_slot_wait);
         let first = quota.admit(&Request::once(model.id.clone())).await;
         let Ok(mut first) = first else { continue };
-        // Estimates are worth something once a call has been answered.
+        // Estimates count once a call has been answered.
         first.sent();
         first.settle(&Usage::default()).await;
         if work(&server, &quota).await {
@@ -112,10 +112,10 @@ async fn a_hundred_calls_are_four_questions_and_each_has_its_own_answer() {
     .await;
 }
 
-/// Wherever they are when they go: before the question, while it is under way, with an answer that
-/// nobody has taken yet.
+/// Callers are dropped at any point: before the script call, while it is under way, or with an
+/// untaken answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_goes_before_the_answer_leaves_nothing_behind() {
+async fn a_dropped_caller_leaves_nothing_behind() {
     let model = requests(1_000_000, Duration::from_mins(1));
     undisturbed(&model, Duration::ZERO, async |_, quota| {
         let mut going = JoinSet::new();
@@ -145,7 +145,7 @@ async fn who_goes_before_the_answer_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn nobody_is_left_waiting_when_redis_goes_away() {
+async fn no_caller_waits_on_when_redis_goes_away() {
     let Some(mut server) = Redis::start() else { return };
     let model = requests(1_000_000, Duration::from_mins(1));
     let quota = quota(&server, &model, Duration::ZERO);
@@ -172,13 +172,13 @@ async fn nobody_is_left_waiting_when_redis_goes_away() {
     }
 }
 
-/// A program may have several runtimes: the one in which the first caller was takes its question along.
+/// A program may have several runtimes: the sender stops with the runtime of the first caller.
 #[test]
-fn a_runtime_that_ends_leaves_nobody_of_another_waiting() {
+fn a_runtime_that_ends_leaves_no_caller_of_another_waiting() {
     let Some(server) = Redis::start() else { return };
     let model = requests(1_000_000, Duration::from_mins(1));
     let lasting = tokio::runtime::Runtime::new().unwrap();
-    // As a worker: Redis is held to be away before this test is.
+    // As a worker; with short time-outs Redis would count as away before this test fails.
     let options = Options { max_slot_wait: Duration::ZERO, ..Options::default() };
     let (quota, deadline) = {
         let _inside = lasting.enter();
@@ -208,9 +208,9 @@ fn a_runtime_that_ends_leaves_nobody_of_another_waiting() {
     assert!(admitted(2), "this worker's own share has room");
 }
 
-/// Sixty callers who wait in place, for a limit of ten a second.
+/// Sixty callers that wait in place, for a limit of ten a second.
 #[tokio::test]
-async fn who_waits_in_place_is_asked_about_with_others_and_goes_in_order() {
+async fn callers_that_wait_in_place_share_batches_and_go_in_order() {
     let model = requests(20, Duration::from_secs(2));
     undisturbed(&model, Duration::from_mins(1), async |server, quota| {
         let before = scripts_run(server);
@@ -231,7 +231,7 @@ async fn who_waits_in_place_is_asked_about_with_others_and_goes_in_order() {
             return false;
         }
         let order = order.lock().unwrap();
-        // Those of one question go together.
+        // The callers of one batch go together.
         let moved = |(place, number): (usize, &usize)| place.abs_diff(*number) <= 5;
         assert!(order.iter().enumerate().all(moved), "{order:?}");
         assert!(questions <= 60, "{questions} questions for 60 admissions");

@@ -1,4 +1,4 @@
-//! Turns that are kept under a name are given out once, the earliest first, and lapse.
+//! Turns kept under a name are returned once, the earliest first, and lapse.
 #![allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 
 use std::time::Duration;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use pyo3::{exceptions::PyValueError, prelude::*};
 use tidegate_providers::Vendor;
-use tidegate_quota::{Lanes, ModelQuota, Share, Stated, stated::Algorithm};
+use tidegate_quota::{ConfiguredLimits, Lanes, ModelQuota, Share, configured_limits::Algorithm};
 use tidegate_types::{Charge, Lane};
 
 use crate::listener::vendor;
@@ -83,7 +83,7 @@ impl Model {
                 return Err(named(&what));
             }
         };
-        let stated = Stated {
+        let stated = ConfiguredLimits {
             rpm: self.rpm,
             rps: self.rps,
             tpm: self.tpm,

@@ -1,4 +1,4 @@
-//! Batches that end: how long they take, and what a provider's full bucket is worth.
+//! Batches that end: their duration, and the gain from a provider's full bucket.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
 
 const LIMIT: u64 = 400_000;
 
-/// Two workers of this many slots together.
+/// Slots of both workers together.
 const SLOTS: usize = 200;
 
 /// The second batch begins when the first is long over.
@@ -36,7 +36,7 @@ fn limits(fixed: bool, token_bucket: bool) -> Limits {
     limits
 }
 
-/// The least time in which a full bucket and its refill hold so many documents.
+/// The least time in which a full bucket and its refill suffice for these documents.
 fn least(documents: usize) -> f64 {
     (documents as f64 * MEAN - LIMIT as f64).max(0.0) / (LIMIT as f64 / 60.0)
 }

@@ -1,4 +1,4 @@
-//! What changes while a fleet works: limits, caches, chance.
+//! Scenarios with changes while a fleet works: limits, caches, chance.
 
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ fn ramp(bench: &mut Bench<'_>) -> Table {
 
 fn spending(bench: &mut Bench<'_>) -> Table {
     let mut table = Table::new(
-        "A limit over ten minutes that nobody configured",
+        "A limit over ten minutes that is not configured",
         "2 M tokens a minute are configured, and the provider has them; but in any ten minutes it lets through only a part of what \
          that would be, as Gemini's limits on spending do, and then refuses for a minute at a time. 200 workers with an endless \
          backlog, no headers; use from the twentieth minute on, of what ten minutes allow.",
@@ -229,7 +229,7 @@ fn cached(bench: &mut Bench<'_>) -> Table {
     let plan = Plan { batches: batch, draw: Document::prefixed, ..Plan::new(CHANGE, 0, WORKERS) };
     let report = run(&plan);
     let took = (report.finished - SECOND) as f64 / SECOND as f64;
-    // A full bucket, then the refill until the last is admitted, and its call.
+    // The bound: a full bucket, then the refill until the last admission, and its call.
     let least = (320.0 * EACH + 3_175.0 - LIMIT as f64) / (LIMIT as f64 / 60.0) + 10.0;
     table.row([
         "320".to_owned(),

@@ -23,22 +23,22 @@ const TINY: u64 = 6_000;
 /// Tokens of a call of `Document::alike`.
 const CALL: u64 = 2_530;
 
-/// From a document's start to its first question.
+/// Delay from a document's start to its first ask.
 const READS: Micros = 30_000;
 
 /// When an operator closes the gate for ten minutes, and opens it.
 const CLOSED: (Micros, Micros, Micros) = (10 * MINUTE, 10 * MINUTE, 12 * MINUTE);
 
-/// A scenario, and the bound of its deferrals a document.
+/// A scenario, and the bound on deferrals a document.
 struct Case {
     name: &'static str,
     /// Tokens a minute of each model.
     limits: &'static [u64],
-    /// Of a bucket that is known, or of a provider that tells nothing.
+    /// For a known bucket, or for a provider without a meter.
     of: fn(u64) -> Limits,
     workers: usize,
     batches: usize,
-    /// Documents that a batch has in flight, where that is stated.
+    /// Documents that a batch has in flight, if set.
     stated: Option<usize>,
     reads: Micros,
     gate: Option<(Micros, Micros, Micros)>,
@@ -105,14 +105,14 @@ const CASES: [Case; 11] = [
     },
 ];
 
-/// Most documents that are taken for each that the quota admits, and the longest time from the opening
-/// of a gate to the next call.
+/// Bounds: documents taken for each that the quota admits, and the longest time from the opening of
+/// a gate to the next call.
 const STARTED: f64 = 1.3;
 const REOPENED: f64 = 5.0;
 
 impl Case {
     fn run(&self, numbers: &Numbers, seed: u64) -> Figures {
-        // What a minute admits, and what a full bucket takes at once.
+        // What a minute admits, and what a full bucket admits at once.
         let window = |limit: &u64| self.stated.unwrap_or((2 * limit / CALL) as usize).max(1);
         let plan = Plan {
             end: END,
@@ -133,7 +133,7 @@ impl Case {
         run(&plan, numbers, self.limits.iter().map(quota).collect())
     }
 
-    /// Means of so many seeds.
+    /// Means over this many seeds.
     fn mean(&self, numbers: &Numbers, seeds: u64) -> Means {
         let mut means = Means::default();
         for seed in 1..=seeds {
@@ -142,7 +142,7 @@ impl Case {
             let part = 1.0 / seeds as f64;
             means.deferrals += part * figures.deferred as f64 / admitted;
             means.questions += part * figures.questions as f64 / admitted;
-            // All that a full bucket and its refill give.
+            // Everything that a full bucket and its refill give.
             let minutes = (END + MINUTE) as f64 / MINUTE as f64;
             means.used.resize(self.limits.len(), 0.0);
             for (at, used) in means.used.iter_mut().enumerate() {
@@ -165,17 +165,17 @@ impl Case {
 struct Means {
     deferrals: f64,
     questions: f64,
-    /// Of each model.
+    /// Figures of each model.
     used: Vec<f64>,
     started: f64,
     low: f64,
     high: f64,
-    /// The longest of all, in seconds.
+    /// The longest wait, in seconds.
     reopened: f64,
 }
 
 impl Means {
-    /// Each bound: whether it is kept, and what it says.
+    /// Each bound: whether it holds, and its text.
     fn checks(&self, case: &Case) -> Vec<(bool, String)> {
         let Case { name, deferrals, gate, .. } = case;
         let mut checks = vec![

@@ -1,8 +1,8 @@
-//! The documents of the simulation, and the seeded chance that makes them.
+//! The documents of the simulation, and the seeded random numbers that make them.
 
 use crate::event::{Micros, SECOND};
 
-/// Longest answer that a call allows.
+/// The bound on the output of each call.
 pub(crate) const MAX_OUTPUT: u64 = 4_096;
 
 /// Mean tokens of a document, input and output together, as [`Document::draw`] makes them.
@@ -12,12 +12,12 @@ pub(crate) const MEAN_OUTPUT: f64 = 676.0;
 /// One document and what a call for it really uses.
 #[derive(Clone, Copy)]
 pub(crate) struct Document {
-    /// As the client counts it: 10 % low and 5 % noisy.
+    /// The client's estimate of the input: 10 % low and 5 % noisy.
     pub(crate) estimated_input: u64,
     pub(crate) input: u64,
     pub(crate) output: u64,
     pub(crate) latency: Micros,
-    /// Of the input, the beginning that is the same in all of them.
+    /// The part of the input that begins all documents.
     pub(crate) prefix: u64,
 }
 
@@ -48,13 +48,13 @@ impl Document {
         Self { estimated_input: near(chance, 1_900.0), input, output, latency, prefix: 0 }
     }
 
-    /// The same, counted by the client as a third of what they are.
+    /// As [`Self::alike`], but the client estimates a third.
     pub(crate) fn thrice(chance: &mut Chance) -> Self {
         let alike = Self::alike(chance);
         Self { estimated_input: alike.input / 3, ..alike }
     }
 
-    /// The same, counted as three times what they are.
+    /// As [`Self::alike`], but the client estimates three times as much.
     pub(crate) fn third(chance: &mut Chance) -> Self {
         let alike = Self::alike(chance);
         Self { estimated_input: alike.input * 3, ..alike }

@@ -1,10 +1,10 @@
-//! The seam: what the simulation asks of a limiter, whatever keeps it.
+//! The interface between the simulation and a limiter.
 
 use tidegate_quota::Ticket;
 
 use crate::{documents::Document, event::Micros};
 
-/// One call that wants to go.
+/// One call that asks for admission.
 pub(crate) struct Call<'a> {
     pub(crate) id: String,
     pub(crate) lane: usize,
@@ -23,48 +23,48 @@ pub(crate) enum Answer {
 /// A reservation until it is settled.
 pub(crate) struct Held {
     pub(crate) id: String,
-    /// The process that admitted it by itself, while Redis was away.
+    /// The process that admitted it without Redis.
     pub(crate) alone: Option<usize>,
 }
 
-/// What a call's answer says.
+/// The provider's answer to a call.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Told {
-    /// Use by the provider's meter, and the time until all of it is there again.
+    /// Use by the provider's meter, and the time until all of it is available again.
     pub(crate) meter: Option<(u64, Option<Micros>)>,
-    /// Input that was read from the provider's cache.
+    /// Input tokens from the provider's cache.
     pub(crate) cached: u64,
 }
 
-/// One quota, as the processes of a fleet use it.
+/// One quota, shared by the processes of a fleet.
 pub(crate) trait Limiter {
-    /// One question of a process about calls of a lane and tenant.
+    /// Asks about calls of one process, lane and tenant.
     fn reserve(&mut self, now: Micros, process: usize, calls: Vec<Call<'_>>) -> Vec<Answer>;
 
-    /// A call went well. How much may go at once then, if that has just been learned.
+    /// Settles a call that went well. Returns the room that is left, if it was learned just now.
     fn settle(&mut self, now: Micros, held: Held, document: &Document, told: Told) -> Micros;
 
-    /// The provider refused a call, and said when it would take it.
+    /// Settles a call that the provider refused, with the wait that it asked for.
     fn refused(&mut self, now: Micros, held: Held, retry: Micros);
 
-    /// How long such a document takes at an even pace.
+    /// How long an even pace takes for such a document.
     fn pace_of(&self, document: &Document) -> Micros;
 
-    /// An operator closes the gate.
+    /// Closes the gate, as an operator does.
     fn pause(&mut self, now: Micros, length: Micros);
 
-    /// An operator opens it.
+    /// Opens the gate.
     fn resume(&mut self, now: Micros);
 
-    /// An operator sets the limit on tokens.
+    /// Sets the limit on tokens.
     fn set_limit(&mut self, now: Micros, combined: u64);
 
-    /// The callers of a tenant come no more.
+    /// Removes a tenant's waiting callers.
     fn leave(&mut self, now: Micros, lane: usize, tenant: u64);
 
-    /// Redis loses everything; perhaps a worker remembers the plan.
+    /// Redis loses everything; a worker may remember the plan.
     fn flush(&mut self, now: Micros, remembered: bool);
 
-    /// Redis is away, for a fleet of so many processes, or back.
+    /// Redis goes away, for a fleet of this many processes, or comes back.
     fn away(&mut self, now: Micros, processes: Option<usize>);
 }

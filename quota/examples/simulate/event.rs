@@ -1,4 +1,4 @@
-//! Virtual time: what happens next, and when.
+//! Virtual time and its events.
 
 use std::{cmp::Ordering, collections::BinaryHeap};
 
@@ -8,7 +8,7 @@ pub(crate) type Micros = u64;
 /// A second of virtual time.
 pub(crate) const SECOND: Micros = 1_000_000;
 
-/// Events in the order of their time; those of the same time in the order in which they were
+/// Events in the order of their times; events of equal times in the order in which they were
 /// planned.
 pub(crate) struct Events<E> {
     heap: BinaryHeap<Planned<E>>,

@@ -1,4 +1,4 @@
-//! A fleet of clients in virtual time: who asks, waits, calls, is refused, comes back, or dies.
+//! A fleet of clients in virtual time. Clients ask, wait, call, are refused, come back, or die.
 
 use tidegate_quota::Ticket;
 
@@ -19,7 +19,7 @@ pub(crate) const JITTER: Micros = 30 * SECOND;
 pub(crate) const SOON: Micros = SECOND / 2;
 pub(crate) const MAX_CALLS: usize = 32;
 
-/// From when on, and how often, it is looked whether anything stands still.
+/// From when, and how often, the run checks for a standstill.
 const WATCHED_FROM: Micros = 10 * SECOND;
 const WATCHED_EVERY: Micros = SECOND / 10;
 
@@ -41,7 +41,7 @@ const NAIVE_BASE: Micros = SECOND;
 pub(crate) const BATCH: usize = 0;
 pub(crate) const INTERACTIVE: usize = 1;
 
-/// What happens in a run besides documents.
+/// An event in a run besides documents.
 #[derive(Clone, Copy)]
 pub(crate) enum Disturbance {
     Pause(Micros),
@@ -49,7 +49,7 @@ pub(crate) enum Disturbance {
     Flush {
         remembered: bool,
     },
-    /// Redis is away for so long.
+    /// Redis is away for this long.
     Away(Micros),
     Return,
     /// An operator raises the limit, and the batch of tenant 1 is cancelled.
@@ -64,27 +64,27 @@ pub(crate) struct Plan {
     pub(crate) steady: Micros,
     /// Clients with an endless backlog in lane [`BATCH`].
     pub(crate) workers: usize,
-    /// Calls a second that arrive in lane [`INTERACTIVE`], by chance.
+    /// Calls a second that arrive at random in lane [`INTERACTIVE`].
     pub(crate) interactive: f64,
     /// The part of documents whose client vanishes at its first refusal.
     pub(crate) vanish: f64,
     /// The part of settlements that never reach the store.
     pub(crate) lost: f64,
-    /// From our admission to the provider's: shortest and longest.
+    /// Shortest and longest time from our admission to the provider's.
     pub(crate) skew: (Micros, Micros),
     pub(crate) disturbance: Option<(Micros, Disturbance)>,
-    /// Callers in one process, which asks about them together.
+    /// Callers in one process, which share script calls.
     pub(crate) in_process: usize,
     /// The tenant of each worker.
     pub(crate) tenant: fn(usize) -> u64,
     /// The longest time that a caller stays away with its ticket.
     pub(crate) longest_delay: Micros,
     pub(crate) seed: u64,
-    /// Batches of so many documents, by their starts; none for an endless backlog.
+    /// Batches of this many documents, by their starts; empty for an endless backlog.
     pub(crate) batches: &'static [(Micros, usize)],
     /// How documents are made.
     pub(crate) draw: fn(&mut Chance) -> Document,
-    /// Whether the provider's answers say what is used.
+    /// Whether the provider's answers have its meter.
     pub(crate) headers: bool,
     /// Tokens of a mean call.
     pub(crate) mean: f64,
@@ -121,14 +121,14 @@ enum Event {
     Interactive,
     Disturbance(Disturbance),
     Batch(usize),
-    /// A run of the policy is written.
+    /// A plan is written.
     Watch,
 }
 
 struct Client {
     lane: usize,
     tenant: u64,
-    /// Takes the next document when this one is done.
+    /// Whether it takes the next document after this one.
     endless: bool,
     document: Document,
     vanishes: bool,
@@ -138,17 +138,17 @@ struct Client {
     attempt: u32,
     refusals: u32,
     ticket: Option<Ticket>,
-    /// When it asks next, and whether it waits for that in place.
+    /// When it asks next, and whether it waits in place until then.
     asks: Micros,
     in_place: bool,
     held: Option<Held>,
-    /// What the answer will say.
+    /// The coming answer.
     told: Told,
     waiting: bool,
 }
 
 impl Client {
-    /// Newcomers stand behind all others as they came.
+    /// Clients without a ticket come last, in order of arrival.
     fn turn(&self) -> (u64, Micros) {
         (self.ticket.map_or(u64::MAX, |ticket| ticket.position), self.since)
     }
@@ -183,7 +183,7 @@ struct Fleet<'a> {
     chance: Chance,
     events: Events<Event>,
     clients: Vec<Client>,
-    /// Documents of the batches that nobody has begun, and workers without one.
+    /// Documents of the batches that are not started, and idle workers.
     left: usize,
     idle: Vec<usize>,
     report: Report,
@@ -229,7 +229,7 @@ impl Fleet<'_> {
                 }
             }
         }
-        // Interactive calls that still wait have waited at least so long.
+        // Interactive calls that still wait have waited at least this long.
         for client in self.clients.iter().filter(|client| client.waiting && !client.endless) {
             self.report.waited(
                 self.plan.end,
@@ -304,7 +304,7 @@ impl Fleet<'_> {
         }
         let client = &mut self.clients[at];
         if client.asks != now || !client.waiting || client.held.is_some() {
-            // It was woken before.
+            // It was woken earlier.
             return;
         }
         let is_new = client.admitting.is_none();
@@ -335,7 +335,7 @@ impl Fleet<'_> {
         }
     }
 
-    /// Those who wait in place in the same process for the same lane and tenant, in the order of
+    /// Clients that wait in place in the same process for the same lane and tenant, in the order of
     /// their turns.
     fn beside(&self, at: usize) -> Vec<usize> {
         let (own, in_process) = (&self.clients[at], self.plan.in_process);
@@ -359,7 +359,7 @@ impl Fleet<'_> {
         first.is_some_and(|first| self.clients[first].turn() < self.clients[at].turn())
     }
 
-    /// Whom a question is about: who would ask soon, too.
+    /// The clients of a batch, including those due soon.
     fn together(&mut self, now: Micros, at: usize) -> Vec<usize> {
         let soon = |other: &usize| self.clients[*other].asks <= now + SOON;
         let beside = self.beside(at).into_iter().filter(soon).take(MAX_CALLS - 1);
@@ -367,7 +367,7 @@ impl Fleet<'_> {
         asked.sort_by_key(|at| self.clients[*at].turn());
         for at in &asked {
             self.clients[*at].in_place = false;
-            // It is not asked about once more when it wakes.
+            // It does not ask again when it wakes.
             self.clients[*at].asks = 0;
         }
         asked
@@ -409,7 +409,7 @@ impl Fleet<'_> {
         self.events.plan(when, Event::Ask(at));
     }
 
-    /// Those first in turn who wait in place, as far as there is room.
+    /// The first clients in turn that wait in place, as far as there is room.
     fn wake(&mut self, now: Micros, mut room: Micros) {
         let mut sleeping: Vec<usize> =
             (0..self.clients.len()).filter(|at| self.clients[*at].in_place).collect();
@@ -440,7 +440,7 @@ impl Fleet<'_> {
             Ok(()) => {
                 client.waiting = false;
                 if self.plan.headers {
-                    client.told.meter = self.provider.told(now);
+                    client.told.meter = self.provider.meter_reading(now);
                 }
                 self.report.taken(now, client.lane, client.tenant, &client.document);
                 if self.limiter.is_none() {
@@ -488,7 +488,7 @@ impl Fleet<'_> {
         self.next_document(now, at);
     }
 
-    /// Whether somebody waits although the provider would take a mean call.
+    /// Whether a client waits although the provider would accept a mean call.
     fn watch(&mut self, now: Micros) {
         self.events.plan(now + WATCHED_EVERY, Event::Watch);
         let waits = |client: &Client| client.waiting && client.held.is_none();

@@ -11,17 +11,18 @@
 //! gives the same figures on every machine. `--quick` simulates less; `--write` draws
 //! `docs/simulation.svg`.
 //!
-//! The second runs all rows that a change of the limiter may move; it is no part of the first, for ten
-//! seeds take an hour. In its place, `controller` runs those of how much a worker takes. In memory numbers can be set (`quota/src/numbers.rs`).
+//! The second command runs all rows that a change of the limiter may move. It is separate because
+//! ten seeds take an hour; the first one runs only `controller` of them. In memory, numbers can be
+//! set (`quota/src/numbers.rs`).
 //!
-//! * `driver`: what the simulation asks of a limiter; `stores`: the scripts and their twin behind it
+//! * `driver`: the interface to a limiter; `stores`: the scripts and their twin behind it
 //! * `rows`: every row, as means of seeds
-//! * `provider`: nine ways in which providers count; they know nothing of the limiter
-//! * `documents`, `event`: what is worked on, and virtual time
-//! * `fleet`: the clients: who asks, waits, calls, comes back, or dies
-//! * `workers`: workers that take documents from a task queue; `controller`: what comes of it
-//! * `scenario`, `bursts`, `changes`, `tenants`: what is shown, and the bounds
-//! * `report`, `table`, `plot`: what is measured, and how it is told
+//! * `provider`: nine models of how providers count, independent of the limiter
+//! * `documents`, `event`: the documents, and virtual time
+//! * `fleet`: clients that ask, wait, call, come back, or die
+//! * `workers`: workers that take documents from a task queue; `controller`: their results
+//! * `scenario`, `bursts`, `changes`, `tenants`: scenarios and their bounds
+//! * `report`, `table`, `plot`: measurements and their output
 
 #![allow(
     clippy::expect_used,
@@ -80,7 +81,7 @@ fn main() -> ExitCode {
         eprintln!("--write wants the whole simulation; leave out --quick and the scenarios' names");
         return ExitCode::from(2);
     }
-    let kept = match Keeper::of(&arguments) {
+    let kept = match Keeper::from_arguments(&arguments) {
         Ok(kept) => kept,
         Err(error) => {
             eprintln!("{error}");

@@ -1,4 +1,4 @@
-//! How providers count: a bucket, a strict window, a fixed one.
+//! Meters of providers: a bucket, a strict window, a fixed one.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ pub(crate) enum Meter {
     Fixed(Fixed),
 }
 
-/// Refills evenly; may go below zero for what is charged afterwards.
+/// Refills evenly; later charges may take it below zero.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bucket {
     pub(crate) rate: f64,
@@ -19,7 +19,7 @@ pub(crate) struct Bucket {
     at: f64,
 }
 
-/// No stretch of its length may have more than the limit.
+/// No span of its length may have more than the limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Window {
     limit: f64,
@@ -28,7 +28,7 @@ pub(crate) struct Window {
     log: VecDeque<(f64, f64)>,
 }
 
-/// Begins anew each time its length is over.
+/// Begins again after each span of its length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fixed {
     limit: f64,
@@ -39,7 +39,7 @@ pub(crate) struct Fixed {
 }
 
 impl Meter {
-    /// A bucket of so many seconds of this rate, full.
+    /// A full bucket of `seconds` of this rate.
     pub(crate) fn bucket(rate: f64, seconds: f64) -> Self {
         let depth = rate * seconds;
         Self::Bucket(Bucket { rate, depth, level: depth, at: 0.0 })
@@ -55,11 +55,11 @@ impl Meter {
         Self::Fixed(Fixed { limit, length, phase, number: 0.0, used: 0.0 })
     }
 
-    /// Why a call of this cost would be refused: how long until it would not.
+    /// If a call of this cost would be refused: how long until it would not.
     pub(crate) fn lacks(&mut self, now: f64, cost: f64) -> Option<f64> {
         self.advance(now);
         match self {
-            // When a full bucket cannot hold the call, a full bucket admits it.
+            // If even a full bucket cannot hold the call, a full bucket admits it.
             Self::Bucket(bucket) => {
                 let lack = cost.min(bucket.depth) - bucket.level;
                 (lack > 0.0).then(|| lack / bucket.rate)
@@ -82,7 +82,7 @@ impl Meter {
         }
     }
 
-    /// What was used, or given back if below zero.
+    /// Adds use, or returns it if below zero.
     pub(crate) fn charge(&mut self, now: f64, cost: f64) {
         self.advance(now);
         match self {
@@ -95,7 +95,7 @@ impl Meter {
         }
     }
 
-    /// Takes a call, or says after how long it would.
+    /// Accepts a call, or returns how long until it would.
     pub(crate) fn take(&mut self, now: f64, cost: f64) -> Result<(), f64> {
         if let Some(wait) = self.lacks(now, cost) {
             return Err(wait);
@@ -104,7 +104,7 @@ impl Meter {
         Ok(())
     }
 
-    /// What is used.
+    /// The present use.
     pub(crate) fn used(&mut self, now: f64) -> f64 {
         self.advance(now);
         match self {
@@ -124,7 +124,7 @@ impl Meter {
         }
     }
 
-    /// Its limit becomes another part of what it is.
+    /// Multiplies its limit.
     pub(crate) fn scale(&mut self, now: f64, part: f64) {
         self.advance(now);
         match self {

@@ -16,7 +16,7 @@ const COLOURS: [&str; 3] = ["#0969da", "#cf222e", "#bf8700"];
 /// A line: its name and its points, time in seconds first.
 type Line = (&'static str, Vec<(f64, f64)>);
 
-/// What the scenarios leave to be drawn.
+/// The scenarios' data for the plots.
 #[derive(Default)]
 pub(crate) struct Plots {
     use_over_time: Vec<Line>,

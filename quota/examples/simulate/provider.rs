@@ -1,5 +1,5 @@
-//! How providers count. Written without a look at the limiter: these know admissions and
-//! completions, nothing else.
+//! Models of how providers count. They are independent of the limiter: they know admissions and
+//! completions only.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::{
 
 const MINUTE: Micros = 60 * SECOND;
 
-/// The same in a meter's seconds.
+/// A virtual time in a meter's seconds.
 const LENGTH: f64 = 60.0;
 
 /// The nine models.
@@ -63,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// Such a provider with this limit of tokens a minute, at virtual time 0.
+    /// This provider with a limit of tokens a minute, at virtual time 0.
     pub(crate) fn provider(self, limit: u64) -> Box<dyn Provider> {
         let (bucket, all) = (bucket(limit, LENGTH), limit as f64);
         match self {
@@ -83,14 +83,14 @@ impl Kind {
     }
 }
 
-/// A limit of tokens a minute as one of input and one of output, the output's with so much to
-/// spare.
+/// A limit of tokens a minute, split into one of input and one of output, the latter with a
+/// reserve.
 pub(crate) fn split(limit: u64, spare: f64) -> (u64, u64) {
     let part = |mean: f64| mean / (MEAN_INPUT + MEAN_OUTPUT) * limit as f64;
     (part(MEAN_INPUT) as u64, (part(MEAN_OUTPUT) * spare) as u64)
 }
 
-/// A bucket of so many seconds of this limit of tokens a minute.
+/// A bucket of `seconds` of this limit of tokens a minute.
 fn bucket(limit: u64, seconds: f64) -> Meter {
     Meter::bucket(limit as f64 / LENGTH, seconds)
 }
@@ -105,22 +105,22 @@ fn micros(seconds: f64) -> Micros {
 
 /// One provider.
 pub(crate) trait Provider {
-    /// A call arrives: taken, or refused with the time after which it would be taken.
+    /// A call arrives: accepted, or refused with the time after which it would be accepted.
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros>;
 
-    /// A call that was taken is over.
+    /// An accepted call ends.
     fn complete(&mut self, _now: Micros, _document: &Document) {}
 
-    /// What of a call's input it would read from a cache now, and not count.
+    /// How much of a call's input it would read from a cache now, and not count.
     fn cached(&self, _document: &Document) -> u64 {
         0
     }
 
-    /// Whether it would take a call of so many tokens.
+    /// Whether it would accept a call of these tokens.
     fn has(&mut self, now: Micros, tokens: f64) -> bool;
 
-    /// What its headers say is used, and of the time until all of it is there again.
-    fn told(&mut self, _now: Micros) -> Option<(u64, Option<Micros>)> {
+    /// Its headers: use, and the time until all of it is available again.
+    fn meter_reading(&mut self, _now: Micros) -> Option<(u64, Option<Micros>)> {
         None
     }
 }
@@ -133,7 +133,7 @@ fn has(meter: &mut Meter, now: Micros, tokens: f64) -> bool {
     meter.lacks(clock(now), tokens).is_none()
 }
 
-fn told(meter: &mut Meter, now: Micros) -> Option<(u64, Option<Micros>)> {
+fn meter_reading(meter: &mut Meter, now: Micros) -> Option<(u64, Option<Micros>)> {
     let used = meter.used(clock(now)).max(0.0).ceil() as u64;
     let reset = meter.reset(clock(now)).map(|seconds| (seconds * SECOND as f64) as Micros);
     Some((used, reset))
@@ -150,8 +150,8 @@ impl Provider for AtAdmission {
         has(&mut self.0, now, tokens)
     }
 
-    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
-        told(&mut self.0, now)
+    fn meter_reading(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        meter_reading(&mut self.0, now)
     }
 }
 
@@ -170,8 +170,8 @@ impl Provider for ChargesMaximum {
         has(&mut self.0, now, tokens + MAX_OUTPUT as f64)
     }
 
-    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
-        told(&mut self.0, now)
+    fn meter_reading(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        meter_reading(&mut self.0, now)
     }
 }
 
@@ -190,8 +190,8 @@ impl Provider for ChargesLate {
         has(&mut self.0, now, tokens)
     }
 
-    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
-        told(&mut self.0, now)
+    fn meter_reading(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        meter_reading(&mut self.0, now)
     }
 }
 
@@ -224,8 +224,8 @@ impl Provider for Split {
     }
 }
 
-/// A bucket of input tokens. The prefix is in a cache after the first answer, and what is read from
-/// there does not count.
+/// A bucket of input tokens. After the first answer the prefix is in a cache, and cached input does
+/// not count.
 pub(crate) struct Caching {
     input: Meter,
     warm: bool,
@@ -256,8 +256,7 @@ impl Provider for Caching {
     }
 }
 
-/// A bucket whose limit becomes another part of what it was at some time; its headers go on telling
-/// of the old one.
+/// A bucket whose limit changes by a factor at some time; its headers still show the old limit.
 pub(crate) struct Changing {
     bucket: Meter,
     told: Meter,
@@ -294,19 +293,19 @@ impl Provider for Changing {
         has(&mut self.bucket, now, tokens)
     }
 
-    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
-        told(&mut self.told, now)
+    fn meter_reading(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        meter_reading(&mut self.told, now)
     }
 }
 
-/// A bucket that moreover refuses whoever grows too fast: beyond a floor, no minute may have more than
-/// one and a half times what any minute had a quarter of an hour ago and before.
+/// A bucket that also refuses fast growth: above a floor, no minute may have more than one and a
+/// half times the most of any minute at least a quarter of an hour before.
 pub(crate) struct Ramping {
     bucket: Meter,
     floor: u64,
     minute: VecDeque<(Micros, u64)>,
     used: u64,
-    /// The most that a minute had, by the time when it was first so much.
+    /// The most in any minute, by the time when it was first reached.
     risen: VecDeque<(Micros, u64)>,
     before: u64,
 }
@@ -320,7 +319,7 @@ impl Ramping {
         Self { bucket, floor, minute, used: 0, risen, before: 0 }
     }
 
-    /// What a minute may have now.
+    /// The most that a minute may have now.
     pub(crate) fn allowed(&mut self, now: Micros) -> u64 {
         while let Some(&(_, used)) = self.risen.front().filter(|(at, _)| at + Self::QUARTER <= now)
         {
@@ -353,13 +352,13 @@ impl Provider for Ramping {
         self.used as f64 + tokens <= self.allowed(now) as f64 && has(&mut self.bucket, now, tokens)
     }
 
-    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
-        told(&mut self.bucket, now)
+    fn meter_reading(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        meter_reading(&mut self.bucket, now)
     }
 }
 
-/// A bucket that moreover lets only so much through in any ten minutes, as Gemini's limits on spending
-/// do: then it refuses, and of the time says no more than a minute.
+/// A bucket with another limit over any ten minutes, as Gemini's limits on spending. When it
+/// refuses for that, it asks for a wait of a minute at most.
 pub(crate) struct Spending {
     bucket: Meter,
     log: Meter,
@@ -388,10 +387,10 @@ impl Provider for Spending {
     }
 }
 
-/// A meter of which others use a part, every other five minutes.
+/// A meter that others share in every other five minutes.
 pub(crate) struct Shared {
     meter: Meter,
-    /// Tokens a second that others use when they are there.
+    /// Tokens a second used by the others.
     others: f64,
     at: f64,
 }
@@ -400,22 +399,22 @@ impl Shared {
     const TURN: f64 = 5.0 * LENGTH;
 
     pub(crate) fn bucket(limit: u64, part: f64) -> Self {
-        Self::of(bucket(limit, LENGTH), limit, part)
+        Self::with_part(bucket(limit, LENGTH), limit, part)
     }
 
     pub(crate) fn window(limit: u64, part: f64) -> Self {
-        Self::of(Meter::window(limit as f64, LENGTH), limit, part)
+        Self::with_part(Meter::window(limit as f64, LENGTH), limit, part)
     }
 
     pub(crate) fn fixed(limit: u64, part: f64) -> Self {
-        Self::of(Meter::fixed(limit as f64, LENGTH, 0.0), limit, part)
+        Self::with_part(Meter::fixed(limit as f64, LENGTH, 0.0), limit, part)
     }
 
-    fn of(meter: Meter, limit: u64, part: f64) -> Self {
+    fn with_part(meter: Meter, limit: u64, part: f64) -> Self {
         Self { meter, others: limit as f64 / LENGTH * part, at: 0.0 }
     }
 
-    /// Others take what is there, in steps of a tenth of a second.
+    /// The others use what is available, in steps of a tenth of a second.
     fn advance(&mut self, now: Micros) {
         const STEP: f64 = 0.1;
         while self.at + STEP <= clock(now) {
@@ -438,13 +437,13 @@ impl Provider for Shared {
         has(&mut self.meter, now, tokens)
     }
 
-    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+    fn meter_reading(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
         self.advance(now);
-        told(&mut self.meter, now)
+        meter_reading(&mut self.meter, now)
     }
 }
 
-/// A provider whose headers tell of another part of the use than there is.
+/// A provider whose headers show the real use times a factor.
 pub(crate) struct Lying {
     provider: Box<dyn Provider>,
     part: f64,
@@ -465,14 +464,14 @@ impl Provider for Lying {
         self.provider.has(now, tokens)
     }
 
-    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
-        let (used, reset) = self.provider.told(now)?;
+    fn meter_reading(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        let (used, reset) = self.provider.meter_reading(now)?;
         let lie = |value: u64| (value as f64 * self.part) as u64;
         Some((lie(used), reset.map(lie)))
     }
 }
 
-/// A bucket of less than a minute, whose headers tell the limit of a minute beside what is in the
+/// A bucket of less than a minute. Its headers show the limit of a minute, and what is in the
 /// bucket.
 pub(crate) struct Shallow {
     bucket: Meter,
@@ -495,13 +494,13 @@ impl Provider for Shallow {
         has(&mut self.bucket, now, tokens)
     }
 
-    fn told(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
-        let (used, reset) = told(&mut self.bucket, now)?;
+    fn meter_reading(&mut self, now: Micros) -> Option<(u64, Option<Micros>)> {
+        let (used, reset) = meter_reading(&mut self.bucket, now)?;
         Some((used + self.missing, reset))
     }
 }
 
-/// Minutes that begin at some second.
+/// Fixed minutes that begin at some second.
 pub(crate) struct Phased(AtAdmission);
 
 impl Phased {

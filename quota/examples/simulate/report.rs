@@ -1,4 +1,4 @@
-//! What a run is judged by.
+//! The measurements of a run.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
 /// Documents above this are big.
 const BIG: u64 = 20_000;
 
-/// The plots' grain.
+/// The plots' step.
 pub(crate) const BIN: Micros = 10 * SECOND;
 
 /// Counts of one run; figures are of the steady state, refusals of the whole run.
@@ -24,21 +24,21 @@ pub(crate) struct Report {
     waits: Vec<Wait>,
     refusals: Vec<Micros>,
     calls: u64,
-    /// Calls of the steady state that the provider took.
+    /// Calls of the steady state that the provider accepted.
     taken: usize,
-    /// When a call was taken last, or nothing stood still.
+    /// When a call was last accepted, or nothing stood still.
     moved: Micros,
-    /// The longest time without, while somebody waited and the provider had room.
+    /// The longest time without an accepted call while a client waited and the provider had room.
     pub(crate) longest_stretch: Micros,
     /// When the last call ended.
     pub(crate) finished: Micros,
-    /// The same when each batch began.
+    /// When each batch began.
     pub(crate) ended: Vec<Micros>,
-    /// Tokens that the provider took in each [`BIN`], from the start of the run.
+    /// Tokens accepted in each [`BIN`], from the start of the run.
     pub(crate) series: Vec<u64>,
 }
 
-/// How long one document waited.
+/// The wait of one document.
 struct Wait {
     at: Micros,
     lane: usize,
@@ -84,7 +84,7 @@ impl Report {
         self.admitted += u64::from(now >= self.steady);
     }
 
-    /// Whether somebody waited now although the provider had room.
+    /// Records whether a client waits now although the provider has room.
     pub(crate) fn watched(&mut self, now: Micros, idle: bool) {
         if idle {
             self.longest_stretch = self.longest_stretch.max(now - self.moved);
@@ -111,12 +111,12 @@ impl Report {
         self.refusals.push(now);
     }
 
-    /// Part of a limit of tokens a minute that was used.
+    /// The used part of a limit of tokens a minute.
     pub(crate) fn used(&self, limit: u64) -> f64 {
         self.part(2, limit)
     }
 
-    /// Part of the tighter of a limit of input and one of output.
+    /// The used part of the tighter of a limit of input and one of output.
     pub(crate) fn used_of(&self, input: u64, output: u64) -> f64 {
         self.part(0, input).max(self.part(1, output))
     }
@@ -126,18 +126,18 @@ impl Report {
         self.tokens[kind] / minutes / limit as f64
     }
 
-    /// The same of a limit of input tokens that does not count so many of each call.
+    /// The used part of a limit of input tokens that does not count this many of each call.
     pub(crate) fn used_input(&self, uncounted: u64, limit: u64) -> f64 {
         let minutes = (self.end - self.steady) as f64 / (60 * SECOND) as f64;
         (self.tokens[0] - self.taken as f64 * uncounted as f64) / minutes / limit as f64
     }
 
-    /// Tokens that the provider took between these times, which are whole [`BIN`]s.
+    /// Tokens accepted between these times, which are whole [`BIN`]s.
     pub(crate) fn tokens_between(&self, from: Micros, to: Micros) -> u64 {
         self.series[(from / BIN) as usize..(to / BIN) as usize].iter().sum()
     }
 
-    /// Of the steady state: refused calls, and all.
+    /// In the steady state: refused calls, and all calls.
     pub(crate) fn refused_calls(&self) -> (usize, usize) {
         let refused = self.refusals.iter().filter(|at| **at >= self.steady).count();
         (refused, refused + self.taken)
@@ -155,7 +155,7 @@ impl Report {
         self.refusals.iter().filter(|at| (from..to).contains(*at)).count()
     }
 
-    /// Part of the calls that the provider refused.
+    /// The part of the calls that the provider refused.
     pub(crate) fn refused_part(&self) -> f64 {
         self.refusals.len() as f64 / self.calls.max(1) as f64
     }

@@ -1,4 +1,4 @@
-//! All that a limiter can meet in one table, as means of some seeds: to see what a change moves.
+//! All scenarios in one table, as means over seeds, to see what a change moves.
 
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, PerDimension};
 
@@ -21,9 +21,9 @@ const ALIKE: f64 = 2_530.0;
 
 const CHANGE: Micros = 600 * SECOND;
 
-/// What a run came to.
+/// The results of a run.
 struct Figures {
-    /// Part of what was possible.
+    /// The achieved part of what was possible.
     used: f64,
     refused: f64,
     calls: f64,
@@ -35,7 +35,7 @@ struct Figures {
 /// One run with a seed.
 type Run = dyn Fn(&Bench<'_>, u64) -> Figures;
 
-/// A scenario: its name, and what it comes to with a seed.
+/// A scenario: its name and its run.
 struct Case {
     name: String,
     run: Box<Run>,
@@ -71,7 +71,7 @@ fn endless(
     })
 }
 
-/// A batch that ends: the time that was possible, as a part of the time that it took.
+/// A batch that ends: the least possible time over the time that it took.
 fn batch(
     name: impl Into<String>,
     plan: Plan,
@@ -90,7 +90,7 @@ fn steady(workers: usize) -> Plan {
     Plan::new(1_200 * SECOND, 300 * SECOND, workers)
 }
 
-/// Documents of `Document::alike`, in a batch at a second.
+/// Documents of `Document::alike`, in one batch.
 fn documents(batches: &'static [(Micros, usize)], headers: bool) -> Plan {
     Plan {
         batches,
@@ -317,7 +317,7 @@ fn new() -> Vec<Case> {
             let plan = Plan { draw: Document::alike, mean: ALIKE, headers, ..steady(WORKERS) };
             let provider = move || Box::new(new(SMALL, part)) as Box<dyn Provider>;
             let name = format!("account {name} used by others who come and go: {meter}");
-            // They are there for ten of the fifteen minutes.
+            // The others are active in ten of the fifteen minutes.
             let left = (SMALL as f64 * (1.0 - part * 2.0 / 3.0)) as u64;
             cases.push(endless(name, plan, provider, learned(SMALL), left));
         }

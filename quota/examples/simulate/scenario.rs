@@ -1,4 +1,4 @@
-//! The scenarios, each a table with the bounds that it must keep.
+//! The scenarios, each a table with its bounds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,19 +28,19 @@ const SMALL: u64 = 400_000;
 /// The fleet of most scenarios.
 pub(crate) const WORKERS: usize = 200;
 
-/// What the scenarios run on.
+/// The settings of a run.
 pub(crate) struct Bench<'a> {
     pub(crate) server: &'a Redis,
     pub(crate) quick: bool,
     pub(crate) plots: Plots,
     pub(crate) kept: Keeper,
-    /// Of the table of rows: the seeds, a part of the names of its scenarios, the stores.
+    /// For the table of rows: the seeds, a part of the names of its scenarios, the stores.
     pub(crate) seeds: u64,
     pub(crate) only: String,
     pub(crate) stores: Vec<String>,
 }
 
-/// Who keeps the quota.
+/// The store of the quota.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keeper {
     /// The scripts on a real Redis.
@@ -56,8 +56,8 @@ pub(crate) fn options(arguments: &[String], name: &str) -> Vec<String> {
 }
 
 impl Keeper {
-    /// By `--store=name` and `--set=number=value`.
-    pub(crate) fn of(arguments: &[String]) -> Result<Self, String> {
+    /// From `--store=name` and `--set=number=value`.
+    pub(crate) fn from_arguments(arguments: &[String]) -> Result<Self, String> {
         let mut numbers = Numbers::DEFAULT;
         for set in options(arguments, "set") {
             let (name, value) = set.split_once('=').ok_or_else(|| format!("{set}: no value"))?;
@@ -122,7 +122,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Of a provider with rules of its own.
+    /// With a provider that has rules of its own.
     pub(crate) fn run_with(
         &self,
         plan: &Plan,
@@ -144,7 +144,7 @@ impl Bench<'_> {
     }
 }
 
-/// The preset for a provider that is known to be a bucket.
+/// The preset for a known bucket.
 pub(crate) fn known(limit: u64) -> Limits {
     Limits {
         margin: 1.0,
@@ -155,7 +155,7 @@ pub(crate) fn known(limit: u64) -> Limits {
     }
 }
 
-/// As the configuration has it where nothing is said of bursts.
+/// The configuration's default for bursts.
 pub(crate) const LEARNED: Option<Duration> = Some(Duration::from_secs(60));
 
 /// The safe preset for this provider.
@@ -195,7 +195,7 @@ fn known_bucket(bench: &mut Bench<'_>) -> Table {
             seconds(report.wait(0.99)),
         ]);
         table.check(part >= 0.99, format!("{}: use {} ≥ 99 %", kind.name(), percent(part)));
-        // One that is no such bucket teaches so by its first refusals.
+        // A provider that is no such bucket shows so by its first refusals.
         let most = if kind == Kind::Bucket5 { 5 } else { 0 };
         table.check(
             report.refusals() <= most,

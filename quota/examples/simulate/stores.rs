@@ -1,4 +1,4 @@
-//! The stores behind the seam: the scripts on a private Redis, and their twin in memory.
+//! The stores of the simulation: the scripts on a private Redis, and their twin in memory.
 
 use std::{
     sync::{
@@ -28,7 +28,7 @@ use crate::{
 /// Virtual time 0: midnight of some day in 2026, in microseconds.
 const EPOCH: Micros = 1_790_000_000_000_000;
 
-/// An answer lost on a busy machine is asked for again so often.
+/// How often an answer lost on a busy machine is asked for again.
 const TRIES: usize = 20;
 
 const PAUSE_TTL: Duration = Duration::from_secs(300);
@@ -37,19 +37,19 @@ const PAUSE_TTL: Duration = Duration::from_secs(300);
 pub(crate) trait Virtual {
     type Store: Store;
 
-    /// The store, at this time.
+    /// The store, set to this time.
     fn at(&self, micros: Micros) -> &Self::Store;
 
-    /// Loses everything; perhaps a worker remembers.
+    /// Loses everything; a worker may remember the plan.
     fn forget(&mut self, remembered: bool);
 
-    /// Goes on from what a worker remembers, where that does not happen by itself.
+    /// Goes on from what a worker remembers, if the store does not do so by itself.
     fn restore(&self, _model: &ModelQuota, _seen: &Remembered) {}
 
-    /// What a worker that has just looked remembers.
+    /// The state remembered by a worker that has just inspected the quota.
     fn remembered(&self, model: &ModelQuota) -> Option<Remembered>;
 
-    /// As they are, or as they are set.
+    /// The numbers in force.
     fn numbers(&self) -> Numbers {
         Numbers::DEFAULT
     }
@@ -78,7 +78,7 @@ impl Twin {
 }
 
 impl Scripts {
-    /// On an empty server.
+    /// A store on an empty server.
     pub(crate) fn new(server: &Redis, runtime: &Runtime) -> Self {
         let store = runtime.block_on(open(&server.url));
         let url = server.url.clone();
@@ -139,7 +139,7 @@ impl Virtual for Twin {
     }
 }
 
-/// A store, as a fleet of workers uses it.
+/// A store, used by a fleet of workers.
 pub(crate) struct Kept<S> {
     runtime: Runtime,
     store: S,
@@ -167,12 +167,12 @@ impl<S: Virtual> Kept<S> {
             Some(twin) => {
                 let settle = twin.at(EPOCH + now);
                 let (part, runtime) = (self.part(), &self.runtime);
-                // As `Shared::settle`: the provider's meter tells of all.
+                // As `Shared::settle`: the provider's meter counts the whole quota.
                 let meter = settlement.meter.share(self.alone.len() as u64);
                 let settlement = Settlement { meter, ..settlement };
                 Some(runtime.block_on(settle.settle(&part, &settlement)).expect("in memory"))
             }
-            // What Redis does not hear of stays charged.
+            // A call that Redis does not settle stays charged.
             None if !self.alone.is_empty() => None,
             None => {
                 Some(self.ask(now, async |store, model| store.settle(model, &settlement).await))
@@ -250,7 +250,7 @@ impl<S: Virtual> Limiter for Kept<S> {
                 Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
                 Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
                 Decision::Never { .. } if alone.is_some() => {
-                    // Larger than a process's share: it waits for Redis.
+                    // The call is larger than the process's share: it waits for Redis.
                     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
                     Answer::Wait { wait: 4_000_000, ticket }
                 }
@@ -323,7 +323,7 @@ impl<S: Virtual> Limiter for Kept<S> {
         self.ask(now, async |store, model| store.leave(model, lane, &tenant(number)).await);
     }
 
-    /// A worker looks every few seconds.
+    /// A worker inspects the quota every few seconds.
     fn flush(&mut self, now: Micros, remembered: bool) {
         self.ask(now, async |store, model| store.inspect(model).await);
         let seen = self.store.remembered(&self.model).filter(|_| remembered);

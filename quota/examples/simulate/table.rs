@@ -1,4 +1,4 @@
-//! Tables of results, and the bounds that they must keep.
+//! Tables of results with their bounds.
 
 use std::fmt;
 
@@ -20,12 +20,12 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Notes whether a bound is kept; `what` says the bound and the figure.
+    /// Notes whether a bound holds; `what` states the bound and the figure.
     pub(crate) fn check(&mut self, kept: bool, what: String) {
         self.checks.push((kept, what));
     }
 
-    /// How many bounds are missed.
+    /// The number of missed bounds.
     pub(crate) fn missed(&self) -> usize {
         self.checks.iter().filter(|(kept, _)| !kept).count()
     }

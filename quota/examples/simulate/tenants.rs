@@ -11,8 +11,8 @@ use crate::{
 
 const LIMIT: u64 = 2_000_000;
 
-/// 200 workers of the one for 20 of the other, all with an endless backlog at a fifth of the usual
-/// limit: at 400 k tokens a minute 15 calls are in flight, so both tenants wait all the time.
+/// One tenant has 200 workers and the other 20, all with an endless backlog, at a fifth of the
+/// usual limit: at 400 k tokens a minute 15 calls are in flight, so both tenants wait all the time.
 pub(crate) fn tenants(bench: &mut Bench<'_>) -> Table {
     let limit = LIMIT / 5;
     let mut table = Table::new(

@@ -1,4 +1,4 @@
-//! Workers that take documents from one task queue, as [`Intake`] lets them, in virtual time.
+//! Workers that take documents from one task queue as [`Intake`] allows, in virtual time.
 
 mod waiting;
 
@@ -23,43 +23,44 @@ use crate::{
     fleet::MAX_SLOT_WAIT,
 };
 
-/// Slots that a worker's lane can come to hold, and `POLLS` in `src/worker/slots.rs`.
+/// The most slots of a worker's lane, and `POLLS` in `src/worker/slots.rs`.
 const SLOTS: usize = 100;
 const POLLS: usize = 5;
 
-/// From a poll, or the document that it waits for, to the document's start; and from a document's end
-/// to the next one of its batch in the task queue.
+/// Delays: from a poll, or the document that it waits for, to the document's start; and from a
+/// document's end to the next of its batch in the task queue.
 const DISPATCH: (Micros, Micros) = (20_000, 50_000);
 const NEXT: (Micros, Micros) = (50_000, 200_000);
 
 /// `EVERY` in `quota/src/operator_holds.rs`.
 const NEWS: Micros = 2 * SECOND;
 
-/// Of the slots that are held, the end of the run is looked at.
+/// Held slots are sampled in the run's last part.
 const SPREAD: Micros = 600 * SECOND;
 
-/// A gate that an operator holds closed is closed again so often: `close_again` in `quota/src/operator_holds/operations.rs`.
+/// How often a gate that an operator holds is closed again: `close_again` in
+/// `quota/src/operator_holds/operations.rs`.
 const AGAIN: Micros = 100 * SECOND;
 
 /// One run.
 pub(crate) struct Plan {
     pub(crate) end: Micros,
     pub(crate) workers: usize,
-    /// Batches, each of another tenant, and how many documents of each model each has in flight.
+    /// Batches, each of its own tenant, with the documents of each model that each has in flight.
     pub(crate) batches: usize,
     pub(crate) windows: Vec<usize>,
-    /// From a document's start to its first question.
+    /// Delay from a document's start to its first ask.
     pub(crate) reads: Micros,
     /// When an operator closes the gate, for how long, and when it is opened.
     pub(crate) gate: Option<(Micros, Micros, Micros)>,
     pub(crate) seed: u64,
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Default)]
 pub(crate) struct Figures {
-    /// Takings of documents, and those that came back, or waited for longer than they should and
-    /// kept no watch.
+    /// Documents taken; of these, those that came back, and those that waited too long without
+    /// keeping watch.
     pub(crate) taken: u64,
     pub(crate) beyond: u64,
     pub(crate) deferred: u64,
@@ -67,7 +68,7 @@ pub(crate) struct Figures {
     pub(crate) admitted: u64,
     /// Tokens of admitted calls, by model.
     pub(crate) tokens: Vec<u64>,
-    /// Slots that the fleet holds, in each second of the last ten minutes.
+    /// Slots held by the fleet, in each second of the last ten minutes.
     pub(crate) held: Vec<usize>,
     /// From the opening of the gate to the next call.
     pub(crate) reopened: Option<Micros>,
@@ -84,7 +85,7 @@ fn clock() -> Instant {
 }
 
 enum Event {
-    /// A worker looks whether it takes one more.
+    /// A worker checks whether to take one more.
     Look(usize),
     Started(usize, usize),
     Ask(usize),
@@ -96,14 +97,14 @@ enum Event {
     Sample,
 }
 
-/// Where a document stands.
+/// A document's stage.
 #[derive(Clone, Copy, PartialEq)]
 enum At {
-    /// In the task queue, asleep, on its way or done: it asks nothing.
+    /// In the task queue, asleep, on its way or done: it does not ask.
     Away,
     /// It asks, or waits in place.
     Admission,
-    /// It keeps watch, and asks again then.
+    /// It keeps watch, and asks again at this time.
     Watch,
     Calling,
 }
@@ -116,13 +117,13 @@ struct Task {
     attempt: u32,
     worker: usize,
     at: At,
-    /// When it was taken, the present call of `admit` began, its watch did, and it asks next.
+    /// Times: taken, start of the present `admit`, start of its watch, next ask.
     taken: Micros,
     admitting: Option<Micros>,
     watching: Option<Micros>,
     asks: Micros,
     in_place: bool,
-    /// Whether it has found a place in the waiting room.
+    /// Whether it has a place in the waiting room.
     waits: bool,
     place: Option<QueuedAttempt>,
     held: Option<Held>,
@@ -130,15 +131,15 @@ struct Task {
 
 struct Worker {
     intake: Arc<Intake>,
-    /// Polls that are open, and documents in slots.
+    /// Open polls, and documents in slots.
     polls: usize,
     tasks: BTreeSet<usize>,
-    /// When it looks next.
+    /// When it checks next.
     looks: Micros,
 }
 
 impl Worker {
-    /// Slots.
+    /// Slots held.
     fn held(&self) -> usize {
         self.polls + self.tasks.len()
     }
@@ -177,7 +178,7 @@ struct Fleet<'a> {
     /// The task queue: documents, or open polls.
     backlog: VecDeque<usize>,
     polls: VecDeque<usize>,
-    /// The document that keeps watch, by worker and model.
+    /// The document that keeps watch, for each worker and model.
     watches: BTreeMap<(usize, usize), usize>,
     events: Events<Event>,
     chance: Chance,
@@ -206,7 +207,7 @@ impl Fleet<'_> {
         while let Some((now, event)) = self.events.next_before(self.plan.end) {
             NOW.set(now);
             match event {
-                Event::Look(worker) => self.look(now, worker),
+                Event::Look(worker) => self.check_worker(now, worker),
                 Event::Started(worker, task) => self.started(now, worker, task),
                 Event::Ask(task) => self.ask(now, task),
                 Event::Complete(task) => self.complete(now, task),
@@ -238,7 +239,7 @@ impl Fleet<'_> {
         least + self.chance.within(most - least)
     }
 
-    /// The next document of a batch, for a model, comes into the task queue.
+    /// Adds a batch's next document for a model to the task queue.
     fn next_of(&mut self, now: Micros, batch: usize, model: usize) {
         let task = self.tasks.len();
         let document = Document::alike(&mut self.chance);
@@ -264,7 +265,7 @@ impl Fleet<'_> {
     }
 
     /// As `LaneSlots::reserve_slot` in `src/worker/supplier.rs`.
-    fn look(&mut self, now: Micros, at: usize) {
+    fn check_worker(&mut self, now: Micros, at: usize) {
         let live = self.workers.len() as u64;
         let worker = &mut self.workers[at];
         while worker.polls < POLLS && worker.held() < SLOTS {
@@ -302,7 +303,7 @@ impl Fleet<'_> {
         (task.worker, task.taken, task.at) = (worker, now, At::Admission);
         (task.admitting, task.watching, task.waits) = (None, None, false);
         self.plan_ask(at, now + self.plan.reads);
-        self.look(now, worker);
+        self.check_worker(now, worker);
     }
 
     fn complete(&mut self, now: Micros, at: usize) {
@@ -317,6 +318,6 @@ impl Fleet<'_> {
             self.wake(now, worker, model, room);
         }
         self.next_of(now, batch, model);
-        self.look(now, worker);
+        self.check_worker(now, worker);
     }
 }

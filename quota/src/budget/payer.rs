@@ -36,12 +36,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// What a tenant may spend in a day (UTC).
+    /// A tenant's budget for each day (UTC), in US dollars.
     pub fn daily(tenant: Tenant, usd: f64) -> Self {
         Self { payer: Payer::Tenant(tenant), usd, opened: false }
     }
 
-    /// What a batch may spend in all. Forgotten 30 days after its last call.
+    /// A batch's budget in all, in US dollars. Forgotten 30 days after its last call.
     pub fn of_batch(workflow_id: impl Into<String>, usd: f64) -> Self {
         Self { payer: Payer::Batch(workflow_id.into()), usd, opened: false }
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_who_how_much_and_until_when() {
+    fn a_refusal_names_the_payer_the_amounts_and_the_reset() {
         let refused = BudgetRefused {
             payer: Payer::Batch("night".to_owned()),
             budget_usd: 2.0,

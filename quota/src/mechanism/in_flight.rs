@@ -12,7 +12,7 @@ impl Mechanism {
 
     /// Adds the wait until a call in flight ends, if the limit is reached. A lane at its guaranteed
     /// share leaves their shares to other lanes that wait.
-    pub(super) fn keep_in_flight(&self, terms: &Terms<'_>, lane: usize, obstacle: &mut Obstacle) {
+    pub(super) fn limit_in_flight(&self, terms: &Terms<'_>, lane: usize, obstacle: &mut Obstacle) {
         let limit = self.in_flight.limit(self.plan.concurrent);
         if limit <= 0.0 {
             return;

@@ -67,10 +67,10 @@ impl Mechanism {
         }
         let is_full = full > 0.0 && self.in_flight.calls >= full;
         let was_open = self.gate.as_ref().is_none_or(|gate| from >= gate.until);
-        let nobody_came = unused > 0.0 && unused < f64::INFINITY && was_open && !is_full;
+        let is_unclaimed = unused > 0.0 && unused < f64::INFINITY && was_open && !is_full;
         let (rate, capacity) = self.plan.work();
         for (number, lane) in self.lanes.iter_mut().enumerate() {
-            if nobody_came {
+            if is_unclaimed {
                 lane.passed += unused;
             }
             let share = terms.share(number);
@@ -103,8 +103,8 @@ impl Mechanism {
             let (capacity, rate) = (limit.capacity.value, limit.rate.value * part);
             let ahead = position.ahead * limit.most * mix[it];
             let kept = ((idle + ready) * limit.most).min(capacity);
-            // A call larger than the capacity goes when nothing is drawn: then nothing is lacking,
-            // to the last place. But it leaves to other lanes what they have saved.
+            // A call larger than the capacity goes when nothing is drawn: then the lack is exactly
+            // zero. But it leaves to other lanes what they have saved.
             let largest = capacity - (idle * limit.most).min(capacity);
             let wanted = if ahead > 0.0 { ahead + need } else { need.min(largest) };
             let lack = wanted + self.drawn[it] - (capacity - kept);
@@ -120,7 +120,7 @@ impl Mechanism {
                 obstacle.at_least(over / rate, turn(Hold::Lane), over);
             }
         }
-        self.keep_in_flight(terms, lane, &mut obstacle);
+        self.limit_in_flight(terms, lane, &mut obstacle);
         obstacle
     }
 

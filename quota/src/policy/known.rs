@@ -1,4 +1,4 @@
-//! What is known of a provider, stored beside the plan as about a kilobyte of JSON.
+//! The policy's knowledge of a provider, stored beside the plan as about a kilobyte of JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::{
     store::LimitChanges,
 };
 
-/// What is known of a provider, and the limits set by operators.
+/// The policy's knowledge of a provider, and the limits set by operators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Known {
@@ -28,7 +28,7 @@ pub(crate) struct Known {
     set: PerLimit<u64>,
 }
 
-/// What is known of one dimension.
+/// The policy's knowledge of one dimension.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct KnownDimension {
@@ -85,7 +85,7 @@ impl Known {
     }
 
     /// Writes the JSON to store.
-    pub(crate) fn to_json(&self) -> Vec<u8> {
+    pub(crate) fn encode_json(&self) -> Vec<u8> {
         // Numbers, lists and names: writing cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
     }

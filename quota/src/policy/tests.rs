@@ -1,5 +1,4 @@
-//! What the policy makes of what was logged: a reading in, a plan out. The numbers in the comments are
-//! those of `docs/limiter-form.md`.
+//! Tests of the policy: a reading in, a plan out.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +19,7 @@ const START: f64 = 1.79e15;
 /// A thousand units a second.
 const LIMIT: f64 = 60_000.0;
 
-/// A policy that has run at times, and what it knows.
+/// A policy between its runs, and what it knows.
 struct Case {
     known: Known,
     configured: Configured,
@@ -28,7 +27,7 @@ struct Case {
     answers: u64,
 }
 
-/// What one run is given of combined tokens.
+/// The input of one run, for combined tokens.
 #[derive(Default)]
 struct Seen {
     drawn: f64,
@@ -62,7 +61,7 @@ impl Case {
         Self { known, configured, now: START, answers: 0 }
     }
 
-    /// A call was answered.
+    /// A call has been answered.
     fn proven(limits: Limits) -> Self {
         let mut case = Self::new(limits);
         case.answers = 1;
@@ -70,7 +69,7 @@ impl Case {
         case
     }
 
-    /// So much was drawn at once and went well.
+    /// This much was drawn at once and went well.
     fn went_well(limits: Limits, drawn: f64) -> Self {
         let mut case = Self::proven(limits);
         case.draws(drawn);
@@ -107,7 +106,8 @@ impl Case {
         allowance_of(&self.after(seconds, Seen::default()))
     }
 
-    /// A call of this need was refused, which found so much drawn; all that was ever drawn is `spent`.
+    /// A refusal of a call that needed `need` and found `drawn` drawn; `spent` is the total ever
+    /// drawn.
     fn refusal(&self, need: f64, drawn: f64, spent: f64) -> Refusal {
         Refusal { at: self.now, before: 0.5, retry: 0.0, probe: false, need, drawn, spent }
     }
@@ -121,7 +121,7 @@ impl Case {
     }
 
     /// Readings of a meter, one after the other.
-    fn told(&mut self, all: impl IntoIterator<Item = MeterReading>) -> Outcome {
+    fn read_meter(&mut self, all: impl IntoIterator<Item = MeterReading>) -> Outcome {
         let log = all.into_iter().map(|it| Observation::Metered(combined(it))).collect();
         self.after(1.0, Seen { log, ..Seen::default() })
     }
@@ -133,7 +133,7 @@ impl Case {
 
 struct Refusal {
     at: f64,
-    /// Seconds from its admission.
+    /// Seconds from the refused call's admission to the refusal.
     before: f64,
     retry: f64,
     probe: bool,
@@ -159,7 +159,7 @@ fn allowance_of(outcome: &Outcome) -> Allowance {
     outcome.plan.limits.combined.unwrap()
 }
 
-/// A meter that comes back evenly and agrees with what is drawn.
+/// A meter that refills evenly and agrees with what is drawn.
 fn even(used: f64) -> MeterReading {
     MeterReading {
         used,
@@ -183,10 +183,10 @@ fn a_second(it: Allowance) -> f64 {
     it.rate.value * SECOND
 }
 
-// 1. What a refusal took comes back.
+// 1. A lowered rate recovers.
 
 #[test]
-fn what_a_refusal_took_comes_back_in_two_minutes() {
+fn a_lowered_rate_recovers_in_two_minutes() {
     let mut case = Case::went_well(limits(), 20_000.0);
     case.known.each.combined.lowered = 0.1;
     let later = case.idle(120.0);
@@ -204,7 +204,7 @@ fn a_refusal_deeper_than_what_went_well_bounds_the_depth() {
     let outcome = case.refuse(&case.refusal(1_000.0, 12_000.0, 0.0));
     assert_reasoned(allowance_of(&outcome).capacity, 10_000.0, Why::TooDeep);
     assert_reasoned(allowance_of(&outcome).rate, 1e-3, Why::Configured);
-    // Least of those that were refused; and no less than a step below what was refused.
+    // The smallest refused depth counts, but no less than a step below it.
     let mut case = Case::proven(Limits { token_bucket: true, ..limits() });
     let outcome = case.refuse(&case.refusal(1_000.0, 12_000.0, 0.0));
     assert_reasoned(allowance_of(&outcome).capacity, 13_000.0 / 1.3, Why::TooDeep);
@@ -217,7 +217,7 @@ fn a_refusal_deeper_than_what_went_well_bounds_the_depth() {
 }
 
 #[test]
-fn a_refusal_hardly_deeper_than_what_went_well_is_none_of_the_depth() {
+fn a_refusal_hardly_deeper_than_what_went_well_does_not_bound_the_depth() {
     let mut case = Case::went_well(limits(), 10_000.0);
     let outcome = case.refuse(&case.refusal(1_000.0, 9_200.0, 0.0));
     assert_ne!(allowance_of(&outcome).capacity.why, Why::TooDeep, "by less than 3 %");
@@ -247,7 +247,7 @@ fn after_a_refusal_there_is_room_for_one_call() {
 }
 
 #[test]
-fn what_was_sent_before_another_refusal_was_known_says_nothing_new() {
+fn a_call_sent_before_another_refusal_was_known_changes_nothing() {
     let mut case = Case::went_well(limits(), 20_000.0);
     let first = case.refusal(1_000.0, 5_000.0, 0.0);
     case.refuse(&first);
@@ -267,7 +267,7 @@ fn a_probe_that_is_refused_says_nothing_of_the_rate() {
     assert!(case.lowered() <= 0.0);
 }
 
-/// Two refusals, between which so much went.
+/// Two refusals with this much spent between them.
 fn measured(seconds: f64, spent: f64, need: f64, retry: f64) -> f64 {
     let mut case = Case::went_well(limits(), 20_000.0);
     case.refuse(&case.refusal(need, 5_000.0, 1e6));
@@ -277,7 +277,7 @@ fn measured(seconds: f64, spent: f64, need: f64, retry: f64) -> f64 {
 }
 
 #[test]
-fn what_went_between_two_refusals_measures_the_rate() {
+fn spending_between_two_refusals_measures_the_rate() {
     let rate = measured(10.0, 8_000.0, 500.0, 0.0);
     assert!((rate - 0.85).abs() < 1e-3, "8,500 in ten seconds: {rate}");
     let rate = measured(10.0, 20_000.0, 500.0, 0.0);
@@ -299,7 +299,7 @@ fn a_wait_of_many_calls_measures_no_rate() {
 }
 
 #[test]
-fn what_went_in_a_window_measures_the_rate_whatever_the_wait() {
+fn spending_in_a_window_measures_the_rate_whatever_the_wait() {
     assert!(measured(64.0, 30_000.0, 500.0, 5.0) > 0.95, "it was not open for all of it");
     assert!(measured(66.0, 30_000.0, 500.0, 5.0) < 0.80);
 }
@@ -337,13 +337,13 @@ fn a_refusal_of_another_clock_says_nothing() {
     case.now -= 3_600.0 * SECOND;
     case.refuse(&refusal);
     assert!(case.lowered() <= 0.0);
-    // And those of the clock that is in force are heard.
+    // Times of the present clock count.
     case.now += SECOND;
     case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
     assert!(case.lowered() > 0.0);
 }
 
-// 3. What went well.
+// 3. Depths that went well.
 
 #[test]
 fn before_a_first_answer_a_quarter_of_the_limit_goes_at_most() {
@@ -380,7 +380,7 @@ fn a_burst_went_well_when_nothing_was_refused_for_a_while() {
     case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
     assert_reasoned(case.idle(0.6).capacity, 2_500.0, Why::First);
     assert_reasoned(case.idle(0.2).capacity, 13_000.0, Why::Explored);
-    // What was refused meanwhile did not.
+    // A refusal in between stops this.
     let mut case = Case::proven(limits());
     case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
     case.now += 0.5 * SECOND;
@@ -400,7 +400,7 @@ fn a_meter_that_tells_shows_that_as_much_as_ever_may_go_at_once() {
     let mut case = Case::proven(limits());
     let of_a_window = MeterReading { reset: MINUTE, drawn: 9_000.0, ..even(9_000.0) };
     assert_reasoned(case.idle(1.0).capacity, 2_500.0, Why::First);
-    assert_reasoned(allowance_of(&case.told([of_a_window])).capacity, 36_000.0, Why::Full);
+    assert_reasoned(allowance_of(&case.read_meter([of_a_window])).capacity, 36_000.0, Why::Full);
 }
 
 #[test]
@@ -425,21 +425,21 @@ fn another_limit_begins_anew_and_a_deeper_bucket_is_not_fuller() {
     case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
     let outcome = case.after(1.0, Seen::default());
     assert!((outcome.change.combined - 36_000.0).abs() < 1e-6, "{:?}", outcome.change);
-    // A smaller one takes nothing away.
+    // A smaller bucket takes nothing away.
     let window = PerDimension { combined: Change::Clear, ..PerDimension::default() };
     case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
     assert!(case.after(1.0, Seen::default()).change.combined <= 0.0);
 }
 
-// 4. What is told.
+// 4. Readings of a meter.
 
 #[test]
 fn three_even_readings_show_a_bucket() {
     let padded = Limits { margin: 0.98, window: Duration::from_millis(60_500), ..limits() };
     let mut case = Case::proven(padded);
-    let two = allowance_of(&case.told([even(10_000.0), even(20_000.0)]));
+    let two = allowance_of(&case.read_meter([even(10_000.0), even(20_000.0)]));
     assert_eq!(two.window.why, Why::Strict);
-    let three = allowance_of(&case.told([even(15_000.0)]));
+    let three = allowance_of(&case.read_meter([even(15_000.0)]));
     assert_reasoned(three.window, f64::INFINITY, Why::Even);
     assert_reasoned(three.capacity, 58_800.0 * 0.9, Why::Full);
     assert!((a_second(three) - 1_000.0).abs() < 1e-6, "no margin, no padding: {three:?}");
@@ -448,11 +448,11 @@ fn three_even_readings_show_a_bucket() {
 #[test]
 fn a_reading_that_is_not_even_undoes_nine() {
     let mut case = Case::proven(limits());
-    case.told([even(10_000.0), even(20_000.0), even(15_000.0)]);
+    case.read_meter([even(10_000.0), even(20_000.0), even(15_000.0)]);
     let uneven = MeterReading { reset: MINUTE, ..even(15_000.0) };
-    assert_eq!(allowance_of(&case.told([uneven])).window.why, Why::Strict);
-    assert_eq!(allowance_of(&case.told([even(15_000.0); 8])).window.why, Why::Strict);
-    assert_eq!(allowance_of(&case.told([even(15_000.0)])).window.why, Why::Even);
+    assert_eq!(allowance_of(&case.read_meter([uneven])).window.why, Why::Strict);
+    assert_eq!(allowance_of(&case.read_meter([even(15_000.0); 8])).window.why, Why::Strict);
+    assert_eq!(allowance_of(&case.read_meter([even(15_000.0)])).window.why, Why::Even);
 }
 
 #[test]
@@ -460,7 +460,7 @@ fn a_reading_is_even_within_three_hundredths_of_a_minute() {
     for (off, kind) in [(1.7, Why::Even), (1.9, Why::Strict)] {
         let mut case = Case::proven(limits());
         let near = MeterReading { reset: even(20_000.0).reset + off * SECOND, ..even(20_000.0) };
-        assert_eq!(allowance_of(&case.told([near; 3])).window.why, kind, "{off} s");
+        assert_eq!(allowance_of(&case.read_meter([near; 3])).window.why, kind, "{off} s");
     }
 }
 
@@ -468,11 +468,11 @@ fn a_reading_is_even_within_three_hundredths_of_a_minute() {
 fn a_meter_that_is_nearly_spent_or_full_shows_no_kind() {
     for (used, kind) in [(47_000.0, Why::Even), (49_000.0, Why::Strict), (0.0, Why::Strict)] {
         let mut case = Case::proven(limits());
-        assert_eq!(allowance_of(&case.told([even(used); 5])).window.why, kind, "{used}");
+        assert_eq!(allowance_of(&case.read_meter([even(used); 5])).window.why, kind, "{used}");
     }
 }
 
-/// A reading of a bucket of two seconds beside the limit of the minute.
+/// A reading of a bucket of two seconds, with a limit of a minute.
 fn shallow(used: f64) -> MeterReading {
     MeterReading { used: 58_000.0 + used, reset: used / 1_000.0 * SECOND, ..even(used) }
 }
@@ -481,76 +481,80 @@ fn shallow(used: f64) -> MeterReading {
 fn a_bucket_of_two_seconds_is_taken_for_one_and_not_for_use_by_others() {
     let mut case = Case::proven(limits());
     let first = MeterReading { drawn: 200.0, since: 300.0, ..shallow(200.0) };
-    let outcome = case.told([first]);
+    let outcome = case.read_meter([first]);
     assert!(outcome.change.combined <= 0.0, "{:?}", outcome.change);
     assert_reasoned(allowance_of(&outcome).capacity, 2_000.0 * 0.6, Why::Full);
-    let outcome = case.told([shallow(900.0); 12]);
+    let outcome = case.read_meter([shallow(900.0); 12]);
     assert_reasoned(allowance_of(&outcome).capacity, 2_000.0 * 0.9, Why::Full);
     assert_reasoned(allowance_of(&outcome).window, f64::INFINITY, Why::Even);
-    // A bucket as deep as the minute shows all of it.
-    assert_reasoned(allowance_of(&case.told([even(30_000.0); 14])).capacity, 54_000.0, Why::Full);
+    // A bucket as deep as the minute shows the whole limit.
+    assert_reasoned(
+        allowance_of(&case.read_meter([even(30_000.0); 14])).capacity,
+        54_000.0,
+        Why::Full,
+    );
 }
 
 #[test]
 fn a_minute_that_is_nearly_over_is_taken_for_no_less_than_it_has_left() {
     let mut case = Case::proven(limits());
-    // Others have used half, and all comes back in ten seconds.
+    // Others have used half, and everything is back in ten seconds.
     let late =
         MeterReading { used: 40_000.0, reset: 10.0 * SECOND, drawn: 0.0, since: 0.0, ..even(0.0) };
-    let outcome = case.told([late]);
+    let outcome = case.read_meter([late]);
     let room = allowance_of(&outcome).capacity.value - outcome.change.combined;
     assert!(room > 0.0 && room < 20_000.0, "{room}");
     let anew = MeterReading { used: 500.0, reset: 59.0 * SECOND, ..late };
-    assert_reasoned(allowance_of(&case.told([anew])).capacity, 36_000.0, Why::Full);
+    assert_reasoned(allowance_of(&case.read_meter([anew])).capacity, 36_000.0, Why::Full);
 }
 
 #[test]
-fn what_the_meter_shows_beyond_our_own_is_used_by_others() {
+fn use_beyond_our_own_count_is_use_by_others() {
     let mut case = Case::proven(limits());
     let told = MeterReading { drawn: 0.0, total: 4_000.0, since: 1_000.0, ..even(20_000.0) };
-    let outcome = case.told([told]);
+    let outcome = case.read_meter([told]);
     assert!((outcome.change.combined - 15_000.0).abs() < 1e-6, "{:?}", outcome.change);
-    let outcome = case.told([MeterReading { total: 17_300.0, ..told }]);
+    let outcome = case.read_meter([MeterReading { total: 17_300.0, ..told }]);
     assert!(outcome.change.combined <= 0.0, "by less than 3 % they are one");
-    // A window that is not known whole has at least what is drawn.
+    // A window that is not known completely has at least what is drawn.
     let lost = MeterReading { drawn: 19_000.0, total: 0.0, ..told };
-    assert!(case.told([lost]).change.combined <= 0.0);
-    // The reading that shows most counts, and of a bucket what is drawn and not what is in the window.
+    assert!(case.read_meter([lost]).change.combined <= 0.0);
+    // The highest reading counts; for a bucket what is drawn counts and not what is in the window.
     let mut case = Case::proven(limits());
-    case.told([even(20_000.0); 3]);
+    case.read_meter([even(20_000.0); 3]);
     let both = [MeterReading { drawn: 12_000.0, total: 0.0, ..even(20_000.0) }, even(20_000.0)];
-    let outcome = case.told(both);
+    let outcome = case.read_meter(both);
     assert!((outcome.change.combined - 8_000.0).abs() < 1e-6, "{:?}", outcome.change);
 }
 
 #[test]
 fn room_that_a_bucket_shows_in_three_readings_is_believed() {
     let mut case = Case::proven(limits());
-    case.told([even(20_000.0); 3]);
+    case.read_meter([even(20_000.0); 3]);
     case.known.each.combined.lowered = 0.2;
     let below = |by: f64| MeterReading { drawn: 20_000.0 + by, ..even(20_000.0) };
     assert!(
-        case.told([below(9_000.0), below(5_000.0)]).change.combined >= 0.0,
+        case.read_meter([below(9_000.0), below(5_000.0)]).change.combined >= 0.0,
         "two are not enough"
     );
-    let outcome = case.told([below(7_000.0)]);
+    let outcome = case.read_meter([below(7_000.0)]);
     assert!((outcome.change.combined + 5_000.0).abs() < 1e-6, "the least: {:?}", outcome.change);
     assert!(case.lowered() <= 0.0, "and the rate is as it was");
-    // What is held for calls that the provider has, it may count or not.
+    // The provider may or may not count what is held for calls that it has.
     let held = MeterReading { held: 5_000.0, ..below(6_000.0) };
-    assert!(case.told([held; 3]).change.combined >= 0.0);
+    assert!(case.read_meter([held; 3]).change.combined >= 0.0);
 }
 
 #[test]
 fn a_meter_that_showed_room_which_is_not_there_tells_of_something_else() {
     let shown = |after: f64| {
         let mut case = Case::proven(limits());
-        case.told([even(20_000.0); 3]);
+        case.read_meter([even(20_000.0); 3]);
         case.known.each.combined.lowered = 0.2;
-        case.told([MeterReading { drawn: 30_000.0, ..even(20_000.0) }; 3]);
+        case.read_meter([MeterReading { drawn: 30_000.0, ..even(20_000.0) }; 3]);
         case.now += after * SECOND;
         case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
-        (allowance_of(&case.told([even(20_000.0); 30])).window.why, case.lowered() > 0.15)
+        (allowance_of(&case.read_meter([even(20_000.0); 30])).window.why, case.lowered() > 0.15)
     };
     let no_bucket = (Why::Strict, true);
     assert_eq!((shown(60.0), shown(119.0)), (no_bucket, no_bucket), "the rate is what it was");
@@ -560,54 +564,54 @@ fn a_meter_that_showed_room_which_is_not_there_tells_of_something_else() {
 #[test]
 fn where_less_may_be_drawn_after_all_that_much_counts_as_drawn() {
     let mut case = Case::proven(limits());
-    case.told([even(20_000.0); 3]);
+    case.read_meter([even(20_000.0); 3]);
     case.known.each.combined.lowered = 0.2;
     case.known.each.combined.went_well = 54_000.0;
-    case.told([MeterReading { drawn: 30_000.0, ..even(20_000.0) }; 3]);
+    case.read_meter([MeterReading { drawn: 30_000.0, ..even(20_000.0) }; 3]);
     let outcome = case.refuse(&case.refusal(1_000.0, 53_000.0, 0.0));
     let drawn = 54_000.0 + outcome.change.combined;
     assert!((allowance_of(&outcome).capacity.value - drawn - 1_000.0).abs() < 1.0, "{outcome:?}");
 }
 
 #[test]
-fn a_limit_that_is_stated_holds_while_it_is_news() {
+fn a_stated_limit_holds_for_an_episode() {
     let mut case = Case::proven(limits());
     let less = MeterReading { used: -1.0, limit: 30_000.0, ..even(0.0) };
-    let stated = allowance_of(&case.told([less]));
+    let stated = allowance_of(&case.read_meter([less]));
     assert_reasoned(stated.rate, 0.5e-3, Why::Stated);
     assert_reasoned(stated.window, 30_000.0, Why::Strict);
     assert!((stated.most - 30_000.0).abs() < 1e-9);
     assert_eq!(case.idle(119.0).rate.why, Why::Stated);
     assert_eq!(case.idle(2.0).rate.why, Why::Configured);
     let more = MeterReading { limit: 90_000.0, ..less };
-    assert_reasoned(allowance_of(&case.told([more])).rate, 1e-3, Why::Configured);
+    assert_reasoned(allowance_of(&case.read_meter([more])).rate, 1e-3, Why::Configured);
 }
 
-// 5. How far ahead is told.
+// 5. The horizon.
 
 #[test]
-fn no_longer_wait_is_told_than_the_capacities_have_been_what_they_are() {
+fn the_horizon_is_the_time_without_a_change_of_capacities() {
     let mut case = Case::proven(limits());
     let seconds = |outcome: &Outcome| outcome.plan.horizon / SECOND;
     assert!((seconds(&case.after(1.0, Seen::default())) - 5.0).abs() < 1e-6);
     assert!((seconds(&case.after(60.0, Seen::default())) - 61.0).abs() < 1e-6);
     case.draws(10_000.0);
     assert!((seconds(&case.after(3.0, Seen::default())) - 5.0).abs() < 1e-6, "it is another one");
-    // As large as that it is the same.
+    // At most this large.
     case.draws(10_500.0);
     assert!(seconds(&case.after(60.0, Seen::default())) > 60.0);
     let mut paced = Case::new(Limits { burst_max: None, ..limits() });
     assert!((seconds(&paced.run(Seen::default())) - 5.0).abs() < 1e-6, "nothing is known yet");
 }
 
-// What is kept.
+// 6. The stored knowledge.
 
 #[test]
-fn what_is_known_is_read_as_it_was_kept_and_is_small() {
+fn stored_knowledge_is_small_and_is_read_back_unchanged() {
     let mut case = Case::went_well(limits().with(Dimension::Requests, 100), 10_000.0);
-    case.told([even(20_000.0); 7]);
+    case.read_meter([even(20_000.0); 7]);
     case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
-    let kept = case.known.to_json();
+    let kept = case.known.encode_json();
     assert!(kept.len() <= 4_096, "{} bytes", kept.len());
     assert_eq!(Known::from_json(&kept), case.known);
     assert!(

@@ -47,7 +47,7 @@ pub struct Rig<S> {
     pub next: AtomicU64,
 }
 
-/// The limiter's numbers, with those of `TIDEGATE_NUMBERS` in place of their own: `make mutate` sets it.
+/// The limiter's numbers, as changed by `TIDEGATE_NUMBERS`, which `make mutate` sets.
 pub fn numbers() -> Numbers {
     let mut numbers = Numbers::DEFAULT;
     for set in std::env::var("TIDEGATE_NUMBERS").iter().flat_map(|all| all.split_whitespace()) {
@@ -90,8 +90,8 @@ impl<S: Store> Rig<S> {
         self.at(self.now() + u64::try_from(by.as_micros()).unwrap());
     }
 
-    /// A call of nothing has been answered an hour ago, and nothing else has happened since: estimates are
-    /// trusted, and so are waits. It is START.
+    /// A quota in which an empty call was answered an hour ago and nothing has happened since:
+    /// estimates and waits are trusted. The time is START.
     pub async fn settled_down(&self) {
         for (at, id) in [(START - 3_600 * SECOND, "first"), (START, "last")] {
             self.at(at);
@@ -104,7 +104,7 @@ impl<S: Store> Rig<S> {
         }
     }
 
-    /// Ends a call that took so many input tokens.
+    /// Ends a call that used these input tokens.
     pub async fn used(&self, ask: &Ask, tokens: u64) {
         let settlement = Settlement::used(&ask.reservation, Amounts::call(tokens, 0));
         self.store.settle(&self.model, &settlement).await.unwrap();
@@ -119,7 +119,7 @@ impl<S: Store> Rig<S> {
         self.store.reserve(&self.model, ask).await.unwrap().0
     }
 
-    /// The wait, what holds the call, and the ticket of a refusal.
+    /// The wait, the hold, and the ticket of a refusal.
     pub async fn refused(&self, ask: &Ask) -> (Duration, Hold, Ticket) {
         match self.reserve(ask).await {
             Decision::Wait { wait, hold, ticket, .. } => (wait, hold, ticket),
@@ -165,7 +165,7 @@ pub fn lanes(shares: &[(&str, f64, f64)]) -> Lanes {
     Lanes::new(shares.iter().map(lane).collect::<BTreeMap<_, _>>()).unwrap()
 }
 
-/// A store whose policy does not always run to its end.
+/// A store whose policy's runs may be frozen.
 pub trait Freezes {
     fn freeze(&self, frozen: bool);
     async fn thaw(&self, model: &ModelQuota, killed: bool) -> Vec<bool>;
@@ -191,8 +191,8 @@ impl Freezes for redis_store::Store {
     }
 }
 
-/// Makes of each promise one test on the store in memory and one on a real Redis, which have settled
-/// down.
+/// Makes two tests of each promise: on the store in memory and on a real Redis, both with a settled
+/// quota.
 macro_rules! both_stores {
     ($($name:ident($model:expr);)+) => {
         mod memory {
@@ -217,7 +217,7 @@ macro_rules! both_stores {
 }
 pub(crate) use both_stores;
 
-/// A script's text as `lua/README.md` says it, and not as this crate joins and folds it.
+/// A script's text as `lua/README.md` describes it, not as this crate joins and folds it.
 pub fn joined(script: &str) -> String {
     let find = |all: &[(&str, &'static str)], name: &str| {
         all.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).unwrap()

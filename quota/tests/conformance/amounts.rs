@@ -1,4 +1,4 @@
-//! What a window, a rate and a pace let through.
+//! Limits of windows, rates and paces.
 
 use super::*;
 
@@ -76,7 +76,7 @@ pub(super) async fn every_dimension_holds<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.refused(&ask(0, 0)).await.1, Hold::Window(Dimension::Requests));
 }
 
-pub(super) async fn what_can_never_fit_is_refused_at_once<S: Store>(rig: &Rig<S>) {
+pub(super) async fn a_call_that_never_fits_is_refused_at_once<S: Store>(rig: &Rig<S>) {
     let never = Decision::Never { dimension: Dimension::Combined, capacity: 1_000 };
     assert_eq!(rig.reserve(&rig.ask(1_001)).await, never);
     assert_eq!(rig.reserve(&rig.ask(1_000)).await, Decision::Granted);
@@ -94,17 +94,17 @@ pub(super) async fn a_call_larger_than_the_capacity_goes_when_nothing_is_drawn<S
     assert_eq!(wait, Duration::from_secs(9), "what it took comes back first");
 }
 
-pub(super) async fn no_longer_wait_is_told_than_is_known<S: Store>(rig: &Rig<S>) {
+pub(super) async fn no_wait_is_longer_than_the_horizon<S: Store>(rig: &Rig<S>) {
     while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
     for _ in 0..30 {
         rig.refused(&rig.ask(1_000)).await;
     }
     assert!(rig.refused(&rig.ask(1_000)).await.0 > Duration::from_secs(25), "an hour is known");
-    // Another limit changes no part.
+    // Another limit does not change the used part.
     rig.store.set_limits(&rig.model, &combined_alone(Change::Set(30_000))).await.unwrap();
     let known = rig.store.inspect(&rig.model).await.unwrap().horizon;
     assert_eq!(known, Duration::from_hours(1), "the capacity is the same part of it");
-    // A limit that was not there has no past.
+    // A new limit starts without use.
     let window = PerDimension { requests: Change::Set(10), ..PerDimension::default() };
     let changes = PerLimit { window, ..PerLimit::default() };
     rig.store.set_limits(&rig.model, &changes).await.unwrap();
@@ -118,9 +118,9 @@ pub(super) async fn no_longer_wait_is_told_than_is_known<S: Store>(rig: &Rig<S>)
     assert!(told.is_sorted(), "they do not come back together: {told:?}");
 }
 
-/// A hundred calls went at a tenth of a second each. When 48 of them leave is known; what is needed
-/// beyond them comes at the rate.
-pub(super) async fn of_a_window_so_many_entries_are_looked_at<S: Store>(rig: &Rig<S>) {
+/// A hundred calls were admitted a tenth of a second apart. The first 48 leave at known times; what
+/// is needed beyond them comes at the rate.
+pub(super) async fn a_bounded_number_of_entries_is_read_for_a_wait<S: Store>(rig: &Rig<S>) {
     for _ in 0..100 {
         assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted);
         rig.advance(Duration::from_millis(100));

@@ -64,8 +64,8 @@ pub(super) async fn a_lane_has_its_part_of_the_calls_at_once<S: Store>(rig: &Rig
     assert_eq!(rig.reserve(&interactive).await, Decision::Granted);
 }
 
-/// The same; and a caller that is gone holds no place for its lane.
-pub(super) async fn where_nothing_else_is_limited_too<S: Store>(rig: &Rig<S>) {
+/// The same promise, and a caller that is gone holds no place for its lane.
+pub(super) async fn calls_at_once_may_be_the_only_limit<S: Store>(rig: &Rig<S>) {
     a_lane_has_its_part_of_the_calls_at_once(rig).await;
     let batch = || Ask { lane: 0, ..rig.ask(1) };
     let (one, other) = (batch(), batch());
@@ -98,7 +98,7 @@ pub(super) async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: S
         rig.used(&ask, 10).await;
         caps.push(rig.store.inspect(&rig.model).await.unwrap().cap.unwrap());
     }
-    // A twentieth of what was in flight for each time that all have been round.
+    // A twentieth of the peak for each round of all calls in flight.
     assert!(caps.is_sorted() && caps[49] == 54 && caps[98] == 59, "{caps:?}");
     for _ in 0..700 {
         let ask = rig.ask(1);
@@ -108,7 +108,7 @@ pub(super) async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: S
     assert_eq!(rig.store.inspect(&rig.model).await.unwrap().cap, None);
 }
 
-pub(super) async fn an_overload_says_nothing_that_was_known<S: Store>(rig: &Rig<S>) {
+pub(super) async fn a_known_overload_changes_nothing<S: Store>(rig: &Rig<S>) {
     let all: Vec<Ask> = (0..8).map(|_| rig.ask(10)).collect();
     for ask in &all {
         assert_eq!(rig.reserve(ask).await, Decision::Granted);

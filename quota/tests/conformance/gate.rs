@@ -1,4 +1,4 @@
-//! The gate: pauses, probes, what is exhausted.
+//! The gate: pauses, probes, exhaustion.
 
 use super::*;
 
@@ -41,13 +41,13 @@ pub(super) async fn a_pause_changes_no_turn<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.refused(&other).await.0, Duration::from_secs(1));
 }
 
-pub(super) async fn a_wait_for_the_gate_is_told_as_it_is<S: Store>(rig: &Rig<S>) {
+pub(super) async fn a_wait_for_the_gate_is_exact<S: Store>(rig: &Rig<S>) {
     rig.reserve(&rig.ask(1_000)).await;
     rig.store.pause(&rig.model, &pause(60).unwrap()).await.unwrap();
     let first = rig.ask(1_000);
     let decision = rig.reserve(&first).await;
     let Decision::Paused { ticket, .. } = decision else { panic!("{decision:?}") };
-    // A queue that is longer than the gate is closed.
+    // A queue longer than the pause.
     for _ in 0..100 {
         rig.reserve(&rig.ask(1_000)).await;
     }
@@ -101,7 +101,9 @@ pub(super) async fn a_refused_probe_closes_the_gate_again<S: Store>(rig: &Rig<S>
     assert_eq!(rig.refused(&rig.ask(1)).await.1, Hold::Probe);
 }
 
-pub(super) async fn what_is_exhausted_says_so_until_an_operator_opens_it<S: Store>(rig: &Rig<S>) {
+pub(super) async fn an_exhausted_quota_stays_closed_until_an_operator_opens_it<S: Store>(
+    rig: &Rig<S>,
+) {
     let ask = rig.ask(10);
     rig.reserve(&ask).await;
     refused(rig, &ask, ProviderSignal::Exhausted, pause(10 * 3_600)).await;

@@ -25,7 +25,7 @@ pub(super) async fn a_lane_has_its_share_while_another_takes_all_it_can<S: Store
     assert!(lanes[0].used.combined >= 80, "batch is not starved: {:?}", lanes[0]);
 }
 
-/// A fifth of its share of the capacity: 120 of 1,000.
+/// The room kept for a lane: a fifth of its share of the capacity, 120 of 1,000.
 pub(super) async fn a_lane_in_use_finds_its_standby_and_no_more<S: Store>(rig: &Rig<S>) {
     let interactive = |tokens| Ask { lane: 1, ..rig.ask(tokens) };
     assert_eq!(rig.reserve(&interactive(10)).await, Decision::Granted);
@@ -46,7 +46,7 @@ pub(super) async fn the_first_call_of_an_idle_lane_goes_at_once<S: Store>(rig: &
     assert_eq!(found, 10);
 }
 
-/// Asks until it has to wait: the tokens that were granted, in calls of ten.
+/// Asks until it has to wait. Returns the granted tokens, in calls of ten.
 async fn fills<S: Store>(rig: &Rig<S>, ask: &impl Fn() -> Ask) -> u64 {
     let mut granted = 0;
     while rig.reserve(&ask()).await == Decision::Granted {
@@ -55,7 +55,7 @@ async fn fills<S: Store>(rig: &Rig<S>, ask: &impl Fn() -> Ask) -> u64 {
     granted
 }
 
-pub(super) async fn a_lane_borrows_what_no_other_wants<S: Store>(rig: &Rig<S>) {
+pub(super) async fn a_lane_borrows_unused_room<S: Store>(rig: &Rig<S>) {
     let (mut batch, mut ticket) = (0, None);
     while rig.now() < START + 15 * SECOND {
         match rig.reserve(&Ask { ticket, ..rig.ask(10) }).await {
@@ -81,7 +81,7 @@ pub(super) async fn a_lane_keeps_to_its_ceiling<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.refused(&rig.ask(10)).await.1, Hold::Turn);
 }
 
-/// Shares guarantee, they do not forbid: a lane without one still gets a call now and then.
+/// Shares guarantee and do not forbid: a lane without a share still gets a call now and then.
 pub(super) async fn a_lane_without_a_share_is_not_starved<S: Store>(rig: &Rig<S>) {
     let in_lane = |lane| Ask { lane, ..rig.ask(50) };
     let mut waiting = in_lane(0);
@@ -105,8 +105,8 @@ pub(super) async fn a_lane_without_a_share_is_not_starved<S: Store>(rig: &Rig<S>
     assert!(batch >= 2, "{batch} calls in five minutes");
 }
 
-/// Small calls of one lane fill the model for half an hour; a call of six tenths of the limit waits in a
-/// lane that is guaranteed one: within eight minutes it goes, and the others go on meanwhile.
+/// Small calls of one lane fill the model for half an hour, while a call of six tenths of the limit
+/// waits in a lane with a guaranteed share. It goes within eight minutes, and the others go on.
 pub(super) async fn a_large_document_gets_its_turn_beside_other_lanes<S: Store>(rig: &Rig<S>) {
     let small = |ticket| Ask { lane: 1, ticket, ..rig.ask(50) };
     let mut callers: Vec<(u64, Ask)> = (0..40).map(|_| (START, small(None))).collect();

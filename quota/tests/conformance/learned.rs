@@ -1,10 +1,10 @@
-//! What is learned of calls, and models that share a quota.
+//! Learned use of calls, and models that share a quota.
 
 use super::*;
 
 pub(super) async fn expectations_are_learned<S: Store>(rig: &Rig<S>) {
-    // Long calls count by their latency: (100 × 1 s + 400 × 9 s) / 10 s = 370 tokens, where a plain
-    // mean says 250.
+    // Calls are weighted by latency: (100 × 1 s + 400 × 9 s) / 10 s = 370 tokens, where a plain
+    // mean gives 250.
     let mut last = None;
     for round in 0..20_u64 {
         let ask = rig.ask(100);
@@ -18,12 +18,12 @@ pub(super) async fn expectations_are_learned<S: Store>(rig: &Rig<S>) {
     }
     let learned = last.unwrap();
     assert!((learned.input_ratio - 1.25).abs() < 1e-6, "{learned:?}");
-    // The first, which is a short one, has counted twice.
+    // The first call, a short one, has counted twice.
     assert!((367..=374).contains(&learned.output), "{learned:?}");
 }
 
-/// What a cache gives is learned from hits, and lapses with the first miss.
-pub(super) async fn what_a_cache_gives_is_learned<S: Store>(rig: &Rig<S>) {
+/// Cached input is learned from hits, and falls at the first miss.
+pub(super) async fn cached_input_is_learned<S: Store>(rig: &Rig<S>) {
     let call = async |cached| {
         let ask = rig.ask(100);
         rig.reserve(&ask).await;
@@ -43,7 +43,7 @@ pub(super) async fn what_a_cache_gives_is_learned<S: Store>(rig: &Rig<S>) {
     assert_eq!(call(Some(800)).await, 400, "and the first hit after it");
 }
 
-/// What one model uses the other has no more; what calls use is learned of each.
+/// Two models share one quota, and learn the use of their calls separately.
 pub(super) async fn models_of_a_group_share_one_quota<S: Store>(rig: &Rig<S>) {
     let other = ModelQuota { id: "test:other".parse().unwrap(), ..rig.model.clone() };
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Limits that are set or told, and the policy behind them.
+//! Limits set by operators or stated by providers, and the policy behind them.
 
 use super::*;
 
@@ -38,10 +38,8 @@ pub(super) async fn a_raised_limit_moves_the_queue<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.reserve(&last).await, Decision::Granted);
 }
 
-/// What was used while nothing was limited is no debt.
-pub(super) async fn a_limit_that_is_set_where_there_was_none_counts_from_then<S: Store>(
-    rig: &Rig<S>,
-) {
+/// Use from the time without a limit is no debt.
+pub(super) async fn a_limit_set_where_there_was_none_counts_from_then<S: Store>(rig: &Rig<S>) {
     for _ in 0..200 {
         assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
     }
@@ -70,7 +68,7 @@ pub(super) async fn a_provider_that_states_less_is_believed_for_a_while<S: Store
     let never = Decision::Never { dimension: Dimension::Combined, capacity: 400 };
     assert_eq!(rig.reserve(&rig.ask(401)).await, never);
     assert_eq!(state(1_000).await, 1_000, "the tier was raised again");
-    // Where nothing fits into it nothing would ever be heard again.
+    // If no call fitted, the provider would never be heard again.
     assert_eq!(state(1).await, 1);
     rig.advance(Duration::from_secs(121));
     rig.store.settle(&rig.model, &Settlement::released("nothing")).await.unwrap();
@@ -107,7 +105,7 @@ pub(super) async fn use_by_others_counts<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.reserve(&ask).await, Decision::Granted);
 }
 
-pub(super) async fn the_task_is_handed_to_one_at_a_time_and_a_plan_of_before_is_not_written<
+pub(super) async fn one_caller_at_a_time_gets_the_task_and_an_outdated_plan_is_not_written<
     S: Store + Freezes,
 >(
     rig: &Rig<S>,
@@ -124,7 +122,7 @@ pub(super) async fn the_task_is_handed_to_one_at_a_time_and_a_plan_of_before_is_
     assert_eq!(done, [true], "a quarter of a second after the last; then for two seconds none");
     let done = tasks_of(&[0.3, 1.9, 0.2, 0.1]).await;
     assert_eq!(done, [true, false], "one that is not done goes to another, and the first wins");
-    // After a refusal at once.
+    // At once after a refusal.
     let ask = rig.ask(1);
     rig.reserve(&ask).await;
     let refused = Settlement {
@@ -134,7 +132,7 @@ pub(super) async fn the_task_is_handed_to_one_at_a_time_and_a_plan_of_before_is_
     rig.store.settle(&rig.model, &refused).await.unwrap();
     assert_eq!(tasks_of(&[]).await, [true]);
     assert_eq!(tasks_of(&[0.1]).await, [true; 0], "it has been read");
-    // One that is killed holds up the next for as long as one that is frozen.
+    // A killed program holds up the next one for as long as a frozen one.
     rig.advance(Duration::from_secs(1));
     room(rig).await;
     assert_eq!(rig.store.thaw(&rig.model, true).await, [true; 0]);
@@ -142,7 +140,7 @@ pub(super) async fn the_task_is_handed_to_one_at_a_time_and_a_plan_of_before_is_
     assert_eq!(tasks_of(&[0.2]).await, [true]);
 }
 
-/// What falls out of the log is unknown to the policy.
+/// The policy does not know observations that fall out of the log.
 pub(super) async fn the_log_keeps_the_last_observations<S: Store + Freezes>(rig: &Rig<S>) {
     let lowers = async |readings: u64| {
         rig.advance(Duration::from_hours(1));
@@ -169,7 +167,7 @@ pub(super) async fn the_log_keeps_the_last_observations<S: Store + Freezes>(rig:
         assert_eq!(rig.store.thaw(&rig.model, false).await, [true]);
         rig.store.inspect(&rig.model).await.unwrap().factor < before
     };
-    // So that the next refusal is no deeper than what went well.
+    // Makes the next refusal no deeper than what went well.
     is_refused(rig).await;
     rig.store.resume(&rig.model).await.unwrap();
     assert_eq!((lowers(40).await, lowers(60).await), (true, false));

@@ -37,7 +37,7 @@ pub(super) async fn a_reservation_is_settled_once<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().combined, 300);
 }
 
-pub(super) async fn what_is_not_used_is_given_back<S: Store>(rig: &Rig<S>) {
+pub(super) async fn unused_amounts_are_given_back<S: Store>(rig: &Rig<S>) {
     let (one, other) = (rig.ask(600), rig.ask(400));
     rig.reserve(&one).await;
     rig.reserve(&other).await;
@@ -68,7 +68,7 @@ pub(super) async fn a_debt_lasts_no_longer_than_a_window<S: Store>(rig: &Rig<S>)
     assert_eq!(rig.reserve(&next).await, Decision::Granted);
 }
 
-/// A time-out: the work may have been done, but its worker waits for it no longer.
+/// A time-out: the provider may have done the work, but the worker no longer waits for it.
 pub(super) async fn a_lost_call_stays_charged_and_is_not_in_flight<S: Store>(rig: &Rig<S>) {
     let ask = rig.ask(600);
     assert_eq!(rig.reserve(&ask).await, Decision::Granted);
@@ -83,7 +83,7 @@ pub(super) async fn a_lost_call_stays_charged_and_is_not_in_flight<S: Store>(rig
     assert_eq!(rig.reserve(&rig.ask(100)).await, Decision::Granted);
 }
 
-pub(super) async fn what_was_spent_elsewhere_is_charged_once<S: Store>(rig: &Rig<S>) {
+pub(super) async fn spending_elsewhere_is_charged_once<S: Store>(rig: &Rig<S>) {
     let four_calls = Amounts { requests: 4, ..Amounts::call(300, 100) };
     let drawn = Amounts { requests: 2, ..Amounts::call(150, 50) };
     for _ in 0..3 {
@@ -95,8 +95,8 @@ pub(super) async fn what_was_spent_elsewhere_is_charged_once<S: Store>(rig: &Rig
     assert_eq!(seen.get(Dimension::Combined).ahead, Duration::ZERO);
 }
 
-/// Those who went elsewhere are no longer before those who wait here.
-pub(super) async fn what_was_spent_elsewhere_brings_the_queue_on<S: Store>(rig: &Rig<S>) {
+/// Callers that went elsewhere no longer stand before those that wait here.
+pub(super) async fn spending_elsewhere_moves_the_queue_on<S: Store>(rig: &Rig<S>) {
     while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
     for _ in 0..20 {
         rig.refused(&rig.ask(1_000)).await;
@@ -109,7 +109,7 @@ pub(super) async fn what_was_spent_elsewhere_brings_the_queue_on<S: Store>(rig: 
     assert!((8..=12).contains(&sooner.as_secs()), "{before:?}, and then {after:?}");
 }
 
-pub(super) async fn who_settles_is_told_the_room<S: Store>(rig: &Rig<S>) {
+pub(super) async fn a_settlement_returns_the_room<S: Store>(rig: &Rig<S>) {
     let (one, other) = (rig.ask(600), rig.ask(300));
     rig.reserve(&one).await;
     rig.reserve(&other).await;

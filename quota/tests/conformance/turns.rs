@@ -1,8 +1,9 @@
-//! Turns of those that wait, and who stands aside.
+//! Turns of waiting callers, and callers that leave.
 
 use super::*;
 
-/// Every caller comes back when told, in any order; large and small are admitted as they first came.
+/// Every caller comes back after its wait, in any order; large and small calls are admitted in the
+/// order of their first ask.
 pub(super) async fn turns_are_first_come_first_served<S: Store>(rig: &Rig<S>) {
     while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
     let mut waiting = Vec::new();
@@ -43,11 +44,7 @@ pub(super) async fn a_newcomer_does_not_overtake<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.reserve(&large).await, Decision::Granted);
 }
 
-pub(super) async fn of_calls_asked_about_together_the_first_go_and_the_others_have_turns<
-    S: Store,
->(
-    rig: &Rig<S>,
-) {
+pub(super) async fn of_a_batch_the_first_calls_go_and_the_others_get_turns<S: Store>(rig: &Rig<S>) {
     let mut asks: Vec<Ask> = (0..8).map(|_| rig.ask(200)).collect();
     let all =
         |answers: Vec<_>| answers.into_iter().map(|(decision, _)| decision).collect::<Vec<_>>();
@@ -61,7 +58,7 @@ pub(super) async fn of_calls_asked_about_together_the_first_go_and_the_others_ha
         })
         .collect();
     assert!(turns.is_sorted_by(|one, next| one.1 < next.1), "{turns:?}");
-    // The window has forgotten them: there is room for all who wait.
+    // The window is empty again: there is room for all waiting callers.
     rig.advance(Duration::from_secs(75));
     let mut waiting = asks.split_off(5);
     for (ask, (_, _, ticket)) in waiting.iter_mut().zip(turns) {
@@ -90,7 +87,7 @@ pub(super) async fn a_ticket_of_another_life_comes_first<S: Store>(rig: &Rig<S>)
     );
 }
 
-/// It was away for longer than it was told, and others went.
+/// A caller comes back later than its wait, and others went before.
 pub(super) async fn a_caller_whose_turn_has_gone_by_comes_first<S: Store>(rig: &Rig<S>) {
     let of = |tenant: &str, ask| Ask { tenant: Tenant::new(tenant).unwrap(), ..ask };
     rig.reserve(&rig.ask(1_000)).await;
@@ -119,7 +116,7 @@ pub(super) async fn callers_that_never_come_back_hold_up_no_other<S: Store>(rig:
     }
     let (ask, wait) = waits(rig, rig.ask(1_000)).await;
     assert!((90..=102).contains(&wait.as_secs()), "a hundred turns of a second: {wait:?}");
-    // Nothing goes meanwhile: what nobody came for brings the queue on.
+    // No call goes meanwhile: work that no caller came for moves the queue on.
     rig.advance(wait + Duration::from_millis(1));
     assert_eq!(rig.reserve(&ask).await, Decision::Granted);
     rig.advance(Duration::from_secs(1));
@@ -153,12 +150,12 @@ pub(super) async fn callers_that_never_come_back_hold_up_no_other_behind_a_close
         }
     }
     let took = (rig.now() - start) / SECOND;
-    assert!(took <= 10 + 12, "the gate, and ten turns of 0.9 s that nobody comes for: {took} s");
+    assert!(took <= 10 + 12, "the gate, and ten turns of 0.9 s without a caller: {took} s");
 }
 
-/// A batch of a hundred seconds is cancelled. The tenant's next call does not wait for those that
-/// never come, and another tenant's keeps its turn.
-pub(super) async fn who_leaves_delays_nobody<S: Store>(rig: &Rig<S>) {
+/// A batch of a hundred seconds is cancelled. The tenant's next call does not wait for its callers,
+/// and another tenant's caller keeps its turn.
+pub(super) async fn a_tenant_that_leaves_delays_no_other<S: Store>(rig: &Rig<S>) {
     let of = |tenant: &str, ask| Ask { tenant: Tenant::new(tenant).unwrap(), ..ask };
     while rig.reserve(&of("cancels", rig.ask(1_000))).await == Decision::Granted {}
     for _ in 0..100 {
@@ -181,8 +178,9 @@ pub(super) async fn who_leaves_delays_nobody<S: Store>(rig: &Rig<S>) {
     }
 }
 
-/// A hundred callers wait and hang up, but for one. It, and whoever comes next, wait for none of them.
-pub(super) async fn who_gives_up_delays_nobody<S: Store>(rig: &Rig<S>) {
+/// A hundred callers wait, and all but one hang up. Neither this one nor the next caller waits for
+/// them.
+pub(super) async fn a_caller_that_gives_up_delays_no_other<S: Store>(rig: &Rig<S>) {
     while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
     let mut waiting = Vec::new();
     for _ in 0..100 {
@@ -199,14 +197,14 @@ pub(super) async fn who_gives_up_delays_nobody<S: Store>(rig: &Rig<S>) {
     rig.advance(Duration::from_secs(2));
     assert_eq!(rig.reserve(&stays).await, Decision::Granted);
     rig.advance(Duration::from_secs(2));
-    // But for what is rounded.
+    // Except for rounding.
     if let Decision::Wait { wait, .. } = rig.reserve(&newcomer).await {
         assert!(wait <= Duration::from_millis(1), "{wait:?}");
     }
 }
 
-/// One tenant has a thousand documents waiting, another comes later with a few at a time: each gets
-/// its half.
+/// One tenant has a thousand waiting documents, another comes later with a few at a time: each gets
+/// half.
 pub(super) async fn tenants_of_a_lane_get_equal_parts<S: Store>(rig: &Rig<S>) {
     let of = |tenant: &str| Ask { tenant: Tenant::new(tenant).unwrap(), ..rig.ask(1_000) };
     while rig.reserve(&of("large")).await == Decision::Granted {}
@@ -241,7 +239,7 @@ pub(super) async fn tenants_of_a_lane_get_equal_parts<S: Store>(rig: &Rig<S>) {
     assert!(small * 100 / all >= 40 && small * 100 / all <= 60, "small {small}, large {large}");
 }
 
-/// One that has had much is not made to wait for it later.
+/// A tenant that has had much does not wait longer for it later.
 pub(super) async fn a_tenant_alone_is_served_as_it_comes<S: Store>(rig: &Rig<S>) {
     let of = |tenant: &str| Ask { tenant: Tenant::new(tenant).unwrap(), ..rig.ask(500) };
     for _ in 0..20 {

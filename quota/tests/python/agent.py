@@ -1,4 +1,4 @@
-"""Does with the Python client what the test in `../python.rs` writes, one line a step, and answers one line."""
+"""Runs the steps of the test in `../python.rs` with the Python client: reads one line for each and answers with one."""
 
 import sys
 

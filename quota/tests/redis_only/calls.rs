@@ -28,7 +28,7 @@ async fn one_round_trip_each() {
     let permit = quota.admit(&request(1)).await.unwrap();
     assert_eq!(scripts_run() - before, 1);
     permit.settle(&tidegate_types::Usage::default()).await;
-    // One that is handed the policy's task writes a plan.
+    // A settlement that gets the policy's task also writes a plan.
     assert!((2..=3).contains(&(scripts_run() - before)));
 }
 
@@ -94,8 +94,7 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
     assert_eq!(reserve("id", &pack(&call), &pack(&model)).unwrap()[0], 6, "there is no plan");
 }
 
-/// Many tasks race for a small limit on the server's own clock; no window ever holds more than the
-/// limit.
+/// Many tasks race for a small limit on the server's own clock; no window exceeds the limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_race_never_exceeds_the_limit() {
     let Some(server) = Redis::shared() else { return };
@@ -143,13 +142,13 @@ async fn a_race_never_exceeds_the_limit() {
         task.await.unwrap();
     }
     let total: u64 = admissions.lock().unwrap().iter().sum();
-    // In T seconds at most T + 1 windows; a generous lower bound shows that the race does not
-    // starve itself.
+    // At most T + 1 windows in T seconds; a generous lower bound shows that the race starves no
+    // task.
     assert!(total <= 5 * 5_000, "{total}");
     assert!(total >= 2 * 5_000, "{total}");
 }
 
-/// The reference model must itself be right about time: it is what a worker falls back to.
+/// The store in memory must itself be right about time: a worker falls back to it.
 #[tokio::test]
 async fn the_model_in_memory_runs_on_a_clock_of_its_own() {
     let store = memory::Store::new(Duration::from_secs(300));

@@ -63,11 +63,11 @@ pub(super) enum Step {
     Advance {
         millis: i64,
     },
-    /// Programs that run the policy are frozen from now on, or no longer.
+    /// Freezes programs that run the policy, or ends this.
     Freeze {
         frozen: bool,
     },
-    /// What frozen ones were about to do is done, or they are killed.
+    /// Frozen programs finish their runs, or are killed.
     Thaw {
         killed: bool,
     },
@@ -115,7 +115,7 @@ pub(super) fn lanes_and_dimensions() -> ModelQuota {
     )
 }
 
-/// The same with a burst that is learned.
+/// As above, with a learned burst.
 pub(super) fn learning(token_bucket: bool) -> ModelQuota {
     let fixed = lanes_and_dimensions();
     let limits = Limits {
@@ -124,7 +124,7 @@ pub(super) fn learning(token_bucket: bool) -> ModelQuota {
         token_bucket,
         ..fixed.limits
     };
-    // What such a provider counts in the end is learned, too.
+    // This provider's final counts are learned too.
     ModelQuota {
         limits,
         charge: if token_bucket { Charge::CAUTIOUS } else { fixed.charge },
@@ -132,7 +132,7 @@ pub(super) fn learning(token_bucket: bool) -> ModelQuota {
     }
 }
 
-/// Carries one step out and returns what the store said.
+/// Carries out one step and returns the store's answer.
 pub(super) async fn carry_out<S: Store + Freezes>(
     rig: &Rig<S>,
     tickets: &mut [Option<Ticket>],
@@ -163,7 +163,7 @@ pub(super) async fn carry_out<S: Store + Freezes>(
             format!("{decision:?} {expectation:?}")
         }
         Step::ReserveAll { id, count, lane, input } => {
-            // Of one tenant and template; the last is the first once more.
+            // Calls of one tenant and template; the last repeats the first.
             let ids: Vec<u8> = (0..*count).map(|more| (id + more % 6 * 6) % 36).collect();
             let slot = |id: u8| usize::from(id) * 3 + lane;
             let each = ids.iter().map(|id| Ask {
@@ -206,14 +206,14 @@ pub(super) async fn carry_out<S: Store + Freezes>(
         }
         Step::Meter { id, used, limit } => {
             let meter = Meter {
-                // What a burst may be is learned only where every limit is told.
+                // The burst is learned only if the meter states every limit.
                 used: if id % 2 == 0 {
                     PerDimension::from_fn(|it| Some(used / [100, 1, 2, 1][it as usize - 1]))
                 } else {
                     PerDimension { combined: Some(*used), ..PerDimension::default() }
                 },
                 limits: PerDimension { combined: Some(*limit), ..PerDimension::default() },
-                // Mostly a token bucket's.
+                // Mostly as a token bucket.
                 resets: PerDimension {
                     combined: (id % 3 > 0).then(|| {
                         Duration::from_millis(if id % 11 == 0 { 1 } else { used * 60_000 / limit })

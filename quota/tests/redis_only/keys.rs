@@ -9,8 +9,8 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
     model.limits.requests_per_day = Some(1_000);
     let Some(rig) = in_redis(model, &prefix) else { return };
     rig.settled_down().await;
-    // One call outlives the window and holds a lease; another leaves a queue, a lesson, a pause and a
-    // line in the log.
+    // One call outlives the window and holds a lease; another leaves a queue, a learned template, a
+    // pause and a line in the log.
     rig.reserve(&rig.ask(10)).await;
     rig.advance(Duration::from_secs(61));
     let (ask, other) = (rig.ask(50), rig.ask(10));
@@ -43,7 +43,7 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
     // Ledger, entries, state, leases, day, learned, tenants, gate, log, known, and the numbers of lanes.
     assert_eq!(keys.len(), 11, "{keys:?}");
     for key in keys {
-        // The numbers of lanes are those of all models.
+        // The numbers of lanes are shared by all models.
         let tagged = key.starts_with(&format!("{prefix}:v1:{{test:model}}:"));
         assert!(tagged || key == format!("{prefix}:v1:lanes"), "{key}");
         let ttl: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
@@ -51,7 +51,7 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
     }
 }
 
-/// What a worker of this version does beside one of a later version, which keeps another layout.
+/// A worker of this version beside one of a later version with another layout.
 #[tokio::test]
 async fn a_newer_layout_is_left_alone_and_said_so() {
     let prefix = unique("test");

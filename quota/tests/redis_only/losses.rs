@@ -1,8 +1,8 @@
-//! What is lost: a silence, a flushed server, scripts, single keys.
+//! Losses: after a silence, a flushed server, lost scripts, single keys.
 
 use super::*;
 
-/// What has left the window never keeps a call out, however much it is.
+/// Entries that have left the window never keep a call out, however many they are.
 #[tokio::test]
 async fn after_a_silence_the_first_call_finds_the_window_empty() {
     let roomy = model_with_lanes(limits(5_000), tidegate_quota::Lanes::single());
@@ -34,7 +34,7 @@ async fn a_flushed_server_lets_no_burst_through() {
             redis::cmd("DEL").arg(keys).exec(&mut connection).unwrap();
         }
         if millis % 500 == 0 {
-            // As a worker does.
+            // As a worker would.
             rig.store.inspect(&rig.model).await.unwrap();
         }
         match rig.reserve(&Ask { ticket: turn, ..rig.ask(100) }).await {
@@ -59,7 +59,7 @@ async fn lost_scripts_are_sent_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_forgotten_all_is_told_by_a_program_that_remembers() {
+async fn a_program_that_remembers_restores_a_flushed_server() {
     let Some(server) = Redis::start() else { return };
     let rig = |model| {
         let store = redis_store::Store::open_within(&server.url, "test", PAUSE_TTL, PATIENCE);
@@ -88,16 +88,16 @@ async fn a_server_that_has_forgotten_all_is_told_by_a_program_that_remembers() {
     assert!(wait <= Duration::from_secs(10) && !wait.is_zero(), "40,000 are drawn: {wait:?}");
     let again = one.0.inspect(&one.1).await.unwrap();
     assert_eq!(seen.get(Dimension::Combined).plan, again.get(Dimension::Combined).plan);
-    // One that remembers nothing begins as on the first day.
+    // A process that remembers nothing begins as on the first day.
     flush();
     assert_eq!(decide(&other, "a", 15_000).await, Decision::Granted, "a quarter");
     let wait = waits(decide(&other, "b", 15_000).await);
     assert!(!wait.is_zero(), "{wait:?}");
 }
 
-/// A server that is short of memory evicts any key: what is left is counted anew.
+/// A server that is short of memory evicts any key: the totals are rebuilt from what is left.
 #[tokio::test]
-async fn what_an_eviction_leaves_belongs_together() {
+async fn after_an_eviction_the_rest_is_consistent() {
     let keys = ["ledger", "entries", "state", "leases", "tenants:1", "known", "log", "learned:0"];
     for evicted in keys {
         let prefix = unique("test");

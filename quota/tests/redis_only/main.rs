@@ -1,5 +1,5 @@
-//! What only a real Redis can show: that the scripts are the mechanism in memory, the ledger behind the
-//! totals, plans that many programs write, lost state, lost scripts, bad calls, keys.
+//! Tests that need a real Redis: scripts against the mechanism in memory, the ledger behind the
+//! totals, plans of several programs, lost state, lost scripts, wrong calls, keys.
 
 #![allow(
     missing_docs,

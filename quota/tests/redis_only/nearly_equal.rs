@@ -1,7 +1,7 @@
-//! Whether two answers are the same but for the last digits of their times.
+//! Compares two answers with a tolerance for times.
 
-/// The same, but for a microsecond in times, the last places of fractions and one of those who wait,
-/// about: sums are made in another order.
+/// True if the texts are equal except for a microsecond in times, the last digits of fractions, and
+/// one in numbers of waiting callers: sums are made in another order.
 pub(super) fn nearly_equal(one: &str, other: &str) -> bool {
     let (mut one, mut other, mut before) = (one, other, "");
     while !one.is_empty() && !other.is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn nearly_equal(one: &str, other: &str) -> bool {
     one.is_empty() && other.is_empty()
 }
 
-/// A number with its unit, or what is before the next.
+/// A number with its unit, or the text before the next number.
 fn piece(text: &str) -> (&str, &str) {
     let is_number = |c: char| c.is_ascii_digit();
     let end = if text.starts_with(is_number) {
@@ -36,7 +36,7 @@ fn piece(text: &str) -> (&str, &str) {
     text.split_at(end.unwrap_or(text.len()))
 }
 
-/// A number that is no count: a time in microseconds, or a fraction.
+/// A number that is not a count: a time in microseconds (true), or a fraction.
 fn number(text: &str) -> Option<(f64, bool)> {
     for (unit, micros) in [("ns", 1e-3), ("µs", 1.0), ("ms", 1e3), ("s", 1e6)] {
         if let Some(number) = text.strip_suffix(unit) {
@@ -47,7 +47,7 @@ fn number(text: &str) -> Option<(f64, bool)> {
 }
 
 #[test]
-fn what_differs_is_seen() {
+fn differences_are_found() {
     assert!(nearly_equal("a 41.0738s, 3µs, 1.0, 5", "a 41.073801s, 3µs, 1.0000000000000002, 5"));
     for other in [
         "a 41.073802s, 3µs, 1.0, 5",

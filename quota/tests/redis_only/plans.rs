@@ -1,15 +1,15 @@
-//! Plans that many programs write.
+//! Plans of several programs.
 
 use super::*;
 
-/// How much may go, as the time that it takes at an even pace.
+/// The room that is left, as the time that an even pace takes to use it.
 async fn room(rig: &Rig<redis_store::Store>) -> Duration {
     let settlement = Settlement::released("nothing");
     rig.store.settle(&rig.model, &settlement).await.unwrap().2
 }
 
-/// Ends a call; the provider's meter says that so much is used.
-async fn told(rig: &Rig<redis_store::Store>, ask: &Ask, used: u64) {
+/// Ends a call with a reading of the provider's meter.
+async fn settle_with_reading(rig: &Rig<redis_store::Store>, ask: &Ask, used: u64) {
     let used = PerDimension { combined: Some(used), ..PerDimension::default() };
     let meter = Meter { used, ..Meter::default() };
     let settlement = Settlement { meter, ..Settlement::used(&ask.reservation, ask.amounts) };
@@ -17,14 +17,14 @@ async fn told(rig: &Rig<redis_store::Store>, ask: &Ask, used: u64) {
 }
 
 #[tokio::test]
-async fn what_is_admitted_while_the_policy_runs_counts() {
+async fn admissions_during_a_run_of_the_policy_count() {
     let Some(rig) = in_redis(simple(6_000), &unique("test")) else { return };
     rig.settled_down().await;
     rig.advance(Duration::from_secs(1));
     rig.store.keep_tasks(true);
     let ask = rig.ask(100);
     rig.reserve(&ask).await;
-    told(&rig, &ask, 600).await;
+    settle_with_reading(&rig, &ask, 600).await;
     for _ in 0..1_000 {
         assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
     }

@@ -1,8 +1,8 @@
-//! The scripts are the mechanism in memory; totals are what the ledger holds.
+//! The scripts and the mechanism in memory agree; totals equal the ledger.
 
 use super::*;
 
-/// Totals must be what the ledger holds, and every lane's what its entries hold.
+/// Totals must equal the ledger, and each lane's totals its entries.
 pub(super) fn totals_equal_the_ledger(
     connection: &mut redis::Connection,
     prefix: &str,
@@ -40,8 +40,8 @@ pub(super) fn totals_equal_the_ledger(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The mechanism in memory and the scripts say the same to any history, to the microsecond; totals
-    /// equal the ledger; what is admitted keeps within every window at the moment of admission.
+    /// The mechanism in memory and the scripts give equal answers to any history, to the
+    /// microsecond; totals equal the ledger; every window is within its limit at each admission.
     #[test]
     fn scripts_and_twin_agree(kind in 0_u8..3, settled in any::<bool>(), steps in proptest::collection::vec(step(), 1..120)) {
         let model = || match kind {

@@ -1,6 +1,6 @@
-//! Redis under the simulation's clock. The scripts take the time as an argument; the times to live
-//! that they set are read back after every step, replaced by one that never ends, and carried out
-//! when the simulation's clock has come so far.
+//! Redis under the simulation's clock. The scripts take the time as an argument. The times to live
+//! that they set are read back after every step, replaced by very long ones, and carried out when
+//! the simulation's clock has reached them.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use redis::Connection;
 
 use crate::event::Micros;
 
-/// Reads what the last step set and puts a time to live in its place that no test outlives: a key
-/// that still has that one was not renewed. KEYS: none. ARGV: pattern of the keys.
+/// Reads the times to live that the last step set, and replaces each with one that no test
+/// outlives: a key that still has that one was not renewed. KEYS: none. ARGV: pattern of the keys.
 const TAKE_TIMES_TO_LIVE: &str = r"
 local found = {}
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
@@ -37,7 +37,7 @@ pub(crate) struct Expiry {
 }
 
 impl Expiry {
-    /// Lets time pass: what has lived long enough is gone.
+    /// Lets time pass and removes expired keys.
     pub(crate) fn advance(&mut self, connection: &mut Connection, elapsed: Micros) {
         self.elapsed = elapsed;
         let gone: Vec<String> = self
@@ -52,7 +52,7 @@ impl Expiry {
         }
     }
 
-    /// Takes over what the last step set. Every key must have a time to live.
+    /// Takes over the times to live that the last step set. Every key must have one.
     pub(crate) fn record(&mut self, connection: &mut Connection, prefix: &str) {
         let found: Vec<(String, i64)> = redis::cmd("EVAL")
             .arg(TAKE_TIMES_TO_LIVE)
@@ -67,12 +67,12 @@ impl Expiry {
         }
     }
 
-    /// Some key that is there now, for a server that evicts.
+    /// A random key, for a server that evicts.
     pub(crate) fn some_key(&self, part: f64) -> Option<&String> {
         self.ends.keys().nth((part * self.ends.len() as f64) as usize)
     }
 
-    /// Everything that is there now, for a replica that stays behind.
+    /// A copy of everything, for a replica that lags behind.
     pub(crate) fn dump(&self, connection: &mut Connection) -> Vec<(String, Vec<u8>)> {
         let dump = |key: &String| -> Option<Vec<u8>> {
             redis::cmd("DUMP").arg(key).query(connection).unwrap()
@@ -82,7 +82,7 @@ impl Expiry {
         keys.zip(values).filter_map(|(key, value)| Some((key, value?))).collect()
     }
 
-    /// The replica takes over: there is what it had, and nothing else.
+    /// The replica takes over: Redis has exactly its data.
     pub(crate) fn restore(&mut self, connection: &mut Connection, dump: &[(String, Vec<u8>)]) {
         redis::cmd("FLUSHALL").exec(connection).unwrap();
         for (key, value) in dump {

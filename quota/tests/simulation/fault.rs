@@ -1,29 +1,29 @@
-//! What may go wrong, drawn from the seed.
+//! Faults, drawn from the seed.
 
 use crate::documents::Chance;
 
-/// One kind of fault. Those of the first part are of the servers, the others of workers and people.
+/// A kind of fault. The first are faults of the servers, the others of workers and people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nobody asks for 3 to 12 windows; what was in flight has ended before.
+    /// No call asks for 3 to 12 windows; calls in flight ended before.
     Silence,
-    /// The same, and what was in flight is never settled.
+    /// As before, but the calls in flight are never settled.
     Kill,
     /// Redis forgets everything.
     Flush,
     /// Redis evicts one key.
     Eviction,
-    /// A replica takes over that lacks the last seconds' writes.
+    /// A replica takes over that lacks the writes of the last seconds.
     Failover,
     /// The server's clock is set back, by anything from a second to ten windows.
     Clock,
     /// A settlement never arrives.
     LostSettlement,
-    /// The answer to a question or a settlement is lost; it is sent again.
+    /// The answer to an ask or a settlement is lost, and it is sent again.
     LostReply,
-    /// Half of those who wait never come back, or all of a tenant, whose batch was cancelled.
+    /// Half of the waiting callers never come back, or all of a tenant whose batch was cancelled.
     Cancellation,
-    /// Whoever is handed the policy's task is frozen, and does it late or never.
+    /// The program that gets the policy's task is frozen, and runs it late or never.
     Policy,
     /// An operator cuts or raises the limit.
     Limit,
@@ -31,7 +31,7 @@ pub(crate) enum Fault {
     Pause,
     /// The provider refuses a call.
     Refusal,
-    /// The provider's meter says anything.
+    /// The provider's meter states arbitrary numbers.
     Headers,
 }
 
@@ -54,7 +54,7 @@ impl Fault {
     ];
 }
 
-/// Which faults a run has.
+/// The faults of a run.
 pub(crate) struct Faults<'a>(pub(crate) &'a [Fault]);
 
 impl Faults<'_> {
@@ -62,12 +62,12 @@ impl Faults<'_> {
         self.0.contains(&fault)
     }
 
-    /// Whether it happens to this call: to one in twenty.
+    /// Whether the fault hits this call: one in twenty.
     pub(crate) fn strikes(&self, fault: Fault, chance: &mut Chance) -> bool {
         self.has(fault) && chance.part() < 0.05
     }
 
-    /// One of those that befall the whole fleet, if the run has any.
+    /// A fault of the whole fleet, if the run has any.
     pub(crate) fn of_the_fleet(&self, chance: &mut Chance) -> Option<Fault> {
         const CALLS: [Fault; 4] =
             [Fault::LostSettlement, Fault::LostReply, Fault::Refusal, Fault::Headers];

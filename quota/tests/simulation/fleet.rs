@@ -1,4 +1,4 @@
-//! A fleet in virtual time, from a seed: who asks, calls, waits, dies, and what goes wrong.
+//! A fleet in virtual time from a seed: its callers ask, call, wait and die, and faults happen.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -62,12 +62,13 @@ pub(crate) struct Fleet<'a> {
     expiry: Expiry,
     witness: Witness,
     now: Micros,
-    /// By how much the server's clock has been set back.
+    /// How far the server's clock has been set back.
     behind: Micros,
-    /// Until then faults happen; after it nobody new comes, and whoever waits must be admitted.
+    /// Until then faults happen; after it no new caller comes, and each waiting caller must be
+    /// admitted.
     faults_end: Micros,
     replica: Vec<(String, Vec<u8>)>,
-    /// The largest limits that were in force.
+    /// The largest limits ever in force.
     deepest: PerDimension<f64>,
     steps: u64,
     admitted: u64,
@@ -114,7 +115,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Runs to the end and says what happened.
+    /// Runs to the end and returns what happened.
     pub(crate) fn run(mut self) -> String {
         for client in 0..self.clients.len() {
             self.next_document(client);
@@ -122,7 +123,7 @@ impl<'a> Fleet<'a> {
             self.events.plan(start, Event::Ask(client));
         }
         self.events.plan(WINDOW, Event::Strike);
-        // Enough for all that can wait: a window each for a few calls, a gate, a debt of a window.
+        // Enough for all waits: a window each for a few calls, a gate, a debt of a window.
         let end = self.faults_end + 20 * WINDOW;
         while let Some((at, event)) = self.events.next_before(end) {
             self.now = self.now.max(at);
@@ -162,7 +163,7 @@ impl<'a> Fleet<'a> {
         };
         let mut decision = self.reserve(&ask);
         if decision == Decision::Granted {
-            // A bucket may be emptied while it refills, and may have been deeper.
+            // A bucket may be drained while it refills, and may have been deeper.
             let seen = self.seen();
             let limits = PerDimension::from_fn(|it| {
                 let Some(plan) = seen.get(it).plan else { return 0.0 };
@@ -190,7 +191,7 @@ impl<'a> Fleet<'a> {
                 self.clients[at].ticket = Some(ticket);
                 let wait = wait.as_micros() as Micros;
                 assert!(wait < 60 * WINDOW, "told to wait {} s", wait / SECOND);
-                // As a worker does: early when the wait is long.
+                // As a worker does: early if the wait is long.
                 let early = if wait > 2 * SECOND { wait / 20 * 17 } else { wait };
                 self.events.plan(self.now + early, Event::Ask(at));
             }
@@ -222,7 +223,7 @@ impl<'a> Fleet<'a> {
 
     fn settlement(&mut self, at: usize, id: String) -> Settlement {
         let tokens = self.clients[at].tokens;
-        // One in fifty was estimated badly; most use a little less or more.
+        // One in fifty is far off its estimate; most use a little less or more.
         let part = if self.chance.part() < 0.02 { 3.0 } else { 0.6 + 0.5 * self.chance.part() };
         let (input, output) = ((tokens as f64 * part) as u64, self.chance.within(tokens / 5 + 1));
         let mut settlement = Settlement {
@@ -274,7 +275,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Something befalls the whole fleet.
+    /// A fault hits the whole fleet.
     fn strike(&mut self) {
         if self.now >= self.faults_end {
             return;
@@ -290,14 +291,14 @@ impl<'a> Fleet<'a> {
                     if fault == Fault::Silence {
                         self.end(at);
                     } else {
-                        // The attempt is gone; the document is asked for again, without a ticket.
+                        // The attempt is lost; the document asks again without a ticket.
                         let client = &mut self.clients[at];
                         client.holds = None;
                         client.attempt += 1;
                         self.events.plan(self.now, Event::Ask(at));
                     }
                 }
-                // Everything that was planned meanwhile happens when it is over.
+                // Everything planned in this time happens after it.
                 self.now += 3 * WINDOW + self.chance.within(9 * WINDOW);
             }
             Fault::Flush => {
@@ -344,8 +345,8 @@ impl<'a> Fleet<'a> {
         self.events.plan(self.now + next, Event::Strike);
     }
 
-    /// Half of those who wait, or all of a tenant, begin again without a ticket. Of a tenant whose
-    /// batch was cancelled the limiter is told.
+    /// Half of the waiting callers, or all of a tenant, start again without a ticket. The limiter
+    /// is told only of a tenant whose batch was cancelled.
     fn cancel(&mut self) {
         let tenant =
             (self.chance.part() < 0.5).then(|| self.chance.within(TENANTS as u64) as usize);
@@ -370,7 +371,7 @@ impl<'a> Fleet<'a> {
         self.witness.forget(self.now);
     }
 
-    /// Programs that were frozen do what they were about to, or are killed.
+    /// Frozen programs finish what they were about to do, or are killed.
     fn thaw(&mut self) {
         let killed = self.chance.part() < 0.5;
         self.store.keep_tasks(false);
@@ -392,7 +393,7 @@ impl<'a> Fleet<'a> {
         self.runtime.block_on(store.inspect(model)).unwrap()
     }
 
-    /// One question to the limiter, and every invariant after it.
+    /// Asks the limiter once, and then checks every invariant.
     fn step<T>(
         &mut self,
         work: impl AsyncFn(&redis_store::Store, &ModelQuota) -> Result<T, tidegate_quota::Error>,
@@ -429,8 +430,8 @@ fn name(fault: Fault) -> &'static str {
     }
 }
 
-/// Two lanes, a limit on tokens, and by chance one on requests or on calls at once, a burst that is
-/// learned, and a known bucket.
+/// Two lanes and a limit on tokens; by chance also a limit on requests or on calls at once, a
+/// learned burst, and a known bucket.
 fn model(chance: &mut Chance) -> ModelQuota {
     let lane =
         |name: &str, guaranteed| (Lane::new(name).unwrap(), Share { guaranteed, ceiling: 1.0 });

@@ -1,6 +1,6 @@
-//! The limiter in virtual time, under faults: the real scripts on a real Redis, a clock that the
+//! The limiter in virtual time under faults: the real scripts on a real Redis, a clock that the
 //! simulation moves, keys that expire by that clock, and faults drawn from a seed. After every step
-//! the invariants of `witness` must hold, and in the end whoever waits must be admitted.
+//! the invariants of `witness` must hold, and in the end each waiting caller must be admitted.
 //!
 //! `cargo test -p tidegate-quota --test simulation` runs a fixed set of seeds, `make simulate` a
 //! thousand; `TIDEGATE_SEED=7` runs one again, step by step the same.
@@ -37,10 +37,10 @@ use fault::Fault;
 use fleet::Fleet;
 use tidegate_testkit::Redis;
 
-/// Seeds with all faults that run with the other tests.
+/// Seeds with all faults for the normal test run.
 const SEEDS: u64 = 4;
 
-/// Runs one seed and says what broke, if anything did.
+/// Runs one seed and returns what broke, if anything.
 fn run(server: &Redis, seed: u64, faults: &[Fault], windows: u64) -> Result<String, String> {
     let answer = catch_unwind(AssertUnwindSafe(|| Fleet::new(server, seed, faults, windows).run()));
     answer.map_err(|panic| match panic.downcast::<String>() {

@@ -1,5 +1,5 @@
-//! What must hold after every step. The witness keeps its own record of what was admitted and
-//! settled, and reads the ledger in Redis behind the limiter's back.
+//! Invariants that are checked after every step. The witness keeps its own record of admissions and
+//! settlements, and reads the ledger in Redis behind the limiter's back.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use tidegate_quota::{Amounts, Dimension, PerDimension, Snapshot};
 
 use crate::event::Micros;
 
-/// The ledger and its entries, summed: ids in the ledger, entries, calls in flight, then total and
-/// not settled part of each dimension. KEYS: ledger, entries.
+/// Sums the ledger and its entries: ids in the ledger, entries, calls in flight, then the total and
+/// the unsettled part of each dimension. KEYS: ledger, entries.
 const SUMS: &str = r"
 local sums, ids, flying, held = { 0, 0, 0, 0 }, redis.call('ZRANGE', KEYS[1], 0, -1), 0, { 0, 0, 0, 0 }
 local inside = {}
@@ -43,18 +43,18 @@ struct Admitted {
 #[derive(Default)]
 pub(crate) struct Witness {
     calls: HashMap<String, Admitted>,
-    /// Before this, Redis has forgotten something, or the clock jumped.
+    /// Until this time Redis may have lost data, or the clock jumped.
     since: Micros,
 }
 
 impl Witness {
-    /// What was admitted before now is not in the limiter's ledger any more.
+    /// Admissions before now are no longer in the limiter's ledger.
     pub(crate) fn forget(&mut self, now: Micros) {
         self.calls.clear();
         self.since = now;
     }
 
-    /// A call is admitted; together with what is in the window it must be within the limits.
+    /// Records an admission: with what is in the window it must be within the limits.
     pub(crate) fn admit(
         &mut self,
         now: Micros,
@@ -78,7 +78,7 @@ impl Witness {
         }
     }
 
-    /// What a call really used, or nothing.
+    /// Records what a call really used, or that it was released.
     pub(crate) fn settle(&mut self, id: &str, used: Option<Amounts>) {
         match used {
             Some(amounts) => {

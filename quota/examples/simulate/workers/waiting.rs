@@ -1,4 +1,4 @@
-//! What documents in slots do until they are admitted: ask, wait in place, keep watch, or go back.
+//! Documents in slots until their admission: they ask, wait in place, keep watch, or go back.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Fleet<'_> {
     pub(super) fn ask(&mut self, now: Micros, at: usize) {
         let task = &self.tasks[at];
         if task.asks != now || !matches!(task.at, At::Admission | At::Watch) {
-            // It was woken before.
+            // It was woken earlier.
             return;
         }
         let (worker, model) = (task.worker, task.model);
@@ -64,7 +64,7 @@ impl Fleet<'_> {
         for (at, answer) in asked.into_iter().zip(answers) {
             self.answered(now, at, answer);
         }
-        self.look(now, worker);
+        self.check_worker(now, worker);
     }
 
     /// `WaitingRoom::enter` in `calls/src/waiting.rs`.
@@ -75,13 +75,14 @@ impl Fleet<'_> {
         mine.len() < (SLOTS.saturating_sub(others.len()) / 2).max(1)
     }
 
-    /// Newcomers stand behind all others as they came.
+    /// Documents without a ticket come last, in order of arrival.
     fn turn(&self, at: usize) -> (u64, Micros) {
         let task = &self.tasks[at];
         (task.ticket.map_or(u64::MAX, |ticket| ticket.position), task.taken)
     }
 
-    /// Those who wait in place in the same process for the same model and tenant, by their turns.
+    /// Documents that wait in place in the same process for the same model and tenant, by their
+    /// turns.
     fn beside(&self, at: usize) -> Vec<usize> {
         let own = &self.tasks[at];
         let group = |task: &Task| (task.worker, task.model, task.batch);
@@ -93,7 +94,7 @@ impl Fleet<'_> {
     }
 
     /// `Shared::record_wait` in `quota/src/shared.rs`.
-    fn told(&self, at: usize, wait: Micros) {
+    fn record_wait(&self, at: usize, wait: Micros) {
         let task = &self.tasks[at];
         let cost = Duration::from_micros(self.quotas[task.model].pace_of(&task.document));
         let (wait, model) = (Duration::from_micros(wait), &self.models[task.model]);
@@ -110,12 +111,12 @@ impl Fleet<'_> {
         let (sleep, wait, back, most) = match answer {
             Answer::Granted(held) => return self.granted(now, at, held),
             Answer::Wait { wait, ticket } => {
-                self.told(at, wait);
+                self.record_wait(at, wait);
                 self.tasks[at].ticket = Some(ticket);
                 (early(wait), wait, come_back(wait, MAX_QUOTA_WAIT), MAX_SLOT_WAIT)
             }
             Answer::Paused { wait, ticket } => {
-                self.told(at, wait);
+                self.record_wait(at, wait);
                 self.tasks[at].ticket = ticket.or(self.tasks[at].ticket);
                 let wait = wait + self.chance.within(JITTER);
                 (wait, wait, wait.min(BACKOFF_MAX), MAX_PAUSE_IN_PLACE)
@@ -139,7 +140,7 @@ impl Fleet<'_> {
         self.deferred(now, at, back);
     }
 
-    /// It goes back to the task queue, behind all others, at its time.
+    /// Sends a document back to the task queue, behind all others, at its time.
     fn deferred(&mut self, now: Micros, at: usize, back: Micros) {
         self.figures.deferred += 1;
         self.figures.beyond += 1;
@@ -151,7 +152,7 @@ impl Fleet<'_> {
         self.events.plan(now + back.min(BACKOFF_MAX), Event::Queued(at));
     }
 
-    /// It waits no more.
+    /// Ends a document's wait.
     fn leave(&mut self, at: usize) {
         let task = &self.tasks[at];
         if task.watching.is_some() {
@@ -160,7 +161,7 @@ impl Fleet<'_> {
     }
 
     fn granted(&mut self, now: Micros, at: usize, held: Held) {
-        self.told(at, 0);
+        self.record_wait(at, 0);
         self.leave(at);
         let task = &mut self.tasks[at];
         let late = now - task.taken - self.plan.reads > MAX_SLOT_WAIT && task.watching.is_none();
@@ -195,7 +196,7 @@ impl Fleet<'_> {
         }
     }
 
-    /// Those who keep watch ask again.
+    /// Has the documents that keep watch ask again.
     pub(super) fn news(&mut self, now: Micros, worker: usize) {
         let watches = self.watches.range((worker, 0)..(worker + 1, 0));
         let mut watching: Vec<usize> = watches.map(|(_, at)| *at).collect();
