@@ -24,7 +24,7 @@ pub const UNSENT: Duration = Duration::from_secs(2);
 
 /// Why work has no result.
 #[derive(Debug)]
-pub(crate) enum Over<E> {
+pub(crate) enum WorkEnd<E> {
     /// Its own error.
     Failed(E),
     /// The worker stops, and no call was sent.
@@ -51,9 +51,9 @@ pub async fn beating<T>(
         Err(over) => over,
     };
     Err(match over {
-        Over::Failed(failure) => failed(ctx, attempt, guard, failure),
-        Over::Stopped => failed(ctx, attempt, guard, Failure::worker_stops()),
-        Over::Cancelled => ActivityError::cancelled(),
+        WorkEnd::Failed(failure) => failed(ctx, attempt, guard, failure),
+        WorkEnd::Stopped => failed(ctx, attempt, guard, Failure::worker_stops()),
+        WorkEnd::Cancelled => ActivityError::cancelled(),
     })
 }
 
@@ -64,22 +64,22 @@ pub(crate) async fn under<T, E>(
     guard: &Guard,
     patience: Duration,
     work: impl Future<Output = Result<T, E>>,
-) -> Result<T, Over<E>> {
+) -> Result<T, WorkEnd<E>> {
     let interval = interval(ctx.info().heartbeat_timeout);
     let mut beat = tokio::time::interval_at(Instant::now() + interval, interval);
     let mut work = Box::pin(work.instrument(spans::attempt(ctx, attempt)));
     let mut given_up = pin!(given_up(&guard.stopping, attempt, patience));
     let result = loop {
         tokio::select! {
-            result = &mut work => break result.map_err(Over::Failed),
-            () = &mut given_up => break Err(Over::Stopped),
-            () = attempt.news() => record(ctx, attempt).await,
-            () = ctx.cancelled() => break Err(Over::Cancelled),
+            result = &mut work => break result.map_err(WorkEnd::Failed),
+            () = &mut given_up => break Err(WorkEnd::Stopped),
+            () = attempt.state_changed() => record(ctx, attempt).await,
+            () = ctx.cancelled() => break Err(WorkEnd::Cancelled),
             _ = beat.tick() => record(ctx, attempt).await,
         }
     };
     if result.is_err() {
-        attempt.ends();
+        attempt.mark_ended();
         record(ctx, attempt).await;
     }
     result

@@ -526,10 +526,10 @@ impl Location {
             let found = found.map_err(|error| self.failed_folder(error))?;
             for (path, found) in found {
                 let entry = match found {
-                    local::Found::File(path, stamp) => {
+                    local::FolderEntry::File(path, stamp) => {
                         Entry::Object(Self { path, ..self.clone() }, stamp)
                     }
-                    local::Found::Odd(odd) => Entry::Odd(odd),
+                    local::FolderEntry::Odd(odd) => Entry::Odd(odd),
                 };
                 if each(local::to_key(&path), entry).is_break() {
                     break;

@@ -22,15 +22,19 @@ use crate::{
 ///
 /// # Errors
 /// `InvalidInput` for a model without a reason, with the command that compares it.
-pub(crate) async fn decided(services: &Services, job: &Job, route: &Route) -> Result<Job, Failure> {
+pub(crate) async fn with_reasons(
+    services: &Services,
+    job: &Job,
+    route: &Route,
+) -> Result<Job, Failure> {
     let (mut fallbacks, mut unknown) = (BTreeMap::new(), Vec::new());
     let Some(first) = route.models.first() else { return Ok(job.clone()) };
     let first = &name(services, first);
-    let question = StatedQuestion::of(job).of_any_model();
+    let question = StatedQuestion::from_job(job).fingerprint_of_any_model();
     let known = match route.compared.as_deref().filter(|_| route.others().next().is_some()) {
         Some(prefix) => {
             let prefix = resolve(&services.storage, "the route's compared", prefix)?;
-            Comparisons::under(&prefix, question).await?
+            Comparisons::read_all(&prefix, question).await?
         }
         None => Comparisons::default(),
     };
@@ -39,7 +43,8 @@ pub(crate) async fn decided(services: &Services, job: &Job, route: &Route) -> Re
         if to == *first {
             continue;
         }
-        let compared = || known.of(&asked(services, job, first), &asked(services, job, &to));
+        let compared =
+            || known.agreement_of(&asked(services, job, first), &asked(services, job, &to));
         let because = if route.equivalent.contains(model) {
             Because::Equivalent
         } else if let Some(rate) = compared() {
@@ -77,7 +82,7 @@ fn asked(services: &Services, job: &Job, model: &ModelId) -> Asked {
     let asked_with = job.asked_with.iter().filter(|(member, _)| own(member));
     let asked_with = asked_with.map(|(member, with)| (member.clone(), with.clone())).collect();
     let alone = Job { target: Target::Model(model.clone()), asked_with, ..job.clone() };
-    Asked { model: model.clone(), question: StatedQuestion::of(&alone).fingerprint() }
+    Asked { model: model.clone(), question: StatedQuestion::from_job(&alone).fingerprint() }
 }
 
 fn refused(

@@ -20,11 +20,11 @@ use crate::{
     attempt::Attempt,
     document::{
         ask::{
-            answer::{Asked, answer},
-            evidence::Sought,
+            answer::{ContentQuestion, answer},
+            evidence::QuoteSource,
             prompt::Content,
         },
-        keep::{forget, offer},
+        shared_answers::{forget, offer},
     },
     failure::Failure,
     fingerprint::Fingerprint,
@@ -62,7 +62,7 @@ pub async fn begin(
     shard: &Shard,
     document: &Document,
     text: &str,
-    begun: Begun,
+    begun: PartsInfo,
     long: Long,
 ) -> Result<DocumentOutcome, Failure> {
     let how = Split {
@@ -107,7 +107,7 @@ pub async fn process(
     task: &PartTask,
 ) -> Result<DocumentOutcome, Failure> {
     let (shard, document) = services.shards.find(&services.storage, &task.document).await?;
-    spans::names(&document.id);
+    spans::record_document(&document.id);
     let (folder, result) = (
         folder(&shard, &document, &task.parts),
         DocumentResult::location(&shard.output, &document.id),
@@ -121,7 +121,7 @@ pub async fn process(
     let pending_writes = &services.pending_writes;
     pending_writes.recover(attempt, &object).await?;
     let needs_begun = ends || shard.job.evidence;
-    let begun = if needs_begun { Begun::read(&folder).await? } else { Begun::default() };
+    let begun = if needs_begun { PartsInfo::read(&folder).await? } else { PartsInfo::default() };
     let there = DocumentResult::read_named(&object).await?;
     let name = there.as_ref().map(|(_, name)| *name);
     if let Some((done, name)) = there
@@ -135,14 +135,14 @@ pub async fn process(
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
         step => {
             let prompt = question(&folder, step, &task.parts, shard.job.evidence).await?;
-            let Prompt { text, beside, cut, of } = prompt;
+            let StepPrompt { text, beside, cut, of } = prompt;
             let content = Content::Text(text);
-            let parts: Vec<(usize, usize, &str)> = of.iter().map(Part::sent).collect();
-            let sought = Sought::Parts(&parts, &begun.pages);
+            let parts: Vec<(usize, usize, &str)> = of.iter().map(TextPart::as_source).collect();
+            let sought = QuoteSource::Parts(&parts, &begun.pages);
             // Steps are in a folder of one version; only the result must state its version.
             let (content, version) = (&content, Version::default());
             let route = &shard.route;
-            let asked = Asked { content, version, beside, amiss: None, route, sought };
+            let asked = ContentQuestion { content, version, beside, amiss: None, route, sought };
             let mut done =
                 Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await?;
             if cut {
@@ -183,7 +183,7 @@ fn is_answer(
     done: &DocumentResult,
     name: Fingerprint,
     shard: &Shard,
-    begun: &Begun,
+    begun: &PartsInfo,
     ends: bool,
 ) -> bool {
     match ends {
@@ -233,22 +233,22 @@ fn object(step: Step) -> String {
 
 /// The prompt of a step.
 #[derive(Debug, Default)]
-struct Prompt {
+struct StepPrompt {
     text: String,
     /// Follows the instructions.
     beside: Option<&'static str>,
     /// Whether some of the answers in the text are cut.
     cut: bool,
     /// The parts of the document in which evidence is searched.
-    of: Vec<Part>,
+    of: Vec<TextPart>,
 }
 
 /// A part of a document, by its number from 0, its start in the document's text, and its text.
 #[derive(Debug)]
-struct Part(usize, u64, String);
+struct TextPart(usize, u64, String);
 
-impl Part {
-    fn sent(&self) -> (usize, usize, &str) {
+impl TextPart {
+    fn as_source(&self) -> (usize, usize, &str) {
         let Self(number, at, text) = self;
         (number + 1, usize::try_from(*at).unwrap_or(usize::MAX), text)
     }
@@ -256,19 +256,19 @@ impl Part {
 
 async fn borders(folder: &Location) -> Result<Vec<Range<u64>>, Failure> {
     let borders = folder.child("parts.json").read().await?;
-    serde_json::from_slice(&borders).map_err(|_| gone(folder))
+    serde_json::from_slice(&borders).map_err(|_| missing_step(folder))
 }
 
 /// All parts of a document.
-async fn all(folder: &Location) -> Result<Vec<Part>, Failure> {
+async fn all(folder: &Location) -> Result<Vec<TextPart>, Failure> {
     let (borders, text) = (borders(folder).await?, folder.child("text").read().await?);
-    let text = std::str::from_utf8(&text).map_err(|_| gone(folder))?;
+    let text = std::str::from_utf8(&text).map_err(|_| missing_step(folder))?;
     let part = |(number, range): (usize, Range<u64>)| {
         let [from, to] = [range.start, range.end].map(|at| usize::try_from(at).ok());
         let own = text.get(from?..to?)?;
-        Some(Part(number, range.start, own.to_owned()))
+        Some(TextPart(number, range.start, own.to_owned()))
     };
-    borders.into_iter().enumerate().map(|it| part(it).ok_or_else(|| gone(folder))).collect()
+    borders.into_iter().enumerate().map(|it| part(it).ok_or_else(|| missing_step(folder))).collect()
 }
 
 async fn question(
@@ -276,7 +276,7 @@ async fn question(
     step: Step,
     parts: &Parts,
     evidence: bool,
-) -> Result<Prompt, Failure> {
+) -> Result<StepPrompt, Failure> {
     match step {
         Step::Reduce { level, group, of } => {
             let (from, to) = (group * FAN_IN, ((group + 1) * FAN_IN).min(of));
@@ -294,26 +294,29 @@ async fn question(
                 }
             }
             let of = if evidence { all(folder).await? } else { Vec::new() };
-            Ok(Prompt { text, beside: Some(REDUCE), cut, of })
+            Ok(StepPrompt { text, beside: Some(REDUCE), cut, of })
         }
         Step::Part(part) => {
             let range = borders(folder).await?.get(part as usize).cloned();
-            let range = range.ok_or_else(|| gone(folder))?;
+            let range = range.ok_or_else(|| missing_step(folder))?;
             let start = range.start;
             let bytes = folder.child("text").read_range(range).await?;
-            let text = std::str::from_utf8(&bytes).map_err(|_| gone(folder))?;
-            let own = evidence.then(|| Part(part as usize, start, text.to_owned()));
-            let text =
-                format!("[Part {} of {} of a longer document]\n\n{text}", part + 1, parts.count);
-            Ok(Prompt { text, of: own.into_iter().collect(), ..Prompt::default() })
+            let text = std::str::from_utf8(&bytes).map_err(|_| missing_step(folder))?;
+            let own = evidence.then(|| TextPart(part as usize, start, text.to_owned()));
+            let text = format!(
+                "[TextPart {} of {} of a longer document]\n\n{text}",
+                part + 1,
+                parts.count
+            );
+            Ok(StepPrompt { text, of: own.into_iter().collect(), ..StepPrompt::default() })
         }
-        Step::Join => Ok(Prompt::default()),
+        Step::Join => Ok(StepPrompt::default()),
     }
 }
 
 /// What is known of a document since it was split.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Begun {
+pub struct PartsInfo {
     /// The version of the document that the parts come from.
     #[serde(flatten)]
     pub version: Version,
@@ -325,19 +328,19 @@ pub struct Begun {
     pub pages: Vec<usize>,
 }
 
-impl Begun {
+impl PartsInfo {
     async fn read(folder: &Location) -> Result<Self, Failure> {
         let bytes = folder.child(VERSION).read_if_there().await?;
         let begun = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
-        Ok(begun.map_err(|_| gone(folder))?.unwrap_or_default())
+        Ok(begun.map_err(|_| missing_step(folder))?.unwrap_or_default())
     }
 }
 
 async fn stored(folder: &Location, name: &str) -> Result<DocumentResult, Failure> {
-    DocumentResult::read(&folder.child(name)).await?.ok_or_else(|| gone(folder))
+    DocumentResult::read(&folder.child(name)).await?.ok_or_else(|| missing_step(folder))
 }
 
-fn gone(folder: &Location) -> Failure {
+fn missing_step(folder: &Location) -> Failure {
     Failure::invalid_input(format!(
         "{folder} is damaged or was removed while the batch ran; start the batch again"
     ))
@@ -363,7 +366,7 @@ async fn join(
             last = Some(part);
         }
     }
-    let last = last.ok_or_else(|| gone(folder))?;
+    let last = last.ok_or_else(|| missing_step(folder))?;
     let (answer, parts) = (answers.join("\n\n"), Some(answers));
     Ok(DocumentResult {
         id: document.id.clone(),

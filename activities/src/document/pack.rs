@@ -21,11 +21,11 @@ use crate::{
     attempt::Attempt,
     document::{
         ask::{answer::question, embed, prompt::Content, sandbox},
-        keep::{bought_before, offer},
         read::{
-            content::{self, Care, Read},
-            done::{self, Before, Open},
+            content::{self, Care, Extracted},
+            existing_result::{self, ExistingResult, Open},
         },
+        shared_answers::{bought_before, offer},
     },
     failure::Failure,
     fingerprint::Fingerprint,
@@ -124,7 +124,7 @@ pub async fn process(
     pending_writes.recover(attempt, &kept).await?;
     if let Some(results) = read(&kept).await? {
         // An earlier attempt has paid for these; the documents after them are unchanged since.
-        spread(&shard, &kept, results).await?;
+        write_results(&shard, &kept, results).await?;
     }
     pending_writes.check_spooled(attempt)?;
     let (members, mut outcome) = gather(services, attempt, &shard, task).await?;
@@ -165,30 +165,30 @@ pub async fn process(
     }
     let json = json(&results)?;
     pending_writes.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
-    spread(&shard, &kept, results).await?;
+    write_results(&shard, &kept, results).await?;
     outcome.spent += attempt.spent();
     Ok(outcome)
 }
 
 /// What a call returned for some of its documents.
 #[derive(Debug)]
-struct Got<'a> {
+struct PackAnswers<'a> {
     model: &'a ModelId,
     usage: Usage,
     usage_unknown: bool,
     stop_reason: StopReason,
     /// The documents with an answer.
-    given: Vec<(&'a Member, Given)>,
+    given: Vec<(&'a Member, MemberAnswer)>,
 }
 
 /// What a call returned for a document.
 #[derive(Debug)]
-enum Given {
+enum MemberAnswer {
     Answer(String),
     Vector(Vec<f32>),
 }
 
-impl Got<'_> {
+impl PackAnswers<'_> {
     fn cost_usd(&self, services: &Services) -> Option<f64> {
         let day = chrono::Utc::now().date_naive();
         services.prices.cost_usd(self.model, &self.usage, day)
@@ -202,7 +202,7 @@ async fn answers<'a>(
     shard: &'a Shard,
     task: &PackTask,
     members: &'a [Member],
-) -> Result<Got<'a>, Failure> {
+) -> Result<PackAnswers<'a>, Failure> {
     let salt =
         hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
     let content =
@@ -218,25 +218,24 @@ async fn answers<'a>(
     let question = question(&reader, shard, &first.document, &content)
         .await?
         .with_note(TOGETHER)
-        .answered_as(members::form(shard.job.schema.as_ref()), output);
+        .with_schema(members::form(shard.job.schema.as_ref()), output);
     let (model, completion) =
         services.caller().ask(&attempt.call, shard.terms(), &shard.route, &question).await?;
     let mut answers =
-        members::matched(&completion.answer, salt, members.len(), shard.judge.is_some());
+        members::match_answers(&completion.answer, salt, members.len(), shard.judge.is_some());
     if let Some(judge) = &shard.judge {
         for (place, answer) in std::mem::take(&mut answers) {
             // A document whose answer is refused is asked alone.
             if let Ok(Ok(())) =
-                sandbox::judged(&services.reader_for(&shard.job.lane), judge, &answer).await
+                sandbox::judge_answer(&services.reader_for(&shard.job.lane), judge, &answer).await
             {
                 answers.insert(place, answer);
             }
         }
     }
-    let given = members
-        .iter()
-        .enumerate()
-        .filter_map(|(place, member)| Some((member, Given::Answer(answers.remove(&place)?))));
+    let given = members.iter().enumerate().filter_map(|(place, member)| {
+        Some((member, MemberAnswer::Answer(answers.remove(&place)?)))
+    });
     // An entry that is whole in a cut list is accepted.
     let stop_reason = match completion.stop_reason.finish() {
         Finish::Complete | Finish::Cut => StopReason::EndTurn,
@@ -244,7 +243,7 @@ async fn answers<'a>(
     };
     let usage_unknown = completion.usage.is_none();
     let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
-    Ok(Got { model, usage, usage_unknown, stop_reason, given: given.collect() })
+    Ok(PackAnswers { model, usage, usage_unknown, stop_reason, given: given.collect() })
 }
 
 /// Embeds all of them.
@@ -253,16 +252,16 @@ async fn vectors<'a>(
     attempt: &Attempt,
     shard: &'a Shard,
     members: &'a [Member],
-) -> Result<Got<'a>, Failure> {
+) -> Result<PackAnswers<'a>, Failure> {
     let texts: Vec<&str> = members.iter().map(|member| member.text.as_str()).collect();
     let tokens = members.iter().map(|member| member.tokens).sum();
     let (model, embedded) = embed::ask(services, attempt, shard, &texts, tokens).await?;
-    let given = members.iter().zip(embedded.vectors.into_iter().map(Given::Vector));
+    let given = members.iter().zip(embedded.vectors.into_iter().map(MemberAnswer::Vector));
     let stop_reason = StopReason::EndTurn;
     let usage_unknown = embedded.usage.is_none();
     let estimate = Usage { uncached_input: tokens, ..Usage::default() };
     let usage = embedded.usage.unwrap_or(estimate);
-    Ok(Got { model, usage, usage_unknown, stop_reason, given: given.collect() })
+    Ok(PackAnswers { model, usage, usage_unknown, stop_reason, given: given.collect() })
 }
 
 /// The text of a document that can share a call, or `None`.
@@ -295,26 +294,27 @@ async fn gather(
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
     for (index, document) in indices {
         let care = Care::of_several(Some(attempt));
-        let before = done::before(services, shard, document, care).await;
+        let before = existing_result::find_existing(services, shard, document, care).await;
         let Open { raw, updated, instead_of } = match before {
-            Ok(Before::Done(result)) if result.is_of(attempt) => {
+            Ok(ExistingResult::Done(result)) if result.is_of(attempt) => {
                 outcome.succeeded += 1;
                 outcome.spent += result.spend().tokens();
                 outcome.reused += result.reused();
                 continue;
             }
-            Ok(Before::Done(_)) => {
+            Ok(ExistingResult::Done(_)) => {
                 outcome.skipped += 1;
                 continue;
             }
-            Ok(Before::Open(open)) => open,
+            Ok(ExistingResult::Open(open)) => open,
             Err(failure) if failure.kind == FailureType::UnreadableDocument => {
                 outcome.left.push(index);
                 continue;
             }
             Err(failure) => return Err(failure),
         };
-        let Ok(raw) = content::fetched(services, document, raw, &shard.job.lane).await else {
+        let Ok(raw) = content::fetch_unless_read(services, document, raw, &shard.job.lane).await
+        else {
             outcome.left.push(index);
             continue;
         };
@@ -327,7 +327,7 @@ async fn gather(
             continue;
         }
         match content::extract(services, raw, &shard.job, &shard.route, care).await {
-            Ok(Read { content, version, .. }) => {
+            Ok(Extracted { content, version, .. }) => {
                 let shared =
                     shared(&services.reader_for(&shard.job.lane), &shard.job, document, content)
                         .await;
@@ -361,7 +361,7 @@ async fn gather(
 fn results(
     attempt: &Attempt,
     shard: &Shard,
-    Got { model, usage, usage_unknown, stop_reason, given }: Got<'_>,
+    PackAnswers { model, usage, usage_unknown, stop_reason, given }: PackAnswers<'_>,
     cost_usd: Option<f64>,
 ) -> BTreeMap<u32, Packed> {
     let all: u64 = given.iter().map(|(member, _)| member.tokens.max(1)).sum();
@@ -379,14 +379,16 @@ fn results(
         let cost = cost_usd.map(|usd| usd * (after - before) as f64 / all as f64);
         let document = member.document.clone();
         let result = match given {
-            Given::Answer(answer) => DocumentResult::new(document, model, answer, &stop_reason),
-            Given::Vector(vector) => DocumentResult::embedded(document, model, vector),
+            MemberAnswer::Answer(answer) => {
+                DocumentResult::new(document, model, answer, &stop_reason)
+            }
+            MemberAnswer::Vector(vector) => DocumentResult::embedded(document, model, vector),
         };
         let result = result.with_usage_unknown(usage_unknown);
         let result = result
             .answering(shard.asks, member.version.clone())
             .allowed_by(&shard.job)
-            .taking(std::mem::take(&mut calls), Some(own), cost);
+            .with_cost(std::mem::take(&mut calls), Some(own), cost);
         results.insert(member.index, Packed { result, instead_of: member.instead_of });
         before = after;
     }
@@ -406,7 +408,11 @@ async fn read(kept: &Location) -> Result<Option<Vec<Packed>>, Failure> {
 }
 
 /// Writes each result to its own location, and removes the object that held them together.
-async fn spread(shard: &Shard, kept: &Location, results: Vec<Packed>) -> Result<(), Failure> {
+async fn write_results(
+    shard: &Shard,
+    kept: &Location,
+    results: Vec<Packed>,
+) -> Result<(), Failure> {
     for Packed { result, instead_of } in results {
         let location = DocumentResult::location(&shard.output, &result.id);
         result.bought(&location, instead_of)?.write().await?;

@@ -233,7 +233,7 @@ impl Compared {
     }
 
     /// Orders the mistakes for the report: the most frequent first.
-    pub fn told(mut self) -> Self {
+    pub fn into_report(mut self) -> Self {
         for field in self.agreement.fields.values_mut() {
             field.confusion.sort_by_key(|mistake| std::cmp::Reverse(mistake.documents));
         }
@@ -331,7 +331,7 @@ mod tests {
         for (number, (expected, answer)) in pairs.iter().enumerate() {
             compared.add(&number.to_string(), expected, answer, Some(0.5));
         }
-        compared.told()
+        compared.into_report()
     }
 
     #[test]

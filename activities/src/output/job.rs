@@ -116,7 +116,7 @@ impl Stored {
 
     /// The fingerprint of the question about each document.
     pub fn asks(&self) -> Fingerprint {
-        StatedQuestion::of(&self.job).fingerprint()
+        StatedQuestion::from_job(&self.job).fingerprint()
     }
 }
 
@@ -253,7 +253,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         .collect::<Result<_, _>>()
         .map_err(|error| damaged(&object, &error))?;
     let output = resolve(storage, "output", &job.output)?;
-    let judge = job.schema.as_ref().map(Judge::of).transpose()?;
+    let judge = job.schema.as_ref().map(Judge::compile).transpose()?;
     let retries = job.retry_budget.map(|calls| RetryBudget {
         run: folder.name().to_owned(),
         calls,

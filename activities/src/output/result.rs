@@ -118,7 +118,7 @@ pub struct DocumentResult {
 }
 
 impl DocumentResult {
-    /// An answer as a document's result, completed now. Its cost is added by [`Self::taking`].
+    /// An answer as a document's result, completed now. Its cost is added by [`Self::with_cost`].
     pub fn new(
         document: Document,
         model: &ModelId,
@@ -171,7 +171,7 @@ impl DocumentResult {
     }
 
     /// Sets the quotes that it rests on.
-    pub fn resting_on(self, evidence: Option<Vec<Evidence>>) -> Self {
+    pub fn with_evidence(self, evidence: Option<Vec<Evidence>>) -> Self {
         Self { evidence, ..self }
     }
 
@@ -181,7 +181,12 @@ impl DocumentResult {
     }
 
     /// Sets its calls, tokens and price.
-    pub fn taking(self, provider_calls: u64, usage: Option<Usage>, cost_usd: Option<f64>) -> Self {
+    pub fn with_cost(
+        self,
+        provider_calls: u64,
+        usage: Option<Usage>,
+        cost_usd: Option<f64>,
+    ) -> Self {
         let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
         self.with_spend(Spend { provider_calls, ..tokens }, cost_usd.is_some())
     }
@@ -217,7 +222,7 @@ impl DocumentResult {
     }
 
     /// The location of an answer of `id` that is not accepted: cut, or not valid by the schema.
-    pub fn kept(output: &Location, id: &DocumentId) -> Location {
+    pub fn kept_location(output: &Location, id: &DocumentId) -> Location {
         output.child(layout::FOLDER).child("kept").child(&format!("{id}.json"))
     }
 

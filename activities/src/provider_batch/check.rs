@@ -7,7 +7,7 @@ use tidegate_workflows::contract::{BatchState, OpenBatches, ProviderBatch};
 use super::{
     choose::batch_api,
     submission::{self, Submission},
-    submit::took_nothing,
+    submit::release_holds,
 };
 use crate::{
     failure::{Failure, MAX_BATCH_CANCELS},
@@ -53,7 +53,7 @@ async fn state(services: &Services, batch: &ProviderBatch) -> Result<BatchState,
     tracing::warn!(%model, batch = batch.batch, why, "a provider's batch was not done");
     // Nothing was spent.
     let key = submission::key(&batch.submitted);
-    if !took_nothing(services, (&shard, model), workflow, &key, batch.requests).await {
+    if !release_holds(services, (&shard, model), workflow, &key, batch.requests).await {
         // It is removed from the queue at the next check.
         return Ok(BatchState::Running);
     }

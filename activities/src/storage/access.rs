@@ -82,15 +82,15 @@ impl Storage {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn to_try(root: &str) -> Result<Self, Error> {
-        Self::to_try_with(root, &variables())
+    pub fn for_access_test(root: &str) -> Result<Self, Error> {
+        Self::for_access_test_with(root, &variables())
     }
 
-    /// Like [`Self::to_try`], with these variables instead of the environment.
+    /// Like [`Self::for_access_test`], with these variables instead of the environment.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn to_try_with(root: &str, options: &[(String, String)]) -> Result<Self, Error> {
+    pub fn for_access_test_with(root: &str, options: &[(String, String)]) -> Result<Self, Error> {
         let retries =
             RetryConfig { max_retries: 1, retry_timeout: ANSWER_WITHIN, ..RetryConfig::default() };
         Self::open([root], options, &retries)

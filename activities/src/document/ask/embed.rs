@@ -14,7 +14,7 @@ use tidegate_workflows::contract::{FailureType, Job, Taken, Target, Task};
 
 use crate::{
     attempt::Attempt,
-    document::ask::{prompt::Content, prompt_builder::About, sandbox, template::Text},
+    document::ask::{prompt::Content, prompt_builder::DocumentFacts, sandbox, template::Text},
     failure::Failure,
     output::{
         job::{Document, Shard},
@@ -88,7 +88,7 @@ pub(crate) async fn text<'a>(
     if !job.template {
         return Ok(own.as_str().into());
     }
-    let wording = sandbox::wording(reader, job, &About::of(document, own)).await;
+    let wording = sandbox::build_prompt(reader, job, &DocumentFacts::new(document, own)).await;
     let wording = wording.map_err(|failure| failure.asked_of(&document.uri))?;
     Ok(wording.instructions.into_owned().into())
 }
@@ -131,7 +131,7 @@ pub(crate) async fn ask<'s>(
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
-pub(crate) async fn one(
+pub(crate) async fn embed_document(
     services: &Services,
     attempt: &Attempt,
     shard: &Shard,

@@ -85,8 +85,8 @@ impl Text<'_> {
     ///
     /// # Errors
     /// A sentence that says what is wrong, and in which line.
-    pub(crate) fn filled(self, with: &Variables<'_>) -> Result<String, String> {
-        self.deep(|| self.filled_here(with))
+    pub(crate) fn fill(self, with: &Variables<'_>) -> Result<String, String> {
+        self.deep(|| self.fill_here(with))
     }
 
     /// Runs the work on a thread whose stack suffices for this text's nesting.
@@ -98,7 +98,7 @@ impl Text<'_> {
         if self.text.contains('{') { deep(self.place, work) } else { work() }
     }
 
-    fn filled_here(&self, with: &Variables<'_>) -> Result<String, String> {
+    fn fill_here(&self, with: &Variables<'_>) -> Result<String, String> {
         let room = room(self.text, with);
         let engine = engine(room);
         let template = self.read(&engine)?;
@@ -249,15 +249,15 @@ impl io::Write for Bounded {
 mod tests {
     use super::*;
 
-    fn filled(text: &str) -> Result<String, String> {
+    fn fill(text: &str) -> Result<String, String> {
         let with = BTreeMap::from([("id", Value::from("a-1")), ("amount", Value::from(7))]);
-        Text { place: "instructions", text }.filled(&with)
+        Text { place: "instructions", text }.fill(&with)
     }
 
     #[test]
     fn names_are_filled_in_and_nothing_is_escaped() {
-        assert_eq!(filled("{{ id }}: <{{ amount }}>\n").unwrap(), "a-1: <7>\n");
-        assert_eq!(filled("{% if total is defined %}{{ total }}{% endif %}-").unwrap(), "-");
+        assert_eq!(fill("{{ id }}: <{{ amount }}>\n").unwrap(), "a-1: <7>\n");
+        assert_eq!(fill("{% if total is defined %}{{ total }}{% endif %}-").unwrap(), "-");
         let names = |text| Text { place: "x", text }.names().unwrap();
         let text = "{% for n in range(amount) %}{{ n }}{{ id }}{% endfor %}";
         assert_eq!(names(text).into_iter().collect::<Vec<_>>(), ["amount", "id"]);
@@ -265,15 +265,15 @@ mod tests {
 
     #[test]
     fn faults_say_where() {
-        let unknown = filled("Of {{ id }}:\n{{ total }}").unwrap_err();
+        let unknown = fill("Of {{ id }}:\n{{ total }}").unwrap_err();
         assert_eq!(unknown, "instructions, line 2: a name is not known; known: amount, id");
-        let syntax = filled("{{ id").unwrap_err();
+        let syntax = fill("{{ id").unwrap_err();
         assert!(syntax.starts_with("instructions, line 1: syntax error"), "{syntax}");
     }
 
     #[test]
     fn what_nests_deeply_or_holds_itself_is_put_out_or_refused() {
-        let itself = filled("{% set n = namespace() %}{% set n.x = n %}{{ n }}").unwrap_err();
+        let itself = fill("{% set n = namespace() %}{% set n.x = n %}{{ n }}").unwrap_err();
         assert!(itself.contains("namespace"), "{itself}");
         for (before, link, behind) in [
             ("{{ id", ".x", " }}"),
@@ -285,13 +285,13 @@ mod tests {
             // A quarter of the longest text: a build without optimisation takes seconds for more.
             let most = MAX_TEXT / 4 - before.len() - behind.len();
             let chain = format!("{before}{}{behind}", link.repeat(most / link.len()));
-            let outcome = filled(&chain);
+            let outcome = fill(&chain);
             assert_eq!(
                 outcome.is_err(),
                 matches!(link, ".x" | "~'a'" | "("),
                 "{link}: {outcome:?}"
             );
-            let longer = filled(&format!("{chain}{}", " ".repeat(MAX_TEXT))).unwrap_err();
+            let longer = fill(&format!("{chain}{}", " ".repeat(MAX_TEXT))).unwrap_err();
             assert!(longer.contains("at most 65536"), "{longer}");
         }
     }
@@ -328,10 +328,10 @@ mod tests {
     #[test]
     fn work_and_output_are_bounded() {
         let ever = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
-        assert!(filled(ever).unwrap_err().ends_with("too many steps"));
+        assert!(fill(ever).unwrap_err().ends_with("too many steps"));
         let with = BTreeMap::from([("document", Value::from("x".repeat(4 << 20)))]);
         let much = "{% for a in range(99) %}{{ document }}{% endfor %}";
-        let fault = Text { place: "instructions", text: much }.filled(&with).unwrap_err();
+        let fault = Text { place: "instructions", text: much }.fill(&with).unwrap_err();
         assert!(fault.ends_with("too much text"), "{fault}");
     }
 }

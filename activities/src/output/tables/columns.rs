@@ -20,11 +20,11 @@ use parquet::{
 };
 use serde_json::{Map, Value};
 
-use crate::{failure::Failure, output::line::Line, storage::Location};
+use crate::{failure::Failure, output::result_line::ResultLine, storage::Location};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ColumnType {
     Text,
     /// A list of texts.
     Texts,
@@ -36,24 +36,24 @@ enum Kind {
     Time,
 }
 
-const COLUMNS: [(&str, Kind); 17] = [
-    ("id", Kind::Text),
-    ("uri", Kind::Text),
-    ("model", Kind::Text),
-    ("answer", Kind::Text),
-    ("embedding", Kind::Vector),
-    ("parts", Kind::Texts),
-    ("stop_reason", Kind::Text),
-    ("finish", Kind::Text),
-    ("input_tokens", Kind::Count),
-    ("cached_input_tokens", Kind::Count),
-    ("output_tokens", Kind::Count),
-    ("cost_usd", Kind::Real),
-    ("provider_calls", Kind::Count),
-    ("completed_at", Kind::Time),
-    ("question", Kind::Text),
-    ("content", Kind::Text),
-    ("saved_usd", Kind::Real),
+const COLUMNS: [(&str, ColumnType); 17] = [
+    ("id", ColumnType::Text),
+    ("uri", ColumnType::Text),
+    ("model", ColumnType::Text),
+    ("answer", ColumnType::Text),
+    ("embedding", ColumnType::Vector),
+    ("parts", ColumnType::Texts),
+    ("stop_reason", ColumnType::Text),
+    ("finish", ColumnType::Text),
+    ("input_tokens", ColumnType::Count),
+    ("cached_input_tokens", ColumnType::Count),
+    ("output_tokens", ColumnType::Count),
+    ("cost_usd", ColumnType::Real),
+    ("provider_calls", ColumnType::Count),
+    ("completed_at", ColumnType::Time),
+    ("question", ColumnType::Text),
+    ("content", ColumnType::Text),
+    ("saved_usd", ColumnType::Real),
 ];
 
 /// The column for everything else.
@@ -62,7 +62,7 @@ const OTHER: &str = "other";
 type Object = Map<String, Value>;
 
 /// A whole table of these lines.
-pub(in crate::output) async fn written(
+pub(in crate::output) async fn write_table(
     of: &Location,
     lines: Vec<Bytes>,
 ) -> Result<Vec<u8>, Failure> {
@@ -75,7 +75,10 @@ pub(in crate::output) async fn written(
 }
 
 /// The lines of a table.
-pub(in crate::output) async fn read(of: &Location, whole: Bytes) -> Result<Vec<Line>, Failure> {
+pub(in crate::output) async fn read(
+    of: &Location,
+    whole: Bytes,
+) -> Result<Vec<ResultLine>, Failure> {
     let read = tokio::task::spawn_blocking(move || {
         let file = SerializedFileReader::new(whole)?;
         let rows = RowIter::from_file(None, &file as &dyn FileReader)?;
@@ -98,17 +101,17 @@ pub(super) fn ended<T>(
 
 /// The writer of an empty table, in memory.
 pub(super) fn writer() -> Result<SerializedFileWriter<Vec<u8>>, ParquetError> {
-    let column = |(name, kind): &(&str, Kind)| match kind {
-        Kind::Text => format!("OPTIONAL BYTE_ARRAY {name} (STRING);"),
-        Kind::Texts => format!(
+    let column = |(name, kind): &(&str, ColumnType)| match kind {
+        ColumnType::Text => format!("OPTIONAL BYTE_ARRAY {name} (STRING);"),
+        ColumnType::Texts => format!(
             "OPTIONAL GROUP {name} (LIST) {{ REPEATED GROUP list {{ REQUIRED BYTE_ARRAY element (STRING); }} }}"
         ),
-        Kind::Vector => format!(
+        ColumnType::Vector => format!(
             "OPTIONAL GROUP {name} (LIST) {{ REPEATED GROUP list {{ REQUIRED FLOAT element; }} }}"
         ),
-        Kind::Count => format!("OPTIONAL INT64 {name};"),
-        Kind::Real => format!("OPTIONAL DOUBLE {name};"),
-        Kind::Time => format!("OPTIONAL INT64 {name} (TIMESTAMP(MILLIS,true));"),
+        ColumnType::Count => format!("OPTIONAL INT64 {name};"),
+        ColumnType::Real => format!("OPTIONAL DOUBLE {name};"),
+        ColumnType::Time => format!("OPTIONAL INT64 {name} (TIMESTAMP(MILLIS,true));"),
     };
     let columns: String = COLUMNS.iter().map(column).collect();
     let schema = format!("message result {{ {columns} OPTIONAL BYTE_ARRAY {OTHER} (JSON); }}");
@@ -147,7 +150,7 @@ pub(super) fn row_group<W: Write + Send>(
     Ok(())
 }
 
-impl Kind {
+impl ColumnType {
     /// Takes a column's values out of the objects; a value that does not fit stays.
     fn write(
         self,
@@ -275,7 +278,7 @@ fn single_precision(number: f32) -> Value {
 }
 
 /// `None` for a row that is not a result.
-fn line(row: &Row) -> Option<Line> {
+fn line(row: &Row) -> Option<ResultLine> {
     let mut object = Object::new();
     for (name, field) in row.get_column_iter() {
         let value = match field {
@@ -304,7 +307,7 @@ fn line(row: &Row) -> Option<Line> {
     }
     let mut json = Value::Object(object).to_string().into_bytes();
     json.push(b'\n');
-    Line::of(json.into())
+    ResultLine::parse(json.into())
 }
 
 #[cfg(test)]

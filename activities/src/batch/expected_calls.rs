@@ -13,14 +13,15 @@ use crate::{
     document::check::{Bound, VERDICT_TOKENS},
     failure::Failure,
     output::{
-        agreement::Rate, finish::Report, forecast::Range, job::resolve, recorded, result::MAX_ASKS,
+        agreement::Rate, finish::Report, forecast::Range, job::resolve, recorded_question,
+        result::MAX_ASKS,
     },
     services::Services,
 };
 
 /// The number of calls for one document.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Checked {
+pub(super) struct ExpectedCalls {
     /// The models of the route, one after the other if the batch escalates, with the number of calls of
     /// each.
     asks: Vec<(Vec<ModelId>, Range)>,
@@ -28,12 +29,16 @@ pub(super) struct Checked {
     judges: Vec<ModelId>,
 }
 
-impl Checked {
+impl ExpectedCalls {
     /// The calls that a job's documents are expected to take. Without checks it is one call each.
     ///
     /// # Errors
     /// `Transient` when the store fails.
-    pub(super) async fn of(services: &Services, job: &Job, route: &Route) -> Result<Self, Failure> {
+    pub(super) async fn load(
+        services: &Services,
+        job: &Job,
+        route: &Route,
+    ) -> Result<Self, Failure> {
         let levels = if job.escalate { route.levels() } else { vec![route.clone()] };
         let judges =
             Bound::judges(job).map(|judge| Route::of_model(&judge.model, &services.routes));
@@ -94,7 +99,7 @@ impl Checked {
 /// The report on this question in the output, if some of it was asked there before.
 async fn before(services: &Services, job: &Job) -> Result<Option<Report>, Failure> {
     let output = resolve(&services.storage, "output", &job.output)?;
-    if !recorded::answers(&output, job).await? {
+    if !recorded_question::has_answers(&output, job).await? {
         return Ok(None);
     }
     let report = output.child("report.json").read_if_there().await?;
@@ -122,7 +127,7 @@ mod tests {
     fn tokens_follow_how_often_models_are_asked() {
         let range = |from, to| Range { from, to };
         let model = |name: &str| vec![name.parse().unwrap()];
-        let checked = Checked {
+        let checked = ExpectedCalls {
             asks: vec![(model("p:a"), range(1.0, 2.0)), (model("p:b"), range(0.0, 2.0))],
             judges: model("p:j"),
         };
