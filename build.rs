@@ -1,6 +1,5 @@
-//! Tells the program which commit it is made from: `TIDEGATE_COMMIT` where it is set (an image has no
-//! repository), else what git says. A build for development asks nobody, so that a new commit compiles
-//! nothing anew.
+//! Sets the commit that the program shows: from `TIDEGATE_COMMIT` if set (an image has no repository),
+//! otherwise from git. A development build does not ask git, so that a new commit recompiles nothing.
 
 use std::process::Command;
 
@@ -12,7 +11,7 @@ fn main() {
         if std::env::var("PROFILE").as_deref() != Ok("release") {
             return None;
         }
-        // Grows with every commit and checkout, in a worktree too.
+        // This file grows with every commit and checkout, also in a worktree.
         if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
             println!("cargo:rerun-if-changed={log}");
         }
@@ -22,7 +21,7 @@ fn main() {
     println!("cargo:rustc-env=TIDEGATE_COMMIT={commit}");
 }
 
-/// What git answers, if it is there and this is a repository.
+/// The output of git; `None` without git or a repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,10 +1,10 @@
-//! One batch and a whole account: 12,000 requests a minute, calls of 12 s, two worker processes. By
-//! Little's law 2,400 calls are in flight where all of the quota is used.
+//! One batch that uses a whole account: 12,000 requests a minute, calls of 12 s, two worker processes. By
+//! Little's law, full use of the quota keeps 2,400 calls in flight.
 //!
 //! `cargo bench --bench account` runs 36,000 tiny documents, which the limit allows in three minutes;
-//! `... -- 18000 6000 24` so many documents, requests a minute and seconds of a call: as many in
-//! flight at half the rate, for a machine whose processors do not carry 200 documents a second. Use is
-//! measured by the simulated provider, from 30 s after the first admission to the last quarter minute.
+//! `... -- 18000 6000 24` sets documents, requests a minute and seconds of a call: as many calls in
+//! flight at half the rate, for a machine that cannot process 200 documents a second. The simulated
+//! provider measures use, from 30 s after the first admission to the last quarter minute.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,8 +26,8 @@ use tidegate_testkit::processor_time;
 const ACCOUNT: [u32; 3] = [36_000, 12_000, 12];
 const WORKERS: usize = 2;
 
-/// Of a worker's slots the lanes `interactive` and `standard` keep 22.5 % to themselves: what is left
-/// in two workers is 3,720, more than the 2,400 calls in flight.
+/// Of a worker's slots, the lanes `interactive` and `standard` keep 22.5 % to themselves: two workers
+/// have 3,720 left, more than the 2,400 calls in flight.
 const SLOTS: &str = "2400";
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -83,7 +83,7 @@ fn admissions(account: &ModelAccount) -> String {
     tens.collect::<Vec<_>>().join(" ")
 }
 
-/// The part of the limit that was used.
+/// The used fraction of the limit.
 fn steady(account: &ModelAccount, a_minute: f64) -> f64 {
     let from = Duration::from_secs_f64(account.first_admission.unwrap().ceil() + 30.0);
     let to = Duration::from_secs_f64(account.last_admission.unwrap().floor() - 15.0);

@@ -1,9 +1,9 @@
-//! Documents that are started too early: how often one went back to Temporal to wait for quota, and
-//! how often the quota was asked for each call, in the cases where that is likely.
+//! Documents that start too early: how often a document goes back to Temporal to wait for quota, and how
+//! many limiter calls each provider call takes, in the cases where that is likely.
 //!
 //! `cargo bench --bench deferrals` (some fifteen minutes), or `cargo bench --bench deferrals --
-//! twelve-workers` for one case. The provider is a token bucket, 60 s deep, that tells its limits.
-//! Use is that of the provider's limit, from 30 s after the first admission to the last 15 s.
+//! twelve-workers` for one case. The provider is a token bucket, 60 s deep, that reports its limits. Use
+//! is the used fraction of the provider's limit, from 30 s after the first admission to the last 15 s.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,20 +23,20 @@ use figures::{questions, steady};
 use fleet::{Fleet, MODEL, fleet, free_address};
 use serde_json::Value;
 
-/// One case: what is unlike the others.
+/// One case: its differences from the usual case.
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
     /// Tokens a minute.
     limit: u64,
     workers: usize,
-    /// Of the workers, those with a key that the provider refuses.
+    /// The number of workers whose key the provider refuses.
     bad_keys: usize,
     documents: usize,
-    /// Batches of so many documents at once.
+    /// The number of batches that run at the same time.
     batches: usize,
     max_in_flight: Option<u32>,
-    /// Text of which a token has few characters: more is used than was estimated.
+    /// Text with few characters for each token: more tokens are used than estimated.
     dense: bool,
 }
 

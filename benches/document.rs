@@ -1,11 +1,11 @@
-//! What a document costs on its way: documents a second, and the processor time that each process
-//! takes for one, beside a no-op activity in a workflow of its own on the same Temporal server.
+//! The cost of a document: documents a second, and the processor time of each process for one document,
+//! compared with a no-op activity in a workflow of its own on the same Temporal server.
 //!
-//! `cargo bench --bench document` runs 3,000 tiny documents at a time, `... -- 500` as many as it
-//! says: a Temporal dev server, a Redis, one worker, and in this process a provider that answers at
-//! once and has no limits. In a round the bare workflow runs in this process, then tidegate runs a
-//! batch. Both take turns, so that what else the machine does falls on both: it changes the rate by
-//! any factor, and the processor time by half.
+//! `cargo bench --bench document` runs 3,000 tiny documents at a time, `... -- 500` runs 500: a Temporal
+//! dev server, a Redis, one worker, and in this process a provider that answers at once and has no
+//! limits. In each round, the bare workflow runs in this process, then tidegate runs a batch. They take
+//! turns, so that other load on the machine affects both: it changes the rate by any factor, and the
+//! processor time by half.
 
 #![allow(
     clippy::unwrap_used,
@@ -84,7 +84,7 @@ fn taken(fleet: &Fleet) -> [Duration; 4] {
     these.map(Option::unwrap_or_default)
 }
 
-/// What was taken since, in ms for each document.
+/// Processor time since `before`, in ms for each document.
 fn each(fleet: &Fleet, before: [Duration; 4], documents: u32) -> [f64; 4] {
     let now = taken(fleet);
     std::array::from_fn(|it| 1e3 * (now[it] - before[it]).as_secs_f64() / f64::from(documents))

@@ -1,12 +1,13 @@
 //! A fleet against a limit: two worker processes, documents of about 2,000 tokens, 400,000 tokens a
-//! minute and nothing else said of the model, and providers that enforce the limit in different ways.
-//! Each batch runs twice, the second time when the provider has forgotten the first.
+//! minute as the model's only configuration, and providers that enforce the limit in different ways. Each
+//! batch runs twice, the second time after the provider has forgotten the first.
 //!
-//! `cargo bench --bench fleet` (some twenty minutes), or `cargo bench --bench fleet -- token-bucket
-//! 100` for one provider and as many documents. A batch's time is from its start, on workers that
-//! wait for work, to its result. Use is measured by the simulated provider, from 30 s after the first
-//! admission to the last quarter minute. Deferrals are what the two batches tell of their documents;
-//! questions are script calls that asked for admission, as the workers' metrics count them, for each
+//! `cargo bench --bench fleet` (some twenty minutes), or `cargo bench --bench fleet -- token-bucket 100`
+//! for one provider and this many documents. A batch's time is from its start, on idle workers, to its
+//! result. The simulated provider measures use, from 30 s after the first admission to the last quarter
+//! minute. Deferrals are those that the two batches report. Questions are script calls that ask for
+//! admission, as the workers' metrics count them, for each admission; one script call may ask for several
+//! calls.
 //! admission; one may be about several calls.
 
 #![allow(
@@ -33,7 +34,7 @@ const LIMIT: u64 = 400_000;
 const TOKENS: usize = 1_950;
 const WORKERS: usize = 2;
 
-/// A provider by its name here, the section of its model, and how it counts.
+/// A provider: its name here, the section of its model, and its algorithm.
 struct Provider {
     name: &'static str,
     vendor: &'static str,
@@ -41,7 +42,7 @@ struct Provider {
     limits: &'static str,
 }
 
-/// Gemini tells nothing of its limits; Anthropic tells what is left, and when all of it is back.
+/// Gemini reports nothing of its limits; Anthropic reports what is left, and when all of it is back.
 const PROVIDERS: [Provider; 5] = [
     Provider {
         name: "token-bucket",
@@ -95,19 +96,19 @@ async fn main() {
     }
 }
 
-/// What one batch came to.
+/// The measurements of one batch.
 struct Batch {
     took: Duration,
     refused: u64,
-    /// Documents that went back to Temporal, for each document.
+    /// How often a document went back to Temporal, on average.
     deferrals: f64,
-    /// The longest call.
+    /// The duration of the longest call, in seconds.
     longest: f64,
 }
 
 async fn run(provider: &Provider, documents: usize) {
     let Provider { name, vendor, model, limits } = provider;
-    // Calls without chance, so that the longest is known by its answer.
+    // Latency without randomness, so that the longest call follows from its answer.
     let simulator = format!(
         "latency = {{ base = \"1s\", per-output-token = \"15ms\", jitter = 0 }}\n[default]\ntpm = {LIMIT}\n{limits}\n"
     );
@@ -133,7 +134,7 @@ async fn run(provider: &Provider, documents: usize) {
     let rate = LIMIT as f64 / 60.0;
     let full = (account.admitted.tokens as f64 - LIMIT as f64) / rate;
     let bound = if full <= 0.0 { first.longest + 4.0 } else { 1.05 * full };
-    // A minute after the last admission no provider here remembers it.
+    // A minute after the last admission, no provider here remembers it.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let second = batch(&fleet, provider, documents, "second").await;
     println!(

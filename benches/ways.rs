@@ -1,7 +1,7 @@
-//! The calls of `benches/ways.py` from Rust: behind the limiter, or with what one does without it.
+//! The calls of `benches/ways.py` in Rust: behind the limiter, or with the usual means without it.
 //!
-//! `ways WAY PROVIDER REDIS TEMPORAL MODEL CALLS RPM`, where WAY is `rust`, `rust-alone`, `rust-temporal` or
-//! `rust-temporal-alone`. Ends when every call is answered.
+//! `ways WAY PROVIDER REDIS TEMPORAL MODEL CALLS RPM`, where WAY is `rust`, `rust-alone`, `rust-temporal`
+//! or `rust-temporal-alone`. Ends when every call is answered.
 
 #![allow(
     clippy::print_stdout,
@@ -36,7 +36,7 @@ use tower_service::Service as _;
 
 const MAX_OUTPUT: u64 = 50;
 
-/// What all ways ask.
+/// The calls that all ways make.
 #[derive(Clone)]
 pub struct Asking {
     http: reqwest::Client,
@@ -68,7 +68,7 @@ impl Questions {
         number: u32,
     ) -> Result<bool, ActivityError> {
         let Some(quota) = &self.quota else {
-            // Temporal's retry policy is all there is.
+            // Temporal's retry policy makes all retries.
             let reply = self.asking.question(number).send().await.map_err(anyhow::Error::from)?;
             let reply = reply.error_for_status().map_err(anyhow::Error::from)?;
             return Ok(reply.json::<Value>().await.is_ok());
@@ -108,7 +108,7 @@ fn limiter(redis: &str, model: &str, rpm: u64) -> anyhow::Result<Quota> {
     Ok(Quota::with_redis(redis, [known], options)?)
 }
 
-/// A layer around the HTTP client: a 429 closes the gate, and the call is made once more behind it.
+/// A layer around the HTTP client: a 429 closes the gate, and the call is repeated once behind it.
 async fn limited(asking: &Asking, quota: Quota, calls: u32) -> usize {
     let http = Limit::new(quota, "openai").layer(asking.http.clone());
     let ask = |number| {
@@ -126,7 +126,7 @@ async fn limited(asking: &Asking, quota: Quota, calls: u32) -> usize {
     join_all((0..calls).map(ask)).await.into_iter().flatten().count()
 }
 
-/// What one writes: exponential backoff from half a second to a minute, with full jitter.
+/// The usual own code: exponential backoff from half a second to a minute, with full jitter.
 async fn alone(asking: &Asking, calls: u32) -> usize {
     let ask = |number| async move {
         let mut wait = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! Our workers in anybody's process, beside their own: [`attach`].
+//! Runs tidegate's workers in another program's process: [`attach`].
 //!
 //! ```no_run
 //! # async fn my_worker(_quota: tidegate_activities::own::Quota) {}
@@ -24,15 +24,15 @@ use crate::{
     worker::{self, Process},
 };
 
-/// The workers of tidegate, before they run.
+/// Tidegate's workers, before they run.
 #[derive(Debug)]
 pub struct Attached {
     config: Config,
     process: Process,
 }
 
-/// Makes tidegate's workers: that of batches, that of submissions, and one for each lane, since each
-/// polls a task queue of its own. They work while [`Attached::run`] does.
+/// Makes tidegate's workers: one for batches, one for submissions, and one for each lane, because each
+/// polls its own task queue. They work while [`Attached::run`] does.
 ///
 /// # Errors
 /// The configuration cannot be used.
@@ -45,8 +45,8 @@ pub fn attach(config: Config) -> anyhow::Result<Attached> {
 }
 
 impl Attached {
-    /// The quota of one model for activities of your own, in whatever worker of this process: its
-    /// limits, its gate, its keys' health and its tenants' budgets are those of tidegate's documents.
+    /// The quota of one model for your own activities, in any worker of this process. It shares limits,
+    /// gate, key health and tenants' budgets with tidegate's documents.
     ///
     /// # Errors
     /// No limits are configured for the model.
@@ -65,28 +65,29 @@ impl Attached {
         })
     }
 
-    /// The limiter that the workers share, for calls that are no activities.
+    /// The limiter that the workers share, for calls outside of activities.
     pub fn limiter(&self) -> tidegate_quota::Quota {
         self.process.services.guard.quota.clone()
     }
 
-    /// Works until `shutdown` resolves; then provider calls under way are waited for, and all else is
-    /// handed back. Not `Send`, as Temporal's workers are not: join it with your own worker's `run`.
+    /// Works until `shutdown` resolves; then waits for provider calls under way, and hands everything
+    /// else back. It is not `Send`, because Temporal's workers are not: join it with your own worker's
+    /// `run`.
     ///
     /// # Errors
     /// Temporal cannot be reached, or a newer program has taken over the quota.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
-        // Only a second call fails: then the program has chosen.
+        // This fails only if the program has chosen a provider already.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let telemetry = telemetry::start(self.config.worker.metrics_address()).await;
         Box::pin(worker::run_process(&self.config, &telemetry, self.process, shutdown)).await
     }
 }
 
-/// Reads one document and ends, if that is what this process was started for. Documents are read in
-/// processes of the same program, so that a hostile one harms none but itself, and so are templates
-/// and schemas of the kinds that could: call this first in
-/// `main`. Without it, this program would be started as a whole for each document.
+/// Reads one document and exits, if this process was started for that; otherwise returns. Documents, and
+/// templates and schemas that could do harm, are handled in child processes of this program, so that a
+/// hostile one harms only its own process. Call this first in `main`: otherwise each document would start
+/// the whole program.
 pub fn read_documents_here() {
     if std::env::args_os().nth(1).is_some_and(|command| command == worker::READ_DOCUMENT) {
         let is_work = std::env::args_os().nth(2).is_some_and(|it| it == sandbox::ARGUMENT);

@@ -1,17 +1,18 @@
-//! Tidegate: documents through rate-limited LLM APIs, on Temporal, at the full speed that the quota
+//! Tidegate runs documents through rate-limited LLM APIs, on Temporal, at the full speed that the quota
 //! allows.
 //!
 //! # Layout
 //!
 //! * [`cli`]: the commands, one file each
 //! * [`config`]: `tidegate.toml`, the environment, and defaults
-//! * [`worker`]: one worker process; [`attach()`]: the same in anybody's process; [`plugin`]: with anybody's worker
+//! * [`worker`]: one worker process; [`attach()`]: its workers in another program's process; [`plugin`]: beside
+//!   another program's worker
 //! * [`serve`]: the HTTP door
 //! * [`devstack`]: a private Temporal, Redis and simulated provider, for `dev` and `demo`
-//! * [`temporal`]: the connection to the Temporal server, and what commands ask of it
-//! * [`telemetry`]: logs, and the metrics page; `listener`: pages over HTTP, bounded; `traces`: OpenTelemetry
-//! * [`metrics`]: what a worker tells of itself and of batches, by name
-//! * [`version`]: which build this is, and which layouts it knows
+//! * [`temporal`]: the connection to the Temporal server, and the requests of commands
+//! * [`telemetry`]: logs and the metrics page; `listener`: a bounded HTTP server; `traces`: OpenTelemetry
+//! * [`metrics`]: a worker's metrics of itself and of batches
+//! * [`version`]: the build, and the layouts that it knows
 //! * [`signal`]: the signals that ask this process to stop
 
 #![deny(missing_docs)]

@@ -1,5 +1,5 @@
-//! Pages over HTTP for people and probes: few connections at once, and none that has us wait for its
-//! header. Whoever reaches the address could else take every descriptor that answers need.
+//! An HTTP server for people and probes, with few connections and a time limit for headers: a client must
+//! not exhaust the file descriptors that calls need.
 
 use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -22,35 +22,35 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::debug;
 
-/// Connections of a page that are open at once; others wait until one ends.
-const MOST: usize = 64;
+/// Open connections of a page; others wait until one ends.
+const MAX_CONNECTIONS: usize = 64;
 
-/// A header is there after so long, or its connection is closed; so is one that asks nothing more.
-const HEADER: Duration = Duration::from_secs(10);
+/// Time limit for a request's header, also for the next one on an open connection.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After an accept that failed, as where descriptors are few.
-const AGAIN: Duration = Duration::from_millis(100);
+/// Delay after a failed accept, for instance for lack of file descriptors.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// This machine's own names.
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// How connections are taken.
+/// The limits of a server.
 pub(crate) struct Bounds {
-    /// So many are open at once; others wait until one ends.
+    /// Open connections; others wait until one ends.
     pub(crate) connections: usize,
-    /// With it connections speak TLS alone.
+    /// With it, connections speak TLS alone.
     pub(crate) tls: Option<TlsAcceptor>,
-    /// Cancelled, no connection is taken any more, and each ends after the answer under way.
+    /// When cancelled, no further connection is accepted, and each ends after its current answer.
     pub(crate) stop: CancellationToken,
 }
 
-/// Answers until it is dropped.
+/// Serves until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, router: Router) {
     let stop = CancellationToken::new();
-    serve_within(listener, router, Bounds { connections: MOST, tls: None, stop }).await;
+    serve_within(listener, router, Bounds { connections: MAX_CONNECTIONS, tls: None, stop }).await;
 }
 
-/// Answers until it is told to stop, and the answers under way have ended.
+/// Serves until it is told to stop and the current answers have ended.
 pub(crate) async fn serve_within(listener: TcpListener, router: Router, bounds: Bounds) {
     let Bounds { connections, tls, stop } = bounds;
     let places = Arc::new(Semaphore::new(connections));
@@ -65,20 +65,22 @@ pub(crate) async fn serve_within(listener: TcpListener, router: Router, bounds: 
             Ok(accepted) => accepted,
             Err(error) => {
                 debug!(%error, "a connection cannot be accepted");
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_DELAY).await;
                 continue;
             }
         };
-        // The events of a stream are small, and each is waited for.
+        // The events of a stream are small, and clients wait for each.
         let _ = stream.set_nodelay(true);
         let router = router.clone().layer(Extension(ConnectInfo(from)));
         let (tls, stop) = (tls.clone(), stop.clone());
         open.spawn(async move {
             match tls {
-                None => answer(stream, router, stop).await,
+                None => serve_connection(stream, router, stop).await,
                 Some(tls) => {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(HEADER, tls.accept(stream)).await {
-                        answer(stream, router, stop).await;
+                    if let Ok(Ok(stream)) =
+                        tokio::time::timeout(HEADER_TIMEOUT, tls.accept(stream)).await
+                    {
+                        serve_connection(stream, router, stop).await;
                     }
                 }
             }
@@ -90,14 +92,14 @@ pub(crate) async fn serve_within(listener: TcpListener, router: Router, bounds: 
     open.wait().await;
 }
 
-/// Whoever is gone or too slow is told nothing.
-async fn answer(
+/// Serves one connection; a client that is gone or too slow gets no error.
+async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
     stop: CancellationToken,
 ) {
     let mut server = Builder::new(TokioExecutor::new());
-    server.http1().timer(TokioTimer::new()).header_read_timeout(HEADER);
+    server.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     let service = TowerToHyperService::new(router);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
@@ -107,8 +109,8 @@ async fn answer(
     let _ = connection.await;
 }
 
-/// On loopback a name that is not this machine's own is that of another site's page, which reaches us
-/// through a browser.
+/// Whether the host header is acceptable. On loopback, a name that is not this machine's own comes from
+/// another site's page, through a browser.
 pub(crate) fn is_own_host(bound: SocketAddr, headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
@@ -126,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    async fn asked(at: SocketAddr) -> String {
+    async fn get_page(at: SocketAddr) -> String {
         let mut stream = TcpStream::connect(at).await.unwrap();
         let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         stream.write_all(request).await.unwrap();
@@ -136,20 +138,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn half_sent_requests_keep_nobody_out_for_long() {
+    async fn half_sent_requests_do_not_block_others_for_long() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(async || "here"));
         let server = tokio::spawn(serve(listener, router));
-        assert!(asked(at).await.ends_with("here"));
+        assert!(get_page(at).await.ends_with("here"));
         let mut half = Vec::new();
-        for _ in 0..MOST {
+        for _ in 0..MAX_CONNECTIONS {
             let mut stream = TcpStream::connect(at).await.unwrap();
             stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
             half.push(stream);
         }
-        // They are closed first.
-        let answer = tokio::time::timeout(4 * HEADER, asked(at)).await.unwrap();
+        // The server closes the half-sent requests first.
+        let answer = tokio::time::timeout(4 * HEADER_TIMEOUT, get_page(at)).await.unwrap();
         assert!(answer.ends_with("here"), "{answer}");
         server.abort();
     }

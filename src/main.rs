@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use clap::Parser;
 use tidegate::{attach, cli::Cli, telemetry};
 
-/// What a worker's `memory` bounds is what its process takes (`activities/tests/resident.rs`), and
-/// a batch of a hundred thousand takes no more than one of a thousand: others keep room for each of
-/// the many threads that read and write files (`docs/scale.md`).
+/// With jemalloc, a worker's `memory` bounds what its process takes (`activities/tests/resident.rs`), and
+/// a batch of a hundred thousand documents takes no more than one of a thousand. Other allocators keep
+/// memory for each of the many threads that read and write files (`docs/scale.md`).
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    // A worker's child, which reads one document and needs nothing else of this program.
+    // In a worker's child process, this reads one document and exits.
     attach::read_documents_here();
     run()
 }
@@ -20,7 +20,8 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn run() -> ExitCode {
     let cli = Cli::parse();
-    // Two of rustls' providers are compiled in, and it refuses to choose. Only a second call fails.
+    // Two of rustls' providers are compiled in, and it does not choose by itself. Only a second call
+    // fails.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     telemetry::log(cli.log_format(), cli.usual_log());
     let ended = cli.run().await;

@@ -1,4 +1,4 @@
-//! What a worker tells of itself and of batches, as metrics, by name.
+//! A worker's metrics of itself and of batches.
 
 use metrics::{describe_gauge, gauge};
 
@@ -19,14 +19,15 @@ pub fn describe() {
     );
 }
 
-/// Which program and which configuration this is: workers of one fleet can be compared by it.
+/// Records the program's version and the configuration's fingerprint, by which a fleet's workers can be
+/// compared.
 pub(crate) fn build_info(config: &Config) {
     let labels =
         [("version", version::short().to_owned()), ("configuration", config.fingerprint())];
     gauge!(BUILD_INFO, &labels).set(1.0);
 }
 
-/// So many batches are in this state.
+/// Records the number of batches in this state.
 pub(crate) fn batches(state: &'static str, batches: f64) {
     gauge!(BATCHES, "state" => state).set(batches);
 }

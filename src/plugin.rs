@@ -1,4 +1,4 @@
-//! tidegate in a program's own worker, by the plug-in interface of Temporal's SDK: [`Plugin`].
+//! Runs tidegate beside a program's own worker, as a plug-in of Temporal's SDK: [`Plugin`].
 //!
 //! ```no_run
 //! use temporalio_sdk::WorkerOptions;
@@ -32,18 +32,18 @@ use crate::{
     config::Config,
 };
 
-/// Brings tidegate's workers to the worker of yours that it is registered with: they work while that
-/// one runs, in the same process, on task queues of their own (each lane needs one), and end with it.
-/// Where traces are on, what your worker does is in them too.
+/// Adds tidegate's workers to the worker that this plug-in is registered with. They run while that worker
+/// runs, in its process, on their own task queues (each lane needs one), and end with it. If traces are
+/// on, they include your worker's.
 ///
-/// The interface is experimental in Temporal's SDK; [`attach()`] does without it.
+/// The interface is experimental in Temporal's SDK; [`attach()`] does not need it.
 #[derive(Debug)]
 pub struct Plugin {
     beside: Arc<Beside>,
 }
 
 impl Plugin {
-    /// Makes the workers; they wait for yours to run.
+    /// Makes the workers; they run when yours does.
     ///
     /// # Errors
     /// The configuration cannot be used.
@@ -55,7 +55,7 @@ impl Plugin {
         Ok(Self { beside: Arc::new(Beside(Mutex::new(Some(attached)))) })
     }
 
-    /// As [`Attached::quota`].
+    /// See [`Attached::quota`].
     ///
     /// # Errors
     /// No limits are configured for the model, or a worker with this plug-in runs already.
@@ -87,7 +87,7 @@ impl WorkerPlugin for Plugin {
     }
 }
 
-/// The workers, until they run. A second worker with the same plug-in runs without them.
+/// The workers, until they run. A second worker with this plug-in runs without them.
 #[derive(Debug)]
 struct Beside(Mutex<Option<Attached>>);
 
@@ -102,7 +102,7 @@ impl WorkerInterceptor for Beside {
         let (end_ours, ended) = oneshot::channel::<()>();
         let ours = async move {
             let ended = attached.run(ended.map(drop)).await;
-            // One program: where the quota's workers cannot work, neither should those that need it.
+            // If the quota's workers cannot work, the worker that needs them stops, too.
             end_theirs();
             ended.map_err(|error| WorkerRunError::Fatal {
                 message: format!("tidegate's workers ended: {error:#}"),

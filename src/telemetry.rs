@@ -1,5 +1,5 @@
-//! Logs to stderr, and the metrics page: ours and the Temporal SDK's, one after the other. Beside it
-//! stand `/livez` and `/readyz`, for whoever restarts this process or waits for it.
+//! Logs to stderr, and the metrics page: our metrics, then the Temporal SDK's. `/livez` and `/readyz` are
+//! served beside it, for supervisors of this process.
 
 use std::{
     fmt::{Debug, Formatter, Result as Shown},
@@ -34,30 +34,29 @@ use tracing_subscriber::{
 
 use crate::listener;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
     /// One JSON object a line.
     Json,
 }
 
-/// What a worker logs: its steps, and of the libraries below what is wrong.
+/// A worker's default filter: its own steps, and warnings of the libraries below.
 pub const WORKER: &str = "info,temporalio_sdk_core=warn,temporalio_client=warn,temporalio_common=warn,h2=warn,hyper=warn";
 
-/// What is said of batches, and nothing of the libraries below: they warn of each attempt that comes
-/// back.
+/// A filter for lines about batches alone: the libraries below warn of each retried attempt.
 pub const OURS: &str = "off,tidegate=info,tidegate_activities=info,tidegate_quota=info,tidegate_workflows=info,tidegate_providers=info";
 
-/// Answers of providers take seconds, waits for quota up to minutes.
+/// Bounds of histograms: providers answer in seconds, quota waits take up to minutes.
 const SECONDS: [f64; 14] =
     [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0];
 
-/// Starts logging to stderr: as `RUST_LOG` says, else as `usual` does. And traces, where the variables of
-/// OpenTelemetry say whereto: then in a Tokio runtime, and with [`end`] at the end. A second call changes
-/// nothing.
+/// Starts logging to stderr, filtered by `RUST_LOG`, otherwise by `usual`. Also starts traces if
+/// OpenTelemetry's variables name a collector; that needs a Tokio runtime now and [`end`] at the end. A
+/// second call changes nothing.
 pub fn log(format: LogFormat, usual: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
     let lines =
@@ -81,20 +80,20 @@ pub fn log(format: LogFormat, usual: &str) {
     let _ = tracing_subscriber::registry().with(lines).try_init();
 }
 
-/// Sends what is left of the traces.
+/// Sends the remaining traces.
 pub async fn end() {
     #[cfg(feature = "traces")]
     crate::traces::end().await;
 }
 
-/// What keeps this worker from taking work, for `/readyz`.
+/// What `/readyz` answers by.
 #[derive(Debug, Default)]
 struct Readiness {
     takes_work: AtomicBool,
     is_cut_off: AtomicBool,
 }
 
-/// The metrics of this process. The page goes when this is dropped.
+/// The metrics of this process. Dropping it ends the page.
 pub struct Telemetry {
     meter: Option<Arc<dyn CoreMeter>>,
     bound: Option<SocketAddr>,
@@ -116,8 +115,8 @@ impl Drop for Telemetry {
     }
 }
 
-/// Serves `/metrics`, `/livez` and `/readyz` at `listen`, if that is somewhere. Without a page (a taken port, a second call
-/// in one process) the work goes on, and a warning says so.
+/// Serves `/metrics`, `/livez` and `/readyz` at `listen`, if given. If the page cannot be served (a taken
+/// port, a second call in one process), it warns and the work goes on.
 pub async fn start(listen: Option<&str>) -> Telemetry {
     let mut telemetry =
         Telemetry { meter: None, bound: None, readiness: Arc::default(), tasks: Vec::new() };
@@ -131,27 +130,27 @@ pub async fn start(listen: Option<&str>) -> Telemetry {
 }
 
 impl Telemetry {
-    /// Where the page is.
+    /// The page's address, if it is served.
     pub fn bound(&self) -> Option<SocketAddr> {
         self.bound
     }
 
-    /// What `/readyz` answers from now on: whether this worker takes work.
+    /// Sets whether this worker takes work, for `/readyz`.
     pub fn set_ready(&self, ready: bool) {
         self.readiness.takes_work.store(ready, Ordering::Relaxed);
     }
 
-    /// And whether no Temporal server answers, so that it cannot take any.
+    /// Sets whether Temporal is unreachable, so that the worker cannot take work.
     pub fn set_cut_off(&self, cut_off: bool) {
         self.readiness.is_cut_off.store(cut_off, Ordering::Relaxed);
     }
 
-    /// For the SDK's runtime, so that its workers' metrics stand on the page.
+    /// The meter for the SDK's runtime, which puts its workers' metrics on the page.
     pub fn meter(&self) -> Option<Arc<dyn CoreMeter>> {
         self.meter.clone()
     }
 
-    /// For the connection, so that its calls are counted too.
+    /// The meter for the connection, which counts its calls.
     pub fn client_meter(&self) -> Option<TemporalMeter> {
         telemetry_init(TelemetryOptions::builder().maybe_metrics(self.meter.clone()).build())
             .ok()?
@@ -220,7 +219,7 @@ impl Telemetry {
     }
 }
 
-/// 200 while this worker takes work, 503 before, while no Temporal server answers, and while it stops.
+/// 200 while this worker takes work; 503 before that, while Temporal is unreachable, and while it stops.
 async fn readiness(State(readiness): State<Arc<Readiness>>) -> (StatusCode, &'static str) {
     if !readiness.takes_work.load(Ordering::Relaxed) {
         (StatusCode::SERVICE_UNAVAILABLE, "starting or stopping\n")
@@ -253,7 +252,7 @@ impl Page {
     }
 }
 
-/// Keeps the histograms small.
+/// Runs the recorder's upkeep, which keeps the histograms small.
 async fn upkeep(handle: PrometheusHandle) {
     let mut beat = tokio::time::interval(Duration::from_secs(5));
     loop {
@@ -273,9 +272,9 @@ mod tests {
         assert_eq!(start(Some(&taken.local_addr().unwrap().to_string())).await.bound(), None);
     }
 
-    /// All that stands at the page's address, in one test: a process has one metrics recorder.
+    /// One test for the whole page: a process has one metrics recorder.
     #[tokio::test]
-    async fn the_page_holds_ours_and_the_sdks_and_says_who_is_ready() {
+    async fn the_page_has_our_metrics_and_the_sdks_and_readiness() {
         let telemetry = start(Some("127.0.0.1:0")).await;
         let meter = telemetry.client_meter().unwrap();
         let counter = meter.counter(

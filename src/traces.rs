@@ -1,17 +1,17 @@
-//! OpenTelemetry: one trace of a batch, from whoever starts it through its workflows and activities to
-//! each provider's call and the answer that was written. Off, and free, unless the standard variables
-//! name where it goes:
+//! OpenTelemetry: one trace of a batch, from its start through workflows and activities to each
+//! provider's call and the written answer. Off, and without cost, unless the standard variables name a
+//! collector:
 //!
 //! | variable | means |
 //! |---|---|
 //! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | a collector's URL: switches it on |
 //! | `OTEL_TRACES_EXPORTER` | `otlp` switches it on (`http://localhost:4318` then), `none` off |
 //! | `OTEL_SDK_DISABLED` | `true`: off |
-//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | whose spans these are [`tidegate`] |
-//! | `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…` | as OpenTelemetry has it |
+//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the service of these spans [`tidegate`] |
+//! | `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…` | as in OpenTelemetry |
 //!
-//! The context goes from process to process in the header `_tracer-data` that all of Temporal's SDKs
-//! use: the SDK's own plug-in puts it there and takes it from there.
+//! The SDK's plug-in passes the context between processes, in the header `_tracer-data` that all of
+//! Temporal's SDKs use.
 
 use std::{
     env,
@@ -49,30 +49,30 @@ use tracing::{Subscriber, info, warn};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
-/// A collector that takes longer is not there.
+/// Time limit for sending spans to the collector.
 const SENT_WITHIN: Duration = Duration::from_secs(10);
 
-/// A program that ends waits so long for what is not sent yet.
+/// Time limit for sending the remaining spans at the end.
 const FLUSHED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long the words of an error may be.
+/// Maximum length of an error text, in characters.
 const LONGEST_ERROR: usize = 300;
 
 static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
 
-/// Why there is nothing to see, or where it goes.
-enum Wanted {
-    No,
-    Yes,
-    /// What the variables ask for is not there.
-    Not(String),
+/// Whether the variables switch traces on.
+enum Switch {
+    Off,
+    On,
+    /// The variables ask for something that this program does not support.
+    Invalid(String),
 }
 
-/// What the variables say.
-fn wanted(variable: impl Fn(&str) -> Option<String>) -> Wanted {
+/// Reads the variables.
+fn read_switch(variable: impl Fn(&str) -> Option<String>) -> Switch {
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     if variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-        return Wanted::No;
+        return Switch::Off;
     }
     let named = |name: &str| {
         variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"))
@@ -81,31 +81,31 @@ fn wanted(variable: impl Fn(&str) -> Option<String>) -> Wanted {
     match variable("OTEL_TRACES_EXPORTER").as_deref() {
         Some("otlp") => {}
         None if named("ENDPOINT").is_some() => {}
-        None | Some("none") => return Wanted::No,
+        None | Some("none") => return Switch::Off,
         Some(other) => {
-            return Wanted::Not(format!(
+            return Switch::Invalid(format!(
                 "OTEL_TRACES_EXPORTER is \"{other}\"; \"otlp\" and \"none\" are known"
             ));
         }
     }
     match named("PROTOCOL").as_deref() {
-        None | Some("http/protobuf") => Wanted::Yes,
-        Some(other) => Wanted::Not(format!(
+        None | Some("http/protobuf") => Switch::On,
+        Some(other) => Switch::Invalid(format!(
             "OTEL_EXPORTER_OTLP_PROTOCOL is \"{other}\"; this program speaks http/protobuf, which collectors take at port 4318"
         )),
     }
 }
 
-/// What makes spans of `tracing` spans of OpenTelemetry, if the variables ask for it; or why not. For
-/// a process, once, in its Tokio runtime.
+/// The layer that turns `tracing` spans into OpenTelemetry spans, if the variables ask for it; the error
+/// says why they cannot. Call it once in a process, in its Tokio runtime.
 pub(crate) fn layer<S>() -> Result<Option<impl Layer<S> + Send + Sync + use<S>>, String>
 where
     S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
 {
-    match wanted(|name| env::var(name).ok()) {
-        Wanted::No => return Ok(None),
-        Wanted::Not(why) => return Err(why),
-        Wanted::Yes => {}
+    match read_switch(|name| env::var(name).ok()) {
+        Switch::Off => return Ok(None),
+        Switch::Invalid(why) => return Err(why),
+        Switch::On => {}
     }
     let provider = provider().map_err(|error| format!("{error:#}"))?;
     let tracer = provider.tracer("tidegate");
@@ -113,7 +113,7 @@ where
     if PROVIDER.set(provider).is_err() {
         return Ok(None);
     }
-    // Of our own alone: the libraries below have spans for each poll and each frame.
+    // Only our own spans: the libraries below have spans for each poll and each frame.
     let ours = filter_fn(|meta| meta.is_span() && meta.target().starts_with("tidegate"));
     let layer = tracing_opentelemetry::layer()
         .with_tracer(tracer)
@@ -136,11 +136,11 @@ fn provider() -> anyhow::Result<SdkTracerProvider> {
     Ok(SdkTracerProvider::builder()
         .with_id_generator(WorkflowIdGenerator::default())
         .with_resource(resource())
-        .with_span_processor(Shown(BatchSpanProcessor::builder(exporter).build()))
+        .with_span_processor(SpanFilter(BatchSpanProcessor::builder(exporter).build()))
         .build())
 }
 
-/// Whose spans these are, as the variables say.
+/// The service of these spans, as the variables say.
 fn resource() -> Resource {
     let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let says_so = |name: &str, key: &str| env::var(name).is_ok_and(|value| value.contains(key));
@@ -150,13 +150,13 @@ fn resource() -> Resource {
     if named { resource } else { resource.with_service_name("tidegate") }.build()
 }
 
-/// The Temporal SDK's plug-in, where there are traces.
+/// The Temporal SDK's plug-in, if traces are on.
 pub(crate) fn plugin() -> Option<SimplePlugin> {
     PROVIDER.get().map(|_| OpenTelemetryPlugin::builder().build())
 }
 
-/// What this client starts and signals carries the trace on.
-pub(crate) fn follow(client: &mut ClientOptions) -> anyhow::Result<()> {
+/// Makes this client's starts and signals carry the trace.
+pub(crate) fn trace_client(client: &mut ClientOptions) -> anyhow::Result<()> {
     let Some(plugin) = plugin() else { return Ok(()) };
     plugin.configure_client_options(client).context("traces cannot be joined")
 }
@@ -165,15 +165,15 @@ pub(crate) fn follow(client: &mut ClientOptions) -> anyhow::Result<()> {
 pub(crate) fn join(span: &tracing::Span, headers: &HeaderMap) {
     let context = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
     if context.has_active_span() {
-        // Without a layer for traces there is nothing to join.
+        // This fails without a layer for traces; then there is nothing to join.
         drop(span.set_parent(context));
     }
 }
 
-/// Sends what is left. Nothing is traced after it.
+/// Sends the remaining spans. Nothing is traced afterwards.
 pub(crate) async fn end() {
     if let Some(provider) = PROVIDER.get().cloned() {
-        // It blocks, while the runtime sends.
+        // The shutdown blocks while the runtime sends.
         let ended =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSHED_WITHIN));
         if !matches!(ended.await, Ok(Ok(()))) {
@@ -182,12 +182,12 @@ pub(crate) async fn end() {
     }
 }
 
-/// Sends spans with the client that this program has anyway; the exporter's thread has no runtime.
+/// Sends spans with this program's HTTP client, because the exporter's thread has no runtime.
 #[derive(Debug, Clone)]
 struct Sender {
     http: reqwest::Client,
     runtime: Handle,
-    /// So that one line says it, and not one for each attempt.
+    /// Whether the last attempt failed, so that a failure is logged once and not for each attempt.
     fails: Arc<AtomicBool>,
 }
 
@@ -219,21 +219,21 @@ impl HttpClient for Sender {
     }
 }
 
-/// Lets pass what tells of a batch, and makes errors short.
+/// Filters spans and shortens errors.
 ///
-/// Whoever follows a batch asks for its state each second: those questions are no part of its story.
-/// The SDK writes an error's whole structure into the span of an activity, details in bytes included,
-/// and calls a document that waits for quota an error.
+/// A client that follows a batch queries it each second: those queries are no part of the batch's trace.
+/// The SDK writes an error's whole structure into an activity's span, with details as bytes, and marks a
+/// document that waits for quota as an error.
 #[derive(Debug)]
-struct Shown<P>(P);
+struct SpanFilter<P>(P);
 
-impl<P: SpanProcessor> SpanProcessor for Shown<P> {
+impl<P: SpanProcessor> SpanProcessor for SpanFilter<P> {
     fn on_start(&self, span: &mut Span, context: &Context) {
         self.0.on_start(span, context);
     }
 
     fn on_end(&self, span: SpanData) {
-        if let Some(span) = shown(span) {
+        if let Some(span) = filter_span(span) {
             self.0.on_end(span);
         }
     }
@@ -251,7 +251,7 @@ impl<P: SpanProcessor> SpanProcessor for Shown<P> {
     }
 }
 
-fn shown(mut span: SpanData) -> Option<SpanData> {
+fn filter_span(mut span: SpanData) -> Option<SpanData> {
     if span.instrumentation_scope.name() != INSTRUMENTATION_SCOPE {
         return Some(span);
     }
@@ -272,34 +272,37 @@ fn shown(mut span: SpanData) -> Option<SpanData> {
 mod tests {
     use super::*;
 
-    fn says(variables: &[(&str, &str)]) -> String {
+    fn describe_switch(variables: &[(&str, &str)]) -> String {
         let find = |name: &str| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
-        match wanted(find) {
-            Wanted::No => "no".to_owned(),
-            Wanted::Yes => "yes".to_owned(),
-            Wanted::Not(why) => why,
+        match read_switch(find) {
+            Switch::Off => "no".to_owned(),
+            Switch::On => "yes".to_owned(),
+            Switch::Invalid(why) => why,
         }
     }
 
     #[test]
     fn the_standard_variables_switch_it_on_and_off() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
-        assert_eq!(says(&[]), "no");
-        assert_eq!(says(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]), "no");
-        assert_eq!(says(&[endpoint]), "yes");
+        assert_eq!(describe_switch(&[]), "no");
+        assert_eq!(describe_switch(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]), "no");
+        assert_eq!(describe_switch(&[endpoint]), "yes");
         assert_eq!(
-            says(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c:4318/v1/traces")]),
+            describe_switch(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c:4318/v1/traces")]),
             "yes"
         );
-        assert_eq!(says(&[("OTEL_TRACES_EXPORTER", "otlp")]), "yes");
-        assert_eq!(says(&[endpoint, ("OTEL_TRACES_EXPORTER", "none")]), "no");
-        assert_eq!(says(&[endpoint, ("OTEL_SDK_DISABLED", "true")]), "no");
-        assert_eq!(says(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]), "yes");
-        let grpc = says(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
+        assert_eq!(describe_switch(&[("OTEL_TRACES_EXPORTER", "otlp")]), "yes");
+        assert_eq!(describe_switch(&[endpoint, ("OTEL_TRACES_EXPORTER", "none")]), "no");
+        assert_eq!(describe_switch(&[endpoint, ("OTEL_SDK_DISABLED", "true")]), "no");
+        assert_eq!(
+            describe_switch(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]),
+            "yes"
+        );
+        let grpc = describe_switch(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
         assert!(grpc.contains("port 4318"), "{grpc}");
-        let zipkin = says(&[("OTEL_TRACES_EXPORTER", "zipkin")]);
+        let zipkin = describe_switch(&[("OTEL_TRACES_EXPORTER", "zipkin")]);
         assert!(zipkin.contains("\"zipkin\"; \"otlp\""), "{zipkin}");
     }
 }

@@ -1,12 +1,13 @@
-//! Which build this is, and which versions of what outlives it the program knows: workers of one fleet
-//! that differ in these do not meet, or stop at each other's work with a sentence that names them.
+//! The program's version, and the versions of stored layouts that it knows. Workers of one fleet with
+//! different layouts do not see each other's data, or stop at each other's work with a message that names
+//! the layouts.
 
 use std::sync::LazyLock;
 
-/// The commit, where the build knows it: see `build.rs`.
+/// The commit, if the build knows it: see `build.rs`.
 const COMMIT: &str = env!("TIDEGATE_COMMIT");
 
-/// The version, and the commit that it is made from.
+/// The version and its commit.
 pub fn short() -> &'static str {
     static SHORT: LazyLock<String> = LazyLock::new(|| {
         let commit = if COMMIT.is_empty() { "development build" } else { COMMIT };
@@ -15,8 +16,8 @@ pub fn short() -> &'static str {
     &SHORT
 }
 
-/// The same, and the layouts: of keys and state in Redis, of the workflows' commands, of prompts in
-/// the store of answers.
+/// The version, its commit, and the layouts: of keys and state in Redis, of the workflows' commands, of
+/// prompts in the store of answers.
 pub fn long() -> &'static str {
     static LONG: LazyLock<String> = LazyLock::new(|| {
         format!(

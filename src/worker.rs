@@ -1,11 +1,11 @@
-//! One worker process, until told to stop: batches on one task queue, and each lane's documents on
-//! one of its own.
+//! One worker process: it works on batches from one task queue, and on each lane's documents from
+//! another, until told to stop.
 //!
 //! * [`slots`]: the pool of slots that the lanes share
 //! * `supplier`: how Temporal's SDK takes slots from it
-//! * [`settings`]: what operators have set, beside Redis
-//! * `batches`: how many there are
-//! * [`admissible`]: how much work more workers could take, for whoever starts them
+//! * [`settings`]: keeps a copy of operators' settings outside of Redis
+//! * `batches`: counts batches as a metric
+//! * [`admissible`]: how much work the limits admit, as a metric for autoscalers
 
 use std::{
     future::Future,
@@ -53,34 +53,34 @@ pub mod settings;
 pub mod slots;
 mod supplier;
 
-/// After a worker is killed, its workflows' next task waits this long on its own queue before
-/// another worker gets it. The SDK's 10 s would be the longest part of a failover.
+/// How long the next workflow task of a killed worker waits on that worker's own queue. The SDK's 10 s
+/// would be the longest part of a failover.
 const STICKY: Duration = Duration::from_secs(2);
 
-/// Beats reach the server at most this often; cancellation comes back with them. Less than the
-/// activities' own beat: what they tell between two must not wait for the next.
+/// Heartbeats reach the server at most this often, and cancellation comes back with them. It is shorter
+/// than the activities' own interval, so that no heartbeat is delayed to the next.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Settlements of answered calls that are under way when the worker stops have this long.
+/// Time that settlements of answered calls get when the worker stops.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// Workflow tasks are short: they only decide.
+/// Workflow tasks are short, because workflows only decide.
 const WORKFLOW_SLOTS: usize = 50;
 
 /// The command with which this program reads one document: see `tidegate_documents::reader`.
 pub const READ_DOCUMENT: &str = "read-document";
 
-/// Plans, seals and finishes, which stream from and to the object store.
+/// Slots for plans, seals and finishes, which stream from and to the object store.
 const BATCH_SLOTS: usize = 20;
 
-/// Documents that are submitted to a provider's batch API, each step a batch that lies in memory.
+/// Slots for submissions to a provider's batch API: each holds a batch in memory.
 const SUBMISSION_SLOTS: usize = 2;
 
-/// Works until `shutdown` resolves. Then nothing new is begun, provider calls under way are waited
-/// for up to [`Config::shutdown_grace`], and all else is handed back.
+/// Works until `shutdown` resolves. Then it starts nothing new, waits for provider calls under way up to
+/// [`Config::shutdown_grace`], and hands everything else back.
 ///
 /// # Errors
-/// When the configuration cannot be used or Temporal cannot be reached.
+/// The configuration cannot be used, or Temporal cannot be reached.
 pub async fn run(
     config: &Config,
     telemetry: &Telemetry,
@@ -91,8 +91,8 @@ pub async fn run(
     run_process(config, telemetry, process, shutdown).await
 }
 
-/// From now on, what this process writes is for its own user alone, unless the configuration leaves that
-/// to the umask that it was started with. A process that is another program's has its own.
+/// Sets the umask so that only this process's user can read what it writes, unless the configuration
+/// leaves that to the umask. Not for workers in another program's process, which has its own umask.
 fn keep_private(config: &Config) {
     #[cfg(unix)]
     if config.storage.private_files {
@@ -100,7 +100,7 @@ fn keep_private(config: &Config) {
     }
 }
 
-/// The same of a process that is made already.
+/// Like [`run`], for a process that exists already.
 pub(crate) async fn run_process(
     config: &Config,
     telemetry: &Telemetry,
@@ -131,7 +131,7 @@ pub(crate) async fn run_process(
             outdated.notify_one();
         })
     };
-    // What it works for, in the registry of workers.
+    // The worker's entry in the registry of workers.
     let (temporal, queue) = (worker.temporal.clone(), worker.temporal.queue());
     let place = (identity.as_str(), queue.as_str());
     let keys = services.guard.gates.keys.keep(
@@ -149,7 +149,7 @@ pub(crate) async fn run_process(
             "stopping: provider calls under way are waited for up to {grace:?}, all else is handed back; a second signal ends this at once"
         );
         telemetry.set_ready(false);
-        // First no new work, so that what is handed back goes to another worker.
+        // First stop polling, so that another worker gets the work that is handed back.
         if let Some(stop) = stop {
             stop();
         }
@@ -159,11 +159,11 @@ pub(crate) async fn run_process(
     };
     let spool = async {
         services.pending_writes.drain(|uri| services.place(uri)).await;
-        // Without a spool there is nothing to do.
+        // Without unwritten answers there is nothing to do.
         std::future::pending::<()>().await;
     };
-    let look = async {
-        reachable::look(config).await;
+    let probes = async {
+        reachable::warn_of_unreachable(config).await;
         std::future::pending::<()>().await;
     };
     let work = async {
@@ -171,14 +171,14 @@ pub(crate) async fn run_process(
             result = &mut worker.run => result,
             () = watch => Ok(()),
             () = spool => Ok(()),
-            () = look => Ok(()),
+            () = probes => Ok(()),
             () = quota.keep_holds() => Ok(()),
-            () = admissible::keep(&pool, &quota, &call_stats, config.worker.max_concurrent_documents) => Ok(()),
+            () = admissible::report(&pool, &quota, &call_stats, config.worker.max_concurrent_documents) => Ok(()),
         };
         ended.cancel();
         result
     };
-    if let Err(error) = quota.said().await {
+    if let Err(error) = quota.worker_statuses().await {
         warn!(%error, "until Redis answers, documents wait: nobody knows how large this worker's share of the limits is");
     }
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
@@ -186,25 +186,25 @@ pub(crate) async fn run_process(
     let money = services.budgets.keep(ended.cancelled());
     let settings = settings::keep(&quota, state.as_ref(), ended.cancelled());
     let batches = async {
-        // Counted for the page alone.
+        // The counts are needed for the metrics page alone.
         if telemetry.bound().is_some() {
-            batches::keep(&temporal, &quota, telemetry, ended.cancelled()).await;
+            batches::report(&temporal, &quota, telemetry, ended.cancelled()).await;
         }
     };
     let (result, alive, (), (), (), ()) = tokio::join!(work, alive, keys, money, settings, batches);
     services.guard.settling.close();
-    // Redis may be away: what was reserved then stays charged until it passes.
+    // If Redis is away, unsettled reservations stay charged until they expire.
     let _ = tokio::time::timeout(SETTLE, services.guard.settling.wait()).await;
     info!("stopped");
     result?;
     Ok(alive?)
 }
 
-/// Does `work` beside a worker of this process, which stops after it.
+/// Does `work` beside a worker in this process, and stops the worker afterwards.
 ///
 /// # Errors
-/// Those of the work, or of a worker that ends before it.
-pub async fn beside<T>(
+/// The work failed, or the worker ended before it.
+pub async fn run_beside<T>(
     config: &Config,
     telemetry: &Telemetry,
     work: impl Future<Output = Result<T>>,
@@ -223,29 +223,29 @@ pub async fn beside<T>(
     result
 }
 
-/// What the activities work with, from the configuration.
+/// The activities' services, from the configuration.
 ///
 /// # Errors
-/// When the configuration cannot be used.
+/// The configuration cannot be used.
 pub fn services(config: &Config) -> Result<Services> {
     let providers =
         Providers::new(config.provider_settings()?).context("setting up the providers")?;
     services_with(config, providers)
 }
 
-/// All but the providers, which want keys: enough to look at documents and to reckon.
+/// Services without the providers' clients, which need keys: enough to read documents and to estimate.
 ///
 /// # Errors
-/// When the configuration cannot be used.
+/// The configuration cannot be used.
 pub fn services_without_providers(config: &Config) -> Result<Services> {
     services_with(config, Providers::without_clients(config.dialects()))
 }
 
-/// The same with these providers, among which may be a program's own. What a model's calls count
-/// is what its provider says.
+/// Services with these providers, which may include a program's own. Each provider decides what its
+/// models' calls are charged.
 ///
 /// # Errors
-/// When the configuration cannot be used.
+/// The configuration cannot be used.
 pub fn services_with(config: &Config, providers: Providers) -> Result<Services> {
     let providers = providers.with_defaults(config.model_defaults());
     let (quota, prices) = (config.quota_for(&providers)?, config.prices()?);
@@ -274,13 +274,13 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         pending_writes,
         truncation_stats: Arc::default(),
         archives: Default::default(),
-        memory: tidegate_activities::memory::Memory::new(memory::of_documents(config)),
+        memory: tidegate_activities::memory::Memory::new(memory::for_documents(config)),
         shards: tidegate_activities::output::job::Shards::default(),
         slots: config.worker.max_concurrent_documents,
     })
 }
 
-/// Reads documents in processes of this very program, so that a hostile file harms none but itself.
+/// A reader that runs this program for each document, so that a hostile file harms only its own process.
 pub(crate) fn reader(config: &Config) -> Result<Reader> {
     let program =
         std::env::current_exe().context("finding this program, to read documents with it")?;
@@ -290,13 +290,13 @@ pub(crate) fn reader(config: &Config) -> Result<Reader> {
         .at_once(memory::readers(config)))
 }
 
-/// What the workers of this process share.
+/// What the workers of one process share.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) services: Arc<Services>,
     lanes: Vec<Lane>,
     pool: Arc<Pool>,
-    /// Each lane's polls that may be open at once.
+    /// The maximum of open polls, for each lane.
     polls: Vec<usize>,
 }
 
@@ -325,8 +325,8 @@ impl Process {
     }
 }
 
-/// The SDK's worker futures, behind a pointer: its code is generated here once, and not in every
-/// crate that polls it.
+/// The SDK's worker future, boxed so that its code is generated only here and not in every crate that
+/// polls it.
 struct BoxedWorker {
     run: Pin<Box<dyn Future<Output = Result<()>>>>,
     stop: Option<Box<dyn FnOnce()>>,
@@ -418,7 +418,7 @@ fn deployment(config: &Config) -> Option<WorkerDeploymentOptions> {
     Some(options.default_versioning_behavior(behavior).build())
 }
 
-/// A worker of the SDK with slots of our own, for which it has a way only through its core.
+/// An SDK worker with our own slots, which the SDK accepts only through its core.
 fn sdk_worker(
     runtime: &CoreRuntime,
     client: &Client,
@@ -435,7 +435,7 @@ fn sdk_worker(
         .map_err(|error| anyhow::anyhow!("starting the Temporal worker: {error}"))
 }
 
-/// What the fleet is told of this worker.
+/// This worker's description in the registry of workers.
 pub(crate) fn about(config: &Config) -> About {
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -445,7 +445,7 @@ pub(crate) fn about(config: &Config) -> About {
     }
 }
 
-/// Shown in Temporal's UI and counted in the fleet: unique to this process.
+/// The worker's name in Temporal's UI and in the fleet, unique to this process.
 pub(crate) fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| "worker".to_owned(), |name| name.trim().to_owned());

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_calls::budget::{self, Reserve};
 use tidegate_quota::{
     Budget, Budgets,
-    budget::{Checkpoint, Hold, Payer, Unheld},
+    budget::{BudgetHold, Checkpoint, Payer, Unheld},
 };
 use tidegate_types::seconds_since_1970;
 use tracing::{info, warn};
@@ -151,9 +151,9 @@ impl budget::Checkpoints for Checkpoints {
         &'a self,
         budget: &'a Budget,
         usd: f64,
-        mut held: Result<Hold, Unheld>,
+        mut held: Result<BudgetHold, Unheld>,
         reserve: &'a Reserve<'a>,
-    ) -> BoxFuture<'a, Result<Result<Hold, Unheld>, Failure>> {
+    ) -> BoxFuture<'a, Result<Result<BudgetHold, Unheld>, Failure>> {
         Box::pin(async move {
             self.used.lock().insert(budget.payer.clone(), (budget.clone(), usd));
             for asked in 0..MAX_ASKED {

@@ -1,10 +1,10 @@
-//! What two benchmarks of a fleet measure alike.
+//! Measurements that two benchmarks of a fleet share.
 
 use std::time::Duration;
 
 use tidegate_simulator::ModelAccount;
 
-/// Questions to the limiter for each admission, by all workers, from their pages of metrics.
+/// Limiter calls for each admission, over all workers, from their metrics pages.
 pub(crate) async fn questions(pages: &[String]) -> f64 {
     let (mut asked, mut admitted) = (0.0, 0.0);
     for page in pages {
@@ -20,8 +20,8 @@ pub(crate) async fn questions(pages: &[String]) -> f64 {
     asked / admitted
 }
 
-/// The part of a limit of so many tokens a minute that was used, from 30 s after the first admission
-/// to the last 15 s; `None` where there was no such part.
+/// The used fraction of a limit in tokens a minute, from 30 s after the first admission to the last 15 s;
+/// `None` if the run is too short.
 pub(crate) fn steady(account: &ModelAccount, limit: u64) -> Option<f64> {
     let (first, last) = (account.first_admission?, account.last_admission?);
     let from = Duration::from_secs_f64(first.ceil() + 30.0);

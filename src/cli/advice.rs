@@ -7,11 +7,11 @@ use super::{figures, keys};
 pub(super) use crate::config::provider::setting;
 use crate::temporal::{ANSWER_WITHIN, Temporal};
 
-/// A batch that was asked to stop and runs yet.
+/// For a batch that was asked to stop and still runs.
 pub(super) const CANCELLED: &str =
     "it was asked to stop: a worker ends what is under way and writes the report";
 
-/// Nobody works.
+/// For a task queue that no worker polls.
 pub(super) fn no_worker(temporal: &Temporal) -> String {
     format!(
         "no worker answers on the task queue \"{}\"; start one with `tidegate worker`; where some run, they are too busy to answer within {}",
@@ -20,7 +20,7 @@ pub(super) fn no_worker(temporal: &Temporal) -> String {
     )
 }
 
-/// What to do about a call's fault, of which the status of the answer is known, if one came.
+/// What to do about a call's fault. `status` is the answer's, if one came.
 pub(super) fn after(kind: &str, status: Option<u16>, model: &ModelId) -> String {
     let base_url = setting(model.provider(), "base-url");
     match (FailureType::parse(kind), status) {
@@ -32,7 +32,7 @@ pub(super) fn after(kind: &str, status: Option<u16>, model: &ModelId) -> String 
     }
 }
 
-/// The next thing to do. Without a model, in general words.
+/// The next thing to do; in general words without a model.
 pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
     let command = |verb: &str| {
         model.map_or_else(

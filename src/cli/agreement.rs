@@ -1,4 +1,4 @@
-//! How many answers agree with what they should be, as it is shown; and whether that is enough.
+//! Shows how many answers agree with the truth, and decides whether that is enough.
 
 use tidegate_activities::output::agreement::{Agreement, Rate};
 
@@ -8,7 +8,7 @@ use super::{
     output::{self, Table},
 };
 
-/// A part, of which all are 1.
+/// Parses a fraction from 0 to 1.
 pub(super) fn part(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
@@ -22,7 +22,7 @@ pub(super) fn with_interval(rate: Rate) -> String {
     format!("{} ({} to {})", percent(rate.part()), percent(from), percent(to))
 }
 
-/// Field by field.
+/// A table with a row for each field.
 pub(super) fn table(agreement: &Agreement) -> String {
     let mut table =
         Table::new(&["FIELD", "COMPARED", "AGREE (IN 95 OF 100 SAMPLES)", "MOST FREQUENT MISTAKE"]);
@@ -46,7 +46,7 @@ pub(super) fn table(agreement: &Agreement) -> String {
     table.text()
 }
 
-/// Documents and rows of the truth that do not belong together, a sentence each.
+/// Documents and rows of the truth without a partner, one sentence each.
 pub(super) fn unmatched(agreement: &Agreement) -> Vec<String> {
     let Agreement { without_document, without_truth, .. } = agreement;
     let mut sentences = Vec::new();
@@ -62,8 +62,8 @@ pub(super) fn unmatched(agreement: &Agreement) -> Vec<String> {
     sentences
 }
 
-/// Whether so large a part of the answers agrees for sure: the interval's lower end tells. `whose` says
-/// of which answers.
+/// Whether at least this fraction of the answers agrees, by the lower end of the interval. `whose` names
+/// the answers in messages.
 pub(super) fn enough(agreement: Option<&Agreement>, at_least: f64, whose: &str) -> Outcome {
     let Some(agreement) = agreement else {
         output::say(&format!(

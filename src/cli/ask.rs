@@ -1,7 +1,8 @@
-//! `tidegate ask`: prompts from stdin, one a line or a row of a table, and answers to stdout, in order.
+//! `tidegate ask`: reads prompts from stdin, as lines or as rows of a table, and writes answers to stdout
+//! in order.
 //!
-//! Each is an activity of its own ([`Temporal::submit`]) whose id is made from what is asked, so that the
-//! same command goes on where it was broken off and buys nothing twice.
+//! Each prompt is a separate activity ([`Temporal::submit`]) whose id is derived from the input, so that
+//! repeating the command continues where it stopped and pays nothing twice.
 
 mod asked;
 mod large;
@@ -37,7 +38,7 @@ use crate::{
 
 const CALL: &str = "tidegate.call";
 
-/// Temporal holds no payload of more than 2 MiB.
+/// Temporal accepts no payload of more than 2 MiB.
 const MAX_PROMPT: usize = 1_500_000;
 
 /// Ask each line of stdin, or each row of a table, and write the answers to stdout, in the same order
@@ -86,10 +87,10 @@ pub(super) struct Args {
     error_column: Option<String>,
 }
 
-/// What is asked with every line.
+/// The settings that all prompts share.
 struct Asking {
     temporal: Temporal,
-    /// Where large answers lie.
+    /// The store of large answers.
     calls: Option<Calls>,
     lane: Lane,
     common: Map<String, Value>,
@@ -126,7 +127,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     }
 }
 
-/// The fields of `tidegate.call` but for its prompt.
+/// The fields of `tidegate.call` except the prompt.
 fn common(args: &Args) -> anyhow::Result<Map<String, Value>> {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Option<Value>| {
@@ -154,7 +155,7 @@ async fn answered<O: Output>(
     let asked = stream::unfold(asked, async |mut asked| Some((asked.recv().await?, asked)));
     let answers = asked
         .map_ok(|Asked { number, beside, prompt }| {
-            // Nothing for one without a word.
+            // A blank prompt is not asked.
             let input = prompt.map(|prompt| asking.input(prompt));
             let input =
                 input.map(|input| input.map(|input| (id(&input, &mut asked_before), input)));
@@ -186,7 +187,7 @@ async fn answered<O: Output>(
             Ok(_) => succeeded += u64::from(is_asked),
             Err(why) => {
                 failed += 1;
-                // A thousand lines may fail for one reason.
+                // A thousand lines may fail for one reason: print it once.
                 if *why != told {
                     output::say(&format!("{} {number}: {why}", O::UNIT));
                     told.clone_from(why);
@@ -201,13 +202,13 @@ async fn answered<O: Output>(
     Ok(if failed == 0 { Outcome::Done } else { Outcome::SomeFailed })
 }
 
-/// What ends the command ends no call.
+/// Calls go on when the command ends.
 fn goes_on<O: Output>(number: u64) -> String {
     format!("{} {number}; the same command goes on where this one ended", O::UNIT)
 }
 
 impl Asking {
-    /// The activity's input; none for a prompt without a word.
+    /// The activity's input; `None` for a blank prompt.
     fn input(&self, prompt: String) -> Option<Value> {
         if prompt.trim().is_empty() {
             return None;
@@ -234,7 +235,7 @@ impl Asking {
     }
 }
 
-/// `ask-<hash of the input>-<how many equal lines stand before it>`.
+/// `ask-<hash of the input>-<number of equal prompts before it>`.
 fn id(input: &Value, asked_before: &mut HashMap<[u8; 16], u32>) -> String {
     let sum = Sha256::digest(input.to_string());
     let mut hash = [0; 16];

@@ -61,7 +61,7 @@ impl Set {
     }
 }
 
-/// Why this is likely a slip of the pen: what nobody spends from is set without any effect.
+/// Why this is probably a mistake: setting the budget of an unknown payer has no effect.
 async fn unknown(payer: &Payer, config: &Config) -> Option<String> {
     match payer {
         Payer::Batch(id) => {

@@ -1,5 +1,4 @@
-//! What holds a batch back, as far as can be seen from here: for `why`, for `status`, and while a
-//! batch is followed.
+//! Finds what holds a batch back, for `why`, for `status`, and while a batch is followed.
 
 mod waits;
 
@@ -7,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tidegate_calls::card::{Card, cards};
-use tidegate_quota::{ModelQuota, Quota, Snapshot, holds::Held};
+use tidegate_quota::{ModelQuota, Quota, Snapshot, operator_holds::OperatorHolds};
 use tidegate_types::{Lane, ModelId, Tenant};
 use tidegate_workflows::contract::{FailureType, Progress, WaitsFor};
 
@@ -26,26 +25,26 @@ use super::{
     trouble::Trouble,
 };
 
-/// What the server gives to another worker begins after this long.
+/// The delay before the server gives a lost activity to another worker.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// The class of a batch's calls.
+/// The models, the lane and the tenant of a batch's calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Class {
-    /// The one that is asked, or those of its route, in order.
+    /// The batch's model, or the models of its route, in order.
     pub(super) models: Vec<ModelId>,
-    /// What it names and this machine has no section for.
+    /// The model or route that this machine's configuration does not have.
     unknown: Option<String>,
     pub(super) lane: Lane,
     pub(super) tenant: Tenant,
 }
 
-/// Why a batch stands, or does not go faster.
+/// Why a batch stands still, or does not go faster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cause {
-    /// The one sentence that matters, with what to do.
+    /// The main cause in one sentence, with the remedy.
     pub(super) sentence: String,
-    /// Nothing goes on until this is over, so that nobody knows when the batch is done.
+    /// Nothing goes on until the cause is gone, so the end of the batch is unknown.
     pub(super) stands: bool,
 }
 
@@ -59,20 +58,20 @@ impl Cause {
     }
 }
 
-/// What was seen of a running batch.
+/// The diagnosis of a running batch.
 pub(super) struct Look {
     pub(super) class: Class,
     pub(super) waits: Waits,
     pub(super) progress: Option<Progress>,
-    /// The model that matters, and its quota.
+    /// The decisive model and its quota.
     pub(super) quota: Option<(ModelQuota, Snapshot)>,
     pub(super) troubles: Vec<Trouble>,
     pub(super) cards: Vec<(String, Card)>,
-    pub(super) held: Held,
+    pub(super) held: OperatorHolds,
     pub(super) cause: Cause,
 }
 
-/// Looks at a running batch.
+/// Diagnoses a running batch.
 pub(super) async fn look(
     config: &Config,
     limiter: &Quota,
@@ -81,7 +80,7 @@ pub(super) async fn look(
 ) -> anyhow::Result<Look> {
     let class = class(&temporal.input(&batch.id).await?, config);
     let pending = temporal.pending(&batch.id).await?;
-    // Read after the activities: a worker that has one of these has said so before it took it.
+    // Read after the activities: a worker registers before it takes an activity.
     let cards = cards(limiter).await;
     let live =
         cards.as_ref().ok().map(|cards| cards.iter().map(|(name, _)| name.as_str()).collect());
@@ -97,7 +96,7 @@ pub(super) async fn look(
     if quota.as_ref().is_some_and(|(_, seen)| others_wait(seen, &class.lane)) {
         waits.slots_wait_for_quota();
     }
-    let held = limiter.held().await.unwrap_or_default();
+    let held = limiter.operator_holds().await.unwrap_or_default();
     let (cards, queue) = (cards.unwrap_or_default(), temporal.queue());
     let of_queue: Vec<_> = cards.iter().filter(|(_, card)| card.queue == queue).cloned().collect();
     let troubles: Vec<Trouble> =
@@ -105,7 +104,7 @@ pub(super) async fn look(
     let refused = class.models.first().and_then(|model| keys::why(&cards, &queue, model));
     let (most_failed, away) = (waits.of_keys(), redis_away.map(|error| away(config, &error)));
     let mut cause = match refused {
-        // Where others go on, documents that are handed back are the cause of nothing else.
+        // If other workers go on, returned documents do not explain anything else.
         Some(refused) if no_worker.is_none() && most_failed => {
             let stands =
                 !of_queue.iter().any(|(_, card)| class.models.iter().any(|it| card.can_ask(it)));
@@ -116,12 +115,12 @@ pub(super) async fn look(
             answer(&class, &waits, progress.as_ref(), no_worker, (quota, &held, away, &troubles))
         }
     };
-    // Nobody knows when it is resumed.
+    // It is unknown when a paused model is resumed.
     cause.stands |= quota.as_ref().is_some_and(|(model, _)| held.models.contains_key(&model.id));
     Ok(Look { class, waits, progress, quota, troubles, cards: of_queue, held, cause })
 }
 
-/// The model of this class that matters, and its quota; or why that is not to be seen.
+/// The decisive model of this class and its quota; or why it cannot be read.
 pub(super) async fn quota(
     limiter: &Quota,
     class: &Class,
@@ -130,7 +129,7 @@ pub(super) async fn quota(
     for id in &class.models {
         let Some(model) = limiter.models().find(|model| model.id == *id) else { continue };
         match limiter.inspect(id).await {
-            // Of a route, the first model whose gate is open says most.
+            // In a route, the first model with an open gate is decisive.
             Ok(seen) if quota.is_none() || seen.pause.is_zero() => {
                 let is_open = seen.pause.is_zero();
                 quota = Some((model.clone(), seen));
@@ -145,14 +144,14 @@ pub(super) async fn quota(
     (quota, redis_away)
 }
 
-/// Whether documents of the lane wait for quota. Then workers take no more of them than are admitted
-/// soon, and the others lie in the task queue.
+/// Whether documents of the lane wait for quota. Then workers take only documents that are admitted soon,
+/// and the others stay in the task queue.
 fn others_wait(seen: &Snapshot, lane: &Lane) -> bool {
     let of_lane = seen.lanes.iter().find(|seen| seen.lane == *lane);
     !seen.pause.is_zero() || of_lane.is_some_and(|lane| lane.waiting > 0)
 }
 
-/// What it means that Redis is away.
+/// The consequence of an unreachable Redis.
 fn away(config: &Config, error: &str) -> String {
     format!(
         "Redis does not answer at {}: {error}; until it is back each worker keeps to its share of the limits, and documents with a budget wait; next: start it, or correct redis.url (`tidegate doctor` looks closer)",
@@ -160,7 +159,7 @@ fn away(config: &Config, error: &str) -> String {
     )
 }
 
-/// From what was typed, or from what an earlier run passed on.
+/// Reads a batch's input, as typed or as an earlier run passed it on.
 pub(super) fn class(input: &Value, config: &Config) -> Class {
     let input = input.pointer("/continued/job").unwrap_or(input);
     let text = |field: &str| input[field].as_str().unwrap_or_default();
@@ -185,9 +184,10 @@ pub(super) fn class(input: &Value, config: &Config) -> Class {
     }
 }
 
-type Seen<'a> = (Option<(&'a ModelQuota, &'a Snapshot)>, &'a Held, Option<String>, &'a [Trouble]);
+type Seen<'a> =
+    (Option<(&'a ModelQuota, &'a Snapshot)>, &'a OperatorHolds, Option<String>, &'a [Trouble]);
 
-/// The gravest cause first.
+/// The most serious cause.
 fn answer(
     class: &Class,
     waits: &Waits,
@@ -275,7 +275,7 @@ fn answer(
     })
 }
 
-/// That the bound on output takes part of the quota, where it does.
+/// A note if the limit on output takes part of the quota; otherwise empty.
 fn counts(model: &ModelQuota, snapshot: &Snapshot) -> String {
     unused(model, snapshot).map_or_else(String::new, |unused| format!("; {unused}"))
 }
@@ -300,7 +300,7 @@ fn documents(number: u64, does: &str, many_do: &str) -> String {
     format!("{} {verb}", counted(number, "document"))
 }
 
-/// When those are tried again that wait, of whom this is the first and the last.
+/// The time until the first and the last of the waiting documents are tried again.
 pub(super) fn again((first, last): (SystemTime, SystemTime)) -> String {
     let [first, last] =
         [first, last].map(|time| span(figures::until(time).unwrap_or(Duration::ZERO)));
@@ -311,7 +311,7 @@ pub(super) fn again((first, last): (SystemTime, SystemTime)) -> String {
     }
 }
 
-/// A dead worker's documents.
+/// The documents of a lost worker.
 pub(super) fn with_the_gone(waits: &Waits) -> String {
     let left = waits.given_up.and_then(figures::until).unwrap_or(Duration::ZERO) + FIRST_RETRY;
     let (were, they) = if waits.gone == 1 { ("was", "it begins") } else { ("were", "they begin") };
@@ -319,11 +319,11 @@ pub(super) fn with_the_gone(waits: &Waits) -> String {
     format!("{documents} {were} with a worker that is gone; {they} again within {}", span(left))
 }
 
-/// Documents that come back after a failure.
+/// Documents that are retried after a failure.
 fn backs_off(waits: &Waits, kind: &str, number: u64, model: &ModelId) -> String {
     let words = waits.words.get(kind).map_or_else(String::new, |words| format!(": {words}"));
     let documents = documents(number, "backs off", "back off");
-    // Of Temporal's own, and other programs', there is nothing to mend here.
+    // A failure of Temporal's own, or of another program, has no remedy here.
     let next = FailureType::parse(kind).map_or_else(
         || {
             let until = waits.again.get(kind).copied().and_then(figures::until);
@@ -335,7 +335,7 @@ fn backs_off(waits: &Waits, kind: &str, number: u64, model: &ModelId) -> String 
     format!("{documents} after {kind}{words}; {next}")
 }
 
-/// What a step of the batch itself has met; where it is tried again is for the reader to mend.
+/// A failing step of the batch itself, which is retried and which the reader must repair.
 fn failing(step: &FailingStep) -> String {
     let again = step.next.and_then(figures::until).filter(|left| !left.is_zero());
     let again =
@@ -346,8 +346,13 @@ fn failing(step: &FailingStep) -> String {
     )
 }
 
-/// The gate, with what the provider said when it was closed.
-fn gate(model: &ModelQuota, snapshot: &Snapshot, held: &Held, troubles: &[Trouble]) -> Cause {
+/// A closed gate, with the provider's message.
+fn gate(
+    model: &ModelQuota,
+    snapshot: &Snapshot,
+    held: &OperatorHolds,
+    troubles: &[Trouble],
+) -> Cause {
     let binds = binds(model, snapshot, held).unwrap_or_default();
     let opens = format!("`tidegate resume {}` opens it now", model.id);
     if snapshot.exhausted {

@@ -1,4 +1,4 @@
-//! The command line: what can be asked of the program, and which command answers.
+//! The command line, and which module runs each command.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -78,13 +78,13 @@ enum Command {
 }
 
 impl Cli {
-    /// How log lines look.
+    /// The format of log lines.
     pub fn log_format(&self) -> LogFormat {
         self.log_format
     }
 
-    /// What is logged when `RUST_LOG` does not say: a worker's steps are of interest, of `dev` what
-    /// becomes of batches, of other commands only the errors.
+    /// The default log filter without `RUST_LOG`: a worker's steps, for `dev` the course of batches, for
+    /// other commands only errors.
     pub fn usual_log(&self) -> &'static str {
         match self.command {
             Command::Worker | Command::Serve | Command::Simulator(_) | Command::Dashboard(_) => {
@@ -95,7 +95,7 @@ impl Cli {
         }
     }
 
-    /// Runs the command, and shows what went wrong.
+    /// Runs the command and prints its error.
     pub async fn run(self) -> ExitCode {
         match Box::pin(self.dispatch()).await {
             Ok(outcome) => outcome.code(),
@@ -127,7 +127,7 @@ impl Cli {
             Command::Pause(args) => pause::pause(args, &config()?).await,
             Command::Resume(args) => pause::resume(args, &config()?).await,
             Command::Dashboard(args) => dashboard::run(args, config()?).await,
-            // The one command that goes on when the configuration is at fault.
+            // This command alone runs with a faulty configuration.
             Command::Doctor(args) => doctor::run(args, config()).await,
             Command::Extract(args) => extract::run(args, &config()?).await,
             Command::Config(args) => config::run(args, &config()?),

@@ -1,4 +1,4 @@
-//! `tidegate compare`: one sample through several models, and how far they agree.
+//! `tidegate compare`: asks several models about one sample, and compares their answers.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ use super::{
     sampled::{self, Answered},
 };
 
-/// Documents that are compared unless the command says how many.
+/// The default number of documents in a comparison.
 const SAMPLE: u32 = 100;
 
 /// Ask several models the same question about a sample, and compare answers, price and failures
@@ -62,7 +62,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// One model's batch.
+/// The batch of one model.
 struct Asked {
     model: ModelId,
     id: String,
@@ -70,7 +70,7 @@ struct Asked {
     job: Job,
 }
 
-/// What it came to.
+/// The result of one model's batch.
 #[derive(Debug, Serialize)]
 struct Seen {
     model: ModelId,
@@ -78,18 +78,18 @@ struct Seen {
     output: String,
     answered: u64,
     failed: u64,
-    /// US dollars a document, of those whose price is known.
+    /// US dollars for each document with a known price.
     cost_usd_each: Option<f64>,
-    /// The same for all documents of the source.
+    /// US dollars for all documents of the source.
     cost_usd_of_all: Option<f64>,
-    /// With the author's truth, where that is given.
+    /// Agreement with the truth, if it is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     agreement: Option<Agreement>,
     #[serde(skip)]
     answers: BTreeMap<String, Answered>,
 }
 
-/// How far two models agree.
+/// The agreement of two models.
 #[derive(Debug, Serialize)]
 struct Pair {
     models: [ModelId; 2],
@@ -155,7 +155,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     Ok(if outcome == Outcome::Done && some_failed { Outcome::SomeFailed } else { outcome })
 }
 
-/// A batch for each model. Each model's answers lie in a folder of their own, where the next run finds
+/// Makes a batch for each model. Each model's answers have a separate folder, where the next run finds
 /// them.
 fn asked(models: &[ModelId], base: &BatchInput) -> anyhow::Result<Vec<Asked>> {
     let mut asked: Vec<Asked> = Vec::new();
@@ -180,10 +180,10 @@ fn asked(models: &[ModelId], base: &BatchInput) -> anyhow::Result<Vec<Asked>> {
     Ok(asked)
 }
 
-/// Looks at every model before one is asked: its name, its price where there is a budget, and whether
-/// a worker has a key for it. This machine's configuration should be the workers'.
+/// Checks every model before the first call: its name, its price if there is a budget, and whether a
+/// worker has a key for it. This machine's configuration should equal the workers'.
 async fn check(services: &Services, temporal: &Temporal, asked: &[Asked]) -> anyhow::Result<()> {
-    // Without Redis nothing is known of the workers' keys.
+    // Without Redis, the workers' keys are unknown.
     let cards = cards(&services.guard.quota).await.unwrap_or_default();
     let mut wrong: Vec<String> = Vec::new();
     for Asked { model, job, .. } in asked {
@@ -200,10 +200,10 @@ async fn check(services: &Services, temporal: &Temporal, asked: &[Asked]) -> any
     Err(usage(format!("nothing was started; {}", wrong.join("\n"))))
 }
 
-/// The models that a batch asks.
+/// The models of a batch.
 ///
 /// # Errors
-/// What its plan would say.
+/// The batch's plan would fail with this error.
 async fn asks(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failure> {
     let models = plan::check(services, job).await?;
     if job.budget_usd.is_some() {
@@ -239,7 +239,7 @@ async fn seen(
     })
 }
 
-/// Compares, and writes it down beside the models' outputs.
+/// Compares the results, and writes the comparison beside the models' outputs.
 async fn compared(
     services: &Services,
     asked: &[Asked],
@@ -277,8 +277,8 @@ async fn compared(
     Ok(comparison)
 }
 
-/// Writes down what a route that looks here may fall back to. What is too far apart for `--at-least` is
-/// left out, though it was there before.
+/// Records which models a route may fall back to by this comparison. A pair below `--at-least` is removed
+/// if it was recorded before.
 async fn record(
     services: &Services,
     asked: &[Asked],
@@ -325,7 +325,7 @@ async fn record(
     Ok(known.write(&output, question).await?)
 }
 
-/// The first model's answers are what the other's should be.
+/// Compares another model's answers with the first model's answers as the truth.
 fn between(one: &Seen, other: &Seen) -> Compared {
     let mut compared = Compared::default();
     for (id, first) in &one.answers {
@@ -360,7 +360,7 @@ fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> {
         table.row(row.into_iter().chain(truth).collect());
     }
     output::data(&table.text())?;
-    // The models were asked about the same documents.
+    // All models were asked about the same documents.
     let agreement = comparison.models.iter().find_map(|seen| seen.agreement.as_ref());
     let unmatched = agreement.map(agreement::unmatched).unwrap_or_default();
     unmatched.iter().for_each(|sentence| output::say(sentence));

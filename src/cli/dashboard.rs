@@ -7,7 +7,7 @@ use super::{
     output, page,
 };
 
-/// Where the page is served when nothing says so.
+/// The default address of the page.
 const USUAL: &str = "127.0.0.1:9465";
 
 /// The page of a fleet, on its own, until Ctrl-C

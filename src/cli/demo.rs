@@ -64,14 +64,14 @@ pub(super) async fn run(args: Args) -> anyhow::Result<Outcome> {
             with_tidegate(&samples, &output, args.keep).await
         }
     };
-    // Dropped halfway, the run takes its servers with it.
+    // If the run is dropped, its servers end with it.
     tokio::select! {
         exit = Box::pin(run) => exit,
         () = &mut interrupted => Err(anyhow::anyhow!("interrupted; what was done lies in {}", output.display())),
     }
 }
 
-/// An embedded stack, and a batch started as a user would.
+/// Starts an embedded stack, and a batch on it as a user would.
 async fn with_tidegate(samples: &Samples, folder: &Path, keep: bool) -> anyhow::Result<Outcome> {
     output::say("starting Temporal, Redis, a simulated provider and a worker");
     let mut config = Config::default();
@@ -166,7 +166,7 @@ fn report(
     })
 }
 
-/// The workflow's input, as `temporal workflow start` would take it.
+/// The workflow's input, as for `temporal workflow start`.
 fn input(samples: &Samples, folder: &Path) -> anyhow::Result<BatchInput> {
     Ok(BatchInput {
         source: Some(place::source(&samples.folder.to_string_lossy())?),

@@ -1,5 +1,5 @@
-//! `tidegate doctor`: the configuration, Temporal, workers and storage are looked at here; Redis and
-//! the providers have files of their own, and so has one store that is named.
+//! `tidegate doctor`: checks the configuration, Temporal, workers and storage; Redis, the providers and a
+//! single store have separate files.
 
 mod check;
 mod providers;
@@ -21,10 +21,10 @@ use crate::{
 use super::{exit::Outcome, figures, keys, output, place, trouble::Trouble};
 use check::{Check, State};
 
-/// Object stores are far away at times.
+/// Object stores can be slow.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// The name of an object that does not exist, to be asked for.
+/// The name of an object that does not exist, used as a probe.
 const PROBE: &str = ".tidegate-doctor";
 
 /// Look at Temporal, Redis, the configuration, credentials and storage; say how to mend each fault
@@ -65,7 +65,7 @@ pub(super) async fn run(
     told(checks, json!({}), &args, at_fault)
 }
 
-/// Shows what was found; `at_fault` if any of it is a fault.
+/// Prints the checks; returns `at_fault` if any of them fails.
 fn told(
     checks: Vec<Check>,
     mut more: Value,
@@ -122,7 +122,7 @@ fn configuration(config: &Config) -> Check {
     }
 }
 
-/// Routes that fall back to a model that nobody says is as good as the first.
+/// Checks routes that fall back without a stated reason.
 fn fallbacks(config: &Config) -> Vec<Check> {
     let routes = config.routes().unwrap_or_default();
     let check = |(name, route): (&String, &Route)| {
@@ -199,7 +199,7 @@ async fn codec(temporal: &Temporal) -> Option<Check> {
     })
 }
 
-/// Whether workers with this configuration, or those that poll, get new batches.
+/// Checks whether workers with this configuration, or polling workers, get new batches.
 async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
     let name = "worker version";
     let versions = match temporal.versions().await {
@@ -252,16 +252,15 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
     })
 }
 
-/// Whether Redis answers, and knows no live worker of this task queue: Temporal remembers for minutes
-/// who has polled.
+/// Whether Redis answers but has no live worker of this task queue. Temporal lists lost workers for some
+/// minutes.
 async fn silent(config: &Config, temporal: &Temporal) -> bool {
     let Ok(limiter) = config.quota() else { return false };
     let queue = temporal.queue();
     cards(&limiter).await.is_ok_and(|cards| !cards.iter().any(|(_, card)| card.queue == queue))
 }
 
-/// What live workers say of their keys and calls, and in what they are configured
-/// differently. Without a Redis they say nothing.
+/// Checks live workers' keys and calls, and differences of their configurations. Empty without Redis.
 async fn fleet(config: &Config) -> Vec<Check> {
     let Ok(limiter) = config.quota() else { return Vec::new() };
     let cards = cards(&limiter).await.unwrap_or_default();
@@ -272,7 +271,7 @@ async fn fleet(config: &Config) -> Vec<Check> {
         })
     });
     let mut checks: Vec<Check> = refused.collect();
-    let held = limiter.held().await.unwrap_or_default();
+    let held = limiter.operator_holds().await.unwrap_or_default();
     checks.extend(held.models.iter().map(|(model, reason)| {
         Check::doubtful(
             &format!("pause of {model}"),
@@ -349,7 +348,7 @@ async fn one_root(root: &str) -> Check {
     if location.exists_as_folder_or_file().is_some() {
         return folder(&label, &place::shown(root));
     }
-    // The answer that an object does not exist needs the same permission as reading it.
+    // The answer that an object does not exist needs the permission to read it.
     match tokio::time::timeout(ANSWER_WITHIN, location.child(PROBE).size()).await {
         Ok(Ok(_)) => Check::ok(&label, "can be read"),
         Ok(Err(error)) => Check::fail(

@@ -1,4 +1,4 @@
-//! Exit codes, and what deserves which.
+//! Exit codes.
 
 use std::process::ExitCode;
 
@@ -8,20 +8,20 @@ use crate::config::ConfigError;
 
 use super::output::{self, BAD, styled};
 
-/// How a command ended that did not fail.
+/// How a command ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// 0.
     Done,
-    /// 1; what is wrong has been shown.
+    /// 1: a fault was found and printed.
     Faulty,
-    /// 2: by a wrong configuration; what is wrong has been shown.
+    /// 2: the configuration is wrong, and its faults were printed.
     WronglySetUp,
     /// 3: finished, but some documents failed.
     SomeFailed,
 }
 
-/// Something that was asked for cannot be: exit code 2.
+/// A request that cannot be fulfilled: exit code 2.
 #[derive(Debug)]
 pub(super) struct Usage(pub(super) String);
 
@@ -33,7 +33,7 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// An error that deserves exit code 2.
+/// Makes an error with exit code 2.
 pub(super) fn usage(what: impl Into<String>) -> anyhow::Error {
     Usage(what.into()).into()
 }
@@ -49,13 +49,13 @@ impl Outcome {
     }
 }
 
-/// Shows an error with its causes.
+/// Prints an error with its causes.
 pub(super) fn failed(error: &anyhow::Error) -> ExitCode {
     output::say(&format!("{} {}", styled(BAD, "error:"), sentence(error)));
     ExitCode::from(code(error))
 }
 
-/// The error and its causes, one a line; a cause that its error contains already is left out.
+/// The error and its causes, one on each line; a cause that the error's own text contains is left out.
 fn sentence(error: &anyhow::Error) -> String {
     let mut lines: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -67,7 +67,7 @@ fn sentence(error: &anyhow::Error) -> String {
 }
 
 fn code(error: &anyhow::Error) -> u8 {
-    // So is a provider that cannot be set up, or a key that cannot be read.
+    // A provider that cannot be set up and a key that cannot be read count as wrong configuration.
     let wrong_use = error.chain().any(|cause| {
         cause.is::<Usage>()
             || cause.is::<ConfigError>()

@@ -60,7 +60,7 @@ fn place(place: &Place) -> String {
     }
 }
 
-/// With what would move a terminal's cursor, or worse, escaped.
+/// Escapes characters that control a terminal.
 fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {

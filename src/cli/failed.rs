@@ -1,4 +1,4 @@
-//! Documents that were given up, by type: how many, in whose words, and what to do.
+//! Failed documents by type: how many, their messages, and the remedy.
 
 use serde_json::{Value, json};
 use tidegate_activities::output::finish::{GivenUp, Sentence};
@@ -14,16 +14,16 @@ use super::{advice, figures::count, reported::Reported};
 pub(super) struct Failed {
     pub(super) kind: String,
     pub(super) documents: u64,
-    /// What was said of them, the most frequent first.
+    /// The messages, most frequent first.
     pub(super) said: Vec<Sentence>,
-    /// The first of them, by their ids.
+    /// The ids of the first documents.
     pub(super) samples: Vec<String>,
 }
 
-/// So many documents of a type are named.
+/// The number of documents of each type that are named.
 const SAMPLES: usize = 3;
 
-/// Of a batch, the most frequent first. The words are in the output of one that has ended, where
+/// A batch's failures by type, most frequent first. The messages of an ended batch are in its output, if
 /// this machine can read it.
 pub(super) async fn of(config: &Config, progress: &Progress) -> Vec<Failed> {
     if progress.totals.failed == 0 {
@@ -44,7 +44,7 @@ fn gathered(progress: &Progress, mut given_up: GivenUp) -> Vec<Failed> {
 }
 
 impl Failed {
-    /// What was said; each sentence with how often, where there are several.
+    /// The message; with the number of documents for each message if there are several.
     pub(super) fn words(&self) -> Option<String> {
         let [first, others @ ..] = self.said.as_slice() else { return None };
         if others.is_empty() {
@@ -69,7 +69,7 @@ impl Failed {
     }
 }
 
-/// Rows for [`super::output::pairs`]: each type, and what to do about it.
+/// Rows for [`super::output::pairs`]: each type and its remedy.
 pub(super) fn rows(failed: &[Failed], model: Option<&ModelId>) -> Vec<(&'static str, String)> {
     let rows = failed.iter().flat_map(|failed| {
         [("failed", failed.sentence()), ("  to do", advice::next(&failed.kind, model))]
@@ -77,14 +77,14 @@ pub(super) fn rows(failed: &[Failed], model: Option<&ModelId>) -> Vec<(&'static 
     rows.collect()
 }
 
-/// All in one sentence; nothing without a failure.
+/// All failures in one sentence; `None` without any.
 pub(super) fn sentence(failed: &[Failed]) -> Option<String> {
     let first = failed.first()?;
     let all: Vec<String> = failed.iter().map(Failed::sentence).collect();
     Some(format!("{}; next: {}", all.join("; "), advice::next(&first.kind, None)))
 }
 
-/// The same as JSON.
+/// The failures as JSON.
 pub(super) fn value(failed: &[Failed], model: Option<&ModelId>) -> Value {
     let values = failed.iter().map(|failed| {
         json!({

@@ -1,4 +1,4 @@
-//! Numbers, times and rates for people.
+//! Formats numbers, times and rates for people.
 
 use std::time::{Duration, SystemTime};
 
@@ -45,7 +45,7 @@ pub(super) fn rate(documents: u64, time: Duration) -> Option<String> {
     })
 }
 
-/// A part of a whole, `97.2 %`.
+/// A fraction as a percentage, `97.2 %`.
 pub(super) fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }
@@ -55,7 +55,7 @@ pub(super) fn dollars(amount: f64) -> String {
     if amount >= 1.0 || amount == 0.0 { format!("${amount:.2}") } else { format!("${amount:.4}") }
 }
 
-/// What was spent: `$0.0132`, `unknown`, or `$0.0132 and more` where a price of some is not known.
+/// A cost: `$0.0132`, `unknown`, or `$0.0132 and more` if some prices are unknown.
 pub(super) fn cost(spend: &Spend) -> String {
     match spend.known_usd().map(dollars) {
         Some(known) if spend.unpriced_calls > 0 => format!("{known} and more"),
@@ -63,13 +63,13 @@ pub(super) fn cost(spend: &Spend) -> String {
     }
 }
 
-/// What is expected of tokens and the like: `1,000 to 2,000`.
+/// An expected number: `1,000 to 2,000`.
 pub(super) fn between(range: Range) -> String {
     let [from, to] = [range.from, range.to].map(|number| count(number.round() as u64));
     format!("{from} to {to}")
 }
 
-/// What is expected of a price: `$0.50 to $1.00`.
+/// An expected price: `$0.50 to $1.00`.
 pub(super) fn price(range: Option<Range>) -> String {
     range.map_or_else(
         || "unknown (no price for this model)".to_owned(),
@@ -77,27 +77,27 @@ pub(super) fn price(range: Option<Range>) -> String {
     )
 }
 
-/// One number over another; 0 over nothing.
+/// `part / whole`; 0 if `whole` is 0.
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// RFC 3339, if it is that.
+/// Parses an RFC 3339 time.
 pub(super) fn time(text: Option<&str>) -> Option<SystemTime> {
     text.and_then(|text| DateTime::parse_from_rfc3339(text).ok()).map(SystemTime::from)
 }
 
-/// RFC 3339, to the second.
+/// An RFC 3339 time, to the second.
 pub(super) fn stamp(time: SystemTime) -> String {
     DateTime::<Utc>::from(time).to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
-/// How long until then; `None` when it is past.
+/// The time until then; `None` if it has passed.
 pub(super) fn until(time: SystemTime) -> Option<Duration> {
     time.duration_since(SystemTime::now()).ok()
 }
 
-/// How long ago; nothing for what is yet to come.
+/// The time since then; 0 if it is in the future.
 pub(super) fn since(time: SystemTime) -> Duration {
     SystemTime::now().duration_since(time).unwrap_or_default()
 }

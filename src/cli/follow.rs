@@ -1,5 +1,5 @@
-//! A batch on its way: followed until it ends or is let go, with its progress on stderr, as a bar on
-//! a terminal, else as a line now and then.
+//! Follows a batch until it ends or the user detaches. Progress goes to stderr: as a bar on a terminal,
+//! otherwise as a line from time to time.
 
 use std::{
     future::Future,
@@ -19,20 +19,20 @@ use crate::{
 
 use super::{advice, cause, exit::Outcome, figures, outlook::Ahead, output, sampled, summary};
 
-/// How often a batch is asked: at first, and in the end of one that takes long. Each question is an
-/// action, which Temporal Cloud charges for.
+/// The interval of progress queries: at first, and for a long batch. Each query is an action, which
+/// Temporal Cloud charges for.
 const ASK_EVERY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
-/// After so many questions without an answer, the reason is shown.
+/// The number of unanswered queries after which the reason is shown.
 const PATIENCE: u32 = 4;
 
-/// A server that was away for so long may be gone for good.
+/// A server that was away for this long may be gone for good.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(600);
 
-/// When no document has come to its end for so long, the cause is looked for, and again as often.
+/// If no document has ended for this long, the cause is looked up, and again at this interval.
 const STANDS_AFTER: Duration = Duration::from_secs(10);
 
-/// Why the watching ended.
+/// Why following ended.
 #[derive(Debug)]
 pub(super) enum Followed {
     /// The batch ended.
@@ -61,17 +61,17 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     to_its_end(config, &temporal, &id, wanted, |_| None).await
 }
 
-/// What is shown of a batch's end.
+/// How a batch's end is shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Wanted<'a> {
     pub(super) as_json: bool,
-    /// It is a sample: what it tells of the whole.
+    /// The job of a sample, if the batch is one.
     pub(super) sample: Option<&'a Job>,
-    /// So large a part of the answers must agree with what they should be.
+    /// The fraction of answers that must agree with the truth.
     pub(super) at_least: Option<f64>,
 }
 
-/// Follows a batch and shows how it ended. `hint` says what to do about a batch that broke.
+/// Follows a batch and shows how it ended. `hint` returns the remedy for a batch that broke.
 pub(super) async fn to_its_end(
     config: &Config,
     temporal: &Temporal,
@@ -125,7 +125,7 @@ pub(super) async fn follow(
     followed
 }
 
-/// Waits for a batch's end, also while the server is away for a while.
+/// Waits for a batch's end, even if the server is away for a while.
 async fn ending(temporal: &Temporal, id: &str) -> anyhow::Result<Ending> {
     let mut away_since = None;
     loop {
@@ -134,7 +134,7 @@ async fn ending(temporal: &Temporal, id: &str) -> anyhow::Result<Ending> {
             Err(error) if error.is::<Away>() => error,
             ended => return ended,
         };
-        // It had waited with the server there.
+        // The server was there before: start counting anew.
         if asked.elapsed() > GIVEN_UP_AFTER {
             away_since = None;
         }
@@ -169,9 +169,9 @@ async fn show(
                 let left = ahead.left(&progress).await;
                 bar.show(&progress, left, stands.as_deref());
             }
-            // Waiting for an answer took seconds already.
+            // The failed query took seconds already, so it counts at once.
             Err(NoProgress::NoWorker) => bar.note(&advice::no_worker(temporal)),
-            // A batch that has just begun cannot answer yet.
+            // A batch that has just started cannot answer yet.
             Err(NoProgress::Unknown) => unanswered += 1,
             Err(NoProgress::Failed(error)) if error.is::<Away>() => {
                 bar.note(&format!("{error}; the batch goes on when one does"));
@@ -187,21 +187,21 @@ async fn show(
     }
 }
 
-/// Why nothing goes on, if that is so.
+/// The cause, if the batch stands still.
 async fn why(config: &Config, temporal: &Temporal, id: &str) -> Option<String> {
     let batch = temporal.describe(id).await.ok()?;
     let cause = cause::look(config, &config.quota().ok()?, temporal, &batch).await.ok()?.cause;
     cause.stands.then_some(cause.sentence)
 }
 
-/// Without a terminal, a line is written this often.
+/// The interval of lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// What is shown while a batch runs.
+/// The progress display of a running batch.
 #[derive(Debug)]
 pub(super) struct Bar {
     bar: ProgressBar,
-    /// Where the last line was written, and what it said, if there is no terminal.
+    /// Without a terminal: when the last line was written, and its text.
     lines: Option<(Option<Instant>, String)>,
 }
 
@@ -226,7 +226,7 @@ impl Bar {
         self.set(progress.totals.ended(), progress.documents, &words);
     }
 
-    /// Documents that are done, of how many, and what else to say.
+    /// Sets the number of finished documents, their total, and a text.
     pub(super) fn set(&mut self, done: u64, documents: u64, words: &str) {
         self.bar.set_length(documents);
         self.bar.set_position(done);
@@ -234,7 +234,7 @@ impl Bar {
         self.line(&format!("{done}/{documents} documents  {words}"));
     }
 
-    /// A sentence in place of the figures.
+    /// Shows a sentence in place of the figures.
     fn note(&mut self, text: &str) {
         self.bar.set_message(text.to_owned());
         self.line(text);
@@ -253,8 +253,8 @@ impl Bar {
     }
 }
 
-/// `left` is until the batch is done, where more is known of that than the pace so far; `stands`
-/// says why nothing goes on: then nobody knows when.
+/// The text of the progress. `left` is the time until the batch is done, if more is known than the pace
+/// so far; `stands` is the cause if nothing goes on, so that the end is unknown.
 fn words(
     progress: &Progress,
     now: SystemTime,

@@ -1,5 +1,5 @@
-//! The flags of `tidegate run` that say what the batch is: one for each field of the input that has
-//! one, as the input's table of fields tells.
+//! The flags of `tidegate run` that define a batch: one for each field of the input with a flag in the
+//! input's table.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use tidegate_workflows::{
 
 use super::{exit::usage, place};
 
-/// What was given, as it stood on the command line. Of a batch that `MANY` models are asked in turn, which
-/// are named elsewhere, all but the model.
+/// The given flags and their values. With `MANY`, the flags for the model are left out: the command names
+/// several models separately.
 #[derive(Debug, Clone)]
 pub(super) struct Given<const MANY: bool = false>(Vec<(&'static Field, Takes, Value)>);
 
@@ -22,7 +22,7 @@ fn flags(many: bool) -> impl Iterator<Item = (&'static Field, &'static Flag)> {
     FIELDS.iter().filter(is_asked).filter_map(|field| Some((field, field.flag.as_ref()?)))
 }
 
-/// Behind `--`.
+/// The flag's name after `--`.
 fn name(field: &Field, flag: &Flag) -> String {
     flag.long.map_or_else(|| field.name.replace('_', "-"), str::to_owned)
 }
@@ -68,7 +68,7 @@ fn argument(field: &Field, flag: &Flag) -> Arg {
     flag.excludes.into_iter().fold(arg, Arg::conflicts_with)
 }
 
-/// As it was given; `None` where it was not.
+/// The given value; `None` if the flag is absent.
 fn raw(matches: &ArgMatches, field: &Field, flag: &Flag) -> Option<Value> {
     let name = field.name;
     match flag.takes {
@@ -104,7 +104,7 @@ impl<const MANY: bool> Args for Given<MANY> {
 }
 
 impl<const MANY: bool> Given<MANY> {
-    /// The workflow's input; what is not given keeps the workflow's own default.
+    /// The workflow's input; absent flags keep the workflow's defaults.
     pub(super) fn input(&self) -> anyhow::Result<BatchInput> {
         let mut fields = Map::new();
         for (field, takes, raw) in &self.0 {
@@ -112,7 +112,7 @@ impl<const MANY: bool> Given<MANY> {
             let Some(value) = value(&option, *takes, raw)? else { continue };
             match field.name.split_once('.') {
                 None => drop(fields.insert(field.name.to_owned(), value)),
-                // The whole field is true until a part of it is given.
+                // A field is `true` as a whole until one of its parts is given.
                 Some((whole, part)) => {
                     let whole = fields.entry(whole).or_insert(Value::Null);
                     if !whole.is_object() {
@@ -126,7 +126,7 @@ impl<const MANY: bool> Given<MANY> {
     }
 }
 
-/// A field's value; `None` where what was given is none.
+/// A field's value; `None` if the given value is empty.
 fn value(option: &str, takes: Takes, raw: &Value) -> anyhow::Result<Option<Value>> {
     let given = raw.as_str().unwrap_or_default();
     Ok(Some(match takes {
@@ -146,14 +146,14 @@ fn value(option: &str, takes: Takes, raw: &Value) -> anyhow::Result<Option<Value
     }))
 }
 
-/// As it is given, or what a file holds.
+/// The given text, or the content of the named file.
 pub(super) fn text(option: &str, given: &str) -> anyhow::Result<String> {
     given.strip_prefix('@').map_or_else(|| Ok(given.to_owned()), |file| read(option, file))
 }
 
 fn turns(option: &str, file: &str) -> anyhow::Result<Value> {
     let text = read(option, file)?;
-    // Read here, so that what is wrong is told by its place in the file.
+    // Parsed here, so that an error names its place in the file.
     let turns = serde_json::from_str::<Vec<Message>>(&text).and_then(serde_json::to_value);
     turns.map_err(|error| {
         usage(format!(
@@ -188,7 +188,7 @@ pub(super) fn schema(option: &str, file: &str) -> anyhow::Result<Value> {
     }
 }
 
-/// Not a number and infinity would vanish on their way through JSON, and with them the budget.
+/// NaN and infinity would be lost in JSON, and the budget with them.
 fn dollars(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
@@ -196,7 +196,7 @@ fn dollars(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write US dollars as a number above 0, such as 2.50".to_owned())
 }
 
-/// A mark at the beginning, by which some editors know a text in UTF-8, is none of it.
+/// Reads a file without a byte-order mark at its beginning.
 fn read(option: &str, file: &str) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(Path::new(file))
         .map_err(|error| usage(format!("{option}: {file} cannot be read: {error}")))?;
@@ -225,7 +225,7 @@ mod tests {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What is sent for these words; a percent sign stands for a space in one.
+    /// The input for this command line; a percent sign stands for a space in a word.
     fn sent(line: &str) -> Value {
         let words: Vec<String> = line.split(' ').map(|word| word.replace('%', " ")).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

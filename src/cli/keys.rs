@@ -1,4 +1,4 @@
-//! Keys that workers say are refused, in words.
+//! Sentences about keys that workers report as refused.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use tidegate_types::ModelId;
 
 use super::{advice, figures::span};
 
-/// What to do about it, at this provider or at whichever is named.
+/// The remedy, for this provider or for the provider that the message names.
 pub(super) fn remedy(provider: Option<&str>) -> String {
     let Some(provider) = provider else {
         return "put a good key where the workers read it: the file of api-key-file is read again within seconds, a variable when a worker starts".to_owned();
@@ -26,7 +26,7 @@ pub(super) fn remedy(provider: Option<&str>) -> String {
     )
 }
 
-/// One refusal of one worker.
+/// One worker's refused key.
 pub(super) fn sentence(worker: &str, key: &RefusedKey) -> String {
     let status = key.status.map_or_else(String::new, |status| format!(" ({status})"));
     let what = key.model.as_ref().map_or_else(
@@ -39,7 +39,7 @@ pub(super) fn sentence(worker: &str, key: &RefusedKey) -> String {
     format!("{worker}: {} {what}{status}, for {since}{place}", key.provider)
 }
 
-/// Why documents for `model` do not go on, if keys are what they wait for.
+/// Why documents for `model` do not go on, if refused keys are the cause.
 pub(super) fn why(cards: &[(String, Card)], queue: &str, model: &ModelId) -> Option<String> {
     let of_queue = || cards.iter().filter(|(_, card)| card.queue == queue);
     let (good, bad): (Vec<_>, Vec<_>) = of_queue().partition(|(_, card)| card.can_ask(model));
@@ -60,7 +60,7 @@ pub(super) fn why(cards: &[(String, Card)], queue: &str, model: &ModelId) -> Opt
     })
 }
 
-/// Why none of the live workers could ask any of these models; nothing where no worker is known.
+/// Why no live worker can ask any of these models; `None` if no worker is known.
 pub(super) fn unable(cards: &[(String, Card)], queue: &str, models: &[ModelId]) -> Option<String> {
     let mut workers = cards.iter().filter(|(_, card)| card.queue == queue).peekable();
     workers.peek()?;
@@ -76,7 +76,7 @@ pub(super) fn unable(cards: &[(String, Card)], queue: &str, models: &[ModelId]) 
     })
 }
 
-/// Every refusal of the queue, as JSON.
+/// All refused keys of the queue, as JSON.
 pub(super) fn value(cards: &[(String, Card)], queue: &str) -> Value {
     let refusals = cards.iter().filter(|(_, card)| card.queue == queue).flat_map(|(worker, card)| {
         let value = move |key: &RefusedKey| {

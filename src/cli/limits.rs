@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidegate_quota::{Change, Limited, ModelQuota, PerLimit, Quota, Snapshot, store::LimitChanges};
 use tidegate_types::ModelId;
 
-use crate::config::{Config, span::Span};
+use crate::config::{Config, duration::HumanDuration};
 
 use super::{
     exit::{Outcome, usage},
@@ -52,7 +52,7 @@ struct Set {
     /// For how long, such as 1h; then the configured limits come back [default: until `tidegate
     /// limits clear`]
     #[arg(long = "for", value_name = "TIME")]
-    length: Option<Span>,
+    length: Option<HumanDuration>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -114,8 +114,8 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             let limits = set.check()?;
             let model = quota::known(&limiter, &set.model)?;
             let length = set.length.map(|length| *length);
-            // Said first: one that is set and does not end would stay.
-            limiter.limits_end(&model, length).await.with_context(|| not_set(&model))?;
+            // Set the end first: otherwise a failure in between would leave a limit without an end.
+            limiter.set_limits_expiry(&model, length).await.with_context(|| not_set(&model))?;
             change(&limiter, &model, &limits, set.json).await?;
             if !set.json {
                 let ends = match length {
@@ -136,7 +136,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         Some(Action::Clear { model, json }) => {
             let model = quota::known(&limiter, &model)?;
             change(&limiter, &model, &PerLimit::from_fn(|_| Change::Clear), json).await?;
-            limiter.limits_end(&model, None).await.with_context(|| not_set(&model))?;
+            limiter.set_limits_expiry(&model, None).await.with_context(|| not_set(&model))?;
             if !json {
                 output::say(
                     "the configured limits are in force again, for the whole fleet at once; use in the window stays",
@@ -196,10 +196,10 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
     Ok(Outcome::Done)
 }
 
-/// Name, as configured, as set, and in force (margin and all) of each limit that there is.
+/// Each limit's name, and its configured, set and effective values.
 fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<(&'static str, [Option<u64>; 3])> {
     let row = |limited: Limited| {
-        let (configured, seen) = (model.limits.get(limited), snapshot.of(limited));
+        let (configured, seen) = (model.limits.get(limited), snapshot.for_limit(limited));
         let in_force = Some(seen.limit).filter(|limit| *limit > 0);
         (limited.key(), [configured, seen.set, in_force])
     };

@@ -1,21 +1,21 @@
-//! The commands. Data goes to stdout, talk to stderr.
+//! The commands. Data goes to stdout, messages go to stderr.
 //!
 //! # Layout
 //!
-//! * `command`: the command line, and which command answers
+//! * `command`: the command line, and which module runs each command
 //! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `ask`, `submit`, `follow`, `status`, `why`, `top`, `workers`; `quota`,
 //!   `limits`, `pause` (and `resume`); `dashboard`; `doctor`, `config`
-//! * `snapshot`: what the fleet is doing, for whoever shows it; `page`: in a browser
+//! * `snapshot`: the state of the fleet at one moment; `page`: shows it in a browser
 //! * `shell`: `completions` and `man`
-//! * `servers`: what `demo` and `dev` start, fetched where it is missing
-//! * `exit`: exit codes, and what deserves which
+//! * `servers`: fetches the servers that `demo` and `dev` start
+//! * `exit`: exit codes
 //! * `output`: stdout and stderr, colour and columns
-//! * `figures`: numbers, times and rates for people
-//! * `place`: documents and results as paths and URLs, and a batch's name made from them
-//! * `follow`: a batch on its way; `summary`: how it ended; `failed`: what was given up, and why;
-//!   `reported`: what the report in its output tells; `webhook`: whether its receiver knows
-//! * `cause`: what holds a batch back; `trouble`: what calls have met lately; `keys`: those that are
-//!   refused; `advice`: what to do
+//! * `format`: formats numbers, times and rates
+//! * `paths`: documents and results as paths and URLs, and a batch's id made from them
+//! * `follow`: follows a batch; `summary`: shows how it ended; `failed`: its failures by type;
+//!   `batch_report`: reads the report in its output; `webhook`: the delivery of its webhook
+//! * `diagnosis`: what holds a batch back; `trouble`: recent faults of calls; `keys`: refused keys;
+//!   `advice`: what to do
 
 mod advice;
 mod agreement;

@@ -1,18 +1,18 @@
-//! When a batch will be done: by the pace so far, and by what the quota leaves.
+//! Estimates when a batch will be done, from its pace and from the quota.
 //!
-//! The pace so far says too little twice. A batch that begins with a full bucket is fast until that
-//! is spent, and one whose calls take long is slow until the first of them have come back. So the
-//! calls that are still to be made are held against the limits in force:
+//! The pace so far misleads in two cases. A batch that starts with a full bucket is fast until the bucket
+//! is spent, and a batch with long calls is slow until the first calls have returned. So the estimate
+//! also compares the remaining calls with the limits in force:
 //!
 //! ```text
 //! quota = gate + (calls left × use of a call − what is free now) / limit, in the dimension that
 //!         takes longest, + the time of one call
 //! ```
 //!
-//! Batches of one model share it by their lanes, and those that end sooner leave their part to the
-//! others. The forecast is the longer of the two. Where callers wait and the batch is younger than a
-//! window, the pace so far says least: the forecast lies between what the quota gives with what is
-//! free now, if calls may come in bursts, and without it.
+//! Batches of one model share it by their lanes; a batch that ends sooner leaves its share to the others.
+//! The estimate is the longer of the two. If callers wait and the batch is younger than a window, its
+//! pace says little: then the estimate lies between the quota's time with the free capacity, if bursts
+//! are possible, and without it.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -26,53 +26,53 @@ use super::{
 };
 use crate::{config::Config, temporal::Temporal};
 
-/// So many other batches are asked what they still have to do, where only one is looked at.
+/// Maximum number of other batches that are asked for their remaining work, when one batch is shown.
 const OTHERS: usize = 8;
 
-/// The quota is looked at as often as this while a batch is followed.
+/// How often the quota is read while a batch is followed.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Until so many calls' time has passed, the pace so far is too slow.
+/// The pace so far is too slow until this many calls' time has passed.
 const SETTLED: u32 = 4;
 
-/// What a running batch still asks of its model, and what that gives.
+/// What a running batch still needs of its model, and the rates that the quota gives.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::cli) struct Outlook {
-    /// The model, or the group of models that have one quota.
+    /// The model, or the group of models with one quota.
     quota: String,
     lane: Lane,
-    /// Of each limit, the part that its lane is sure of.
+    /// The guaranteed share of the lane in each limit.
     share: f64,
-    /// What its calls that are not admitted yet will use.
+    /// What its calls without admission yet will use.
     needs: PerDimension<f64>,
     calls: f64,
-    /// What is admitted in a second, of what is limited.
+    /// The amount admitted in a second, for each limited dimension.
     rates: PerDimension<Option<f64>>,
-    /// The same of calls, by the limit on calls at once.
+    /// Calls admitted in a second by the limit on concurrent calls.
     calls_rate: Option<f64>,
     free: PerDimension<f64>,
-    /// Calls may come in bursts as large as what is free.
+    /// Whether calls may come in bursts as large as the free capacity.
     bursts: bool,
-    /// Callers wait for their turn.
+    /// Whether callers wait for their turn.
     waits: bool,
-    /// Until the gate opens.
+    /// The time until the gate opens.
     gate: Duration,
-    /// From the last call's admission to its end.
+    /// The time from the last call's admission to its end.
     a_call: Duration,
-    /// By the pace so far; whether that says enough yet.
+    /// The time left by the pace so far; `is_young` says that the pace is not yet reliable.
     by_pace: Option<Duration>,
     is_young: bool,
 }
 
 impl Outlook {
-    /// Of a batch that was looked at.
+    /// From a batch's diagnosis.
     pub(in crate::cli) fn seen(look: &Look) -> Option<Self> {
         let (model, seen) = look.quota.as_ref()?;
         Self::of(&look.class, look.progress.as_ref()?, (model, seen), SystemTime::now())
     }
 
-    /// Of a batch that goes on; `None` before its first document is done, and where its model is
-    /// not known or not asked: the provider's batch API has no quota of this kind.
+    /// From a running batch's progress. `None` before its first document is done, and if its model is
+    /// unknown or not asked: a provider's batch API has no such quota.
     pub(in crate::cli) fn of(
         class: &Class,
         progress: &Progress,
@@ -91,7 +91,7 @@ impl Outlook {
             0 => 1.0,
             calls => figures::ratio(calls, totals.worked()),
         };
-        // What is admitted is paid for.
+        // Admitted calls are charged already.
         let admitted = lane.map_or(0, |lane| lane.in_flight).min(totals.in_flight);
         let admitted = figures::ratio(admitted, 1);
         let calls = (left * a_document - admitted).max(0.0);
@@ -101,7 +101,7 @@ impl Outlook {
             let limit = figures::ratio(it.limit.saturating_sub(it.others), 1);
             (limit > 0.0).then(|| limit * share.ceiling / window)
         });
-        let at_once = figures::ratio(seen.of(Limited::InFlight).limit, 1) * share.ceiling;
+        let at_once = figures::ratio(seen.for_limit(Limited::InFlight).limit, 1) * share.ceiling;
         let latency = seen.latency.as_secs_f64();
         let began = figures::time(progress.started_at.as_deref());
         let age = began.and_then(|began| now.duration_since(began).ok()).unwrap_or_default();
@@ -124,12 +124,12 @@ impl Outlook {
         })
     }
 
-    /// Until the batch is done, beside these other ones.
+    /// The time until the batch is done, with these other batches at the same time.
     pub(in crate::cli) fn left<'a>(&self, others: impl IntoIterator<Item = &'a Self>) -> Duration {
         let beside: Vec<&Self> =
             others.into_iter().filter(|other| other.quota == self.quota).collect();
         let longest = self.by_quota(&beside, 0.0);
-        // At an even pace, who waits has what is free in its own time.
+        // At an even pace, a waiting caller gets the free capacity only over time.
         let is_even = self.waits && !self.bursts;
         let shortest = if is_even { longest } else { self.by_quota(&beside, 1.0) };
         match self.by_pace.map(|pace| self.gate + pace) {
@@ -139,7 +139,7 @@ impl Outlook {
         }
     }
 
-    /// `free` is the part of what is free now that is had at once.
+    /// `free` is the fraction of the free capacity that can be used at once.
     fn by_quota(&self, others: &[&Self], free: f64) -> Duration {
         let all = |of: &dyn Fn(&Self) -> f64| -> f64 {
             let weight = |it: &Self| {
@@ -147,7 +147,7 @@ impl Outlook {
                 let own = usize::from(self.lane == it.lane);
                 it.share / figures::ratio((beside + own) as u64, 1)
             };
-            // Another has its part until it is done itself, or this one is.
+            // Another batch has its share until it or this batch is done.
             let mine = of(self);
             let theirs = |it: &Self| of(it).min(mine * weight(it) / weight(self));
             mine + others.iter().copied().map(theirs).sum::<f64>()
@@ -166,8 +166,8 @@ fn quota_of(model: &ModelQuota) -> &str {
     model.group.as_deref().unwrap_or(model.id.as_str())
 }
 
-/// What one call uses. Where the provider counts output that was allowed and not used, the batch's
-/// own figures do not say it, and those of the window do.
+/// What one call uses. If the provider counts permitted but unused output, the window's figures include
+/// it and the batch's own do not.
 fn a_call(spend: &Spend, charge: &Charge, seen: &Snapshot) -> Option<PerDimension<f64>> {
     let settled = seen.dimensions.map(|it| it.used.saturating_sub(it.held));
     let of_window =
@@ -183,8 +183,8 @@ fn a_call(spend: &Spend, charge: &Charge, seen: &Snapshot) -> Option<PerDimensio
     if charge.unused_returns { own.or(of_window) } else { of_window.or(own) }
 }
 
-/// Until a batch that was looked at is done, beside the others, which are asked; `None` where nobody
-/// knows.
+/// The time until a diagnosed batch is done, beside the other batches, which are asked; `None` if
+/// unknown.
 pub(in crate::cli) async fn left(
     config: &Config,
     limiter: &Quota,
@@ -203,7 +203,7 @@ pub(in crate::cli) async fn left(
     Some(own.left(&others(config, limiter, temporal, id, (model, seen)).await))
 }
 
-/// What the other batches that go on ask of this model.
+/// What the other running batches need of this model.
 async fn others(
     config: &Config,
     limiter: &Quota,
@@ -230,7 +230,7 @@ async fn others(
     others
 }
 
-/// When the batch that is followed will be done.
+/// Estimates the end of the batch that is followed.
 pub(in crate::cli) struct Ahead<'a> {
     config: &'a Config,
     temporal: &'a Temporal,
@@ -256,8 +256,8 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Until it is done, this far; the quota is looked at now and then. `None` where that says
-    /// nothing beyond the pace so far.
+    /// The time until it is done, from this progress; the quota is read from time to time. `None` if that
+    /// adds nothing to the pace so far.
     pub(in crate::cli) async fn left(&mut self, progress: &Progress) -> Option<Duration> {
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
             self.look().await;

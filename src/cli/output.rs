@@ -1,7 +1,7 @@
-//! Data to stdout, talk to stderr: colour and columns.
+//! Prints data to stdout and messages to stderr, with colour and columns.
 //!
-//! Text is written with its styles; the streams take them out where they would show as text: on
-//! anything but a terminal, with `NO_COLOR`, and with `TERM=dumb`.
+//! Text is written with its styles. The streams remove them where they would show as text: without a
+//! terminal, with `NO_COLOR`, and with `TERM=dumb`.
 
 use std::{
     fmt::Display,
@@ -19,10 +19,10 @@ pub(super) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(super) const STRONG: Style = Style::new().bold();
 pub(super) const FAINT: Style = Style::new().dimmed();
 
-/// Between two columns.
+/// The gap between two columns.
 const GAP: u16 = 2;
 
-/// Writes a text to stdout. A reader that has seen enough (`| head`) is no fault.
+/// Writes a text to stdout. A reader that closes the pipe (`| head`) is no error.
 pub(super) fn data(text: &str) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -39,7 +39,7 @@ pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     data(&serde_json::to_string_pretty(value).context("writing JSON")?)
 }
 
-/// Writes a line to stderr. There is nowhere to tell that it failed.
+/// Writes a line to stderr. A failure of that cannot be reported anywhere.
 pub(super) fn say(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
@@ -48,7 +48,7 @@ pub(super) fn styled(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Rows under a head. Numbers stand to the right, words to the left.
+/// Rows under a head. Numbers are aligned right, words left.
 #[derive(Debug)]
 pub(super) struct Table(comfy_table::Table);
 
@@ -87,8 +87,8 @@ fn are_numbers<'a>(cells: impl Iterator<Item = &'a Cell>) -> bool {
         && filled.all(|cell| cell.starts_with(|first: char| first.is_ascii_digit() || first == '$'))
 }
 
-/// Names and values, one pair a line. Values are left as they are, so that a terminal's selection
-/// holds a long path or sentence whole.
+/// Names and values, one pair on each line. Values are not wrapped, so that a long path can be selected
+/// as a whole.
 pub(super) fn pairs(pairs: &[(&str, String)]) -> String {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + usize::from(GAP);
     pairs
@@ -97,7 +97,7 @@ pub(super) fn pairs(pairs: &[(&str, String)]) -> String {
         .collect()
 }
 
-/// As it stands where there is no terminal.
+/// The text without a terminal.
 #[cfg(test)]
 pub(super) fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()

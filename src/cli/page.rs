@@ -1,16 +1,16 @@
-//! The page: what `tidegate top` shows, in a browser, with buttons for what an operator does.
+//! The page: what `tidegate top` shows, in a browser, with buttons for an operator's actions.
 //!
-//! Reading is open on loopback alone; elsewhere it wants the token. An action always wants it, in a
-//! header that no form of another site can send, and is logged with who and why. A request whose
-//! `Host` is a foreign name is turned away: that is how a page of another site would reach this
-//! machine's loopback. Nothing is loaded from elsewhere, and the page's policy forbids it.
+//! Reading is open on loopback; elsewhere it needs the token. An action always needs it, in a header that
+//! no form of another site can send, and is logged with its reason. Requests with a foreign `Host` are
+//! refused, because another site's page would reach this machine's loopback that way. Nothing is loaded
+//! from elsewhere, and the page's policy forbids it.
 //!
 //! # Layout
 //!
-//! * `server`: where it is served, and the routes
+//! * `server`: the address and the routes
 //! * `access`: who may read, and who may act
-//! * `actions`: what can be done from it
-//! * `html`: what it looks like, from a snapshot and from nothing else; `chart`: an hour in a line
+//! * `actions`: the actions
+//! * `html`: renders a snapshot; `chart`: draws an hour as a line
 
 mod access;
 mod actions;

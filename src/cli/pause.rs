@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::json;
 use tidegate_types::ModelId;
 
-use crate::config::{Config, span::Span};
+use crate::config::{Config, duration::HumanDuration};
 
 use super::{
     exit::{Outcome, usage},
@@ -20,7 +20,7 @@ pub(super) struct PauseArgs {
     model: String,
     /// For how long, such as 60s or 5m; at most gate.pause-ttl [default: until `tidegate resume`]
     #[arg(long = "for", value_name = "TIME")]
-    length: Option<Span>,
+    length: Option<HumanDuration>,
     /// Why: a line for people, shown by `tidegate quota`
     #[arg(long, value_name = "TEXT", default_value = "paused by hand")]
     reason: String,
@@ -95,7 +95,7 @@ pub(super) async fn resume(args: ResumeArgs, config: &Config) -> anyhow::Result<
     Ok(Outcome::Done)
 }
 
-/// Those that Temporal holds have a time at which they come back, and nobody can call them before.
+/// Documents in Temporal have a time at which they come back, and cannot be called earlier.
 fn opened(model: &ModelId, max_backoff: Duration) -> String {
     let within = figures::span(max_backoff);
     format!(

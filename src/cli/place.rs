@@ -1,5 +1,5 @@
-//! Places of documents and results: URLs as they are, paths made into `file://` URLs; and the id of a
-//! batch, made from its source.
+//! Converts paths of documents and results to `file://` URLs, leaves URLs unchanged, and makes a batch's
+//! id from its source.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -11,13 +11,13 @@ use crate::config::Config;
 
 use super::exit::usage;
 
-/// Where documents are: a URL, or a path to a folder, a file or a glob.
+/// The URL of documents, from a URL or a path to a folder, a file or a glob.
 pub(super) fn source(text: &str) -> anyhow::Result<String> {
     if is_url(text) {
         return Ok(text.to_owned());
     }
     let wildcard = text.find(['*', '?', '[']);
-    // A name may hold a bracket, too.
+    // A name may contain a bracket, too.
     if wildcard.is_none() || Path::new(text).exists() {
         let path = absolute(text)?;
         return if path.is_dir() || text.ends_with('/') {
@@ -28,14 +28,14 @@ pub(super) fn source(text: &str) -> anyhow::Result<String> {
     }
     let slash = text[..wildcard.unwrap_or_default()].rfind('/').map_or(0, |slash| slash + 1);
     let (folder, pattern) = text.split_at(slash);
-    // The pattern is compared with names as they are, so nothing in it is escaped.
+    // The pattern is compared with unescaped names, so it is not escaped.
     Ok(format!(
         "{}{pattern}",
         folder_url(&absolute(if folder.is_empty() { "." } else { folder })?)?
     ))
 }
 
-/// Where results go: a URL, or a path to a folder that may not be there yet.
+/// The URL of results, from a URL or a path to a folder that need not exist.
 pub(super) fn output(text: &str) -> anyhow::Result<String> {
     if is_url(text) { Ok(text.to_owned()) } else { folder_url(&absolute(text)?) }
 }
@@ -47,7 +47,7 @@ pub(super) fn folder_url(path: &Path) -> anyhow::Result<String> {
         .map_err(|()| usage(format!("{} is no absolute path", path.display())))
 }
 
-/// A URL as people would write it: the path, where it is a file's or folder's.
+/// A URL for people: the path, if it is a file URL.
 pub(super) fn shown(url: &str) -> String {
     let path = url
         .parse::<Url>()
@@ -67,7 +67,7 @@ fn is_url(text: &str) -> bool {
     text.contains("://")
 }
 
-/// Absolute and without `..`, which workers refuse. Links stay as they are.
+/// An absolute path without `..`, which workers refuse. Links are not resolved.
 fn absolute(text: &str) -> anyhow::Result<PathBuf> {
     if text.is_empty() {
         return Err(usage("an empty path names no place; write . for the current folder"));
@@ -84,17 +84,17 @@ fn absolute(text: &str) -> anyhow::Result<PathBuf> {
     Ok(plain)
 }
 
-/// Of a batch's id, before the time, so that ids fit into a table.
+/// Maximum length of a batch's id before the time, so that ids fit into a table.
 const MAX_PREFIX_CHARS: usize = 40;
 
-/// A batch's id, from its source's own name and the time, with a chance of one in a million that
-/// another of the same second has it too: `contracts-20261120-184530-03f9a`.
+/// A batch's id, from its source's name and the time; the chance of two equal ids in one second is one in
+/// a million: `contracts-20261120-184530-03f9a`.
 pub(super) fn batch_id(source: &str, now: DateTime<Utc>, chance: u32) -> String {
     let chance = chance & 0x000f_ffff;
     format!("{}-{}-{chance:05x}", last_name(source), now.format("%Y%m%d-%H%M%S"))
 }
 
-/// The last part of the path that is no pattern; for a bucket alone, its name.
+/// The last part of the path without a wildcard; for a bucket alone, its name.
 fn last_name(source: &str) -> String {
     let source = shown(source);
     let path = source.split_once("://").map_or(source.as_str(), |(_, path)| path);
@@ -111,8 +111,7 @@ fn last_name(source: &str) -> String {
     if name.is_empty() { "batch".to_owned() } else { name }
 }
 
-/// What to write into the workers' configuration when they refuse a source or an output because of
-/// their roots.
+/// What to add to the workers' configuration if they refuse a source or an output because of their roots.
 pub(super) fn roots_hint(why: &str, config: &Config, source: &str, output: &str) -> Option<String> {
     if !why.contains("outside the allowed roots") {
         return None;
@@ -125,7 +124,7 @@ pub(super) fn roots_hint(why: &str, config: &Config, source: &str, output: &str)
     let folder = |place: &str| {
         let parent =
             place.trim_end_matches('/').rsplit_once('/').map_or(place, |(parent, _)| parent);
-        // Not the root of everything for what lies right below it.
+        // For a folder directly below the root: not the root itself.
         let is_root = parent.ends_with("//") || parent.ends_with(':');
         (if is_root || place.ends_with('/') { place.trim_end_matches('/') } else { parent })
             .to_owned()

@@ -1,4 +1,4 @@
-//! What only the report in a batch's output tells, where this machine can read it.
+//! Reads the report in a batch's output, if this machine can access it.
 
 use serde::Deserialize;
 use tidegate_activities::{
@@ -12,27 +12,27 @@ use tidegate_workflows::contract::Progress;
 
 use crate::config::Config;
 
-/// Parts of `report.json`.
+/// Some fields of `report.json`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Reported {
     started_at: Option<String>,
-    /// What was said of documents that were given up.
+    /// The messages of failed documents.
     pub(super) given_up: Option<GivenUp>,
-    /// Why documents that could wait cost as much as others.
+    /// Why documents that could wait were charged the full price.
     pub(super) full_price: Option<String>,
-    /// How many answers are as the author's truth says.
+    /// The agreement of the answers with the truth.
     pub(super) agreement: Option<Agreement>,
-    /// What the checks of the answers have come to.
+    /// The outcomes of the answers' checks.
     #[serde(default)]
     pub(super) checks: Checks,
-    /// Results of files that an older version of the reader has read.
+    /// The number of results from files that an older version of the reader has read.
     #[serde(default)]
     pub(super) older_reader: u64,
 }
 
 impl Reported {
-    /// Of a batch that has ended; nothing of one that runs, or whose output has the report of a later
-    /// one.
+    /// The report of an ended batch; empty for a running batch, and if the output has the report of a
+    /// later batch.
     pub(super) async fn of(config: &Config, progress: &Progress) -> Self {
         if !progress.done {
             return Self::default();

@@ -62,7 +62,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         .workflow_id
         .clone()
         .unwrap_or_else(|| place::batch_id(source, chrono::Utc::now(), rand::random()));
-    // A trace begins here, and ends with the batch if it is followed.
+    // The trace begins here, and ends with the batch if it is followed.
     let span = tracing::info_span!("tidegate run", batch = id);
     start(&args, config, &id, (&input, &batch)).instrument(span).await
 }
@@ -89,10 +89,10 @@ async fn start(
     follow::to_its_end(config, &temporal, id, wanted, hint).await
 }
 
-/// The same batch is followed; another one is not taken for started.
+/// Follows a running batch with an equal input; a running batch with another input is an error.
 async fn runs_already(temporal: &Temporal, id: &str, batch: &Batch) -> anyhow::Result<()> {
     let started = temporal.first_input(id).await?;
-    // What cannot be read here, because a codec server hides it, is not compared.
+    // If a codec server hides the running batch's input, it is not compared.
     if input::parse(&temporal::json(&started)).is_ok_and(|started| started != *batch) {
         return Err(usage(format!(
             "a batch called {id} runs already, with another input, and goes on as it was started; choose another --workflow-id, or end that one first: temporal workflow cancel --workflow-id {id}"
@@ -102,7 +102,7 @@ async fn runs_already(temporal: &Temporal, id: &str, batch: &Batch) -> anyhow::R
     Ok(())
 }
 
-/// On this machine and with its configuration, which should be the workers' too.
+/// Estimates on this machine with its configuration, which should equal the workers'.
 async fn dry_run(args: &Args, job: &Job, config: &Config) -> anyhow::Result<Outcome> {
     let services = worker::services_without_providers(config)?;
     let forecast = plan::forecast(&services, job).await?;

@@ -1,4 +1,4 @@
-//! What a sample tells: its answers side by side with what they took, and what the whole would take.
+//! Shows a sample's answers with their use, and the estimate for the whole.
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use super::{
     output::{self, Table},
 };
 
-/// So much of an answer stands in its row.
+/// The number of characters of an answer in its row.
 const SHOWN: usize = 72;
 
 /// A document's line of `results.jsonl`.
@@ -27,7 +27,7 @@ pub(super) struct Answered {
     output_tokens: u64,
     #[serde(default)]
     cost_usd: Option<f64>,
-    /// It was bought before, for so much.
+    /// The price that reusing the answer has saved.
     #[serde(default)]
     saved_usd: Option<f64>,
 }
@@ -46,7 +46,7 @@ impl Answered {
     }
 }
 
-/// Shows a sample that has ended, and what all documents of its source would take.
+/// Shows a sample that has ended, and the estimate for all documents of its source.
 pub(super) async fn show(config: &Config, job: &Job) -> anyhow::Result<()> {
     let services = worker::services_without_providers(config)?;
     let place = services.storage.resolve(&job.output).context("output")?;
@@ -74,7 +74,7 @@ pub(super) async fn show(config: &Config, job: &Job) -> anyhow::Result<()> {
     }
 }
 
-/// The values of a JSONL object.
+/// Parses the lines of a JSONL object.
 pub(super) fn lines<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> anyhow::Result<Vec<T>> {
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).context("a line of the results")).collect()
@@ -102,7 +102,7 @@ fn table(results: &[Answered], failures: &[Failed]) -> String {
     table.text()
 }
 
-/// One line of it, as far as there is room.
+/// The text on one line, shortened.
 fn short(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(SHOWN) {
@@ -111,7 +111,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// What so many documents would take, if the sample is like all of them.
+/// The estimate for this many documents, if the sample is representative.
 fn of_all(
     results: &[Answered],
     failures: &[Failed],
@@ -135,7 +135,7 @@ fn of_all(
     ]
 }
 
-/// The mean, with two standard errors in either direction; it is no less than the least of them.
+/// The mean, plus and minus two standard errors; the lower end is at least the smallest value.
 fn spread(each: &[f64]) -> (f64, f64) {
     if each.is_empty() {
         return (0.0, 0.0);

@@ -1,5 +1,5 @@
-//! The commands that work until they are stopped: `tidegate worker`, `tidegate serve`, `tidegate dev`
-//! and `tidegate simulator`.
+//! The commands that run until they are stopped: `tidegate worker`, `tidegate serve`, `tidegate dev` and
+//! `tidegate simulator`.
 
 use std::{net::IpAddr, path::PathBuf};
 
@@ -23,7 +23,7 @@ use super::{
 
 pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
     let telemetry = telemetry::start(config.worker.metrics_address()).await;
-    // Without a page the work goes on.
+    // The work goes on without a page.
     let _page = page::start(config).await.unwrap_or_else(|error| {
         tracing::warn!("no page: {error:#}");
         None
@@ -100,7 +100,7 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
     ended.and(stopped).map(|()| Outcome::Done)
 }
 
-/// The HTTP door of an embedded stack, with a key of its own.
+/// The HTTP door of an embedded stack, with its own key.
 struct DevDoor {
     url: String,
     key: String,

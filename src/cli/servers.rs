@@ -1,4 +1,4 @@
-//! The two servers that `demo` and `dev` start, where this machine has none: asked first, then fetched.
+//! The two servers that `demo` and `dev` start: fetched after a question if this machine lacks them.
 
 use std::io::{self, BufRead, IsTerminal};
 
@@ -18,7 +18,7 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
-    /// Sees to it that both servers' programs are there.
+    /// Makes sure that both servers' programs are there.
     pub(super) async fn provide(self) -> anyhow::Result<()> {
         let temporal = temporal_server::find()
             .map_err(|error| usage(error.to_string()))?
@@ -47,7 +47,7 @@ impl Fetch {
     }
 }
 
-/// Asks at the terminal; without one the answer is no.
+/// Asks at the terminal; without a terminal, the answer is no.
 fn agreed(offers: &str) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(false);

@@ -1,5 +1,4 @@
-//! `tidegate completions` and `tidegate man`: what a shell and a reader of manuals want to know of the
-//! command line, from the command line itself.
+//! `tidegate completions` and `tidegate man`: generated from the command line.
 
 use std::path::PathBuf;
 

@@ -1,12 +1,12 @@
-//! What the fleet is doing at one moment: what `--json` prints, what the page shows and what the
-//! terminal shows, under the same names.
+//! The state of the fleet at one moment: printed by `--json`, shown by the page and by the terminal,
+//! under the same names.
 //!
 //! # Layout
 //!
-//! * `fleet`: all of it, and how it is looked at
+//! * `fleet`: the whole snapshot, and its cache
 //! * `model`: a model's quota, its limits and what binds; `batch`: a batch; `worker`: a worker;
 //!   `budget`: a tenant's day
-//! * `verdict`: how it goes, in one sentence
+//! * `verdict`: one sentence about the fleet
 
 mod batch;
 mod budget;

@@ -16,7 +16,7 @@ use super::{
     summary, webhook,
 };
 
-/// Batches are asked so many at a time.
+/// Batches that are asked at once.
 const AT_ONCE: usize = 8;
 
 /// Batches and their progress; one batch in detail
@@ -50,7 +50,7 @@ async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> a
     let seen = snapshot::batch_alone(config, &config.quota()?, temporal, batch).await;
     if as_json {
         let mut value = seen.value()?;
-        // These two are there, whatever is known.
+        // These two fields are always present.
         value["why"] = seen.cause.as_ref().map(|cause| cause.sentence.as_str()).into();
         value["failures_by_type"] = failed::value(&seen.failed, None);
         value["webhook"] = webhook.into();
@@ -90,7 +90,7 @@ fn rows(seen: &BatchSeen) -> Vec<(&'static str, String)> {
             rows.extend(failed::rows(&seen.failed, None));
         }
         Known::Nothing(nothing) => {
-            // Without a worker that is the cause, too.
+            // Without a worker, the cause says the same.
             rows.push(("progress", nothing.clone()));
             rows.extend(why.filter(|(_, why)| why != nothing));
         }
@@ -104,7 +104,7 @@ async fn list(
     limit: usize,
     as_json: bool,
 ) -> anyhow::Result<()> {
-    // One more tells whether there are more.
+    // One extra entry shows whether there are more.
     let (mut batches, limiter) = (temporal.list(limit.saturating_add(1)).await?, &config.quota()?);
     let is_cut = batches.len() > limit;
     batches.truncate(limit);

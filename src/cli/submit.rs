@@ -1,4 +1,4 @@
-//! `tidegate submit`: one call as a durable unit, for scripts.
+//! `tidegate submit`: makes one call durable, for scripts.
 
 use anyhow::Context;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use super::{
     output,
 };
 
-/// Temporal holds no payload of more than 2 MiB.
+/// Temporal accepts no payload of more than 2 MiB.
 const MAX_INPUT: usize = 2_000_000;
 
 /// Make one call by an id, and print its outcome as JSON: again with the same id, the same outcome

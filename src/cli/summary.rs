@@ -1,4 +1,4 @@
-//! How a batch ended, in a table.
+//! Shows how a batch ended, in a table.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
     rows
 }
 
-/// What a batch would take. `packs`: documents may share calls.
+/// The estimate of a batch. `packs`: documents may share calls.
 pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, String)> {
     let unreadable = if forecast.unreadable > 0 {
         format!(", {} of them unreadable", forecast.unreadable)
@@ -122,7 +122,7 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
     rows
 }
 
-/// Shows the result of a batch that has ended; documents that failed make the exit code 3.
+/// Shows the result of an ended batch; failed documents make the exit code 3.
 pub(super) async fn completed(
     config: &Config,
     id: &str,
@@ -179,7 +179,7 @@ pub(super) async fn completed(
     Ok(outcome(progress))
 }
 
-/// What each check has come to, and how many documents went on.
+/// The outcomes of each check, and how many documents went on to the next model.
 fn checked(checks: &Checks) -> Vec<(&'static str, String)> {
     let row = |(name, totals): (&String, &CheckTotals)| {
         let parts = [
@@ -202,7 +202,7 @@ fn checked(checks: &Checks) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What an older reader has read may be read wrongly, and no plain run asks it anew.
+/// A note: results of an older reader may be wrong, and a plain rerun keeps them.
 fn read_before(results: u64) -> String {
     format!(
         "{} of an older version of the reader; --reread asks anew where the text differs today",
@@ -210,7 +210,7 @@ fn read_before(results: u64) -> String {
     )
 }
 
-/// The contract's fields and the batch's name.
+/// The contract's fields and the batch's id.
 pub(super) fn with_id(id: &str, progress: &Progress) -> anyhow::Result<Value> {
     let progress = Progress { totals: progress.totals.rounded(), ..progress.clone() };
     let mut value = serde_json::to_value(progress).context("writing the result")?;

@@ -1,4 +1,4 @@
-//! `tidegate top`: the fleet on one screen, live.
+//! `tidegate top`: the fleet on one screen, updated live.
 
 mod view;
 
@@ -21,10 +21,10 @@ use super::{
 };
 use view::{Choice, Screen};
 
-/// How often everything is looked at.
+/// The interval of updates.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Why a model is paused from here.
+/// The reason of a pause from this command.
 const REASON: &str = "paused in tidegate top";
 
 /// The fleet on one screen, live: what binds, batches, gates; keys pause and resume
@@ -54,7 +54,7 @@ async fn live(eye: &Eye, terminal: &mut DefaultTerminal) -> anyhow::Result<()> {
     let mut keys = keys();
     let mut screen =
         Screen::new(Snapshot { verdict: "looking …".to_owned(), ..Snapshot::default() });
-    // One look at a time; keys are answered meanwhile.
+    // One update at a time; keys are handled in the meantime.
     let look = || eye.look().boxed();
     let (mut looking, mut is_looking) = (look(), true);
     let mut beat = tokio::time::interval(EVERY);
@@ -84,7 +84,7 @@ async fn live(eye: &Eye, terminal: &mut DefaultTerminal) -> anyhow::Result<()> {
     }
 }
 
-/// Pauses or resumes what is chosen, and says so.
+/// Pauses or resumes the choice; returns a message.
 async fn steer(eye: &Eye, choice: Choice<'_>, pause: bool) -> String {
     let (what, done) = match choice {
         Choice::Model(model) => {
@@ -119,11 +119,11 @@ enum Key {
     Open,
     Close,
     Sort,
-    /// Or resume.
+    /// True: pause; false: resume.
     Pause(bool),
 }
 
-/// Keys, read on a thread of their own: a terminal is waited for without end.
+/// Reads keys on a separate thread, because reading a terminal blocks.
 fn keys() -> mpsc::Receiver<Key> {
     let (sender, keys) = mpsc::channel(16);
     std::thread::spawn(move || {

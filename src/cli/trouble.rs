@@ -1,4 +1,4 @@
-//! What the fleet's calls to a model have met lately, put together from what each worker says.
+//! Recent faults of the fleet's calls to a model, combined from each worker's report.
 
 use std::{
     collections::BTreeMap,
@@ -17,27 +17,27 @@ use super::{
     figures::{count, span},
 };
 
-/// Seconds after its last call from which it is said when a provider was asked.
+/// Seconds after the last call from which its age is mentioned.
 const UNASKED: u64 = 30;
-/// So many calls in a row without an answer are no chance any more.
+/// This many consecutive calls without an answer are no coincidence.
 const MANY_IN_A_ROW: u64 = 3;
 
-/// Faults of one model's calls, of all live workers.
+/// Faults of one model's calls, from all live workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
     model: ModelId,
-    /// The latest.
+    /// The latest fault.
     last: RecentCalls,
     failed: BTreeMap<String, u64>,
     answered: u64,
-    /// Calls in a row without an answer, of all workers.
+    /// Consecutive calls without an answer, over all workers.
     row: u64,
-    /// Since when no call at all has been answered, in seconds since 1970.
+    /// The time since which no call was answered, in seconds since 1970.
     down_since: Option<u64>,
 }
 
 impl Trouble {
-    /// Of `model`; `None` where its calls have met no fault lately.
+    /// The faults of `model`; `None` if its calls have had no recent fault.
     pub(super) fn of(cards: &[(String, Card)], model: &ModelId) -> Option<Self> {
         let calls: Vec<&RecentCalls> =
             cards.iter().filter_map(|(_, card)| card.calls.get(model)).collect();
@@ -70,7 +70,7 @@ impl Trouble {
         &self.last.kind
     }
 
-    /// What the provider said last, and how often what has failed.
+    /// The provider's last message, and the number of failures by type.
     pub(super) fn sentence(&self) -> String {
         let words = self.words();
         let counts = self.counts();
@@ -87,12 +87,12 @@ impl Trouble {
         }
     }
 
-    /// The same, with what to do about it.
+    /// The sentence, with the remedy.
     pub(super) fn with_advice(&self) -> String {
         format!("{}; next: {}", self.sentence(), self.advice())
     }
 
-    /// What to do about the last fault.
+    /// The remedy for the last fault.
     pub(super) fn advice(&self) -> String {
         advice::after(self.kind(), self.last.status, &self.model)
     }
@@ -101,7 +101,7 @@ impl Trouble {
         format!("calls to {}", self.model)
     }
 
-    /// A success without an answer that can be read comes from a provider that is there.
+    /// A provider that sends an unreadable answer with a success status is reachable.
     fn down(&self) -> &'static str {
         match self.last.status {
             Some(200..=299) => "sends no answer that can be read",
@@ -109,7 +109,7 @@ impl Trouble {
         }
     }
 
-    /// Where nobody has asked for a while it may have come back.
+    /// If no call was made for a while, the provider may be back.
     fn unasked(&self) -> String {
         let recent = now().saturating_sub(self.last.at) < UNASKED;
         if recent { String::new() } else { format!(", the last {} ago", ago(self.last.at)) }

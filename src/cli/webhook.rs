@@ -1,4 +1,4 @@
-//! Whether the webhook of a batch that has ended knows of it.
+//! A sentence about the delivery of a batch's webhook.
 
 use std::time::SystemTime;
 
@@ -6,7 +6,7 @@ use crate::temporal::{Batch, Temporal, WebhookState};
 
 use super::figures::span;
 
-/// A sentence about the webhook of a batch that has ended, if it has one.
+/// The state of an ended batch's webhook as a sentence, if it has one.
 pub(super) async fn sentence(temporal: &Temporal, batch: &Batch) -> Option<String> {
     let state = temporal.webhook(batch).await.ok()??;
     Some(said(state, SystemTime::now()))

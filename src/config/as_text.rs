@@ -1,7 +1,7 @@
-//! Values that stand in the configuration as people write them.
+//! Configuration values that are written as text with a unit.
 
-/// Writes a type as its text, and reads it: what is expected of it, and what is said of a text that it
-/// is not, by the text and by what its own reader says.
+/// Implements text serialization for a type: what the type expects, and the error for a text that its
+/// parser refuses.
 macro_rules! read_as_text {
     ($type:ident, $expected:literal, $refused:expr) => {
         impl serde::Serialize for $type {

@@ -1,4 +1,4 @@
-//! The configuration as the other crates want it.
+//! Converts the configuration into the other crates' types.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -32,8 +32,8 @@ use super::{
 };
 
 impl Config {
-    /// Every configured model with its limits, lanes and what counts towards them: by the rules of
-    /// the provider that serves it, else by those of the vendor that its section names.
+    /// Every configured model with its limits and lanes. Its charging rules are those of the provider
+    /// that serves it, else those of the vendor that its section names.
     ///
     /// # Errors
     /// Names the model or lane that cannot be used; never after [`Config::load`] has accepted the
@@ -52,7 +52,7 @@ impl Config {
                 ..charge
             };
             let (stating, limits) = self.limits_of(name, model);
-            let limits = limits.limits(self.usual(stating));
+            let limits = limits.limits(self.known_algorithm(stating));
             let quota = ModelQuota::new(id, limits, charge, Arc::clone(&lanes))
                 .with_context(|| format!("models.\"{name}\""))?;
             Ok(match self.group_of(name) {
@@ -63,13 +63,13 @@ impl Config {
         self.models.iter().map(quota).collect()
     }
 
-    /// Whose API the provider of a model speaks.
+    /// The vendor whose API the model's provider speaks.
     pub fn vendor_of(&self, model: &ModelId) -> Option<Vendor> {
         self.providers.get(model.provider())?.vendor(model.provider())
     }
 
-    /// How the endpoint of a model is known to count.
-    fn usual(&self, model: &str) -> Algorithm {
+    /// The known counting algorithm of a model's endpoint.
+    fn known_algorithm(&self, model: &str) -> Algorithm {
         let name = model.split_once(':').map_or(model, |(provider, _)| provider);
         let known = self
             .providers
@@ -83,7 +83,7 @@ impl Config {
         }
     }
 
-    /// How waiting for quota is done.
+    /// The limiter's options for waiting.
     pub fn quota_options(&self) -> Options {
         Options {
             key_prefix: self.redis.key_prefix.clone(),
@@ -94,7 +94,7 @@ impl Config {
         }
     }
 
-    /// After how many seconds a silent worker is given up, of the lanes that say it.
+    /// The configured heartbeat timeouts in seconds, by lane.
     pub fn heartbeats(&self) -> BTreeMap<tidegate_types::Lane, u32> {
         let said = self.lanes.iter().filter_map(|(name, lane)| {
             let seconds = lane.heartbeat_timeout?.as_secs();
@@ -107,7 +107,7 @@ impl Config {
     /// The lanes, in the limiter's order.
     ///
     /// # Errors
-    /// The shares cannot be.
+    /// The shares are invalid.
     pub fn quota_lanes(&self) -> anyhow::Result<tidegate_quota::Lanes> {
         sections::quota_lanes(&self.lanes).context("lanes")
     }
@@ -121,7 +121,7 @@ impl Config {
         self.quota_for(&Providers::default())
     }
 
-    /// The same for calls of these providers: their charging rules hold.
+    /// The limiter for calls of these providers, with their charging rules.
     ///
     /// # Errors
     /// The Redis URL cannot be used.
@@ -130,7 +130,7 @@ impl Config {
             .with_context(|| format!("redis.url is \"{}\"", mask::url(&self.redis.url)))
     }
 
-    /// The names of the providers that some model needs. The others want no key.
+    /// The names of the providers that some model needs. The others need no key.
     pub fn used_providers(&self) -> BTreeSet<String> {
         self.models
             .keys()
@@ -138,24 +138,24 @@ impl Config {
             .collect()
     }
 
-    /// What each provider that some model needs is reached by, keys included.
+    /// The connection settings of each needed provider, keys included.
     ///
     /// # Errors
-    /// Names the provider and says what to change: usually, which variable to set.
+    /// Names the provider and the remedy: usually, which variable to set.
     pub fn provider_settings(&self) -> anyhow::Result<Vec<(String, Settings)>> {
         let used = self.used_providers();
         let used = self.providers.iter().filter(|(name, _)| used.contains(*name));
         used.map(|(name, provider)| Ok((name.clone(), provider.settings(name)?))).collect()
     }
 
-    /// What is known of how each provider is asked, for commands that call none.
+    /// The known dialect of each provider, for commands that make no call.
     pub fn dialects(&self) -> Vec<(String, Dialect)> {
         let known =
             |(name, provider): (&String, &Provider)| Some((name.clone(), provider.dialect(name)?));
         self.providers.iter().filter_map(known).collect()
     }
 
-    /// How each model is asked unless a batch says otherwise.
+    /// The defaults of each model, for what a batch does not state.
     pub fn model_defaults(&self) -> Vec<(ModelId, Defaults)> {
         let stated = |(name, model): (&String, &Model)| {
             let defaults = model.defaults();
@@ -164,7 +164,7 @@ impl Config {
         self.models.iter().filter_map(stated).collect()
     }
 
-    /// Where documents and results may lie, and how often the fleet of this limiter asks each host.
+    /// The configured storage, and how often the fleet of this limiter may ask each host.
     ///
     /// # Errors
     /// Names the root that cannot be opened.
@@ -193,13 +193,14 @@ impl Config {
     /// The webhooks that batches may name.
     ///
     /// # Errors
-    /// Their HTTP client cannot be made. What is wrong with one is told to the batch that names it.
+    /// Their HTTP client cannot be made. A fault of a single webhook is reported to the batch that names
+    /// it.
     pub fn webhooks(&self) -> anyhow::Result<Webhooks> {
         let known = self.webhooks.iter().map(|(name, webhook)| (name.clone(), webhook.open()));
         Webhooks::new(known.collect()).context("webhooks")
     }
 
-    /// What is wrong with the secrets of webhooks, for a worker's log.
+    /// One sentence for each webhook whose secret cannot be used, for a worker's log.
     pub fn unusable_webhooks(&self) -> Vec<String> {
         let unusable = |(name, webhook): (&String, &Webhook)| {
             let why = webhook.open().err()?;
@@ -208,7 +209,7 @@ impl Config {
         self.webhooks.iter().filter_map(unusable).collect()
     }
 
-    /// Where the answers of calls are kept, if any are made.
+    /// The store of call answers, if it is configured.
     ///
     /// # Errors
     /// Names the prefix that cannot be used.
@@ -218,8 +219,8 @@ impl Config {
         answers.as_ref().map(open).transpose().context("calls.answers or calls.inputs")
     }
 
-    /// What calls cost: the built-in prices, before them those of the configured file, before those
-    /// the models' own.
+    /// The prices of calls. A model's own price goes before the configured file, the file before the
+    /// built-in prices.
     ///
     /// # Errors
     /// Names the file that cannot be used.
@@ -248,7 +249,7 @@ impl Config {
     /// The routes, by name.
     ///
     /// # Errors
-    /// Names the route that cannot be; never after [`Config::load`] has accepted the configuration.
+    /// Names the invalid route; never after [`Config::load`] has accepted the configuration.
     pub fn routes(&self) -> anyhow::Result<Routes> {
         let ids = |models: &[String]| {
             models.iter().map(|model| model.parse()).collect::<Result<Vec<ModelId>, _>>()
@@ -284,8 +285,7 @@ impl Config {
     /// What each tenant with a budget may spend in a day, in US dollars.
     ///
     /// # Errors
-    /// Names the tenant that cannot be; never after [`Config::load`] has accepted the
-    /// configuration.
+    /// Names the invalid tenant; never after [`Config::load`] has accepted the configuration.
     pub fn daily_budgets(&self) -> anyhow::Result<HashMap<Tenant, f64>> {
         let budgets =
             self.tenants.iter().filter_map(|(name, tenant)| Some((name, tenant.daily_budget_usd?)));
@@ -302,9 +302,8 @@ impl Config {
         deployment.zip(build_id).map(|(deployment, build_id)| Version { deployment, build_id })
     }
 
-    /// How long provider calls under way are waited for when a worker stops: without a stated time
-    /// as long as a call can take, which is the longest `request-timeout` of a provider that serves
-    /// a model.
+    /// How long a stopping worker waits for provider calls under way. Default: the longest
+    /// `request-timeout` of a provider that serves a model, which is as long as a call can take.
     pub fn shutdown_grace(&self) -> Duration {
         self.worker.shutdown_grace.map_or_else(|| self.longest_call(), |grace| *grace)
     }
@@ -321,11 +320,11 @@ impl Config {
         self.models.keys().map(timeout).max().unwrap_or_default()
     }
 
-    /// Where what Redis must not lose is kept beside it, if anywhere: each fleet has a folder of
-    /// its own there, by its key prefix.
+    /// The location beside Redis for what must survive a loss of Redis, if configured. Each fleet has a
+    /// folder there, named by its key prefix.
     ///
     /// # Errors
-    /// The place cannot be used.
+    /// The location cannot be used.
     pub fn state(&self) -> anyhow::Result<Option<Location>> {
         let Some(uri) = &self.storage.state else { return Ok(None) };
         let place = Storage::new([uri.as_str()]).and_then(|storage| storage.resolve(uri));
@@ -341,21 +340,21 @@ impl Config {
         }
     }
 
-    /// What can be run and is of no use: one sentence each, for the log of a worker.
+    /// Settings that are valid and useless: one sentence each, for a worker's log.
     pub fn warnings(&self) -> Vec<String> {
         let no_model =
             "no model is configured; add a [models.\"provider:model\"] section with its limits";
         let no_model = self.models.is_empty().then(|| no_model.to_owned());
-        no_model.into_iter().chain(self.ignored(|name| env::var(name).ok())).collect()
+        no_model.into_iter().chain(self.ignored_variables(|name| env::var(name).ok())).collect()
     }
 
-    /// The models whose provider usually wants a key and has none here, one sentence for each
-    /// provider. A vendor's own host takes no call without one: there no worker starts. Behind any
-    /// other, such as a gateway, it may be right.
+    /// The models whose provider usually needs a key and has none, one sentence for each provider. A
+    /// vendor's own host takes no call without a key: there, no worker starts. At any other host, such as
+    /// a gateway, a missing key may be right.
     pub fn missing_keys(&self) -> Vec<String> {
         let missing = |name: &String| {
             let provider = self.providers.get(name)?;
-            let Key::Usual(variable) = provider.key(name) else { return None };
+            let Key::VendorEnv(variable) = provider.key(name) else { return None };
             let is_set = env::var_os(variable).is_some_and(|key| !key.is_empty());
             if is_set || !provider.vendor(name)?.always_has_key() {
                 return None;
@@ -373,8 +372,8 @@ impl Config {
         self.used_providers().iter().filter_map(missing).collect()
     }
 
-    /// Addresses in the environment that other programs go by and this one does not.
-    fn ignored(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    /// Addresses in the environment that other programs use and this one does not.
+    fn ignored_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
         let base_url = |kind: &str| {
             let provider =
                 self.providers.get(kind).filter(|_| self.used_providers().contains(kind));
@@ -428,7 +427,8 @@ mod tests {
         let mut config = Config::default();
         config.temporal.address = Some("http://here:7233".to_owned());
         let ignored = |address: &'static str| {
-            config.ignored(|name| (name == "TEMPORAL_ADDRESS").then(|| address.to_owned()))
+            config
+                .ignored_variables(|name| (name == "TEMPORAL_ADDRESS").then(|| address.to_owned()))
         };
         let told = ignored("there:7233").remove(0);
         assert!(told.starts_with("TEMPORAL_ADDRESS is there:7233 in the environment"), "{told}");
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(ignored("here:7233").len() + ignored("").len(), 0, "it is the same, or none");
     }
 
-    /// Behind another host than the vendor's own it may be right, so that it is said and no fault.
+    /// At another host than the vendor's own, a missing key may be right: it is a warning and no fault.
     #[test]
     fn a_key_that_is_not_set_is_named_with_its_models() {
         let missing = |text: &str| {
@@ -444,7 +444,7 @@ mod tests {
             std::fs::write(file.path(), text).unwrap();
             Config::from_layers(Some(file.path()), []).unwrap().missing_keys()
         };
-        // No test sets this one.
+        // No test sets this provider's variable.
         let models = "[models.\"mistral:sonar\"]\nrpm = 1\n[models.\"ollama:m\"]\nrpm = 1\n\
             [models.\"mine:m\"]\nrpm = 1\n";
         let providers = "[providers.mistral]\nbase-url = \"http://gateway/v1\"\n\
@@ -540,7 +540,7 @@ mod tests {
         let openai = Charge::CAUTIOUS;
         let weighted = Charge { output_weight: 3.0, ..OWN };
         assert_eq!(charges(&providers), [OWN, weighted, openai]);
-        // Without clients, for commands that make no call: as the section's vendor counts.
+        // Without clients, for commands that make no call: the charging rules of the section's vendor.
         let weighted = Charge { output_weight: 3.0, ..openai };
         assert_eq!(charges(&Providers::default()), [openai, weighted, openai]);
         let quota = config.quota_for(&providers).unwrap();

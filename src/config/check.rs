@@ -1,6 +1,6 @@
-//! Finds what the types cannot: values that make no sense, alone or together.
+//! Finds faults that the types cannot exclude: values that are invalid, alone or together.
 
-mod places;
+mod prefixes;
 
 use std::{net::SocketAddr, ops::RangeInclusive, time::Duration};
 
@@ -9,34 +9,34 @@ use tidegate_quota::{LimitError, ModelQuota};
 use tidegate_types::ModelId;
 
 use super::{
-    fault::{Fault, dotted},
+    fault::{Fault, dotted_path},
     mask,
     model::Algorithm,
     sections::{Config, quota_lanes},
     serve::INTERACTIVE,
 };
 
-/// After what time a silent worker may be given up: a shorter one could be no more than a busy
-/// minute, and an attempt at a document lasts no longer.
+/// The range of heartbeat timeouts. A shorter silence may be a busy worker; an attempt at a document
+/// lasts no longer than the maximum.
 const HEARTBEATS: RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_secs(30 * 60);
 
 /// All faults, in the order of the sections.
-pub(super) fn all(config: &Config) -> Vec<Fault> {
+pub(super) fn find_faults(config: &Config) -> Vec<Fault> {
     let mut found = Faults { config, faults: Vec::new() };
-    found.temporal();
-    found.redis();
-    found.gate();
-    found.worker();
-    found.serve();
-    found.documents();
-    found.storage();
-    found.calls();
-    found.providers();
-    found.models();
-    found.quotas();
-    found.lanes();
-    found.tenants_and_routes();
-    found.webhooks();
+    found.check_temporal();
+    found.check_redis();
+    found.check_gate();
+    found.check_worker();
+    found.check_serve();
+    found.check_documents();
+    found.check_storage();
+    found.check_calls();
+    found.check_providers();
+    found.check_models();
+    found.check_quotas();
+    found.check_lanes();
+    found.check_tenants_and_routes();
+    found.check_webhooks();
     found.faults
 }
 
@@ -47,11 +47,11 @@ struct Faults<'a> {
 
 impl Faults<'_> {
     fn add<T: AsRef<str>>(&mut self, path: &[T], what: impl Into<String>) {
-        let source = self.config.sources.to_blame(path);
-        self.faults.push(Fault { source, key: dotted(path), what: what.into() });
+        let source = self.config.sources.source_of_fault(path);
+        self.faults.push(Fault { source, key: dotted_path(path), what: what.into() });
     }
 
-    fn temporal(&mut self) {
+    fn check_temporal(&mut self) {
         let temporal = &self.config.temporal;
         if temporal.task_queue.trim().is_empty() {
             self.add(&["temporal", "task-queue"], "is empty; write a name, such as \"tidegate\"");
@@ -77,7 +77,7 @@ impl Faults<'_> {
         }
     }
 
-    fn redis(&mut self) {
+    fn check_redis(&mut self) {
         let redis = &self.config.redis;
         let scheme = redis.url.split_once("://").map_or("", |(scheme, _)| scheme);
         if !["redis", "rediss", "unix", "redis+unix", "redis+cluster", "redis+sentinel"]
@@ -98,7 +98,7 @@ impl Faults<'_> {
         }
     }
 
-    fn gate(&mut self) {
+    fn check_gate(&mut self) {
         let gate = &self.config.gate;
         for (key, span) in [
             ("base-backoff", gate.base_backoff),
@@ -126,7 +126,7 @@ impl Faults<'_> {
         }
     }
 
-    fn worker(&mut self) {
+    fn check_worker(&mut self) {
         let worker = &self.config.worker;
         if worker.spool.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
             self.add(&["worker", "spool"], "is empty; write a folder, or leave it out");
@@ -134,8 +134,8 @@ impl Faults<'_> {
         if worker.max_concurrent_documents == 0 {
             self.add(&["worker", "max-concurrent-documents"], "is 0; write at least 1");
         }
-        self.listens(&["worker", "metrics-listen"], worker.metrics_address(), 9464);
-        self.listens(&["dashboard", "listen"], self.config.dashboard.address(), 9465);
+        self.check_listen(&["worker", "metrics-listen"], worker.metrics_address(), 9464);
+        self.check_listen(&["dashboard", "listen"], self.config.dashboard.address(), 9465);
         if worker.memory.is_some_and(|memory| memory.0 < 64 << 20) {
             self.add(
                 &["worker", "memory"],
@@ -144,7 +144,7 @@ impl Faults<'_> {
         }
         let named = [("deployment", &worker.deployment), ("build-id", &worker.build_id)];
         for (key, value) in named {
-            // What the server takes as the name of a deployment, or of one of its versions.
+            // The server's rule for names of deployments and versions.
             let plain = |name: &String| !name.is_empty() && !name.contains(['.', ':']);
             if key == "deployment" && value.as_ref().is_some_and(|name| !plain(name)) {
                 self.add(&["worker", key], "must be a name without '.' and ':'");
@@ -156,7 +156,7 @@ impl Faults<'_> {
         }
     }
 
-    fn listens(&mut self, key: &[&str], address: Option<&str>, usual_port: u16) {
+    fn check_listen(&mut self, key: &[&str], address: Option<&str>, usual_port: u16) {
         let wrong = address.filter(|address| address.parse::<SocketAddr>().is_err());
         if let Some(address) = wrong {
             let what = format!(
@@ -166,9 +166,9 @@ impl Faults<'_> {
         }
     }
 
-    fn serve(&mut self) {
+    fn check_serve(&mut self) {
         let serve = &self.config.serve;
-        self.listens(&["serve", "listen"], serve.address(), 8080);
+        self.check_listen(&["serve", "listen"], serve.address(), 8080);
         if serve.tls_certificate_file.is_some() != serve.tls_key_file.is_some() {
             let what = "wants both tls-certificate-file and tls-key-file";
             self.add(&["serve", "tls-key-file"], what);
@@ -202,7 +202,7 @@ impl Faults<'_> {
         }
     }
 
-    fn webhooks(&mut self) {
+    fn check_webhooks(&mut self) {
         for (name, webhook) in &self.config.webhooks {
             let url = webhook.url.parse::<url::Url>().ok();
             if !url.is_some_and(|url| matches!(url.scheme(), "http" | "https")) {
@@ -216,7 +216,7 @@ impl Faults<'_> {
                 .as_ref()
                 .is_some_and(|name| odd(name) || name.starts_with("whsec_"))
             {
-                // A secret that was pasted here is not to be shown.
+                // The value may be a pasted secret: do not show it.
                 let what = "is no name of an environment variable; write its name, and the secret into the variable";
                 self.add(&["webhooks", name, "secret-env"], what);
             }
@@ -226,26 +226,26 @@ impl Faults<'_> {
         }
     }
 
-    fn documents(&mut self) {
+    fn check_documents(&mut self) {
         for (key, what) in self.config.documents.faults() {
             self.add(&["documents", key], what);
         }
     }
 
-    fn providers(&mut self) {
+    fn check_providers(&mut self) {
         for (name, provider) in &self.config.providers {
             let key = |key: &'static str| ["providers".to_owned(), name.clone(), key.to_owned()];
             match (&provider.kind, provider.vendor(name)) {
                 (_, Some(_)) => {}
                 (None, None) => {
                     let others = Vendor::ALL.into_iter().filter(|vendor| *vendor != Vendor::OPENAI);
-                    let others = super::provider::kinds(others);
+                    let others = super::provider::quote_kinds(others);
                     let what =
                         format!("write \"openai\" for anything compatible with it, or {others}");
                     self.add(&key("kind"), format!("is missing; {what}"));
                 }
                 (Some(kind), None) => {
-                    let kinds = super::provider::kinds(super::provider::known());
+                    let kinds = super::provider::quote_kinds(super::provider::known_kinds());
                     self.add(&key("kind"), format!("is \"{kind}\"; write {kinds}"));
                 }
             }
@@ -269,7 +269,7 @@ impl Faults<'_> {
             let odd =
                 |name: &String| !name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
             if provider.api_key_env.as_ref().is_some_and(odd) {
-                // A key that was pasted here is not to be shown.
+                // The value may be a pasted key: do not show it.
                 let what = "is no name of an environment variable; write its name, such as \"OPENAI_API_KEY\", and the key into the variable";
                 self.add(&key("api-key-env"), what);
             }
@@ -297,7 +297,7 @@ impl Faults<'_> {
         }
     }
 
-    fn models(&mut self) {
+    fn check_models(&mut self) {
         let lanes = std::sync::Arc::new(tidegate_quota::Lanes::single());
         for (name, model) in &self.config.models {
             let section = ["models".to_owned(), name.clone()];
@@ -353,13 +353,13 @@ impl Faults<'_> {
         }
     }
 
-    fn quotas(&mut self) {
+    fn check_quotas(&mut self) {
         for (name, what) in self.config.group_faults() {
             self.add(&["quotas", name], what);
         }
     }
 
-    fn lanes(&mut self) {
+    fn check_lanes(&mut self) {
         for name in self.config.lanes.keys() {
             if let Err(error) = tidegate_types::Lane::new(name.clone()) {
                 self.add(&["lanes", name], format!("cannot be used: {error}"));
@@ -387,7 +387,7 @@ impl Faults<'_> {
         }
     }
 
-    fn tenants_and_routes(&mut self) {
+    fn check_tenants_and_routes(&mut self) {
         for (name, tenant) in &self.config.tenants {
             if let Err(error) = tidegate_types::Tenant::new(name.clone()) {
                 self.add(&["tenants", name], format!("cannot be used: {error}"));
@@ -409,7 +409,7 @@ impl Faults<'_> {
             if route.after_refusals == 0 {
                 self.add(&["routes", name, "after-refusals"], "is 0; write at least 1");
             }
-            self.written(&["routes", name, "compared"], route.compared.as_ref());
+            self.check_written(&["routes", name, "compared"], route.compared.as_ref());
             for model in route.equivalent.iter().filter(|model| !route.models.contains(*model)) {
                 let what = format!(
                     "names {model}, which is not among the route's models; add it there or take it out"

@@ -1,53 +1,52 @@
-//! `[documents]`: how much is read of a document, and by what.
+//! `[documents]`: limits for reading a document, and own reader programs.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tidegate_documents::{Commands, Hidden, Limits};
 
-use super::{size::Size, span::Span};
+use super::{duration::HumanDuration, size::Size};
 
-/// Bounds for one document, and programs of one's own that read some formats.
+/// Limits for one document, and own programs that read some formats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Documents {
-    /// Takes a document on standard input, writes its text to standard output. A program with its
-    /// arguments, for all of `formats`, or a table of such by format.
+    /// A program that takes a document on standard input and writes its text to standard output. One
+    /// program with its arguments for all of `formats`, or a table of programs by format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
-    /// The formats that a single `command` is for, by their extensions: `["png", "doc"]`.
+    /// The formats that a single `command` reads, by their extensions: `["png", "doc"]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub formats: Vec<String>,
-    /// Bytes of a document.
+    /// Maximum size of a document.
     pub max_size: Size,
-    /// Bytes of an archive of documents.
+    /// Maximum size of an archive of documents.
     pub max_archive: Size,
-    /// Bytes that an office document or a book unpacks to.
+    /// Maximum unpacked size of an office document or a book.
     pub max_unpacked: Size,
-    /// Bytes of the text.
+    /// Maximum size of the text.
     pub max_text: Size,
-    /// What becomes of text that a reader of the document does not see, which is counted in any case:
-    /// `"drop"`, for it may be meant for a model alone, or `"mark"`, which puts it into the text as
-    /// `[hidden: …]`.
+    /// How to treat text that is hidden from a human reader; it is always counted. `"drop"` removes it,
+    /// because it may be meant for a model alone; `"mark"` keeps it as `[hidden: …]`.
     pub hidden: Hidden,
-    /// Pages of a PDF.
+    /// Maximum number of pages of a PDF.
     pub max_pages: u32,
-    /// Time to read one.
-    pub max_time: Span,
-    /// Memory of the process that reads one.
+    /// Time limit for reading one document.
+    pub max_time: HumanDuration,
+    /// Memory limit of the process that reads one document.
     pub memory: Size,
 }
 
-/// One program, or one for each format.
+/// One program, or a program for each format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
     expecting = "a program with its arguments, such as [\"pdftotext\", \"-\", \"-\"], or a table of such by format"
 )]
 pub enum Command {
-    /// For all of `formats`.
+    /// One program for all of `formats`.
     One(Vec<String>),
-    /// By format.
+    /// A program for each format.
     Each(BTreeMap<String, Vec<String>>),
 }
 
@@ -63,14 +62,14 @@ impl Default for Documents {
             max_text: Size(limits.text_bytes as u64),
             hidden: limits.hidden,
             max_pages: limits.pages,
-            max_time: Span(limits.time),
+            max_time: HumanDuration(limits.time),
             memory: Size(limits.memory),
         }
     }
 }
 
 impl Documents {
-    /// How much is read of a document.
+    /// The limits for reading a document.
     pub fn limits(&self) -> Limits {
         Limits {
             bytes: *self.max_size,
@@ -96,7 +95,7 @@ impl Documents {
         }
     }
 
-    /// What makes no sense: the key, and what to write.
+    /// Faults: the key, and what to write.
     pub(super) fn faults(&self) -> Vec<(&'static str, &'static str)> {
         let empty = match &self.command {
             None => false,

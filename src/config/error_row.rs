@@ -1,9 +1,9 @@
-//! What a provider's refusals mean, in the user's words.
+//! A configured rule for the meaning of a provider's refusals.
 
 use serde::{Deserialize, Serialize};
 use tidegate_providers::error_rule::{ErrorRule, Meaning};
 
-/// One row.
+/// One rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ErrorRow {
@@ -13,21 +13,21 @@ pub struct ErrorRow {
     /// The status of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// A part of its message.
+    /// A text that the reply's message contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
     /// The failure type.
     pub is: String,
-    /// Of a limit, how long it lasts.
+    /// How long a limit lasts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<String>,
 }
 
 impl ErrorRow {
-    /// The row as providers take it.
+    /// The rule in the form that providers take.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it.
+    /// A sentence about what is wrong with the rule.
     pub(super) fn rule(&self) -> Result<ErrorRule, String> {
         let Self { code, status, contains, is, span } = self;
         if code.is_none() && status.is_none() && contains.is_none() {

@@ -1,17 +1,17 @@
-//! What is wrong with the configuration, where it stands, and what to do.
+//! A fault of the configuration: its place, what is wrong, and the remedy.
 
 use std::fmt;
 
 use figment::error::{Actual, Error, Kind};
 
-/// One fault: a clear sentence.
+/// One fault, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The file or the environment variable.
     pub source: String,
     /// The key, as a dotted path; empty for the file as a whole.
     pub key: String,
-    /// What is wrong and what to do: the rest of the sentence.
+    /// What is wrong and the remedy: the rest of the sentence.
     pub what: String,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Everything that is wrong with the configuration.
+/// All faults of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// At least one.
@@ -46,8 +46,8 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A dotted path; parts that TOML would not take bare are quoted.
-pub(super) fn dotted<T: AsRef<str>>(path: &[T]) -> String {
+/// A dotted path; parts that are no bare TOML key are quoted.
+pub(super) fn dotted_path<T: AsRef<str>>(path: &[T]) -> String {
     let bare = |part: &str| {
         !part.is_empty()
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
@@ -59,7 +59,7 @@ pub(super) fn dotted<T: AsRef<str>>(path: &[T]) -> String {
     quoted.collect::<Vec<_>>().join(".")
 }
 
-/// The rest of the sentence for what the types refuse.
+/// Describes a type error as the rest of a sentence.
 pub(super) fn describe(error: &Error) -> String {
     match &error.kind {
         Kind::Message(text) if text.starts_with("is ") => text.clone(),
@@ -67,7 +67,7 @@ pub(super) fn describe(error: &Error) -> String {
         Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
             let expected = expected.to_string();
             if expected.starts_with("struct ") || expected == "a map" {
-                // What stands there may be a password in the wrong place.
+                // The value may be a misplaced password: do not show it.
                 return "is no section; write its keys below a header in brackets".to_owned();
             }
             format!("is {}; write {}", given(actual), plain(&expected))
@@ -79,7 +79,7 @@ pub(super) fn describe(error: &Error) -> String {
     }
 }
 
-/// The value as it was written, where it is short.
+/// The value as it was written, if it is short.
 fn given(actual: &Actual) -> String {
     match actual {
         Actual::Bool(value) => value.to_string(),
@@ -94,7 +94,7 @@ fn given(actual: &Actual) -> String {
     }
 }
 
-/// What serde's names of types are to people.
+/// A plain word for serde's name of a type.
 fn plain(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",

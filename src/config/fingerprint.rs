@@ -1,16 +1,15 @@
-//! One word for what all workers of a fleet must have in common.
+//! A fingerprint of the settings that all workers of a fleet must share.
 
 use sha2::{Digest, Sha256};
 
 use super::sections::Config;
 
-/// What decides who is admitted when, where calls go and what they may cost. The rest is each
-/// worker's own: addresses, keys, folders.
+/// Sections that decide admission, routing and cost. All others are each worker's own: addresses, keys,
+/// folders.
 const SHARED: [&str; 6] = ["gate", "lanes", "models", "quotas", "routes", "tenants"];
 
 impl Config {
-    /// Twelve hexadecimal digits, the same in workers whose limits, lanes, routes, budgets and
-    /// pauses are the same.
+    /// Twelve hexadecimal digits; equal in workers with equal limits, lanes, routes, budgets and pauses.
     pub fn fingerprint(&self) -> String {
         let all = serde_json::to_value(self).unwrap_or_default();
         let mut hash = Sha256::new();
@@ -25,7 +24,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> String {
+    fn fingerprint_of(text: &str) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         Config::from_layers(Some(file.path()), []).unwrap().fingerprint()
@@ -34,11 +33,14 @@ mod tests {
     #[test]
     fn only_what_the_fleet_shares_counts() {
         let model = "[models.\"anthropic:claude-sonnet-5\"]\nrpm = 1000\n";
-        let shared = of(model);
+        let shared = fingerprint_of(model);
         assert_eq!(shared.len(), 12);
         let own = "[worker]\nmetrics-listen = \"off\"\n[redis]\nurl = \"redis://elsewhere\"\n";
-        assert_eq!(of(&format!("{own}{model}")), shared);
-        assert_ne!(of(&model.replace("1000", "1001")), shared);
-        assert_ne!(of(&format!("{model}[tenants.acme]\ndaily-budget-usd = 1.0\n")), shared);
+        assert_eq!(fingerprint_of(&format!("{own}{model}")), shared);
+        assert_ne!(fingerprint_of(&model.replace("1000", "1001")), shared);
+        assert_ne!(
+            fingerprint_of(&format!("{model}[tenants.acme]\ndaily-budget-usd = 1.0\n")),
+            shared
+        );
     }
 }

@@ -21,8 +21,8 @@ impl Config {
         group.map(|(name, group)| (name.as_str(), group))
     }
 
-    /// Where the limits of a model stand: in its own section, or in that of the first of its group
-    /// that states any.
+    /// The section that holds a model's limits, by name: its own, or the first of its group that states
+    /// limits.
     pub(super) fn limits_of<'a>(&'a self, name: &'a str, own: &'a Model) -> (&'a str, &'a Model) {
         let members = self.group_of(name).into_iter().flat_map(|(_, group)| &group.models);
         let sections = members.filter_map(|member| self.models.get_key_value(member));
@@ -30,7 +30,7 @@ impl Config {
         stated.next().map_or((name, own), |(name, model)| (name.as_str(), model))
     }
 
-    /// What cannot be: each fault with the group's name.
+    /// Faults of the groups, each with the group's name.
     pub(super) fn group_faults(&self) -> Vec<(&str, String)> {
         let mut faults = Vec::new();
         for (name, group) in &self.quotas {

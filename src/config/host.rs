@@ -1,4 +1,4 @@
-//! `[storage.hosts."<name>"]`: how often a host is read from.
+//! `[storage.hosts."<name>"]`: limits of requests to a host.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -19,7 +19,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// As the limiter wants it.
+    /// Converts to the limiter's type.
     ///
     /// # Errors
     /// A rate or burst of 0.
@@ -31,16 +31,16 @@ impl Host {
     }
 }
 
-/// So many requests in a second, minute or hour.
+/// A number of requests per second, minute or hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Requests.
     pub requests: u32,
-    /// In each of these.
+    /// The unit of time.
     pub per: Per,
 }
 
-/// What a rate is counted by.
+/// The unit of time of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Per {
     /// `s`

@@ -1,4 +1,4 @@
-//! Defaults, then the file, then the environment.
+//! Reads the layers: defaults, then the file, then the environment.
 
 use std::path::{Path, PathBuf};
 
@@ -12,19 +12,19 @@ use tidegate_providers::Vendor;
 
 use super::{
     check,
-    fault::{ConfigError, Fault, describe, dotted},
+    fault::{ConfigError, Fault, describe, dotted_path},
     sections::{Config, Lane, built_in_lanes},
     sources::{DEFAULT, PREFIX, Sources},
 };
 
-/// Between the names of a key's path in a variable.
+/// Separates the names of a key's path in a variable.
 const SEPARATOR: &str = "__";
 
-/// Temporal's own variables for the version of a worker, which a key of ours goes before.
-const USUAL: [(&str, &str); 2] =
+/// Temporal's own variables for a worker's version. Our keys take precedence.
+const TEMPORAL_VARIABLES: [(&str, &str); 2] =
     [("TEMPORAL_DEPLOYMENT_NAME", "deployment"), ("TEMPORAL_WORKER_BUILD_ID", "build-id")];
 
-/// The file that is read when none is named.
+/// The file that is read if none is named.
 const DEFAULT_FILE: &str = "tidegate.toml";
 
 impl Config {
@@ -33,7 +33,7 @@ impl Config {
     /// The file is `path`, else `TIDEGATE_CONFIG`, else `./tidegate.toml` if there is one.
     ///
     /// # Errors
-    /// [`ConfigError`] names every fault that was found, where it stands and what to do.
+    /// [`ConfigError`] names every fault that was found, its place and the remedy.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -44,7 +44,7 @@ impl Config {
     /// Like [`Self::load`], with these variables as the environment.
     ///
     /// # Errors
-    /// As [`Self::load`].
+    /// See [`Self::load`].
     pub fn from_layers(
         path: Option<&Path>,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -52,16 +52,16 @@ impl Config {
         let (mut config, mut faults) = read(path, variables)?;
         config.yield_shares();
         config.add_presets();
-        config.spread_pools();
-        // Where a key was refused already, its absence is no further fault.
-        let further = check::all(&config)
+        config.expand_pools();
+        // A refused key is missing here: its absence is no second fault.
+        let further = check::find_faults(&config)
             .into_iter()
             .filter(|fault| !faults.iter().any(|known| known.key.starts_with(&fault.key)));
         faults.extend(further.collect::<Vec<_>>());
         if faults.is_empty() { Ok(config) } else { Err(ConfigError { faults }) }
     }
 
-    /// A model may name a vendor that is known by name, without a section for it.
+    /// Adds sections for known vendors that a model names without a section.
     fn add_presets(&mut self) {
         for name in self.used_providers() {
             if name.parse::<Vendor>().is_ok() {
@@ -70,8 +70,8 @@ impl Config {
         }
     }
 
-    /// Configured lanes take the place of the built-in shares: the built-in lanes that are not named
-    /// beside them share what is left, in the proportion of their built-in shares.
+    /// Configured lanes reduce the built-in shares: built-in lanes that are not configured share the
+    /// rest, in the proportion of their built-in shares.
     fn yield_shares(&mut self) {
         let built_in = built_in_lanes();
         let is_default = |sources: &Sources, name: &str| {
@@ -89,7 +89,7 @@ impl Config {
         let unnamed: Vec<String> = unnamed.iter().map(|(name, _)| (*name).clone()).collect();
         for name in unnamed {
             let Some(lane) = self.lanes.get_mut(&name) else { continue };
-            // Rounded down, so that together they are not more than there is.
+            // Rounded down, so that the sum stays within the total.
             lane.share = (lane.share * part * 1e4 + 1e-6).floor() / 1e4;
             let why = format!("its part of what {} leaves", others.join(" and "));
             self.sources.explain(&["lanes", &name, "share"], why);
@@ -118,7 +118,7 @@ impl Provider for Variable {
     }
 }
 
-/// Reads all layers. What the types refuse is left out of the configuration, and named.
+/// Reads all layers. Values of a wrong type are left out and reported as faults.
 pub(super) fn read(
     path: Option<&Path>,
     variables: impl IntoIterator<Item = (String, String)>,
@@ -134,7 +134,7 @@ pub(super) fn read(
         .or(named)
         .or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
     let mut layers = Figment::from(Serialized::defaults(Config::default()));
-    for (name, key) in USUAL {
+    for (name, key) in TEMPORAL_VARIABLES {
         let value = variables.iter().find(|(known, value)| known == name && !value.is_empty());
         if let Some((name, value)) = value.cloned() {
             let path = vec!["worker".to_owned(), key.to_owned()];
@@ -143,17 +143,17 @@ pub(super) fn read(
     }
     if let Some(file) = &file {
         let text = std::fs::read_to_string(file).map_err(|error| {
-            whole(
+            file_error(
                 file,
                 &format!("the file cannot be read ({error}); check the path, and who may read it"),
             )
         })?;
         if let Err(error) = toml::from_str::<toml::Table>(&text) {
-            // Without the line itself: it may hold a password.
+            // The line itself is not shown: it may hold a password.
             let before = text.get(..error.span().map_or(0, |at| at.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
             let what = format!("the file is not TOML: line {line}: {}", error.message().trim_end());
-            return Err(whole(file, &what));
+            return Err(file_error(file, &what));
         }
         layers = layers.merge(Toml::file_exact(file));
     }
@@ -164,8 +164,8 @@ pub(super) fn read(
             .ok()
             .and_then(|data| data.get(&Profile::Default).cloned())
             .unwrap_or_default();
-        let path = spelled(path, &names);
-        let value = typed(&path, &value);
+        let path = match_spelling(path, &names);
+        let value = parse_value(&path, &value);
         layers = layers.merge(Variable { name, path, value });
     }
     let data = layers.data().map_err(|error| ConfigError {
@@ -184,7 +184,7 @@ pub(super) fn read(
     }
 }
 
-/// Takes out what is refused and tries again, so that every fault is named at once.
+/// Removes each refused value and parses again, so that all faults are reported at once.
 fn parse(dict: &mut Dict, sources: &Sources) -> (Option<Config>, Vec<Fault>) {
     let mut faults = Vec::new();
     loop {
@@ -192,10 +192,10 @@ fn parse(dict: &mut Dict, sources: &Sources) -> (Option<Config>, Vec<Fault>) {
             Ok(config) => return (Some(config), faults),
             Err(error) => error,
         };
-        // A section from which a key was taken out may now lack it: that is the same fault.
-        let key = dotted(&error.path);
+        // A section may now lack the removed key: that is no second fault.
+        let key = dotted_path(&error.path);
         if !faults.iter().any(|known: &Fault| known.key.starts_with(&format!("{key}."))) {
-            let (source, what) = (sources.to_blame(&error.path), describe(&error));
+            let (source, what) = (sources.source_of_fault(&error.path), describe(&error));
             faults.push(Fault { source, key, what });
         }
         if !remove(dict, &error.path) {
@@ -216,16 +216,16 @@ fn remove(dict: &mut Dict, path: &[String]) -> bool {
     }
 }
 
-/// `TIDEGATE_GATE__BASE_BACKOFF` is `gate.base-backoff`; names without `__` are no keys.
+/// `TIDEGATE_GATE__BASE_BACKOFF` is `gate.base-backoff`; a name without `__` is no key.
 fn key_path(name: &str) -> Option<Vec<String>> {
     let rest = name.strip_prefix(PREFIX)?;
     rest.contains(SEPARATOR)
         .then(|| rest.split(SEPARATOR).map(|part| part.to_lowercase().replace('_', "-")).collect())
 }
 
-/// Names that an environment variable cannot spell, such as `anthropic:claude-sonnet-5`, are found
-/// by their letters and digits among those that the file has.
-fn spelled(path: Vec<String>, names: &Dict) -> Vec<String> {
+/// Names that a variable cannot spell, such as `anthropic:claude-sonnet-5`, are matched by letters and
+/// digits with the names in the file.
+fn match_spelling(path: Vec<String>, names: &Dict) -> Vec<String> {
     let plain = |text: &str| {
         text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
     };
@@ -245,8 +245,8 @@ fn spelled(path: Vec<String>, names: &Dict) -> Vec<String> {
     spelled
 }
 
-/// The text as TOML would have it where that is a number, a truth or a list; else as it stands.
-fn typed(path: &[String], text: &str) -> Value {
+/// Parses the text as TOML if it is a number, a boolean or a list; otherwise it stays a text.
+fn parse_value(path: &[String], text: &str) -> Value {
     let is_text = matches!(path.first().map(String::as_str), Some("temporal" | "redis"));
     match toml::from_str::<Dict>(&format!("value = {text}")) {
         Ok(mut dict) if !is_text && !matches!(dict.get("value"), Some(Value::String(..))) => {
@@ -256,7 +256,7 @@ fn typed(path: &[String], text: &str) -> Value {
     }
 }
 
-fn whole(file: &Path, what: &str) -> ConfigError {
+fn file_error(file: &Path, what: &str) -> ConfigError {
     ConfigError {
         faults: vec![Fault {
             source: file.display().to_string(),

@@ -1,6 +1,6 @@
-//! Takes secrets out of what is shown.
+//! Masks secrets in what is shown.
 
-/// What stands in a secret's place.
+/// Replaces a secret.
 pub(super) const MASK: &str = "******";
 
 /// The URL without its password and without the values in its query.
@@ -11,8 +11,7 @@ pub fn url(text: &str) -> String {
     };
     let mut shown = match rest.split_once("://") {
         Some((scheme, rest)) => {
-            // A password may hold slashes; everything up to the last @ is taken for user
-            // information.
+            // A password may hold slashes, so everything up to the last @ counts as user information.
             match rest.rsplit_once('@') {
                 Some((user, rest)) => {
                     let user = user

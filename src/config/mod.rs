@@ -4,20 +4,19 @@
 //!
 //! * [`sections`]: [`Config`] and its sections; those of [`provider`], [`model`], [`group`],
 //!   [`pool`], [`host`], [`serve`], [`webhook`] and [`documents`] beside it
-//! * [`layers`]: defaults, then the file, then the environment; [`sources`]: where each key comes
-//!   from
-//! * [`fault`]: what is wrong, where, and what to do; `check` finds what types cannot
-//! * `build`: the configuration as the other crates want it; `fingerprint`: what a fleet has in common
-//! * [`show`]: the configuration in force with the source of each key; [`mask`] takes the secrets
-//!   out
-//! * `secret`: what a variable or a file holds; `spread`: the members of pools among providers and models
-//! * [`span`]: lengths of time; [`size`]: numbers of bytes
-//! * [`temporal`]: what Temporal's own variables and file say
+//! * [`layers`]: defaults, then the file, then the environment; [`sources`]: which layer set each key
+//! * [`fault`]: faults, with their place and remedy; `check` finds faults that the types allow
+//! * `build`: converts to the other crates' types; `fingerprint`: the settings that a fleet shares
+//! * [`show`]: the configuration in force with the source of each key; [`mask`] masks secrets
+//! * `secret`: reads a secret from a variable or a file; `pool_expansion`: turns pools into members
+//! * [`duration`]: durations; [`size`]: numbers of bytes
+//! * [`temporal`]: Temporal's own variables and file
 
 mod as_text;
 mod build;
 mod check;
 pub mod documents;
+pub mod duration;
 pub mod error_row;
 pub mod fault;
 mod fingerprint;
@@ -27,6 +26,7 @@ pub mod layers;
 pub mod mask;
 pub mod model;
 pub mod pool;
+mod pool_expansion;
 pub mod provider;
 mod secret;
 pub mod sections;
@@ -34,8 +34,6 @@ pub mod serve;
 pub mod show;
 pub mod size;
 pub mod sources;
-pub mod span;
-mod spread;
 pub mod temporal;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
-//! `[models."<provider:model>"]`: what a provider allows for one model.
+//! `[models."<provider:model>"]`: a model's limits and defaults.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_providers::Defaults;
-use tidegate_quota::{Limits, Stated, stated};
+use tidegate_quota::{ConfiguredLimits, Limits, configured_limits};
 use tidegate_types::Effort;
 
-use super::span::Span;
+use super::duration::HumanDuration;
 
 /// One model's limits, as the provider states them for your account.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -15,8 +15,8 @@ pub struct Model {
     /// Requests a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpm: Option<u64>,
-    /// Requests a second, where the provider counts by it: calls then go evenly, and 60 times as many
-    /// a minute.
+    /// Requests a second, where the provider counts by the second: calls are then spaced evenly, and 60
+    /// times as many are allowed a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rps: Option<u64>,
     /// Input and output tokens a minute, counted together.
@@ -35,39 +35,38 @@ pub struct Model {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpd: Option<u64>,
     /// When the provider's day begins, after 00:00 UTC: `8h` for midnight Pacific standard time.
-    pub day_begins: Span,
-    /// Requests at once.
+    pub day_begins: HumanDuration,
+    /// Concurrent requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u64>,
-    /// How much of a minute may go at once; learned if absent.
+    /// The part of a minute's limit that may be used at once; learned if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub burst: Option<Span>,
-    /// How the provider counts; chooses margin and window. If absent, what is known of the host.
+    pub burst: Option<HumanDuration>,
+    /// How the provider counts, which decides margin and window. Default: what is known of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<Algorithm>,
-    /// The part of each limit that is used.
+    /// The fraction of each limit that is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
     /// The window in which the limits hold.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<Span>,
-    /// By how much output counts in `tpm` and `tpd`, where the vendor's own figure is another:
-    /// Bedrock's burndown rate.
+    pub window: Option<HumanDuration>,
+    /// The weight of output tokens in `tpm` and `tpd`, where it differs from the vendor's known figure,
+    /// such as Bedrock's burndown rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_weight: Option<f64>,
-    /// What its calls cost, if that differs from the built-in table.
+    /// The price of its calls, where it differs from the built-in table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// How much it thinks, unless a batch says otherwise.
+    /// The reasoning effort that a batch may override.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// Input tokens that the provider lets wait in its batch API, as your tier has them. What all of
-    /// the fleet's batches have waiting is no more together; what finds no room is handed in later.
-    /// Default: not known.
+    /// The input tokens that the provider lets wait in its batch API, by your tier. All of the fleet's
+    /// batches together stay within it; what finds no room is submitted later. Default: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enqueued_batch_tokens: Option<u64>,
-    /// Fields of the vendor's request, under the names of its JSON, that a batch does not state:
-    /// `{ temperature = 0 }`.
+    /// Fields of the vendor's request, by their JSON names, for batches that do not state them: `{
+    /// temperature = 0 }`.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
 }
@@ -76,24 +75,24 @@ pub struct Model {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// Unknown, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model
-    /// tried refuses.
+    /// Unknown, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model tried
+    /// refuses.
     Unknown,
     /// A token bucket that refills steadily and holds a minute's worth: margin 1 over 60 s.
     TokenBucket,
 }
 
 impl Algorithm {
-    fn counted(self) -> stated::Algorithm {
+    fn counted(self) -> configured_limits::Algorithm {
         match self {
-            Self::Unknown => stated::Algorithm::Unknown,
-            Self::TokenBucket => stated::Algorithm::TokenBucket,
+            Self::Unknown => configured_limits::Algorithm::Unknown,
+            Self::TokenBucket => configured_limits::Algorithm::TokenBucket,
         }
     }
 }
 
 impl Model {
-    /// How it is asked unless a batch says otherwise.
+    /// The defaults that a batch may override.
     pub fn defaults(&self) -> Defaults {
         Defaults {
             effort: self.effort,
@@ -102,10 +101,10 @@ impl Model {
         }
     }
 
-    /// The limits as the limiter wants them, at an endpoint that counts so if nothing else is said.
-    /// What is only taken to be so keeps the margin of what is not known.
+    /// Converts to the limiter's limits; `usual` is the endpoint's known algorithm, for a section that
+    /// states none. A known but unstated algorithm keeps the margin of an unknown one.
     pub fn limits(&self, usual: Algorithm) -> Limits {
-        let stated = Stated {
+        let stated = ConfiguredLimits {
             rpm: self.rpm,
             rps: self.rps,
             tpm: self.tpm,
@@ -125,23 +124,23 @@ impl Model {
 }
 
 impl Model {
-    /// Whether its section says what the provider allows.
+    /// Whether its section states limits.
     pub(super) fn states_limits(&self) -> bool {
         let numbers = [self.rpm, self.rps, self.tpm, self.itpm, self.otpm, self.rpd, self.tpd];
         numbers.into_iter().chain([self.concurrent]).any(|limit| limit.is_some())
     }
 
-    /// Whether it allows the same as another.
+    /// Whether its limits equal another's.
     pub(super) fn has_limits_of(&self, other: &Self) -> bool {
         self.limits(Algorithm::Unknown) == other.limits(Algorithm::Unknown)
     }
 }
 
-/// One model's price, in US dollars per million tokens. It goes before every table.
+/// One model's price, in US dollars per million tokens. It takes precedence over every table.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Price {
-    /// Input that no cache has a part in.
+    /// Input tokens that are neither read from nor written to a cache.
     pub input_usd_per_mtok: f64,
     /// Output, reasoning included.
     pub output_usd_per_mtok: f64,
@@ -154,7 +153,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// The price as an entry of a table for `model`.
+    /// The price as an entry of a price table, for `model`.
     pub(super) fn entry(&self, model: &str) -> toml::Table {
         let rates = [
             ("input", Some(self.input_usd_per_mtok)),

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::model::Model;
 
-/// One member. What is absent is as in the provider's own section, or the model's.
+/// One member. Absent keys are taken from the provider's own section, or the model's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Member {
-    /// What it is called, such as `eu`; else it is numbered.
+    /// Its name, such as `eu`; default: its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The environment variable that holds its key.
@@ -22,7 +22,7 @@ pub struct Member {
     /// Its endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Its region, where the vendor has an endpoint for each.
+    /// Its region, if the vendor has an endpoint for each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     /// Its requests a minute, for each of the models.
@@ -40,10 +40,10 @@ pub struct Member {
     /// Its requests a day, for each of the models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpd: Option<u64>,
-    /// Its requests at once, for each of the models.
+    /// Its concurrent requests, for each of the models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u64>,
 }
 
-/// The pools' models as they are written, each with the models of its members.
+/// The pools' models as written in the file, each with the models of its members.
 pub(super) type Pools = BTreeMap<String, (Model, Vec<String>)>;

@@ -1,4 +1,4 @@
-//! `[providers.<name>]`: how a provider is reached.
+//! `[providers.<name>]`: how to reach a provider.
 
 use std::{collections::BTreeMap, env, fmt, path::PathBuf, time::Duration};
 
@@ -8,51 +8,51 @@ use tidegate_providers::{
     Api, ApplicationDefault, Dialect, KeySource, OutputCap, Secret, Settings, Vendor,
 };
 
-use super::{error_row::ErrorRow, mask, pool::Member, span::Span};
+use super::{duration::HumanDuration, error_row::ErrorRow, mask, pool::Member};
 
-/// One provider. A section named after a vendor needs nothing; any other needs `kind` and
-/// `base-url`.
+/// One provider. A section named after a vendor needs no keys; any other needs `kind` and `base-url`.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Provider {
-    /// Whose API it speaks: `anthropic`, `openai` (and anything compatible), `gemini` or `bedrock`; or
-    /// a vendor that is known by name, such as `groq`.
+    /// The vendor whose API it speaks: `anthropic`, `openai` (and anything compatible), `gemini`,
+    /// `bedrock`, or another known vendor, such as `groq`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The environment variable that holds the key; beside `api-key-file`, its name in that file.
+    /// The environment variable that holds the key; with `api-key-file`, the variable's name in that
+    /// file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
-    /// The file that holds the key, and nothing else; beside `api-key-env` an environment file. It
-    /// is read again every few seconds, and when the key is refused.
+    /// The file that holds the key alone; with `api-key-env`, an environment file. It is read again every
+    /// few seconds, and when the key is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<PathBuf>,
-    /// The program that prints a token in place of a key, with its arguments, such as `["az", "account",
-    /// "get-access-token", …]`. It is asked again every four minutes; the token goes as a bearer's.
+    /// A program that prints a token to use as the key, with its arguments, such as `["az", "account",
+    /// "get-access-token", …]`. It runs again every four minutes; the token is sent as a bearer token.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub token_command: Vec<String>,
-    /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, the others
-    /// name the host alone.
+    /// As in the vendor's own SDK: for `openai` (and anything compatible) it ends in `/v1`, for the
+    /// others it is the host alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Time for one whole call.
+    /// Time limit for one whole call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_timeout: Option<Span>,
+    pub request_timeout: Option<HumanDuration>,
     /// The field that bounds the output of an OpenAI-compatible server: `max_tokens` or
     /// `max_completion_tokens`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_cap: Option<String>,
-    /// Which of OpenAI's APIs: `chat-completions` (default) or `responses`.
+    /// Which of OpenAI's APIs to use: `chat-completions` (default) or `responses`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
-    /// Bedrock: the region, where `base-url` does not name it.
+    /// Bedrock: the region, if `base-url` does not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Sent with each request, by their names: `{ "OpenAI-Organization" = "org-1" }`.
+    /// Headers of each request: `{ "OpenAI-Organization" = "org-1" }`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What its refusals mean, as `[[providers.<name>.errors]]`: `code`, `status` or `contains`, `is`
-    /// (a failure type), `span` (of a limit: minute, hours, day, month or credit). They win over
-    /// what is known of all vendors.
+    /// The meaning of its refusals, as `[[providers.<name>.errors]]`: `code`, `status` or `contains`,
+    /// `is` (a failure type), `span` (of a limit: minute, hours, day, month or credit). These rules take
+    /// precedence over the built-in ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorRow>,
     /// Several keys, accounts, regions or endpoints behind this one name, each with its own limits.
@@ -60,7 +60,7 @@ pub struct Provider {
     pub pool: Vec<Member>,
 }
 
-/// Headers that calls have anyway, and that carry keys.
+/// Headers that calls set themselves, and headers that carry keys.
 const OWN_HEADERS: [&str; 9] = [
     "authorization",
     "x-api-key",
@@ -73,27 +73,27 @@ const OWN_HEADERS: [&str; 9] = [
     "connection",
 ];
 
-/// Where a provider's key is.
+/// The source of a provider's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
-    /// In this environment variable, because the configuration says so.
+    /// This environment variable, which the configuration names.
     Env(String),
-    /// In this file.
+    /// This file.
     File(PathBuf),
-    /// In the line of a variable in this environment file.
+    /// The line of a variable in this environment file.
     EnvFile(PathBuf, String),
-    /// In the vendor's own environment variable, if it is set.
-    Usual(&'static str),
-    /// What this program prints.
+    /// The vendor's own environment variable, if it is set.
+    VendorEnv(&'static str),
+    /// The output of this program.
     Command(Vec<String>),
     /// Google's application-default credentials.
     Google(ApplicationDefault),
-    /// None: a server that is self-hosted, for which no key is named.
+    /// No key: a self-hosted server for which none is named.
     None,
 }
 
 impl Provider {
-    /// Whose API the provider called `name` speaks.
+    /// The vendor whose API the provider called `name` speaks.
     pub fn vendor(&self, name: &str) -> Option<Vendor> {
         self.kind.as_deref().unwrap_or(name).parse().ok()
     }
@@ -102,15 +102,14 @@ impl Provider {
     pub fn endpoint(&self, name: &str) -> Option<String> {
         let usual = || {
             let vendor = self.vendor(name)?;
-            // Hosts that are told by their region are the vendor's own, whatever the section is
-            // called.
+            // A host that depends on the region is the vendor's own, whatever the section's name.
             let own = vendor.has_regions() || vendor.is_preset() || vendor.as_str() == name;
             own.then(|| vendor.base_url(&self.region())).filter(|url| !url.is_empty())
         };
         self.base_url.clone().or_else(usual)
     }
 
-    /// AWS's region: as configured, or as AWS's own tools find it.
+    /// AWS's region: configured, or found as AWS's own tools do.
     fn region(&self) -> String {
         let variable = |name| env::var(name).ok().filter(|region| !region.is_empty());
         self.region
@@ -120,12 +119,12 @@ impl Provider {
             .unwrap_or_else(|| "us-east-1".to_owned())
     }
 
-    /// Time for one whole call.
-    pub fn timeout(&self) -> Span {
-        self.request_timeout.unwrap_or(Span(Duration::from_secs(600)))
+    /// Time limit for one whole call.
+    pub fn timeout(&self) -> HumanDuration {
+        self.request_timeout.unwrap_or(HumanDuration(Duration::from_secs(600)))
     }
 
-    /// Where the key is.
+    /// The source of the key.
     pub fn key(&self, name: &str) -> Key {
         if !self.token_command.is_empty() {
             return Key::Command(self.token_command.clone());
@@ -139,22 +138,22 @@ impl Provider {
                     Key::Google(ApplicationDefault::of_environment())
                 }
                 Some(vendor) if vendor.as_str() == name || vendor.takes_machine_credentials() => {
-                    Key::Usual(vendor.key_variable())
+                    Key::VendorEnv(vendor.key_variable())
                 }
                 _ => Key::None,
             },
         }
     }
 
-    /// Whether Google's application-default credentials are used: there is no token in the
-    /// vendor's own variable.
+    /// Whether Google's application-default credentials are used, because the vendor's own variable holds
+    /// no token.
     fn takes_google_credentials(&self, name: &str, vendor: Vendor) -> bool {
         let has_token = env::var_os(vendor.key_variable()).is_some_and(|token| !token.is_empty());
         let endpoint = self.endpoint(name).unwrap_or_default();
         !has_token && vendor.takes_google_credentials(&endpoint)
     }
 
-    /// The bound's field, if it is named and known.
+    /// The field that bounds the output, if it is named and valid.
     pub fn cap(&self) -> Option<OutputCap> {
         match self.output_cap.as_deref() {
             Some("max_tokens") => Some(OutputCap::MaxTokens),
@@ -163,7 +162,7 @@ impl Provider {
         }
     }
 
-    /// OpenAI's API, if it is known.
+    /// OpenAI's API, if it is named and valid.
     pub fn api(&self) -> Option<Api> {
         match self.api.as_deref() {
             None | Some("chat-completions") => Some(Api::ChatCompletions),
@@ -172,7 +171,7 @@ impl Provider {
         }
     }
 
-    /// What is known of how it is asked; `None` where kind or API are not known.
+    /// The dialect; `None` if kind or API are unknown.
     pub fn dialect(&self, name: &str) -> Option<Dialect> {
         Some(Dialect::new(self.vendor(name)?, self.api()?))
     }
@@ -180,7 +179,7 @@ impl Provider {
     /// The headers of each request.
     ///
     /// # Errors
-    /// The name of one that cannot be sent, and why.
+    /// The name of a header that cannot be sent, and why.
     pub fn header_map(&self) -> Result<HeaderMap, (&str, &'static str)> {
         let header = |(name, value): (&'_ String, &'_ String)| {
             let key = HeaderName::try_from(name.as_str()).map_err(|_| "is no header's name")?;
@@ -198,8 +197,8 @@ impl Provider {
             .collect()
     }
 
-    /// The same provider with every default written out.
-    pub(crate) fn resolved(&self, name: &str) -> Self {
+    /// This provider with all defaults written out.
+    pub(crate) fn with_defaults(&self, name: &str) -> Self {
         Self {
             kind: self.vendor(name).map(|vendor| vendor.to_string()),
             base_url: self.endpoint(name),
@@ -208,15 +207,15 @@ impl Provider {
         }
     }
 
-    /// Everything that a client of this provider needs, its key included.
+    /// The settings that a client of this provider needs, its key included.
     ///
     /// # Errors
-    /// A sentence that names the provider and says what to change.
+    /// A sentence that names the provider and the remedy.
     pub fn settings(&self, name: &str) -> anyhow::Result<Settings> {
         let fault = |what: String| anyhow::anyhow!("providers.{name}: {what}");
-        let vendor = self
-            .vendor(name)
-            .ok_or_else(|| fault(format!("kind must be {}", kinds(known()).replace('"', ""))))?;
+        let vendor = self.vendor(name).ok_or_else(|| {
+            fault(format!("kind must be {}", quote_kinds(known_kinds()).replace('"', "")))
+        })?;
         let base_url =
             self.endpoint(name).ok_or_else(|| fault("base-url is missing; add it".to_owned()))?;
         let base_url = base_url.parse().map_err(|_| fault("base-url is no URL".to_owned()))?;
@@ -226,9 +225,9 @@ impl Provider {
             Key::Command(command) => KeySource::Command(command),
             Key::Google(found) => KeySource::Google(found),
             Key::Env(variable) => KeySource::Env { variable },
-            // Nothing is amiss without one where the machine's credentials do.
-            Key::Usual(_) if vendor.takes_machine_credentials() => KeySource::Fixed,
-            Key::Usual(variable) => KeySource::Env { variable: variable.to_owned() },
+            // The machine's credentials replace a key.
+            Key::VendorEnv(_) if vendor.takes_machine_credentials() => KeySource::Fixed,
+            Key::VendorEnv(variable) => KeySource::Env { variable: variable.to_owned() },
             Key::None => KeySource::Fixed,
         };
         let key = match self.key(name) {
@@ -236,8 +235,8 @@ impl Provider {
                 key_source.read().transpose()
             }
             Key::Env(variable) => Some(Secret::from_env(&variable)),
-            // A self-hosted server may need none; the registry asks for a key where one is needed.
-            Key::Usual(variable) => env::var_os(variable)
+            // A self-hosted server may need no key; the registry asks for one where it is needed.
+            Key::VendorEnv(variable) => env::var_os(variable)
                 .filter(|value| !value.is_empty())
                 .map(|_| Secret::from_env(variable)),
             Key::None => None,
@@ -265,7 +264,8 @@ impl Provider {
     }
 }
 
-/// Where a setting of a provider stands: that of a pool's member `openai/eu` beside the member's name.
+/// The dotted path of a provider's setting; for a pool's member, such as `openai/eu`, the path of the
+/// pool and the member's name.
 pub(crate) fn setting(provider: &str, key: &str) -> String {
     match provider.split_once('/') {
         Some((pool, member)) => format!("{key} of \"{member}\" in [[providers.{pool}.pool]]"),
@@ -273,13 +273,13 @@ pub(crate) fn setting(provider: &str, key: &str) -> String {
     }
 }
 
-/// Every value of `kind`.
-pub(super) fn known() -> impl Iterator<Item = Vendor> {
+/// Every value that `kind` accepts.
+pub(super) fn known_kinds() -> impl Iterator<Item = Vendor> {
     Vendor::known()
 }
 
-/// The values of `kind` as a sentence has them, quoted: `"a", "b" or "c"`.
-pub(super) fn kinds(vendors: impl IntoIterator<Item = Vendor>) -> String {
+/// Quoted values of `kind` for a sentence: `"a", "b" or "c"`.
+pub(super) fn quote_kinds(vendors: impl IntoIterator<Item = Vendor>) -> String {
     let names: Vec<String> = vendors.into_iter().map(|vendor| format!("\"{vendor}\"")).collect();
     match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
@@ -288,7 +288,7 @@ pub(super) fn kinds(vendors: impl IntoIterator<Item = Vendor>) -> String {
 }
 
 impl fmt::Display for Key {
-    /// Says where the key is and whether it is there; never the key.
+    /// Shows the source of the key and whether the key is there; never the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variable = |f: &mut fmt::Formatter<'_>, name: &str| {
             if env::var_os(name).is_some_and(|value| !value.is_empty()) {
@@ -299,7 +299,7 @@ impl fmt::Display for Key {
         };
         match self {
             Self::Env(name) => variable(f, name),
-            Self::Usual(name) => variable(f, name),
+            Self::VendorEnv(name) => variable(f, name),
             Self::EnvFile(path, name) if path.is_file() => {
                 write!(f, "{name} in {}", path.display())
             }
@@ -316,7 +316,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// The URL is shown without what may be secret in it.
+/// Shows the URL without possible secrets.
 impl fmt::Debug for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Provider")

@@ -1,14 +1,14 @@
-//! A secret that the configuration names by a variable of the environment or by a file, for those who
-//! need its text. A provider's is a [`tidegate_providers::Secret`], whose text nobody can have.
+//! Reads a secret whose variable or file the configuration names, for uses that need its text. A
+//! provider's key is a [`tidegate_providers::Secret`], whose text is not accessible.
 
 use std::{env, path::PathBuf};
 
 use anyhow::{Context, bail};
 
-/// The text of `<what>-env` or `<what>-file`, without the white space around it.
+/// The text of `<what>-env` or `<what>-file`, trimmed.
 ///
 /// # Errors
-/// It is not there, or both are named, or none.
+/// The secret is missing, or both keys are set, or neither.
 pub(super) fn read(
     what: &str,
     variable: Option<&String>,

@@ -7,8 +7,8 @@ use tidegate_activities::failure::Backoff;
 use tidegate_quota::{LimitError, Share};
 
 use super::{
-    documents::Documents, group::Group, host::Host, mask, model::Model, pool::Pools,
-    provider::Provider, serve::Serve, size::Size, sources::Sources, span::Span,
+    documents::Documents, duration::HumanDuration, group::Group, host::Host, mask, model::Model,
+    pool::Pools, provider::Provider, serve::Serve, size::Size, sources::Sources,
     version::Versioning, webhook::Webhook,
 };
 
@@ -16,44 +16,44 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// Where the Temporal server is.
+    /// The Temporal server and our namespace.
     pub temporal: Temporal,
-    /// Where the fleet shares its quota.
+    /// The Redis that holds the fleet's quota.
     pub redis: Redis,
     /// Pauses and retry delays.
     pub gate: Gate,
-    /// One worker process.
+    /// Settings of a worker process.
     pub worker: Worker,
-    /// How much is read of a document, and by what.
+    /// Limits for reading documents, and own reader programs.
     pub documents: Documents,
-    /// What the fleet is doing, in a browser.
+    /// The page about the fleet, for a browser.
     pub dashboard: Dashboard,
     /// The HTTP door.
     pub serve: Serve,
-    /// What may be read and written.
+    /// Locations that may be read and written.
     pub storage: Storage,
-    /// Calls of workflows that are none of ours: `tidegate.call` and `tidegate.embed`.
+    /// The doors of other programs' workflows: `tidegate.call` and `tidegate.embed`.
     pub calls: Calls,
-    /// How each provider is reached.
+    /// How to reach each provider.
     pub providers: BTreeMap<String, Provider>,
-    /// What the providers allow, by `provider:model`.
+    /// The models and their limits, by `provider:model`.
     pub models: BTreeMap<String, Model>,
     /// Models that share one limit.
     pub quotas: BTreeMap<String, Group>,
-    /// Classes of traffic.
+    /// Lanes: classes of traffic.
     pub lanes: BTreeMap<String, Lane>,
-    /// Budgets of those that batches are charged to.
+    /// Tenants, to which batches are charged, and their budgets.
     pub tenants: BTreeMap<String, Tenant>,
     /// Lists of models.
     pub routes: BTreeMap<String, Route>,
-    /// Who is told of a batch's end.
+    /// Webhooks that are told of a batch's end.
     pub webhooks: BTreeMap<String, Webhook>,
-    /// What calls cost.
+    /// Prices of calls.
     pub prices: Prices,
-    /// Where each key comes from.
+    /// The source of each key.
     #[serde(skip)]
     pub(crate) sources: Sources,
-    /// What is written of pools, whose members stand among providers and models.
+    /// The pools as written; their members are expanded into providers and models.
     #[serde(skip)]
     pub(super) pools: Pools,
 }
@@ -91,7 +91,7 @@ impl Default for Config {
 impl Config {
     /// The file or variable that set a key, or [`super::sources::DEFAULT`].
     pub fn source_of(&self, path: &[&str]) -> &str {
-        self.sources.of(path)
+        self.sources.source(path)
     }
 
     /// The file that was read, if any.
@@ -100,9 +100,9 @@ impl Config {
     }
 }
 
-/// The Temporal server and our place in it. What is absent comes from `TEMPORAL_ADDRESS`,
-/// `TEMPORAL_NAMESPACE`, `TEMPORAL_TLS_…`, `TEMPORAL_API_KEY` or `temporal.toml`, as in every
-/// Temporal SDK.
+/// The Temporal server and our namespace. Absent keys are taken from `TEMPORAL_ADDRESS`,
+/// `TEMPORAL_NAMESPACE`, `TEMPORAL_TLS_…`, `TEMPORAL_API_KEY` or `temporal.toml`, as in every Temporal
+/// SDK.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Temporal {
@@ -139,7 +139,7 @@ impl Default for Redis {
     }
 }
 
-/// The URL is shown without its password.
+/// Shows the URL without its password.
 impl std::fmt::Debug for Redis {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Redis")
@@ -149,15 +149,15 @@ impl std::fmt::Debug for Redis {
     }
 }
 
-/// The page: what the fleet is doing, in a browser. A worker serves it, `tidegate dev` and `tidegate
-/// demo` do anyway, and `tidegate dashboard` does nothing else.
+/// The page about the fleet, for a browser. A worker serves it if `listen` is set, `tidegate dev` and
+/// `tidegate demo` always do, and `tidegate dashboard` serves nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Dashboard {
-    /// An address and a port, such as 127.0.0.1:9465, or off. Reading is open on loopback alone;
-    /// elsewhere it wants the token, as the password that a browser asks for.
+    /// An address and a port, such as 127.0.0.1:9465, or off. Reading is open on loopback; elsewhere it
+    /// needs the token, as the password that a browser asks for.
     pub listen: String,
-    /// The variable that holds the token which actions want; without one there are none.
+    /// The variable that holds the token for actions; without it, the page has no actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
 }
@@ -169,15 +169,15 @@ impl Default for Dashboard {
 }
 
 impl Dashboard {
-    /// Where the page is served, if anywhere.
+    /// The address of the page, unless it is off.
     pub fn address(&self) -> Option<&str> {
         Some(self.listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
     }
 
-    /// What actions want; `None` where none is named.
+    /// The token for actions; `None` if none is named.
     ///
     /// # Errors
-    /// It is named and not there.
+    /// The token is named and missing.
     pub fn token(&self) -> anyhow::Result<Option<String>> {
         let Some(name) = &self.token_env else { return Ok(None) };
         match env::var(name) {
@@ -194,68 +194,67 @@ impl Dashboard {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Gate {
     /// Each wake-up after a pause is spread over 0 to this.
-    pub jitter: Span,
-    /// Bound of the first retry delay.
-    pub base_backoff: Span,
-    /// No retry delay after a provider's failure, and no wait behind a closed gate, is longer.
-    pub max_backoff: Span,
-    /// No wait for quota that Temporal holds is longer; the turn is kept.
-    pub max_quota_wait: Span,
-    /// No pause lasts longer, so that one which is forgotten ends.
-    pub pause_ttl: Span,
+    pub jitter: HumanDuration,
+    /// Maximum of the first retry delay.
+    pub base_backoff: HumanDuration,
+    /// Maximum of retry delays after a provider's failure and of waits behind a closed gate.
+    pub max_backoff: HumanDuration,
+    /// Maximum of a quota wait in Temporal; a document whose turn is later keeps it.
+    pub max_quota_wait: HumanDuration,
+    /// Maximum duration of a pause, so that a forgotten pause ends.
+    pub pause_ttl: HumanDuration,
 }
 
 impl Default for Gate {
     fn default() -> Self {
         let (backoff, options) = (Backoff::default(), tidegate_quota::Options::default());
         Self {
-            jitter: Span(options.jitter),
-            base_backoff: Span(backoff.base),
-            max_backoff: Span(backoff.max),
-            max_quota_wait: Span(backoff.max_quota_wait),
-            pause_ttl: Span(options.pause_ttl),
+            jitter: HumanDuration(options.jitter),
+            base_backoff: HumanDuration(backoff.base),
+            max_backoff: HumanDuration(backoff.max),
+            max_quota_wait: HumanDuration(backoff.max_quota_wait),
+            pause_ttl: HumanDuration(options.pause_ttl),
         }
     }
 }
 
-/// One worker process.
+/// Settings of a worker process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Worker {
-    /// Documents that are worked on at once: the slots that the lanes share, each at least one. A
-    /// worker uses fewer when its models' limits cannot use them all.
+    /// Documents that are processed at once: the slots that the lanes share, each at least one. A worker
+    /// uses fewer if its models' limits cannot use them all.
     pub max_concurrent_documents: usize,
     /// A longer wait for quota goes back to Temporal.
-    pub max_slot_wait: Span,
-    /// Memory for documents and for the processes that read them; without it half of what this
-    /// machine, or the container, has. Documents that do not fit wait.
+    pub max_slot_wait: HumanDuration,
+    /// Memory for documents and for the processes that read them; default: half of what this machine, or
+    /// the container, has. Documents that do not fit wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
-    /// Provider calls under way get this long to be answered when the worker is told to stop; then
-    /// they are cut off, and paid for again elsewhere. Without it as long as the longest
-    /// `request-timeout` of the providers that serve a model.
+    /// Time for provider calls under way to end when the worker stops; then they are cut off, and paid
+    /// for again elsewhere. Default: the longest `request-timeout` of the providers that serve a model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shutdown_grace: Option<Span>,
-    /// A folder of this machine for answers that are bought and cannot be written: what is still
-    /// unwritten when its attempt or the worker ends is written by whichever worker has this folder
-    /// next. Without it such answers are lost, and bought again.
+    pub shutdown_grace: Option<HumanDuration>,
+    /// A local folder for paid answers that cannot be written. The next worker with this folder writes
+    /// what is still unwritten when its attempt or the worker ends. Without it, such answers are lost and
+    /// paid for again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spool: Option<PathBuf>,
-    /// The deployment that this worker is a version of; else `TEMPORAL_DEPLOYMENT_NAME`. Nothing for
-    /// a worker without a version.
+    /// The deployment of which this worker is a version; default: `TEMPORAL_DEPLOYMENT_NAME`. Unset for a
+    /// worker without a version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<String>,
-    /// Which version of it; else `TEMPORAL_WORKER_BUILD_ID`.
+    /// The build of this version; default: `TEMPORAL_WORKER_BUILD_ID`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
-    /// Whether batches go on with a version that is made current after they began.
+    /// Whether running batches move to a version that becomes current.
     pub versioning: Versioning,
-    /// Where Prometheus finds `/metrics`: `host:port`; `off` or nothing for no page.
+    /// The address of `/metrics` for Prometheus: `host:port`; `off` or empty for none.
     pub metrics_listen: String,
 }
 
 impl Worker {
-    /// Where the metrics page is to be, unless it is off.
+    /// The address of the metrics page, unless it is off.
     pub fn metrics_address(&self) -> Option<&str> {
         Some(self.metrics_listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
     }
@@ -265,7 +264,7 @@ impl Default for Worker {
     fn default() -> Self {
         Self {
             max_concurrent_documents: 200,
-            max_slot_wait: Span::seconds(10),
+            max_slot_wait: HumanDuration::seconds(10),
             memory: None,
             shutdown_grace: None,
             spool: None,
@@ -283,17 +282,17 @@ impl Default for Worker {
 pub struct Storage {
     /// `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`.
     pub roots: Vec<String>,
-    /// Where what budgets have spent and the limits that were set are kept beside Redis, so that they
-    /// survive one that comes back empty: a prefix as in `roots`, which need not lie under one of
-    /// them.
+    /// A prefix for a copy, beside Redis, of what budgets have spent and of limits that were set, so that
+    /// both survive a Redis that comes back empty. It is a prefix as in `roots` and need not lie under
+    /// one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// A prefix for answers that batches share: the same question about the same content is bought
-    /// once. Off without it.
+    /// A prefix for answers that batches share: an identical question about identical content is paid
+    /// once. Off if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
-    /// Whether what a worker writes on `file://` roots and in its spool is for its own user alone: files of mode
-    /// 0600 in folders of mode 0700. `false` leaves it to the umask that the worker is started with.
+    /// Whether files that a worker writes on `file://` roots and in its spool are readable for its own
+    /// user alone (mode 0600 in folders of mode 0700). With `false`, the worker's umask decides.
     pub private_files: bool,
     /// How often the fleet may ask a host of `https://` roots, by its name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -312,19 +311,19 @@ impl Default for Storage {
     }
 }
 
-/// Calls of workflows that are none of ours: `tidegate.call` and `tidegate.embed`.
+/// The doors of other programs' workflows: `tidegate.call` and `tidegate.embed`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Calls {
-    /// A prefix for their answers, as in `storage.roots`, which need not lie under one of them: an
-    /// answer lies there before its attempt returns, so that the next one buys nothing again. Without
-    /// it they are refused.
+    /// A prefix for their answers, as in `storage.roots`; it need not lie under one of them. An answer is
+    /// stored before its attempt returns, so that a repeated attempt pays nothing. Without it, calls are
+    /// refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
-    /// Prefixes under which an input that is given as `{"uri": "…"}` may lie.
+    /// Prefixes of inputs that are given as `{"uri": "…"}`.
     pub inputs: Vec<String>,
-    /// What is larger is not returned, but named by its URI under `answers`; at most 1MiB, because
-    /// Temporal holds no payload of more than 2 MiB.
+    /// A larger answer is not returned but named by its URI under `answers`; at most 1MiB, because
+    /// Temporal accepts no payload of more than 2 MiB.
     pub inline: Size,
 }
 
@@ -339,18 +338,19 @@ impl Default for Calls {
     }
 }
 
-/// One lane's part of each model's limits.
+/// One lane's share of each model's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Lane {
-    /// Guaranteed, whatever the other lanes do.
+    /// The guaranteed share, whatever the other lanes do.
     pub share: f64,
-    /// The most it may borrow when the others are idle.
+    /// The maximum share when the other lanes are idle.
     pub burst: f64,
-    /// After this long without a beat a worker is given up, and its documents begin elsewhere; a beat
-    /// is sent after five elevenths of it, and is an action. Without it 55s; 10s in `interactive`.
+    /// After this long without a heartbeat, a worker counts as lost and its documents begin elsewhere. A
+    /// heartbeat is sent after five elevenths of it, and is a billable action. Default: 55s; 10s in
+    /// `interactive`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub heartbeat_timeout: Option<Span>,
+    pub heartbeat_timeout: Option<HumanDuration>,
 }
 
 impl Default for Lane {
@@ -367,8 +367,7 @@ pub(super) fn built_in_lanes() -> BTreeMap<String, Lane> {
         .collect()
 }
 
-/// All lanes as the limiter wants them; names that cannot be used are left out (validation has
-/// named them).
+/// All lanes in the limiter's type. Invalid names are left out; validation reports them.
 pub(super) fn quota_lanes(
     lanes: &BTreeMap<String, Lane>,
 ) -> Result<tidegate_quota::Lanes, LimitError> {
@@ -383,7 +382,7 @@ pub(super) fn quota_lanes(
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tenant {
-    /// US dollars that it may spend in a day (UTC); without it as much as it likes.
+    /// Maximum spending a day (UTC), in US dollars; unlimited if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daily_budget_usd: Option<f64>,
 }
@@ -394,22 +393,21 @@ pub struct Tenant {
 pub struct Route {
     /// `provider:model`, each with a `[models]` section.
     pub models: Vec<String>,
-    /// Those of them that answer as well as the first: a document goes to the one that admits it
-    /// soonest.
+    /// Models that answer as well as the first: a document goes to the one that admits it first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub equivalent: Vec<String>,
-    /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next
-    /// model; three at most where the provider refuses or fails, since each of these costs a call.
+    /// Consecutive refusals, by the provider or the quota, after which a document moves to the next
+    /// model; at most three where the provider refuses or fails, because each of these costs a call.
     pub after_refusals: u32,
-    /// A prefix in the store, under one of the workers' `roots`, with what `tidegate compare` wrote: a
-    /// document goes on to models that were compared with the first for its question.
+    /// A prefix in the store, under one of the workers' `roots`, that `tidegate compare` wrote to: a
+    /// document may move to models that were compared with the first for its question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared: Option<String>,
-    /// Whether a document may go on to models that nobody has compared with the first; results, report
-    /// and `tidegate doctor` say so.
+    /// Whether a document may move to models that were never compared with the first; results, report and
+    /// `tidegate doctor` state it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unchecked: bool,
-    /// Whether a document whose content a provider refuses goes on to the next model; else it fails as
+    /// Whether a document whose content a provider refuses moves to the next model; otherwise it fails as
     /// `ContentRefused`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub after_content_refused: bool,
@@ -417,8 +415,7 @@ pub struct Route {
 
 impl Default for Route {
     fn default() -> Self {
-        // Waiting for quota is the rule in a full batch: a document asks four times as a median of
-        // the simulations.
+        // Quota waits are normal in a full batch: in simulations, a document asks four times as a median.
         Self {
             models: Vec::new(),
             equivalent: Vec::new(),
@@ -435,7 +432,7 @@ impl Default for Route {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Prices {
     /// A file in the form of the built-in tables (`providers/src/<vendor>/prices.toml`); its models
-    /// replace and add to the built-in ones.
+    /// replace and extend the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::{secret, size::Size, span::Span};
+use super::{duration::HumanDuration, secret, size::Size};
 
 /// The HTTP door, `tidegate serve`: OpenAI's and Anthropic's dialects for any program that speaks one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,19 +13,19 @@ use super::{secret, size::Size, span::Span};
 pub struct Serve {
     /// An address and a port, such as 127.0.0.1:8080, or off.
     pub listen: String,
-    /// A call whose turn comes within this waits in place; a later one is answered 429 and keeps its
-    /// turn. A client states another with `x-tidegate-max-wait`.
-    pub max_wait: Span,
-    /// A longer body is refused.
+    /// A call whose turn comes within this time waits in place; a later one is answered 429 and keeps its
+    /// turn. A client overrides it with `x-tidegate-max-wait`.
+    pub max_wait: HumanDuration,
+    /// Maximum size of a body.
     pub max_body: Size,
-    /// Where files and batches lie, such as file:///data/files or s3://bucket/files: below it a folder for
-    /// each key. Workers read and write there, too. Without it there are none.
+    /// A prefix for files and batches, such as file:///data/files or s3://bucket/files, with a folder for
+    /// each key. Workers read and write there, too. Without it, the door keeps no files and no batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
-    /// Files, and batches with their results, are removed so long after they were made.
-    pub keep_files: Span,
-    /// Whether who reaches the door from this machine needs no key: as tenant `default`, in the lane
-    /// `interactive`, for every model.
+    /// Files, and batches with their results, are removed this long after their creation.
+    pub keep_files: HumanDuration,
+    /// Whether callers on this machine need no key: they are tenant `default`, in the lane `interactive`,
+    /// and may ask every model.
     pub open_on_loopback: bool,
     /// The file of the certificate and its chain, as PEM. With it the door speaks TLS alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub struct Serve {
     /// The file of the certificate's private key, as PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_key_file: Option<PathBuf>,
-    /// Who may call, by a name for logs and metrics.
+    /// The keys, by a name for logs and metrics.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub keys: BTreeMap<String, ServeKey>,
 }
@@ -42,10 +42,10 @@ impl Default for Serve {
     fn default() -> Self {
         Self {
             listen: "off".to_owned(),
-            max_wait: Span::seconds(30),
+            max_wait: HumanDuration::seconds(30),
             max_body: Size(32 << 20),
             files: None,
-            keep_files: Span::seconds(30 * 24 * 60 * 60),
+            keep_files: HumanDuration::seconds(30 * 24 * 60 * 60),
             open_on_loopback: false,
             tls_certificate_file: None,
             tls_key_file: None,
@@ -55,7 +55,7 @@ impl Default for Serve {
 }
 
 impl Serve {
-    /// Where the door is, if anywhere.
+    /// The address of the door, unless it is off.
     pub fn address(&self) -> Option<&str> {
         Some(self.listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
     }
@@ -71,13 +71,13 @@ pub struct ServeKey {
     /// The file that holds the key, and nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
-    /// Whose budget pays. Without it `default`.
+    /// The tenant whose budget pays. Default: `default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// The class of traffic. Without it `interactive`.
+    /// The lane. Default: `interactive`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lane: Option<String>,
-    /// What it may ask: models (`provider:model`) and routes by their names. Without it all.
+    /// Models (`provider:model`) and routes that the key may ask. Default: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
 }
@@ -86,7 +86,7 @@ impl ServeKey {
     /// The key itself.
     ///
     /// # Errors
-    /// It is not there, or too short to be one.
+    /// The key is missing or too short.
     pub fn secret(&self) -> anyhow::Result<String> {
         let secret = secret::read("key", self.key_env.as_ref(), self.key_file.as_ref())?;
         ensure!(secret.len() >= MIN_KEY, "the key has fewer than {MIN_KEY} characters");
@@ -94,8 +94,8 @@ impl ServeKey {
     }
 }
 
-/// The lane of callers where none is named.
+/// The default lane of callers.
 pub const INTERACTIVE: &str = "interactive";
 
-/// A shorter key could be guessed.
+/// Minimum length of a key in bytes: a shorter one could be guessed.
 const MIN_KEY: usize = 16;

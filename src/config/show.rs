@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    fault::dotted,
+    fault::dotted_path,
     mask,
     provider::Key,
     sections::{Config, Temporal},
@@ -30,16 +30,16 @@ pub struct Shown {
 /// Every key in force, in the order of the sections.
 pub fn keys(config: &Config) -> Vec<Shown> {
     let mut shown = config.clone();
-    shown.gather_pools();
+    shown.collapse_pools();
     shown.redis.url = mask::url(&shown.redis.url);
     shown.temporal.address = shown.temporal.address.as_deref().map(mask::url);
     for webhook in shown.webhooks.values_mut() {
         webhook.url = mask::url(&webhook.url);
     }
     for (name, provider) in &mut shown.providers {
-        *provider = provider.resolved(name);
+        *provider = provider.with_defaults(name);
         provider.base_url = provider.base_url.as_deref().map(mask::url);
-        // Gateways have keys there.
+        // Gateways take keys as arguments.
         for argument in provider.token_command.iter_mut().skip(1) {
             mask::MASK.clone_into(argument);
         }
@@ -49,12 +49,12 @@ pub fn keys(config: &Config) -> Vec<Shown> {
     let value = serde_json::to_value(&shown).unwrap_or_default();
     walk(config, &mut Vec::new(), &value, &mut keys);
     let at = keys.iter().position(|key| key.section == "temporal").unwrap_or(keys.len());
-    keys.splice(at..at, of_temporal(config));
+    keys.splice(at..at, temporal_keys(config));
     keys
 }
 
-/// What Temporal's own variables and `temporal.toml` say, where the configuration says nothing.
-fn of_temporal(config: &Config) -> Vec<Shown> {
+/// Temporal's own variables and `temporal.toml`, for keys that the configuration leaves unset.
+fn temporal_keys(config: &Config) -> Vec<Shown> {
     let Ok(profile) = profile() else { return Vec::new() };
     let Temporal { address, namespace, .. } = &config.temporal;
     let keys = [
@@ -83,7 +83,7 @@ fn of_temporal(config: &Config) -> Vec<Shown> {
 
 fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<Shown>) {
     if let Value::Object(section) = value {
-        // Plain keys first: in TOML, whatever follows a section belongs to it.
+        // Plain keys first: in TOML, keys after a section's header belong to that section.
         let (plain, sections): (Vec<_>, Vec<_>) =
             section.iter().partition(|(_, value)| !value.is_object());
         for (key, value) in plain.into_iter().chain(sections) {
@@ -98,23 +98,23 @@ fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<S
             let key = provider.key(name);
             let source = match &key {
                 Key::Env(name) => format!("environment {name}"),
-                Key::Usual(name) => format!("environment {name}"),
+                Key::VendorEnv(name) => format!("environment {name}"),
                 Key::Command(_) => "token-command".to_owned(),
                 Key::Google(found) => format!("application-default credentials, {found}"),
                 Key::File(path) | Key::EnvFile(path, _) => path.display().to_string(),
                 Key::None => DEFAULT.to_owned(),
             };
             keys.push(Shown {
-                section: dotted(path),
+                section: dotted_path(path),
                 key: "api-key".to_owned(),
                 value: key.to_string().into(),
                 source,
             });
         }
     } else if let [section @ .., key] = path.as_slice() {
-        let source = config.sources.of(path.as_slice()).to_owned();
+        let source = config.sources.source(path.as_slice()).to_owned();
         keys.push(Shown {
-            section: dotted(section),
+            section: dotted_path(section),
             key: key.clone(),
             value: value.clone(),
             source,
@@ -135,7 +135,7 @@ pub fn toml(config: &Config) -> String {
             let _ = writeln!(text, "{gap}[{}]", shown.section);
             section.clone_from(&shown.section);
         }
-        // No key of the file: only a note for people.
+        // Not a key of the file, so it is shown as a comment.
         if shown.key == "api-key" {
             let _ = writeln!(text, "# api-key: {}", shown.value.as_str().unwrap_or_default());
         } else {
@@ -146,15 +146,16 @@ pub fn toml(config: &Config) -> String {
     text
 }
 
-/// A value as TOML writes it in one line: as JSON does, but for tables.
+/// A value in one line of TOML: like JSON, except for tables.
 fn inline(value: &Value) -> String {
     match value {
         Value::Array(items) => {
             format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", "))
         }
         Value::Object(table) => {
-            let keys =
-                table.iter().map(|(key, value)| format!("{} = {}", dotted(&[key]), inline(value)));
+            let keys = table
+                .iter()
+                .map(|(key, value)| format!("{} = {}", dotted_path(&[key]), inline(value)));
             format!("{{ {} }}", keys.collect::<Vec<_>>().join(", "))
         }
         other => other.to_string(),

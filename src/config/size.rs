@@ -1,14 +1,14 @@
-//! A number of bytes as people write it: `"500kB"`, `"16MiB"`, `"2GiB"`.
+//! A number of bytes as text: `"500kB"`, `"16MiB"`, `"2GiB"`.
 
 use std::{fmt, ops::Deref, str::FromStr};
 
 use super::as_text::read_as_text;
 
-/// Bytes that are read and written with their unit.
+/// A number of bytes that is read and written with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// The largest first.
+/// Largest unit first.
 const UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
     ("GB", 1_000_000_000),

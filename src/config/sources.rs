@@ -1,4 +1,4 @@
-//! Where each key comes from.
+//! The source of each key.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use figment::{
     value::{Dict, Value},
 };
 
-/// Variables of this form are configuration: `TIDEGATE_<SECTION>__<KEY>`.
+/// Prefix of configuration variables: `TIDEGATE_<SECTION>__<KEY>`.
 pub(super) const PREFIX: &str = "TIDEGATE_";
 
 /// The name of the lowest layer.
@@ -26,7 +26,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Of every key that the layers hold.
+    /// Collects the source of every key in the layers.
     pub(super) fn new(file: Option<PathBuf>, layers: &Figment, dict: &Dict) -> Self {
         let mut sources = Self { file, keys: BTreeMap::new() };
         sources.add(layers, &mut Vec::new(), dict);
@@ -50,12 +50,12 @@ impl Sources {
     }
 
     /// The file or variable that set a key, or [`DEFAULT`].
-    pub fn of<T: AsRef<str>>(&self, path: &[T]) -> &str {
+    pub fn source<T: AsRef<str>>(&self, path: &[T]) -> &str {
         let path: Vec<String> = path.iter().map(|part| part.as_ref().to_owned()).collect();
         self.keys.get(&path).map_or(DEFAULT, String::as_str)
     }
 
-    /// Says why a key has its value, where no layer set it.
+    /// Sets the source of a key that no layer set.
     pub(super) fn explain(&mut self, path: &[&str], why: String) {
         self.keys.insert(path.iter().map(|part| (*part).to_owned()).collect(), why);
     }
@@ -71,8 +71,8 @@ impl Sources {
         sources.find(|source| *source != DEFAULT).unwrap_or(DEFAULT)
     }
 
-    /// What to name for a fault at this key: its source, or where it would have to be set.
-    pub(super) fn to_blame<T: AsRef<str>>(&self, path: &[T]) -> String {
+    /// The source to name for a fault at this key: its own, or the place where the key belongs.
+    pub(super) fn source_of_fault<T: AsRef<str>>(&self, path: &[T]) -> String {
         match (self.near(path), &self.file) {
             (DEFAULT, Some(file)) => file.display().to_string(),
             (DEFAULT, None) => "environment".to_owned(),
@@ -81,7 +81,7 @@ impl Sources {
     }
 }
 
-/// Ours, or one that others read too, such as `TEMPORAL_WORKER_BUILD_ID`.
+/// Our variables, and those that other programs share, such as `TEMPORAL_WORKER_BUILD_ID`.
 fn is_variable(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     name.starts_with(PREFIX) || (!name.is_empty() && name.chars().all(plain))
@@ -95,7 +95,7 @@ fn source_name(metadata: &Metadata) -> String {
     }
 }
 
-/// The path as one would write it from here.
+/// The path relative to the current folder.
 fn short(path: &Path) -> String {
     let here = env::current_dir().unwrap_or_default();
     path.strip_prefix(&here).unwrap_or(path).display().to_string()

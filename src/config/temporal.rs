@@ -1,4 +1,4 @@
-//! What Temporal's own variables and `temporal.toml` say.
+//! Temporal's own variables and `temporal.toml`.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use temporalio_common::envconfig::{
     ClientConfigProfile, ConfigError, LoadClientConfigProfileOptions, load_client_config_profile,
 };
 
-/// The profile in force, as every Temporal SDK reads it. A variable that is set to nothing is not set:
-/// container platforms pass on what is absent so.
+/// The profile in force, as every Temporal SDK reads it. An empty variable counts as unset, because
+/// container platforms pass absent values that way.
 ///
 /// # Errors
 /// A file or a variable that cannot be read.

@@ -1,10 +1,10 @@
-//! What the file and the environment come to, and what is said about each fault.
+//! Tests of the file, the environment, and the sentence for each fault.
 
 use std::path::Path;
 
 use tidegate_providers::Providers;
 
-use super::{Config, show, span};
+use super::{Config, duration, show};
 
 fn load(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();
@@ -26,19 +26,19 @@ fn the_environment_goes_before_the_file_and_the_file_before_defaults() {
         ("TIDEGATE_LOG_FORMAT", "json"),
     ];
     let config = load(text, &variables).unwrap();
-    assert_eq!(config.gate.base_backoff, span::Span::seconds(5));
-    assert_eq!(config.gate.jitter, span::Span::seconds(7));
-    assert_eq!(config.gate.max_backoff, span::Span::seconds(60));
+    assert_eq!(config.gate.base_backoff, duration::HumanDuration::seconds(5));
+    assert_eq!(config.gate.jitter, duration::HumanDuration::seconds(7));
+    assert_eq!(config.gate.max_backoff, duration::HumanDuration::seconds(60));
     assert_eq!(config.models["openai:gpt-4.1"].rpm, Some(20));
     assert_eq!(config.storage.roots, ["file:///a", "file:///b"]);
     assert_eq!(config.temporal.namespace.as_deref(), Some("123"));
     assert_eq!(config.lanes.len(), 4);
-    assert_eq!(config.sources.of(&["gate", "base-backoff"]), "TIDEGATE_GATE__BASE_BACKOFF");
-    assert!(config.sources.of(&["gate", "jitter"]).ends_with("t.toml"));
-    assert_eq!(config.sources.of(&["gate", "max-backoff"]), "default");
+    assert_eq!(config.sources.source(&["gate", "base-backoff"]), "TIDEGATE_GATE__BASE_BACKOFF");
+    assert!(config.sources.source(&["gate", "jitter"]).ends_with("t.toml"));
+    assert_eq!(config.sources.source(&["gate", "max-backoff"]), "default");
 }
 
-/// Temporal's variables are read like those of its address: a key of ours goes before.
+/// Temporal's variables for a version are read like those for its address: our keys take precedence.
 #[test]
 fn a_worker_is_a_version_where_both_names_are_known() {
     let variables = [("TEMPORAL_DEPLOYMENT_NAME", "tide"), ("TEMPORAL_WORKER_BUILD_ID", "123")];
@@ -207,7 +207,7 @@ fn what_is_shown_can_be_read_again_and_holds_no_secret() {
     assert!(!shown.contains("hush") && !format!("{config:?}").contains("hush"), "{shown}");
     assert!(shown.contains("# TIDEGATE_GATE__JITTER"), "{shown}");
     assert!(shown.contains("# api-key: ") && shown.contains("OPENAI_API_KEY"), "{shown}");
-    // From wherever: the environment of this test is not ours.
+    // The address comes from any source: this test does not control its environment.
     assert!(shown.contains("[temporal]\naddress = \""), "{shown}");
     load(&shown, &[]).unwrap();
 }
@@ -253,7 +253,7 @@ fn a_models_own_price_goes_before_the_table() {
     load(&show::toml(&config), &[]).unwrap();
 }
 
-/// `tidegate dev` writes for other terminals what is shown.
+/// `tidegate dev` writes the shown configuration for other terminals.
 #[test]
 fn a_pool_that_is_shown_can_be_read_again() {
     let text = "[models.\"openai:m\"]\ntpm = 9\n[[providers.openai.pool]]\nname = \"a\"\napi-key-env = \"A\"\n[[providers.openai.pool]]\napi-key-env = \"B\"\ntpm = 5";

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 pub struct Version {
     /// The deployment's name.
     pub deployment: String,
-    /// Which build of it.
+    /// The build.
     pub build_id: String,
 }
 
 impl Version {
-    /// The command that gives it new batches, and those that are not pinned.
+    /// The command that directs new batches, and those that are not pinned, to this version.
     pub fn make_current(&self) -> String {
         format!(
             "temporal worker deployment set-current-version --deployment-name {} --build-id {}",
@@ -29,13 +29,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// What becomes of a batch when another version is made current.
+/// How a running batch reacts when another version becomes current.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Versioning {
-    /// The next version goes on with it: it knows the commands that the batch began with.
+    /// It moves to the next version, which knows the commands that the batch began with.
     #[default]
     AutoUpgrade,
-    /// It stays with the version that it began with, whose workers must stay until it ends.
+    /// It stays with its version, whose workers must run until it ends.
     Pinned,
 }

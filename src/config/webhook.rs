@@ -1,4 +1,4 @@
-//! `[webhooks.<name>]`: who is told of a batch's end.
+//! `[webhooks.<name>]`: webhooks that are told of a batch's end.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::secret;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Webhook {
-    /// Where its messages go: `http://` or `https://`. Redirects are not followed.
+    /// The URL of its messages: `http://` or `https://`. Redirects are not followed.
     pub url: String,
     /// The environment variable that holds its secret: `whsec_` and 24 to 64 bytes as base64.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,10 +22,10 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// With its secret.
+    /// Converts it to a webhook with its secret.
     ///
     /// # Errors
-    /// A sentence that says why that is not to be had here.
+    /// A sentence about why the secret is not available.
     pub fn open(&self) -> Result<webhooks::Webhook, String> {
         let secret = secret::read("secret", self.secret_env.as_ref(), self.secret_file.as_ref())
             .map_err(|error| format!("{error:#}"))?;

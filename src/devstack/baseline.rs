@@ -1,9 +1,8 @@
-//! The load the way it is usually done: many callers that know nothing of each other, each under
-//! two layers of retries.
+//! The load without tidegate: many independent callers, each under two layers of retries.
 //!
-//! The inner layer is what the vendors' SDKs do unasked: two retries, after 0.5 s doubled up to 8 s
-//! less up to a quarter, or after what the provider asks for. The outer layer is what people put
-//! around it, or a durable queue does by itself: exponential backoff from 1 s up to a minute.
+//! The inner layer repeats the vendors' SDKs: two retries, after 0.5 s doubled up to 8 s and reduced by
+//! up to a quarter, or after the time that the provider asks for. The outer layer is a usual wrapper or a
+//! durable queue: exponential backoff from 1 s up to a minute.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,13 +10,13 @@ use anyhow::Context;
 use futures::{StreamExt, stream};
 use serde_json::json;
 
-/// The SDK's own retries.
+/// The SDK's default retries.
 const HIDDEN_RETRIES: u32 = 2;
 
-/// The outer layer gives up after so many rounds.
+/// The number of rounds of the outer layer.
 const ROUNDS: u32 = 12;
 
-/// What each caller asks.
+/// The load of each caller.
 #[derive(Debug, Clone)]
 pub struct Load {
     /// The provider, which speaks Anthropic's Messages.
@@ -26,12 +25,12 @@ pub struct Load {
     pub model: String,
     /// What to do with each document.
     pub instructions: String,
-    /// Per document.
+    /// For each document.
     pub max_output_tokens: u32,
 }
 
-/// Calls the provider for each document until it answers; `done` is told of every document's end,
-/// with its answer if there is one.
+/// Calls the provider for each document until it answers. `done` gets each document that ended, with its
+/// answer if there is one.
 ///
 /// # Errors
 /// A document cannot be read, or the HTTP client cannot be made.
@@ -60,7 +59,7 @@ pub async fn run(
     Ok(())
 }
 
-/// The outer layer.
+/// The outer layer of retries.
 async fn answer(http: &reqwest::Client, load: &Load, document: &str) -> Option<String> {
     for round in 0..ROUNDS {
         if let Some(answer) = sdk_call(http, load, document).await {
@@ -71,7 +70,7 @@ async fn answer(http: &reqwest::Client, load: &Load, document: &str) -> Option<S
     None
 }
 
-/// What an SDK makes of one call: up to three.
+/// One call of an SDK: up to three requests.
 async fn sdk_call(http: &reqwest::Client, load: &Load, document: &str) -> Option<String> {
     for retry in 0..=HIDDEN_RETRIES {
         let asked = match call(http, load, document).await {
@@ -85,7 +84,7 @@ async fn sdk_call(http: &reqwest::Client, load: &Load, document: &str) -> Option
     None
 }
 
-/// The answer, or what the provider asks to wait.
+/// The answer, or the wait that the provider asks for.
 async fn call(
     http: &reqwest::Client,
     load: &Load,
@@ -117,7 +116,7 @@ async fn call(
         .to_owned())
 }
 
-/// The provider's wish, if it is at most a minute; else 0.5 s doubled up to 8 s, less up to a
+/// The provider's wait, if it is at most a minute; otherwise 0.5 s doubled up to 8 s, reduced by up to a
 /// quarter.
 fn hidden_delay(retry: u32, asked: Option<Duration>, chance: f64) -> Duration {
     match asked {

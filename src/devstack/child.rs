@@ -1,8 +1,8 @@
-//! A server as a child process that cannot outlive this one.
+//! A server as a child process that cannot outlive this process.
 //!
-//! It runs under a small shell that holds a pipe from us. When the pipe closes, because we let go
-//! or because we died in whatever way, the shell kills the server. It stands in a process group of
-//! its own, so that Ctrl-C reaches us alone and the servers go last.
+//! It runs under a small shell that holds a pipe from this process. When the pipe closes, because it is
+//! dropped or this process dies in any way, the shell kills the server. The server has its own process
+//! group, so that Ctrl-C reaches only this process and the servers end last.
 
 use std::{
     collections::VecDeque,
@@ -23,21 +23,21 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Starts `"$@"`, and kills it when descriptor 3, our pipe, closes: its data are not kept anyway. A
-/// process group with a kill on drop would not do: nothing is dropped when we die by a signal.
+/// Starts `"$@"`, and kills it when descriptor 3, the pipe, closes: its data are temporary. A process
+/// group with kill on drop would not suffice: nothing is dropped when a signal kills this process.
 const LEASH: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- & server=$!
 { cat <&3; kill -KILL "$server"; } >/dev/null 2>&1 &
 exec 3<&-
 wait "$server""#;
 
-/// So many of the server's last lines are kept for error messages.
+/// The number of the server's last lines that error messages show.
 const LAST_LINES: usize = 12;
 
-/// How long the shell may take to kill the server.
+/// Time limit for the shell to kill the server.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often a server is asked whether it is ready.
+/// How often a server is checked for readiness.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// A running server.
@@ -69,7 +69,7 @@ impl Child {
             .kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);
-        // Neither a provider's key nor what steers our own connection to Temporal is theirs.
+        // Servers get neither providers' keys nor the variables of our connection to Temporal.
         command.env_clear().envs(environment());
         let mut process = command.spawn().with_context(|| {
             format!("starting sh, which runs {name} ({}): is it on the PATH?", program.display())
@@ -77,17 +77,17 @@ impl Child {
         let leash = process.stdin.take();
         let lines = Arc::new(Mutex::new(VecDeque::new()));
         let readers = [
-            process.stdout.take().map(|out| listen(out, &lines)),
-            process.stderr.take().map(|err| listen(err, &lines)),
+            process.stdout.take().map(|out| keep_last_lines(out, &lines)),
+            process.stderr.take().map(|err| keep_last_lines(err, &lines)),
         ];
         Ok(Self { name, process, leash, lines, readers: readers.into_iter().flatten().collect() })
     }
 
-    /// Waits until `ready` says yes.
+    /// Waits until `ready` succeeds.
     ///
     /// # Errors
-    /// The server ends before, or takes longer than `within`; its last lines are in the error.
-    pub async fn ready(
+    /// The server ends before that, or takes longer than `within`; its last lines are in the error.
+    pub async fn wait_until_ready(
         &mut self,
         within: Duration,
         ready: impl AsyncFn() -> anyhow::Result<()>,
@@ -109,8 +109,7 @@ impl Child {
             }
             Ok(()) => format!("{} was not ready within {within:?}", self.name),
         };
-        // The last lines may still be in the pipes; nothing else writes to them when the server is
-        // gone.
+        // The last lines may still be in the pipes. A dead server writes no more.
         if ended {
             for reader in &mut self.readers {
                 let _ = tokio::time::timeout(Duration::from_millis(500), reader).await;
@@ -143,7 +142,7 @@ impl Child {
     }
 }
 
-/// What a server needs of our environment.
+/// The environment variables that a server gets.
 fn environment() -> impl Iterator<Item = (OsString, OsString)> {
     let needed = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"];
     env::vars_os().filter(move |(name, _)| needed.iter().any(|needed| *name == **needed))
@@ -153,8 +152,8 @@ fn in_brackets(status: Option<ExitStatus>) -> String {
     status.map_or_else(String::new, |status| format!(" ({status})"))
 }
 
-/// Keeps the last lines of what the server says.
-fn listen(
+/// Keeps the last lines that the server prints.
+fn keep_last_lines(
     stream: impl AsyncRead + Unpin + Send + 'static,
     last: &Arc<Mutex<VecDeque<String>>>,
 ) -> JoinHandle<()> {
@@ -171,10 +170,10 @@ fn listen(
     })
 }
 
-/// Another program may take a port first.
+/// Attempts at free ports, because another program may take one first.
 const ATTEMPTS: u32 = 3;
 
-/// Starts a server that is told its ports, with others if it does not start.
+/// Starts a server that gets its ports as arguments; if it fails, tries others.
 pub(super) async fn with_free_ports<Server>(
     start: impl AsyncFn() -> anyhow::Result<Server>,
 ) -> anyhow::Result<Server> {
@@ -186,14 +185,14 @@ pub(super) async fn with_free_ports<Server>(
     start().await
 }
 
-/// `N` different ports of 127.0.0.1 that were free a moment ago, for a server that must be told its
-/// own. Another program may take one before the server does: [`with_free_ports`].
+/// `N` different ports of 127.0.0.1 that were free a moment ago, for a server that needs them as
+/// arguments. Another program may take one before the server does: see [`with_free_ports`].
 ///
 /// # Errors
 /// The system has no free port.
 pub(super) fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
     let mut ports = [0; N];
-    // All are held until each is known, so that they differ.
+    // All listeners stay open until the end, so that the ports differ.
     let mut held = Vec::with_capacity(N);
     for port in &mut ports {
         let listener =
@@ -204,8 +203,8 @@ pub(super) fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
     Ok(ports)
 }
 
-/// A program of the `PATH`.
-pub(super) fn on_path(program: &str) -> Option<PathBuf> {
+/// Finds a program on the `PATH`.
+pub(super) fn find_on_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
@@ -223,7 +222,7 @@ mod tests {
     async fn the_last_lines_of_a_server_that_does_not_start_are_told() {
         let mut child = shell("echo one; echo two >&2; exit 7");
         let error = child
-            .ready(Duration::from_secs(20), async || Err(anyhow!("not yet")))
+            .wait_until_ready(Duration::from_secs(20), async || Err(anyhow!("not yet")))
             .await
             .unwrap_err()
             .to_string();
@@ -234,11 +233,12 @@ mod tests {
         assert!(error.contains("\n    one") && error.contains("\n    two"), "{error}");
     }
 
-    /// Cargo gives its tests an environment of some length.
+    /// Cargo sets many variables for its tests.
     #[tokio::test]
     async fn a_server_gets_nothing_of_the_environment_but_what_programs_need() {
         let mut child = shell("env; exit 7");
-        let ready = child.ready(Duration::from_secs(20), async || Err(anyhow!("not yet")));
+        let ready =
+            child.wait_until_ready(Duration::from_secs(20), async || Err(anyhow!("not yet")));
         let said = ready.await.unwrap_err().to_string();
         assert!(env::vars_os().any(|(name, _)| name == "CARGO_MANIFEST_DIR"));
         assert!(said.contains("PATH=") && !said.contains("CARGO"), "{said}");
@@ -248,7 +248,7 @@ mod tests {
     async fn a_server_that_is_never_ready_is_given_up() {
         let mut child = shell("exec sleep 60");
         let error = child
-            .ready(Duration::from_millis(10), async || Err(anyhow!("not yet")))
+            .wait_until_ready(Duration::from_millis(10), async || Err(anyhow!("not yet")))
             .await
             .unwrap_err()
             .to_string();
@@ -258,9 +258,9 @@ mod tests {
 
     #[tokio::test]
     async fn letting_go_of_the_leash_kills_the_server() {
-        // The server's own pipe ends with it.
+        // The server's pipe closes when it dies.
         let mut child = shell("trap '' TERM INT; echo ready; while :; do sleep 0.05; done");
-        child.ready(Duration::from_secs(20), async || Ok(())).await.unwrap();
+        child.wait_until_ready(Duration::from_secs(20), async || Ok(())).await.unwrap();
         let reader = child.readers.remove(0);
         drop(child.leash.take());
         tokio::time::timeout(Duration::from_secs(20), child.process.wait()).await.unwrap().unwrap();
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn programs_of_the_path_are_found() {
-        assert!(on_path("sh").is_some());
-        assert!(on_path("no-such-program-of-ours").is_none());
+        assert!(find_on_path("sh").is_some());
+        assert!(find_on_path("no-such-program-of-ours").is_none());
     }
 }

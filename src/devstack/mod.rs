@@ -1,16 +1,15 @@
-//! Temporal, Redis and a simulated provider, private to this process and on loopback ports, for `dev`, `demo` and
-//! the tests.
+//! Temporal, Redis and a simulated provider, private to this process and on loopback ports, for `dev`,
+//! `demo` and the tests.
 //!
-//! Nothing is kept: stopping the stack, or the death of this process however it comes, ends
-//! everything.
+//! All data are temporary: stopping the stack, or the death of this process, ends everything.
 //!
 //! # Layout
 //!
-//! * [`stack`]: all of it, started and stopped together
+//! * [`stack`]: starts and stops all parts together
 //! * [`temporal_server`], [`redis_server`], [`simulation`]: its parts
-//! * [`server_program`]: where the programs of the two servers come from
-//! * [`child`]: a server as a child process that cannot outlive this one
-//! * [`baseline`]: the same load without a limiter, the way it is usually done
+//! * [`server_program`]: finds or fetches the servers' programs
+//! * [`child`]: a server as a child process that cannot outlive this process
+//! * [`baseline`]: the load without a limiter
 
 pub mod baseline;
 pub mod child;

@@ -1,4 +1,4 @@
-//! A private Redis: in memory, on loopback, with nothing saved.
+//! A private Redis: in memory, on loopback, without persistence.
 
 use std::{ffi::OsString, path::Path, time::Duration};
 
@@ -14,7 +14,7 @@ use super::{
     server_program::REDIS,
 };
 
-/// It starts in some 20 ms; a busy machine takes longer.
+/// Time limit for its start, which takes some 20 ms; a busy machine takes longer.
 const READY_WITHIN: Duration = Duration::from_secs(15);
 
 /// A running `redis-server` or `valkey-server`.
@@ -22,7 +22,7 @@ const READY_WITHIN: Duration = Duration::from_secs(15);
 pub struct RedisServer {
     child: Child,
     port: u16,
-    // Removed when this is dropped.
+    // Removed on drop.
     _folder: TempDir,
 }
 
@@ -60,7 +60,7 @@ impl RedisServer {
         ];
         let arguments = fixed.into_iter().map(OsString::from).chain([folder.path().into()]);
         let mut child = Child::start("redis-server", program, arguments)?;
-        child.ready(READY_WITHIN, async || ping(port).await).await?;
+        child.wait_until_ready(READY_WITHIN, async || ping(port).await).await?;
         Ok(Self { child, port, _folder: folder })
     }
 

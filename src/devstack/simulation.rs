@@ -1,4 +1,4 @@
-//! The simulated provider: its limits, and the configuration of a tidegate that talks to it.
+//! The simulated provider: its limits, and the configuration for using it.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -7,7 +7,7 @@ use tidegate_simulator::{Algorithm, Latency, Limits, Simulator};
 
 use crate::config::{Config, model::Model, provider::Provider};
 
-/// A simulated model and what it allows.
+/// A simulated model and its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Simulated {
     /// Its section in `[providers]`.
@@ -18,8 +18,8 @@ pub struct Simulated {
     pub tpm: u64,
 }
 
-/// The model of the demo. The sample documents come to some 80,000 tokens: three quarters of them
-/// fit into the provider's full bucket, and the others wait until it has refilled.
+/// The model of the demo. The sample documents are some 80,000 tokens: three quarters of them fit into
+/// the provider's full bucket, and the others wait for its refill.
 pub const DEMO: Simulated =
     Simulated { provider: "anthropic", model: "claude-sonnet-5", tpm: 60_000 };
 
@@ -34,8 +34,8 @@ impl Simulated {
     }
 }
 
-/// A provider with these models: token buckets that hold a minute's worth, as Anthropic's and
-/// OpenAI's do, and answers of 150 tokens after some two seconds.
+/// A provider with these models: token buckets of one minute, like Anthropic's and OpenAI's, and answers
+/// of 150 tokens after some two seconds.
 pub fn provider(models: &[Simulated]) -> tidegate_simulator::Config {
     let limits = |model: &Simulated| {
         let limits =
@@ -53,7 +53,7 @@ pub fn provider(models: &[Simulated]) -> tidegate_simulator::Config {
     }
 }
 
-/// Points every provider at the simulator and names the same limits.
+/// Points every provider at the simulator and configures the same limits.
 pub fn configure(
     config: &mut Config,
     simulator: &Simulator,
@@ -61,10 +61,10 @@ pub fn configure(
     key_file: &Path,
 ) {
     let providers = Vendor::ALL.into_iter().map(|vendor| {
-        // As in the vendors' own SDKs: openai's base URL ends in /v1.
+        // As in the vendors' own SDKs, OpenAI's base URL ends in /v1.
         let base_url =
             format!("{}{}", simulator.base_url().trim_end_matches('/'), vendor.base_path());
-        // A key of its own, so that the user's never leaves for a simulator.
+        // A separate key, so that the user's key never goes to a simulator.
         let provider = Provider {
             base_url: Some(base_url),
             api_key_file: Some(key_file.to_owned()),
@@ -76,7 +76,7 @@ pub fn configure(
     let limits =
         |model: &Simulated| (model.id(), Model { tpm: Some(model.tpm), ..Model::default() });
     config.models = models.iter().map(limits).collect::<BTreeMap<_, _>>();
-    // Routes name models that the simulator may not have.
+    // Routes may name models that the simulator does not have.
     config.routes.clear();
 }
 

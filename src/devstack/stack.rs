@@ -1,4 +1,4 @@
-//! All of it together: Temporal, Redis, the simulated provider and one worker.
+//! The whole stack: Temporal, Redis, the simulated provider and one worker.
 
 use std::{
     net::SocketAddr,
@@ -19,30 +19,30 @@ use super::{
     temporal_server::{NAMESPACE, TemporalServer},
 };
 use crate::{
-    config::{Config, span::Span},
+    config::{Config, duration::HumanDuration},
     telemetry::{self, Telemetry},
     worker,
 };
 
-/// What is in flight at the end is lost with the stack, so there is little to wait for.
-const GRACE: Span = Span::seconds(2);
+/// Work in flight is lost with the stack, so there is little to wait for.
+const GRACE: HumanDuration = HumanDuration::seconds(2);
 
 /// What to start.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What is not replaced stays: gate, lanes, tenants, prices; without a simulator, providers and
-    /// models too.
+    /// The base configuration. Gate, lanes, tenants and prices stay; without a simulator, providers and
+    /// models stay, too.
     pub config: Config,
-    /// The models of a simulated provider; none to talk to the configured ones.
+    /// The models of a simulated provider; empty: use the configured providers.
     pub simulated: Vec<Simulated>,
     /// Further roots for sources and outputs.
     pub roots: Vec<PathBuf>,
 }
 
-/// A running stack. Dropped, it goes too, less gently than by [`Stack::stop`].
+/// A running stack. Dropping it ends it less gently than [`Stack::stop`].
 #[derive(Debug)]
 pub struct Stack {
-    // In the order in which they must go.
+    // In the order in which they must be dropped.
     worker: WorkerThread,
     telemetry: Arc<Telemetry>,
     simulator: Option<Simulator>,
@@ -53,7 +53,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Starts everything and waits until it answers.
+    /// Starts all parts and waits until they answer.
     ///
     /// # Errors
     /// A program is missing (the error says how to install it) or does not start.
@@ -99,7 +99,7 @@ impl Stack {
         &self.config
     }
 
-    /// A folder that goes with the stack.
+    /// A folder that is removed with the stack.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -119,7 +119,7 @@ impl Stack {
         self.simulator.as_ref()
     }
 
-    /// Where `/metrics` is.
+    /// The address of `/metrics`.
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.telemetry.bound()
     }
@@ -133,10 +133,10 @@ impl Stack {
         }
     }
 
-    /// Stops everything: the worker first, which finishes or hands back what is in flight.
+    /// Stops all parts: the worker first, which finishes or hands back its work.
     ///
     /// # Errors
-    /// The worker had failed. All else is stopped nevertheless.
+    /// The worker had failed. All other parts are stopped nevertheless.
     pub async fn stop(self) -> anyhow::Result<()> {
         let worked = self.worker.stop().await;
         drop(self.telemetry);
@@ -158,7 +158,8 @@ pub fn folder_url(folder: &Path) -> anyhow::Result<String> {
         .map_err(|()| anyhow!("{} is no absolute path", folder.display()))
 }
 
-/// The worker inside this process: on a thread of its own, because the SDK's worker stays on one.
+/// The worker inside this process, on its own thread, because the SDK's worker cannot move between
+/// threads.
 #[derive(Debug)]
 struct WorkerThread {
     stop: Option<oneshot::Sender<()>>,
@@ -166,10 +167,10 @@ struct WorkerThread {
 }
 
 impl WorkerThread {
-    /// Starts one.
+    /// Starts a worker.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system provides no thread.
     fn start(config: Config, telemetry: Arc<Telemetry>) -> anyhow::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let (report, result) = oneshot::channel();
@@ -192,7 +193,7 @@ impl WorkerThread {
         }
     }
 
-    /// Stops it: what is in flight is finished or handed back.
+    /// Stops the worker, which finishes or hands back its work.
     ///
     /// # Errors
     /// The worker had failed.
@@ -201,7 +202,7 @@ impl WorkerThread {
             let _ = stop.send(());
         }
         if self.result.is_terminated() {
-            // What became of it has been told by `ended`.
+            // `ended` has reported its result already.
             return Ok(());
         }
         (&mut self.result).await.unwrap_or_else(|_| Err(anyhow!("the worker's thread died")))

@@ -16,20 +16,19 @@ use super::{
 };
 use crate::{config::Config, temporal::Temporal};
 
-/// Names a Temporal CLI to use before all others.
+/// The variable that names a Temporal CLI; it takes precedence over all others.
 pub const CLI_VARIABLE: &str = "TIDEGATE_TEMPORAL_CLI";
 
-/// Where `make setup` puts the Temporal CLI, below the folder of the project that this program was
-/// built in.
+/// The path of the Temporal CLI that `make setup` fetches, in the project's folder.
 const FETCHED: &str = ".tools/bin/temporal";
 
-/// It starts in one or two seconds; a busy machine takes longer.
+/// Time limit for its start, which takes one or two seconds; a busy machine takes longer.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Tenants of one queue take turns. A queue is in one piece: of four, a task tries three whose polls
-/// are elsewhere before it is handed over. What workers still take of a shard's history stays at
-/// hand: of the usual 512 KiB two shards of documents in flight fill all, and each document that is
-/// handed over beyond them has the server read hundreds of events again.
+/// Settings of the server. Fairness: tenants of one queue take turns. One partition: with four, a task
+/// tries three partitions without pollers first. A larger events cache keeps the shards' histories in
+/// memory: two shards of documents in flight fill the default of 512 KiB, and beyond that the server
+/// reads hundreds of events again for each document.
 const SETTINGS: [&str; 4] = [
     "history.eventsCacheMaxSizeBytes=67108864",
     "matching.enableFairness=true",
@@ -78,7 +77,7 @@ impl TemporalServer {
         let mut config = Config::default();
         config.temporal.address = Some(format!("http://{}", address(port)));
         config.temporal.namespace = Some(NAMESPACE.to_owned());
-        child.ready(READY_WITHIN, async || answers(port, &config).await).await?;
+        child.wait_until_ready(READY_WITHIN, async || answers(port, &config).await).await?;
         Ok(Self { child, port, ui_port })
     }
 
@@ -102,7 +101,7 @@ impl TemporalServer {
         self.child.ended().await
     }
 
-    /// Ends it. Its histories go with it.
+    /// Ends it, and with it all histories.
     pub async fn stop(self) {
         self.child.stop().await;
     }
@@ -115,15 +114,15 @@ fn address(port: u16) -> String {
     format!("127.0.0.1:{port}")
 }
 
-/// The port is open, and the namespace can be asked.
+/// Checks that the port is open and that the namespace answers.
 async fn answers(port: u16, config: &Config) -> anyhow::Result<()> {
     drop(TcpStream::connect(("127.0.0.1", port)).await?);
     Temporal::open(config).await?.list(1).await?;
     Ok(())
 }
 
-/// The Temporal CLI: [`CLI_VARIABLE`], else the one that `make setup` fetched, else the `PATH`'s, else the
-/// one in the user's cache. None where there is none.
+/// Finds the Temporal CLI: [`CLI_VARIABLE`], then the one that `make setup` fetched, then the `PATH`,
+/// then the user's cache. `None` if there is none.
 ///
 /// # Errors
 /// [`CLI_VARIABLE`] names no program.
@@ -139,7 +138,7 @@ pub fn find() -> anyhow::Result<Option<PathBuf>> {
     Ok(fetched(&program).or_else(|| TEMPORAL.find()))
 }
 
-/// The current folder and those above it may be anybody's.
+/// Only the program's own location counts: the current folder and its parents may belong to another user.
 fn fetched(program: &Path) -> Option<PathBuf> {
     let target = program.ancestors().find(|folder| folder.ends_with("target"))?;
     Some(target.parent()?.join(FETCHED)).filter(|path| path.is_file())

@@ -1,4 +1,4 @@
-//! A line of the log and the metrics of each call: names, counts and times, never a word of a body.
+//! The access log and the metrics of each call: names, counts and times, never any text of a body.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) fn describe() {
     );
 }
 
-/// Around a call, in the trace that its client's `traceparent` names.
+/// The trace span of a call. It joins the trace that the client's `traceparent` names.
 pub(super) fn span(path: &'static str, headers: &HeaderMap) -> Span {
     let span = debug_span!(
         "http",
@@ -41,35 +41,35 @@ pub(super) fn span(path: &'static str, headers: &HeaderMap) -> Span {
     span
 }
 
-/// Of a call whose client hung up before its answer began.
+/// The status that is recorded when the client hangs up before the answer begins.
 const HUNG_UP: u16 = 499;
 
-/// What is told of a call: when its answer begins, or when it is dropped before that, as where its client
-/// hangs up.
-pub(super) struct Line {
+/// The access log's line of one call. It is written when the answer begins, or on drop: the client hung
+/// up before that.
+pub(super) struct AccessLine {
     path: &'static str,
     key: String,
     began: Instant,
     model: Mutex<Option<ModelId>>,
-    is_told: bool,
+    is_recorded: bool,
 }
 
-impl Line {
-    /// Of a call that begins now.
+impl AccessLine {
+    /// Starts the line of a call that begins now.
     pub(super) fn new(path: &'static str, key: &str) -> Self {
         let (key, began) = (key.to_owned(), Instant::now());
-        Self { path, key, began, model: Mutex::default(), is_told: false }
+        Self { path, key, began, model: Mutex::default(), is_recorded: false }
     }
 
-    /// The call asks this model.
-    pub(super) fn asks(&self, model: &ModelId) {
+    /// Notes the model that the call asks.
+    pub(super) fn set_model(&self, model: &ModelId) {
         *self.model.lock() = Some(model.clone());
     }
 
-    /// Its answer begins; `retry_after` is how long its client was told to stay away.
-    pub(super) fn tell(mut self, status: StatusCode, retry_after: Option<Duration>) {
+    /// Records the status of the answer; `retry_after` is the wait that the client was told.
+    pub(super) fn record_answer(mut self, status: StatusCode, retry_after: Option<Duration>) {
         histogram!(SECONDS, "path" => self.path).record(self.began.elapsed().as_secs_f64());
-        self.is_told = true;
+        self.is_recorded = true;
         self.write(status.as_u16(), retry_after);
     }
 
@@ -91,9 +91,9 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for AccessLine {
     fn drop(&mut self) {
-        if !self.is_told {
+        if !self.is_recorded {
             self.write(HUNG_UP, None);
         }
     }

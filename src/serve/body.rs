@@ -1,4 +1,4 @@
-//! A body that is read as a whole.
+//! Reads a whole body.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use axum::{
 
 use super::problem::Problem;
 
-/// A body has come as a whole after so long, or its client is too slow.
-const BODY: Duration = Duration::from_secs(60);
+/// Time limit for a whole body to arrive.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// All of a body.
+/// Reads a whole body.
 ///
 /// # Errors
-/// It is longer than `most` bytes, or does not come in time.
-pub(super) async fn whole(body: Body, most: usize) -> Result<Bytes, Problem> {
-    match tokio::time::timeout(BODY, to_bytes(body, most)).await {
+/// The body is longer than `most` bytes, or does not arrive within [`TIME_LIMIT`].
+pub(super) async fn read_whole_body(body: Body, most: usize) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(TIME_LIMIT, to_bytes(body, most)).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(_)) => Err(Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -25,7 +25,7 @@ pub(super) async fn whole(body: Body, most: usize) -> Result<Bytes, Problem> {
         )),
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
-            format!("the body did not come within {BODY:?}"),
+            format!("the body did not come within {TIME_LIMIT:?}"),
         )),
     }
 }

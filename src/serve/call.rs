@@ -1,4 +1,4 @@
-//! The way of one call: choose a model, wait for the turn, send the body as it is, pass the answer.
+//! One call: choose a model, wait for the turn, send the body unchanged, pass the answer on.
 
 use std::{sync::Arc, time::Instant};
 
@@ -25,18 +25,18 @@ use tidegate_quota::Request;
 use tidegate_types::ModelId;
 
 use super::{
-    access::Line,
+    access::AccessLine,
     client_call::ClientCall,
     door::Door,
-    in_turn::{Stop, admit, delay, first_ask, in_turn, request},
+    in_turn::{Stop, admit, ask_in_turn, first_ask, request, retry_delay},
     problem::Problem,
     turn,
-    usage_chunk::WithoutUsage,
+    usage_filter::UsageFilter,
 };
 
-/// Headers of a vendor's answer that go on to the client. Those of its limits do not: they are of an
-/// account that others use, too.
-const PASSED: [&str; 7] = [
+/// Headers of a vendor's answer that go on to the client. Headers about limits do not: the account is
+/// shared with other clients.
+const HEADERS_FOR_CLIENT: [&str; 7] = [
     "content-type",
     "cache-control",
     "request-id",
@@ -46,51 +46,52 @@ const PASSED: [&str; 7] = [
     "retry-after",
 ];
 
-/// What comes of a turn: leave to send the body as it is, or the answer of another dialect, translated.
+/// The result of a turn: an admission to send the body unchanged, or a translated answer of another
+/// dialect.
 enum Turn {
     Admitted(Admitted),
     Answered(Value),
 }
 
-/// Answers a call. A model of a route that speaks another dialect is asked too, where the body can be
+/// Answers a call. A model of the route that speaks another dialect is asked, too, if the body can be
 /// translated.
 pub(super) async fn answer(
     door: &Arc<Door>,
     call: &ClientCall,
-    line: &Line,
+    line: &AccessLine,
 ) -> Result<Response, Problem> {
     let providers = &door.services.providers;
     let Some(asked) = &call.asked else {
         let counts = |it: &&ModelId| providers.get(it).is_some_and(|it| it.takes(call.operation));
         let model = call.route.models.iter().find(counts);
         let model = model.ok_or_else(|| Problem::invalid("model", "does not count tokens"))?;
-        line.asks(model);
+        line.set_model(model);
         return count_tokens(door, call, model).await;
     };
     let named = (call.operation, call.name.as_str());
     let ways = Ways::read(named, &call.fields, asked, &call.route, providers)?;
     let route = &ways.route;
-    let attempt = attempt(call, route);
+    let attempt = new_attempt(call, route);
     let ask = |request: Request| -> BoxFuture<'_, _> {
         match ways.translated(&request.model) {
             Some(question) => Box::pin(ask_translated(door, call, &attempt, question, request)),
             None => Box::pin(ask_leave(door, &attempt, request)),
         }
     };
-    let (turn, model) = in_turn(door, (call, line), route, &attempt, ask).await?;
+    let (turn, model) = ask_in_turn(door, (call, line), route, &attempt, ask).await?;
     match turn {
-        Turn::Admitted(admitted) => sent(door, call, admitted, model, &attempt).await,
+        Turn::Admitted(admitted) => send_unchanged(door, call, admitted, model, &attempt).await,
         Turn::Answered(answer) => Ok(Json(answer).into_response()),
     }
 }
 
-/// Asks for leave to send the body as it is.
+/// Asks the limiter to admit the unchanged body.
 async fn ask_leave(door: &Arc<Door>, attempt: &Attempt, request: Request) -> Result<Turn, Stop> {
     if request.ticket.is_none() {
         return first_ask(door, attempt, request).await.map(Turn::Admitted);
     }
     let admitted = admit(door, attempt, &request).await;
-    admitted.map(Turn::Admitted).map_err(|held| Stop::of(&held, door))
+    admitted.map(Turn::Admitted).map_err(|held| Stop::from_held(&held, door))
 }
 
 /// Asks a model that speaks another dialect.
@@ -109,29 +110,29 @@ async fn ask_translated(
     let asked = door.services.caller().ask(&patient, terms, &route, question).await;
     let answered = asked.map(|(_, completion)| Turn::Answered(question.answer(&completion)));
     answered.map_err(|failure| {
-        // What a provider has answered is for the client to ask again.
-        let turn = if attempt.has_sent() { None } else { delay(&failure, door) };
+        // After a request was sent, only the client may repeat it.
+        let turn = if attempt.has_sent() { None } else { retry_delay(&failure, door) };
         Stop::new(failure, turn)
     })
 }
 
-/// An attempt of a name that no other has, in the turn of the client's ticket.
-fn attempt(call: &ClientCall, route: &Route) -> Attempt {
+/// A new attempt with a unique reservation, in the turn that the client's ticket names.
+fn new_attempt(call: &ClientCall, route: &Route) -> Attempt {
     let reservation = format!("http:{:032x}", rand::random::<u128>());
     let ticket = call.headers.get("x-tidegate-ticket").and_then(|value| value.to_str().ok());
-    let kept = ticket.and_then(|text| turn::read(&call.holder, &route.models, text));
-    let state = kept.map(|(place, ticket)| CallState {
+    let given = ticket.and_then(|text| turn::read_ticket(&call.holder, &route.models, text));
+    let state = given.map(|(index, ticket)| CallState {
         ticket: Some(ticket),
-        model: u32::try_from(place).unwrap_or_default(),
+        model: u32::try_from(index).unwrap_or_default(),
         ..CallState::default()
     });
     let attempt = Attempt::new(reservation.clone(), String::new(), state.unwrap_or_default());
     attempt.of_batch("", &reservation)
 }
 
-/// Sends the body as it is; once more, after leave of its own, where the vendor refuses the one field
-/// that the door adds.
-async fn sent(
+/// Sends the body unchanged. If the vendor refuses the one field that the door adds, asks for a new
+/// admission and sends the body without that field.
+async fn send_unchanged(
     door: &Door,
     call: &ClientCall,
     mut admitted: Admitted,
@@ -142,29 +143,30 @@ async fn sent(
         return Err(Problem::no_model(&call.name));
     };
     loop {
-        let with_usage = door.asks_for_usage(model.provider()).then(|| with_usage(call)).flatten();
+        let with_usage =
+            door.asks_for_usage(model.provider()).then(|| add_usage_option(call)).flatten();
         let verbatim = Verbatim {
             operation: call.operation,
             model: model.model(),
             body: with_usage.as_ref().unwrap_or(&call.fields),
-            headers: &call.passed_headers(),
+            headers: &call.headers_for_vendor(),
         };
         match admitted.send(provider, &verbatim).await {
-            Ok(answer) => return Ok(passed(answer, with_usage.is_some())),
+            Ok(answer) => return Ok(pass_answer(answer, with_usage.is_some())),
             Err(no_answer) if with_usage.is_some() && refuses_usage(&no_answer) => {
                 door.never_ask_for_usage(model.provider());
-                let request = request(door, call, attempt, model).max_wait(call.wait.left());
+                let request = request(door, call, attempt, model).max_wait(call.wait.time_left());
                 let again = admit(door, attempt, &request).await;
-                admitted = again.map_err(|held| Problem::held(&held.failure))?;
+                admitted = again.map_err(|held| Problem::from_failure(&held.failure))?;
             }
-            Err(no_answer) => return Err(Problem::of_provider(&no_answer)),
+            Err(no_answer) => return Err(Problem::from_provider(&no_answer)),
         }
     }
 }
 
-/// A stream of Chat Completions tells what it used if it is asked to; `None` where there is nothing to
-/// be asked.
-fn with_usage(call: &ClientCall) -> Option<Fields> {
+/// The body with `stream_options.include_usage` set, so that a stream of Chat Completions reports its
+/// usage. `None` if the call is no such stream, or already asks for usage.
+fn add_usage_option(call: &ClientCall) -> Option<Fields> {
     let streams = call.asked.as_ref().is_some_and(|asked| asked.streams);
     if call.operation != Operation::ChatCompletions || !streams {
         return None;
@@ -191,28 +193,28 @@ fn refuses_usage(no_answer: &NoAnswer) -> bool {
     matches!(no_answer.error.kind, Kind::InvalidRequest | Kind::Unsupported) && says()
 }
 
-fn passed(answer: Answer, hides_usage: bool) -> Response {
+fn pass_answer(answer: Answer, hides_usage: bool) -> Response {
     let Answer { status, headers, body } = answer;
     let body = match hides_usage {
-        true => without_usage(Body::new(body)),
+        true => hide_usage(Body::new(body)),
         false => Body::new(body),
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-    response.headers_mut().extend(passed_headers(&headers));
+    response.headers_mut().extend(headers_for_client(&headers));
     response
 }
 
-fn passed_headers(headers: &HeaderMap) -> HeaderMap {
-    let named = PASSED
+fn headers_for_client(headers: &HeaderMap) -> HeaderMap {
+    let named = HEADERS_FOR_CLIENT
         .iter()
         .filter_map(|name| Some((HeaderName::from_static(name), headers.get(*name)?.clone())));
     named.collect()
 }
 
-fn without_usage(body: Body) -> Body {
+fn hide_usage(body: Body) -> Body {
     let pieces = body.into_data_stream().map(Some).chain(stream::iter([None]));
-    let passed = pieces.scan(WithoutUsage::default(), |filter, piece| {
+    let passed = pieces.scan(UsageFilter::default(), |filter, piece| {
         let passed = match piece {
             Some(Ok(piece)) => Ok(filter.pass(&piece)),
             Some(Err(error)) => Err(error),
@@ -227,7 +229,7 @@ fn without_usage(body: Body) -> Body {
     )
 }
 
-/// It asks no model, and counts towards no limit on tokens.
+/// Counts tokens at the provider. That asks no model and counts towards no token limit.
 async fn count_tokens(
     door: &Door,
     call: &ClientCall,
@@ -239,11 +241,11 @@ async fn count_tokens(
         operation: call.operation,
         model: model.model(),
         body: &call.fields,
-        headers: &call.passed_headers(),
+        headers: &call.headers_for_vendor(),
     };
     let failed = |error: Error, body: Value| {
         let failure = Failure::from_provider(&error, &Default::default());
-        Problem::of_provider(&NoAnswer { error, failure, body })
+        Problem::from_provider(&NoAnswer { error, failure, body })
     };
     let reply = provider.send(&verbatim).await.map_err(|error| failed(error, Value::Null))?;
     if !(200..300).contains(&reply.status()) {
@@ -252,6 +254,6 @@ async fn count_tokens(
     }
     let whole = reply.whole().await.map_err(|error| failed(error, Value::Null))?;
     let mut response = Json(whole.body).into_response();
-    response.headers_mut().extend(passed_headers(&whole.headers));
+    response.headers_mut().extend(headers_for_client(&whole.headers));
     Ok(response)
 }

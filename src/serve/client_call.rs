@@ -1,4 +1,4 @@
-//! What a client asks for.
+//! A client's request.
 
 use std::{sync::Arc, time::Instant};
 
@@ -9,21 +9,22 @@ use tidegate_providers::{Asked, Fields, Operation};
 
 use super::{door::Door, keys::Holder, problem::Problem, wait::Wait};
 
-/// Headers of a client's that go on to the vendor.
-const PASSED: [&str; 4] = ["anthropic-version", "anthropic-beta", "traceparent", "tracestate"];
+/// Headers of the client that go on to the vendor.
+const HEADERS_FOR_VENDOR: [&str; 4] =
+    ["anthropic-version", "anthropic-beta", "traceparent", "tracestate"];
 
-/// A request of one of the dialects, by somebody who may make it.
+/// A request in one of the dialects, from an authorized caller.
 pub(super) struct ClientCall {
     pub(super) holder: Arc<Holder>,
     pub(super) operation: Operation,
     pub(super) headers: HeaderMap,
-    /// As it came.
+    /// The unchanged body.
     pub(super) body: Bytes,
     pub(super) fields: Fields,
     /// `provider:model`, or a route's name.
     pub(super) name: String,
     pub(super) route: Route,
-    /// What the limiter is told of it; `None` where no model is asked.
+    /// What the limiter needs to know of the request; `None` if it asks no model.
     pub(super) asked: Option<Asked>,
     pub(super) wait: Wait,
 }
@@ -40,7 +41,7 @@ impl ClientCall {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Self, Problem> {
-        let wait = Wait::of(&headers, door.max_wait, Instant::now())?;
+        let wait = Wait::from_headers(&headers, door.max_wait, Instant::now())?;
         let fields = Fields::read(&body).map_err(|error| {
             Problem::new(axum::http::StatusCode::BAD_REQUEST, error.to_string())
         })?;
@@ -63,8 +64,8 @@ impl ClientCall {
     }
 
     /// The headers that go on to the vendor.
-    pub(super) fn passed_headers(&self) -> HeaderMap {
-        let named = PASSED.iter().filter_map(|name| {
+    pub(super) fn headers_for_vendor(&self) -> HeaderMap {
+        let named = HEADERS_FOR_VENDOR.iter().filter_map(|name| {
             let value = self.headers.get(*name)?;
             Some((axum::http::HeaderName::from_static(name), value.clone()))
         });

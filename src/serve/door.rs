@@ -1,4 +1,4 @@
-//! What a door works with.
+//! The door's state.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -16,26 +16,26 @@ use tokio::sync::OnceCell;
 use super::{access, keys::Keys, problem::Problem};
 use crate::{config::Config, temporal::Temporal};
 
-/// A door: what it calls with, who may, and where it is.
+/// The services, the keys and the settings of one door.
 pub(super) struct Door {
     pub(super) services: Services,
     pub(super) bound: SocketAddr,
     pub(super) max_wait: Duration,
     pub(super) max_body: usize,
     pub(super) keys: Keys,
-    /// Below it lie the files and batches of each key.
+    /// The folder of uploaded files and batches; each key has its own folder below it.
     pub(super) files: Option<Location>,
     pub(super) keep_files: Duration,
-    /// Classes of traffic that there are.
+    /// The configured lanes.
     pub(super) lanes: Vec<Lane>,
     pub(super) speaks_tls: bool,
-    /// Of batches alone: other calls need no Temporal.
+    /// Opened for the first batch: other calls need no Temporal.
     temporal: OnceCell<Temporal>,
     config: Config,
-    /// Models as they are configured, and routes.
+    /// Names of configured models and of routes.
     pub(super) names: Vec<String>,
-    /// Providers that do not say what a stream has used.
-    without_usage: Mutex<HashSet<String>>,
+    /// Providers that refuse to report a stream's usage.
+    refuse_usage: Mutex<HashSet<String>>,
 }
 
 impl Door {
@@ -64,16 +64,16 @@ impl Door {
             max_body: usize::try_from(*config.serve.max_body).unwrap_or(usize::MAX),
             keys,
             names: names.into_iter().collect(),
-            without_usage: Mutex::default(),
+            refuse_usage: Mutex::default(),
         })
     }
 
-    /// From now on no call leaves, and who waits is told to come back.
+    /// Admits no further call, and tells waiting clients to come back.
     pub(super) fn stop(&self) {
         self.services.guard.stopping.cancel();
     }
 
-    /// The models behind a name; `None` where it is no model and no route.
+    /// The models behind a name; `None` if it names neither a model nor a route.
     pub(super) fn route(&self, name: &str) -> Option<Route> {
         if !self.names.iter().any(|known| known == name) {
             return None;
@@ -86,17 +86,17 @@ impl Door {
     /// The connection to Temporal.
     ///
     /// # Errors
-    /// It does not answer.
+    /// Temporal does not answer.
     pub(super) async fn temporal(&self) -> Result<Temporal, Problem> {
         let opened = self.temporal.get_or_try_init(|| Temporal::open(&self.config)).await;
         opened.cloned().map_err(|error| Problem::no_temporal(&error))
     }
 
     pub(super) fn asks_for_usage(&self, provider: &str) -> bool {
-        !self.without_usage.lock().contains(provider)
+        !self.refuse_usage.lock().contains(provider)
     }
 
     pub(super) fn never_ask_for_usage(&self, provider: &str) {
-        self.without_usage.lock().insert(provider.to_owned());
+        self.refuse_usage.lock().insert(provider.to_owned());
     }
 }

@@ -1,4 +1,4 @@
-//! A call's turn: asked for, waited for in place, or kept.
+//! A call's turn: request it, wait for it in place, or keep it for the client's next try.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,51 +16,52 @@ use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
 use super::{
-    access::Line,
+    access::AccessLine,
     client_call::ClientCall,
     door::Door,
     problem::Problem,
-    turn::{self, LAPSES},
+    turn::{self, LAPSE_TIME},
 };
 
-/// A question that was put before a client hung up is answered by then, and no place is taken after it
-/// was given up.
-const UNDER_WAY: Duration = Duration::from_millis(300);
+/// Delay between a client's hang-up and giving its place up: a request for a turn that was already sent
+/// is answered by then, so that it cannot take a place afterwards.
+const GIVE_UP_DELAY: Duration = Duration::from_millis(300);
 
-/// Why nothing was asked, and when it is worth to ask again; never, where there is no turn.
+/// Why no model was asked, and after how long to ask again. `turn` is `None` if asking again is useless.
 pub(super) struct Stop {
     pub(super) failure: Failure,
     pub(super) turn: Option<Duration>,
-    /// The place of who was told its turn, until that is known here.
-    place: Option<Place>,
+    /// The place in the queue that the limiter has just granted, until `ask_in_turn` takes it over.
+    place: Option<QueuePlace>,
 }
 
 impl Stop {
-    /// What a failure means that nobody has been told a turn with, or whose turn is known.
+    /// A failure without a newly granted place.
     pub(super) fn new(failure: Failure, turn: Option<Duration>) -> Self {
         Self { failure, turn, place: None }
     }
 
-    pub(super) fn of(held: &Held, door: &Door) -> Self {
+    pub(super) fn from_held(held: &Held, door: &Door) -> Self {
         let turn = match held.refused.as_deref() {
             Some(Refused::Wait { wait, .. } | Refused::Paused { wait, .. }) => Some(*wait),
-            _ => delay(&held.failure, door),
+            _ => retry_delay(&held.failure, door),
         };
         Self::new(held.failure.clone(), turn)
     }
 }
 
-pub(super) fn delay(failure: &Failure, door: &Door) -> Option<Duration> {
+pub(super) fn retry_delay(failure: &Failure, door: &Door) -> Option<Duration> {
     match failure.retry {
         Retry::Turn(turn) => Some(turn),
         retry => retry.delay(door.services.guard.backoff, 1),
     }
 }
 
-/// Asks when its turn has come, after a wait in place if need be; and of which model.
-pub(super) async fn in_turn<'r, 'a, T>(
+/// Calls `ask` in the call's turn, after a wait in place if the turn is near enough. Returns the answer
+/// and the model that gave it.
+pub(super) async fn ask_in_turn<'r, 'a, T>(
     door: &Door,
-    (call, line): (&ClientCall, &Line),
+    (call, line): (&ClientCall, &AccessLine),
     route: &'r Route,
     attempt: &Attempt,
     ask: impl Fn(Request) -> BoxFuture<'a, Result<T, Stop>>,
@@ -68,11 +69,11 @@ pub(super) async fn in_turn<'r, 'a, T>(
     let services = &door.services;
     let quota = &services.guard.quota;
     let knows_tickets = call.headers.contains_key("x-tidegate-ticket");
-    let name = |model: &ModelId| turn::name(&call.holder, call.operation, model, &call.body);
+    let name = |model: &ModelId| turn::turn_name(&call.holder, call.operation, model, &call.body);
     if !knows_tickets && call.wait.may_be_back {
-        for (place, model) in (0..).zip(&route.models) {
+        for (index, model) in (0..).zip(&route.models) {
             if let Some(ticket) = quota.take_turn(&call.holder.name, &name(model)).await {
-                attempt.asks(place);
+                attempt.asks(index);
                 attempt.deferred(Some(ticket));
                 break;
             }
@@ -81,14 +82,15 @@ pub(super) async fn in_turn<'r, 'a, T>(
     loop {
         let chosen = route.choose(&services.guard, &services.queues, attempt, &call.holder.lane);
         let model = chosen.await.ok_or_else(|| Problem::no_model(&call.name))?;
-        line.asks(model);
+        line.set_model(model);
         let request = request(door, call, attempt, model);
-        // First its turn is asked for: it must be known where a client hangs up while it waits.
-        let (is_new, place) = (request.ticket.is_none(), Place::new(quota, &request));
-        let patience = if is_new { Duration::ZERO } else { call.wait.left() };
+        // The first request only asks for a turn and does not wait, so that the place is known if the
+        // client hangs up during the wait.
+        let (is_new, place) = (request.ticket.is_none(), QueuePlace::new(quota, &request));
+        let patience = if is_new { Duration::ZERO } else { call.wait.time_left() };
         let Stop { failure, turn, place: newer } = match ask(request.max_wait(patience)).await {
             Ok(answer) => {
-                place.leave();
+                place.keep();
                 return Ok((answer, model));
             }
             Err(stop) => stop,
@@ -97,32 +99,32 @@ pub(super) async fn in_turn<'r, 'a, T>(
             Some(newer) => newer,
             None => place,
         };
-        let Some(turn) = turn else { return Err(Problem::held(&failure)) };
+        let Some(turn) = turn else { return Err(Problem::from_failure(&failure)) };
         let stopping = &services.guard.stopping;
-        if turn <= call.wait.left() && !stopping.is_cancelled() {
+        if turn <= call.wait.time_left() && !stopping.is_cancelled() {
             if !is_new || attempt.state().ticket.is_none() {
                 tokio::select! {
                     () = tokio::time::sleep(turn) => {}
                     () = stopping.cancelled() => {}
                 }
             }
-            place.leave();
+            place.keep();
             continue;
         }
         if stopping.is_cancelled() {
             return Err(Problem::stops());
         }
-        place.leave();
+        place.keep();
         let ticket = attempt.state().ticket.filter(|ticket| ticket.position > 0);
         if let Some(ticket) = ticket.filter(|_| !knows_tickets) {
-            quota.keep_turn(&call.holder.name, &name(model), ticket, turn + LAPSES).await;
+            quota.keep_turn(&call.holder.name, &name(model), ticket, turn + LAPSE_TIME).await;
         }
-        let written = ticket.map(|ticket| turn::written(&call.holder, model, ticket, turn));
+        let written = ticket.map(|ticket| turn::sign_ticket(&call.holder, model, ticket, turn));
         return Err(Problem::later(&failure, turn, written));
     }
 }
 
-/// What is asked of the limiter, in the attempt's turn.
+/// The request to the limiter, with the attempt's ticket.
 pub(super) fn request(
     door: &Door,
     call: &ClientCall,
@@ -138,8 +140,8 @@ pub(super) fn request(
     ask.request(model.clone(), attempt.reservation.clone()).ticket(attempt.state().ticket)
 }
 
-/// Asks for a turn. Where the client hangs up before the answer, it is heard nevertheless, and the
-/// place given up.
+/// Asks for a turn in a task of its own. If the client hangs up before the answer, the task still
+/// receives it and gives the place up.
 pub(super) async fn first_ask(
     door: &Arc<Door>,
     attempt: &Attempt,
@@ -150,10 +152,10 @@ pub(super) async fn first_ask(
     let asks = async move {
         let answer = admit(&door, &attempt, &request).await.map_err(|held| {
             let request = request.ticket(attempt.state().ticket);
-            let place = Some(Place::new(&door.services.guard.quota, &request));
-            Stop { place, ..Stop::of(&held, &door) }
+            let place = Some(QueuePlace::new(&door.services.guard.quota, &request));
+            Stop { place, ..Stop::from_held(&held, &door) }
         });
-        // Dropped here, or by who hangs up with it in hand, it gives its place up.
+        // If the receiver is gone, dropping the answer gives the place up.
         let _ = tell.send(answer);
     };
     tokio::spawn(asks.in_current_span());
@@ -173,31 +175,31 @@ pub(super) async fn admit(
     services.guard.admit(attempt, request, &budget).await.map_err(Box::new)
 }
 
-/// The place of a call that waits: given up when this is dropped, as where its client hangs up.
-struct Place {
+/// The place of a waiting call. Dropping it gives the place up, for instance when the client hangs up.
+struct QueuePlace {
     waits: Option<Box<(Quota, Request)>>,
 }
 
-impl Place {
-    /// Of a request with a ticket; one without has none yet.
+impl QueuePlace {
+    /// A request without a ticket has no place yet.
     fn new(quota: &Quota, request: &Request) -> Self {
         let waits = request.ticket.map(|_| Box::new((quota.clone(), request.clone())));
         Self { waits }
     }
 
-    /// It went, or its turn is kept.
-    fn leave(mut self) {
+    /// Keeps the place: the call was sent, or its turn is kept.
+    fn keep(mut self) {
         self.waits = None;
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         if let Some(waits) = self.waits.take() {
             tokio::spawn(async move {
                 let (quota, request) = *waits;
-                tokio::time::sleep(UNDER_WAY).await;
-                // While Redis is away nobody stands in its line.
+                tokio::time::sleep(GIVE_UP_DELAY).await;
+                // While Redis is away, there is no place to give up.
                 let _ = quota.give_up(&request).await;
             });
         }

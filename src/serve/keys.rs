@@ -1,4 +1,4 @@
-//! Who may call, and what.
+//! The keys of the door: which callers are known, and which models each may ask.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ use tidegate_types::{Lane, Tenant};
 
 use crate::config::{Config, serve::INTERACTIVE};
 
-/// The name of who needs no key.
+/// The name of callers without a key.
 const OPEN: &str = "open";
 
-/// Every key of this door.
+/// All keys of this door.
 pub(super) struct Keys {
     keys: Vec<Arc<Holder>>,
-    /// Who has none.
+    /// The caller without a key, if the door accepts one.
     open: Option<Arc<Holder>>,
 }
 
-/// Who calls.
+/// A caller, known by its key.
 pub(super) struct Holder {
-    /// For logs, metrics and Redis.
+    /// The key's name in logs, metrics and Redis.
     pub(super) name: String,
     pub(super) tenant: Tenant,
     pub(super) lane: Lane,
-    /// Models and routes that it may ask; all, where there is none.
+    /// Models and routes that the key may ask; empty: all.
     pub(super) models: Vec<String>,
     secret: String,
 }
 
 impl Keys {
-    /// Of a door that only this machine reaches, or others, too.
+    /// Reads the configured keys. `is_loopback` says that only this machine can reach the door.
     ///
     /// # Errors
-    /// A key is not there, is another's, or there is none and nobody could call.
+    /// A key is missing or given twice, or no key is configured and the door is not open.
     pub(super) fn new(config: &Config, is_loopback: bool) -> anyhow::Result<Self> {
         let mut keys: Vec<Arc<Holder>> = Vec::new();
         for (name, key) in &config.serve.keys {
@@ -71,18 +71,18 @@ impl Keys {
         Ok(Self { keys, open: open.transpose()? })
     }
 
-    /// Whoever may call.
+    /// Every caller that the door accepts.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Holder>> {
         self.keys.iter().chain(&self.open)
     }
 
-    /// Whose key a request has, as a bearer's or as Anthropic's; every key is compared, in a time that
-    /// tells nothing of it.
+    /// The caller whose key the request has, as a bearer token or in Anthropic's `x-api-key`. Each key is
+    /// compared in constant time.
     pub(super) fn holder(&self, headers: &HeaderMap) -> Option<Arc<Holder>> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let authorization = text(header::AUTHORIZATION.as_str());
         let (scheme, key) = authorization.and_then(|it| it.split_once(' ')).unwrap_or_default();
-        // The scheme is the same in small letters (RFC 9110, 11.1).
+        // Schemes are compared without regard to case (RFC 9110, 11.1).
         let bearer = scheme.eq_ignore_ascii_case("bearer").then_some(key);
         let given = Sha256::digest(bearer.or_else(|| text("x-api-key")).unwrap_or_default());
         let mut found = None;
@@ -98,7 +98,7 @@ impl Keys {
 }
 
 impl Holder {
-    /// Whether it may ask this model or route.
+    /// Whether the key may ask this model or route.
     pub(super) fn may_ask(&self, name: &str) -> bool {
         self.models.is_empty() || self.models.iter().any(|model| model == name)
     }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_open_is_so_on_loopback_alone() {
+    fn callers_without_a_key_are_accepted_on_loopback_alone() {
         let open = keys(true, true, "").unwrap();
         assert_eq!(open.holder(&HeaderMap::new()).unwrap().name, "open");
         for (open, is_loopback) in [(true, false), (false, true)] {

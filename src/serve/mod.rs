@@ -1,21 +1,21 @@
-//! The HTTP door, `tidegate serve`: any program that speaks OpenAI's or Anthropic's dialect calls
-//! through the same guard as documents do.
+//! The HTTP door, `tidegate serve`: programs that speak OpenAI's or Anthropic's dialect call through the
+//! guard that documents use.
 //!
-//! The door keeps nothing of its own: replicas stand behind any balancer, and share the limiter. A call
-//! whose turn is near waits in place; a far one is told its exact turn, and keeps it by a ticket, or, if its
-//! client knows none, by a name that is made of the key, the model and the body.
+//! The door has no state of its own: replicas stand behind any load balancer and share the limiter. A
+//! call whose turn is near waits in place. A call whose turn is far is told its turn. It keeps that turn
+//! by a ticket or, if its client knows no tickets, by a name made of the key, the model and the body.
 //!
 //! # Layout
 //!
-//! * `server`: where it is served, and its routes; `door`: what it works with; `access`: a line of the log for each call
-//! * `keys`: who may call, and what
-//! * `body`: a body as a whole; `client_call`: what a client asks for; `call`: the way of one call;
-//!   `in_turn`: its turn
-//! * `wait`: how long a call waits in place; `turn`: tickets, and the names of turns
-//! * `problem`: what is refused, in the dialect's form
-//! * `usage_chunk`: what the door asked a vendor for, and the client did not
+//! * `server`: the routes; `door`: the door's state; `access`: the access log
+//! * `keys`: the callers, and which models each may ask
+//! * `body`: reads a whole body; `client_call`: a client's request; `call`: one call from request to answer;
+//!   `in_turn`: the call's turn
+//! * `wait`: how long a call waits in place; `turn`: tickets and names of turns
+//! * `problem`: errors in the form of the client's dialect
+//! * `usage_filter`: hides the usage that the door asked for and the client did not
 //! * `models`: `/v1/models`
-//! * `batches`: files, and batches of requests that are workflows
+//! * `batches`: files, and batches of requests as workflows
 
 mod access;
 mod batches;
@@ -29,7 +29,7 @@ mod models;
 mod problem;
 mod server;
 mod turn;
-mod usage_chunk;
+mod usage_filter;
 mod wait;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -43,22 +43,22 @@ use tracing::{error, info, warn};
 
 use self::{door::Door, keys::Keys, wait::LONGEST_WAIT};
 use crate::{
-    config::{Config, span::Span},
+    config::{Config, duration::HumanDuration},
     listener::{self, Bounds},
     telemetry::Telemetry,
     worker::{self, settings},
 };
 
-/// Connections that are open at once.
+/// Limit of open connections.
 const CONNECTIONS: usize = 10_000;
 
-/// Settlements of answered calls that are under way when the door stops have this long.
+/// Time that settlements of answered calls get when the door stops.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// Doors ask each other, and no worker, whose key is good.
+/// The task queue under which doors, apart from workers, share which keys are good.
 const QUEUE: &str = "serve";
 
-/// A door that is bound, before it answers.
+/// A door that is bound and does not answer yet.
 pub struct Serve {
     config: Config,
     listener: TcpListener,
@@ -70,14 +70,15 @@ impl Serve {
     /// Binds the door.
     ///
     /// # Errors
-    /// The configuration cannot be used, nobody may call, or the address cannot be listened on.
+    /// The configuration cannot be used, the door would accept no caller, or the address cannot be
+    /// listened on.
     pub async fn bind(config: &Config) -> Result<Self> {
         let listen = config.serve.address().context(
             "serve.listen is off; set it to an address and a port, such as 127.0.0.1:8080",
         )?;
         let mut config = config.clone();
-        // How long a call waits is the caller's to say.
-        config.worker.max_slot_wait = Span(LONGEST_WAIT);
+        // The caller decides how long its call waits.
+        config.worker.max_slot_wait = HumanDuration(LONGEST_WAIT);
         let listener = TcpListener::bind(listen).await.with_context(|| {
             format!("{listen} cannot be listened on; free the port, or set serve.listen to another address")
         })?;
@@ -89,12 +90,12 @@ impl Serve {
         Ok(Self { config, listener, tls, door })
     }
 
-    /// Where it is.
+    /// The address that the door listens on.
     pub fn address(&self) -> SocketAddr {
         self.door.bound
     }
 
-    /// Answers until `shutdown` resolves; then takes no new call, and those under way are waited for.
+    /// Answers until `shutdown` resolves; then takes no new call and waits for the calls under way.
     ///
     /// # Errors
     /// A newer program has taken over the quota.
@@ -155,7 +156,7 @@ impl Serve {
         );
         let ((), alive, (), (), ()) = tokio::join!(work, alive, keys, money, settings);
         guard.settling.close();
-        // Redis may be away: what was reserved then stays charged until it passes.
+        // If Redis is away, unsettled reservations stay charged until they expire.
         let _ = tokio::time::timeout(SETTLE, guard.settling.wait()).await;
         info!("stopped");
         Ok(alive?)

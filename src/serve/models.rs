@@ -1,4 +1,4 @@
-//! `GET /v1/models`: what a key may ask.
+//! `GET /v1/models`: the models that a key may ask.
 
 use axum::{
     Json,
@@ -12,7 +12,7 @@ use super::{
     problem::{Form, Problem},
 };
 
-/// All of them, or the one of this name.
+/// Lists all models, or answers with the one of this name.
 pub(super) fn answer(
     names: &[String],
     holder: &Holder,

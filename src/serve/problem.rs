@@ -1,4 +1,4 @@
-//! What is refused, in the form of the client's dialect.
+//! Errors in the form of the client's dialect.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use tidegate_calls::{Failure, dialect::Refused, verbatim::NoAnswer};
 use tidegate_providers::Kind;
 use tidegate_types::FailureType;
 
-/// The vendors' SDKs ignore a longer one.
+/// The vendors' SDKs ignore a longer `retry-after`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(55);
 
-/// A name of a vendor's is no longer.
+/// Maximum length of a vendor's error type, code or parameter, in bytes.
 const MAX_NAME: usize = 64;
 
-/// Whose form an error has.
+/// The dialect whose form an error has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     OpenAi,
@@ -26,8 +26,8 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// By the path, else by what only clients of Anthropic's send.
-    pub(super) fn of(path: &str, headers: &HeaderMap) -> Self {
+    /// Chosen by the path, otherwise by a header that only Anthropic's clients send.
+    pub(super) fn from_request(path: &str, headers: &HeaderMap) -> Self {
         let is_anthropics =
             path.starts_with("/v1/messages") || headers.contains_key("anthropic-version");
         if is_anthropics { Self::Anthropic } else { Self::OpenAi }
@@ -40,16 +40,16 @@ pub(super) struct Problem {
     pub(super) status: StatusCode,
     pub(super) message: String,
     names: Box<Names>,
-    /// Whether an SDK is to try again, where the status does not say.
+    /// The value of `x-should-retry`; `None`: the status decides.
     again: Option<bool>,
-    /// When it is worth to ask again, and what keeps the turn.
+    /// After how long to ask again, and the ticket that keeps the turn.
     pub(super) turn: Option<(Duration, Option<String>)>,
 }
 
-/// What a vendor's clients tell problems by.
+/// The fields by which clients of a vendor distinguish errors.
 #[derive(Debug, Clone, Default)]
 struct Names {
-    /// Instead of the usual one of the status.
+    /// Replaces the usual type of the status.
     kind: Option<String>,
     code: Option<String>,
     param: Option<String>,
@@ -58,12 +58,12 @@ struct Names {
 impl Problem {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let message = message.into();
-        // An SDK repeats a conflict, unless it is told not to.
+        // SDKs repeat a conflict unless told not to.
         let again = (status == StatusCode::CONFLICT).then_some(false);
         Self { status, message, names: Box::default(), again, turn: None }
     }
 
-    /// A field, or a header, that cannot be used.
+    /// A field or a header that cannot be used.
     pub(super) fn invalid(name: &str, what: &str) -> Self {
         let mut problem = Self::new(StatusCode::BAD_REQUEST, format!("{name} {what}"));
         problem.names.param = Some(name.to_owned());
@@ -88,29 +88,29 @@ impl Problem {
         problem
     }
 
-    /// This replica ends, and others do not.
+    /// This replica is stopping; other replicas still answer.
     pub(super) fn stops() -> Self {
         let message = "this door stops; ask again, and another one answers";
         Self { again: Some(true), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
-    /// Nothing was asked, and the turn is so far off.
+    /// No call was made; `turn` is the time until the call's turn.
     pub(super) fn later(failure: &Failure, turn: Duration, ticket: Option<String>) -> Self {
-        let mut problem = Self::held(failure);
+        let mut problem = Self::from_failure(failure);
         problem.turn = Some((turn, ticket));
         problem.again = Some(true);
         problem
     }
 
-    /// Temporal does not answer. Its address is no client's business.
+    /// Temporal does not answer. Its address stays out of the client's message.
     pub(super) fn no_temporal(error: &anyhow::Error) -> Self {
         tracing::warn!("batches cannot be started or asked: {error:#}");
         let message = "the queue of batches does not answer now; try again later";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
-    /// No call was made, for this.
-    pub(super) fn held(failure: &Failure) -> Self {
+    /// No call was made, because of this failure.
+    pub(super) fn from_failure(failure: &Failure) -> Self {
         let (status, code, again) = match failure.kind {
             FailureType::QuotaWait | FailureType::RateLimited => {
                 (StatusCode::TOO_MANY_REQUESTS, Some("rate_limit_exceeded"), None)
@@ -124,7 +124,7 @@ impl Problem {
             FailureType::Overloaded | FailureType::Transient => {
                 (StatusCode::SERVICE_UNAVAILABLE, None, None)
             }
-            // Not the client's key, but the provider's.
+            // The provider's key is wrong, not the client's.
             FailureType::Unauthorized => {
                 (StatusCode::BAD_GATEWAY, None, Some(failure.is_retried()))
             }
@@ -135,19 +135,19 @@ impl Problem {
         problem
     }
 
-    /// The provider refused or failed: its status and its names, and its words without an echo of the
+    /// The provider refused or failed: its status, its names, and its message without an echo of the
     /// request.
-    pub(super) fn of_provider(no_answer: &NoAnswer) -> Self {
+    pub(super) fn from_provider(no_answer: &NoAnswer) -> Self {
         let NoAnswer { error, failure, body } = no_answer;
         let told = body.get("error").unwrap_or(body);
         let name = |field: &str| told.get(field).and_then(Value::as_str).filter(|it| is_name(it));
         let status = match error.kind {
-            // Not the client's key, but the provider's.
+            // The provider's key is wrong, not the client's.
             Kind::Unauthorized => Some(StatusCode::BAD_GATEWAY),
             Kind::Timeout if error.status.is_none() => Some(StatusCode::GATEWAY_TIMEOUT),
             _ => match error.status {
-                // An error, or no answer, whose status says success.
-                Some(200..300) => Some(Self::held(failure).status),
+                // The body is an error or no answer, although the status is a success.
+                Some(200..300) => Some(Self::from_failure(failure).status),
                 status => status.and_then(|status| StatusCode::from_u16(status).ok()),
             },
         };
@@ -165,7 +165,7 @@ impl Problem {
         problem
     }
 
-    fn usual(&self, form: Form) -> &'static str {
+    fn usual_type(&self, form: Form) -> &'static str {
         match (form, self.status.as_u16()) {
             (Form::OpenAi, 429) => match self.names.code.as_deref() {
                 Some("insufficient_quota") => "insufficient_quota",
@@ -187,7 +187,7 @@ impl Problem {
 
     pub(super) fn response(&self, form: Form) -> Response {
         let Names { kind, code, param } = &*self.names;
-        let kind = kind.as_deref().unwrap_or_else(|| self.usual(form));
+        let kind = kind.as_deref().unwrap_or_else(|| self.usual_type(form));
         let body = match form {
             Form::OpenAi => json!({"error": {
                 "message": self.message, "type": kind, "param": param, "code": code,
@@ -219,7 +219,7 @@ impl Problem {
         response
     }
 
-    /// How long its client is to stay away.
+    /// How long the client is told to wait.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         let (turn, _) = self.turn.as_ref()?;
         Some(*turn.min(&MAX_RETRY_AFTER))
@@ -232,7 +232,7 @@ impl From<Refused> for Problem {
     }
 }
 
-/// What a vendor names, and no words.
+/// Whether a text is a vendor's identifier and not prose.
 fn is_name(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.[]".contains(&byte);
     text.len() <= MAX_NAME && text.bytes().all(is_letter)

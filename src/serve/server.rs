@@ -1,4 +1,4 @@
-//! Where the door is served, and its routes.
+//! The door's routes.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use tokio_rustls::TlsAcceptor;
 use tracing::Instrument as _;
 
 use super::{
-    access::{self, Line},
+    access::{self, AccessLine},
     batches,
-    body::whole,
+    body::read_whole_body,
     call,
     client_call::ClientCall,
     door::Door,
@@ -52,7 +52,7 @@ pub(super) fn tls(serve: &serve::Serve) -> Result<Option<TlsAcceptor>> {
 }
 
 pub(super) fn router(door: &Arc<Door>) -> Router {
-    // Each path bounds what it takes.
+    // Each path has its own limit.
     let unbounded = DefaultBodyLimit::disable();
     Router::new().fallback(answer).layer(unbounded).with_state(Arc::clone(door))
 }
@@ -60,7 +60,7 @@ pub(super) fn router(door: &Arc<Door>) -> Router {
 async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let path = request.uri().path().trim_end_matches('/').to_owned();
     let (path, headers) = (path.as_str(), request.headers().clone());
-    let form = Form::of(path, &headers);
+    let form = Form::from_request(path, &headers);
     if !is_own(&door, &headers) {
         let message = format!(
             "on loopback the door is served under its own address alone, to no page of another site; let a proxy send it as host: {}",
@@ -76,7 +76,7 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let Some(holder) = door.keys.holder(&headers) else {
         return Problem::no_key().response(form);
     };
-    if let Some(route) = batches::Route::of(request.method(), path) {
+    if let Some(route) = batches::Endpoint::from_request(request.method(), path) {
         return batches::answer(&door, &holder, route, request).await;
     }
     let (parts, body) = request.into_parts();
@@ -88,7 +88,7 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     match Operation::at(path).filter(|_| parts.method == Method::POST) {
         Some(operation) => {
             let span = access::span(operation.path(), &headers);
-            Box::pin(called(&door, &holder, operation, headers, body).instrument(span)).await
+            Box::pin(answer_call(&door, &holder, operation, headers, body).instrument(span)).await
         }
         None => {
             let message = format!(
@@ -100,7 +100,8 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     }
 }
 
-/// Not a page of another site's, which reaches us through a browser.
+/// Whether the request comes to the door's own address, and not from another site's page through a
+/// browser.
 fn is_own(door: &Door, headers: &HeaderMap) -> bool {
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     let own_origin = origin.is_none_or(|origin| {
@@ -118,17 +119,17 @@ fn ready(door: &Door) -> Response {
     "ready\n".into_response()
 }
 
-async fn called(
+async fn answer_call(
     door: &Arc<Door>,
     holder: &Arc<Holder>,
     operation: Operation,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let form = Form::of(operation.path(), &headers);
-    let line = Line::new(operation.path(), &holder.name);
+    let form = Form::from_request(operation.path(), &headers);
+    let line = AccessLine::new(operation.path(), &holder.name);
     let read = async {
-        let body = whole(body, door.max_body).await?;
+        let body = read_whole_body(body, door.max_body).await?;
         ClientCall::read(door, Arc::clone(holder), operation, headers, body)
     };
     let result = match read.await {
@@ -137,6 +138,6 @@ async fn called(
     };
     let retry_after = result.as_ref().err().and_then(Problem::retry_after);
     let response = result.unwrap_or_else(|problem| problem.response(form));
-    line.tell(response.status(), retry_after);
+    line.record_answer(response.status(), retry_after);
     response
 }

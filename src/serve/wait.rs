@@ -5,31 +5,35 @@ use std::time::{Duration, Instant};
 use axum::http::HeaderMap;
 
 use super::problem::Problem;
-use crate::config::span::Span;
+use crate::config::duration::HumanDuration;
 
-/// The longest wait that a client may ask for: the longest time-out of the vendors' SDKs is less.
+/// The longest wait that a client may ask for. It exceeds the longest time-out of the vendors' SDKs.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
-/// A client that says nothing of its time-out waits so long at its last try.
+/// The wait at the last try of a client that does not state its time-out.
 const LAST_TRY: Duration = Duration::from_secs(300);
 
-/// The vendors' SDKs try a call three times: with this many tries before, it is the last.
+/// The vendors' SDKs try a call three times: after this many tries, the next is the last.
 const TRIES_BEFORE_THE_LAST: u64 = 2;
 
-/// What a client says of its wait.
+/// How long a call may wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
     pub(super) until: Instant,
-    /// Whether it may have been here before with the same body.
+    /// Whether the client may have come before with an identical body.
     pub(super) may_be_back: bool,
 }
 
 impl Wait {
-    /// From a request's headers, where a call waits for `usual` if they say nothing.
+    /// Reads a request's headers. Without any, the call waits for `usual`.
     ///
     /// # Errors
-    /// `x-tidegate-max-wait` is no length of time.
-    pub(super) fn of(headers: &HeaderMap, usual: Duration, now: Instant) -> Result<Self, Problem> {
+    /// `x-tidegate-max-wait` is no duration.
+    pub(super) fn from_headers(
+        headers: &HeaderMap,
+        usual: Duration,
+        now: Instant,
+    ) -> Result<Self, Problem> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let seconds = |name: &str| seconds(text(name)?);
         let tries =
@@ -38,7 +42,7 @@ impl Wait {
             None => None,
             Some(stated) => Some(
                 seconds("x-tidegate-max-wait")
-                    .or_else(|| stated.parse::<Span>().ok().map(|span| span.0))
+                    .or_else(|| stated.parse::<HumanDuration>().ok().map(|span| span.0))
                     .ok_or_else(|| {
                         Problem::invalid(
                             "x-tidegate-max-wait",
@@ -58,7 +62,7 @@ impl Wait {
         Ok(Self { until: now + wait.min(LONGEST_WAIT), may_be_back })
     }
 
-    pub(super) fn left(self) -> Duration {
+    pub(super) fn time_left(self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 }
@@ -78,7 +82,7 @@ mod tests {
             let headers = headers.iter().map(|(name, value)| {
                 (axum::http::HeaderName::from_static(name), value.parse().unwrap())
             });
-            let wait = Wait::of(&headers.collect(), Duration::from_secs(30), now)?;
+            let wait = Wait::from_headers(&headers.collect(), Duration::from_secs(30), now)?;
             Ok::<_, Problem>(((wait.until - now).as_secs(), wait.may_be_back))
         };
         let count = |count| ("x-stainless-retry-count", count);

@@ -1,4 +1,4 @@
-//! Batches: started, asked, signalled, and how they end.
+//! Batches: start, query, signal, and the way they end.
 
 use std::{
     collections::BTreeMap,
@@ -27,50 +27,50 @@ use tidegate_workflows::{
 
 use super::connection::Temporal;
 
-/// More batches than that run nowhere.
+/// Maximum length of the list of running batches.
 const MANY: usize = 10_000;
 
-/// A worker answers a query in milliseconds; after this there is none.
+/// Time limit for a query. A worker answers in milliseconds; silence means that there is no worker.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 
-/// One batch, as the server's list has it.
+/// One batch, as the server lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
     /// The workflow's id.
     pub id: String,
-    /// Which of its runs.
+    /// The id of this run.
     pub run: String,
-    /// How it stands.
+    /// Its status.
     pub status: Status,
     /// When it was started.
     pub started: Option<SystemTime>,
     /// When it ended.
     pub closed: Option<SystemTime>,
-    /// Whether it was asked to stop; the server's list does not tell.
+    /// Whether it was asked to stop; lists never say so.
     pub cancel_requested: bool,
 }
 
 impl Batch {
-    /// Whether it goes on.
+    /// Whether it is running.
     pub fn is_running(&self) -> bool {
         self.status == Status::Running
     }
 }
 
-/// How a batch stands.
+/// The status of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// It goes on, or a signal paused it.
+    /// It runs, or a signal paused it.
     Running,
     /// It ended with a report.
     Completed,
-    /// It ended without one.
+    /// It ended without a report.
     Failed,
     /// It was asked to stop.
     Canceled,
-    /// It was ended by force.
+    /// It was terminated.
     Terminated,
-    /// It took longer than it was allowed.
+    /// It exceeded its time limit.
     TimedOut,
     /// Another run of the same batch continues this one.
     Continued,
@@ -79,7 +79,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// As it is shown.
+    /// The status as shown to people.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -93,8 +93,8 @@ impl Status {
         }
     }
 
-    /// As Temporal names it in its lists.
-    fn named(name: &str) -> Self {
+    /// Reads the status from Temporal's name for it in lists.
+    fn from_name(name: &str) -> Self {
         match name {
             "Running" | "Paused" => Self::Running,
             "Completed" => Self::Completed,
@@ -126,11 +126,11 @@ impl From<WorkflowExecutionStatus> for Status {
 /// How a batch ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
-    /// With a report.
+    /// It completed, with a report.
     Completed(Box<Progress>),
-    /// It was cancelled, and this was done until then.
+    /// It was cancelled, with the progress until then.
     Cancelled(Box<Progress>),
-    /// Without one; the sentence says why.
+    /// It ended without a report, for this reason.
     Broken(String),
 }
 
@@ -141,15 +141,15 @@ pub enum NoProgress {
     NoWorker,
     /// There is no such batch.
     Unknown,
-    /// Something else.
+    /// Another failure.
     Failed(anyhow::Error),
 }
 
 impl Temporal {
-    /// Starts a batch; whether it is new: a batch of this id may run already, and goes on as it is.
+    /// Starts a batch. Returns whether it is new: a running batch of this id continues unchanged.
     ///
     /// # Errors
-    /// The server refuses.
+    /// The server refuses or does not answer.
     pub fn start<'a>(
         &'a self,
         id: &'a str,
@@ -166,14 +166,14 @@ impl Temporal {
                 Ok(_) => Ok(true),
                 Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(false),
                 Err(error) => Err(self
-                    .refused(&error.to_string())
+                    .server_error(&error.to_string())
                     .context(format!("the batch {id} could not be started"))),
             }
         }
         .boxed()
     }
 
-    /// Asks a workflow.
+    /// Queries a workflow.
     pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         id: &str,
@@ -198,17 +198,17 @@ impl Temporal {
                 Ok(Ok(value)) => Ok(value),
                 Ok(Err(WorkflowQueryError::NotFound(_))) => Err(NoProgress::Unknown),
                 Ok(Err(error)) => Err(self.no_progress(&error)),
-                Err(_) if self.answers(id).await => Err(NoProgress::NoWorker),
+                Err(_) if self.server_answers(id).await => Err(NoProgress::NoWorker),
                 Err(_) => Err(NoProgress::Failed(
-                    self.away(format!("no answer within {ANSWER_WITHIN:?}")),
+                    self.unreachable_error(format!("no answer within {ANSWER_WITHIN:?}")),
                 )),
             }
         }
         .boxed()
     }
 
-    /// Whether the server itself answers: what only it knows of a workflow needs no worker.
-    async fn answers(&self, id: &str) -> bool {
+    /// Whether the server itself answers, without a worker.
+    async fn server_answers(&self, id: &str) -> bool {
         let handle = self.handle(id);
         let seen = handle.describe(WorkflowDescribeOptions::builder().build());
         tokio::time::timeout(ANSWER_WITHIN, seen)
@@ -216,8 +216,8 @@ impl Temporal {
             .is_ok_and(|seen| matches!(seen, Ok(_) | Err(WorkflowInteractionError::NotFound(_))))
     }
 
-    /// The server has seen no poller (`FailedPrecondition`), or gives up waiting for one; what a
-    /// worker answers is no code of these.
+    /// Without a poller, the server answers `FailedPrecondition` or gives up waiting. A worker's own
+    /// answers have other codes.
     fn no_progress(&self, error: &WorkflowQueryError) -> NoProgress {
         let code = match error {
             WorkflowQueryError::Rpc(status) => status.code(),
@@ -227,14 +227,14 @@ impl Temporal {
             Code::FailedPrecondition | Code::DeadlineExceeded | Code::Cancelled => {
                 NoProgress::NoWorker
             }
-            _ => NoProgress::Failed(self.refused(&error.to_string())),
+            _ => NoProgress::Failed(self.server_error(&error.to_string())),
         }
     }
 
     /// Sends a batch a signal: `pause` or `resume`.
     ///
     /// # Errors
-    /// No such batch runs, or the server is away.
+    /// No such batch runs, or the server does not answer.
     pub fn signal<'a>(
         &'a self,
         id: &'a str,
@@ -244,32 +244,36 @@ impl Temporal {
             let options = WorkflowSignalOptions::builder().build();
             let signal = UntypedSignal::new(name);
             let told = self.handle(id).signal(signal, RawValue::default(), options).await;
-            told.map_err(|error| self.not_told(error, not_running(id)))
+            told.map_err(|error| self.interaction_error(error, no_running_batch(id)))
         }
         .boxed()
     }
 
-    /// Asks a batch to stop: what is under way ends, and its report is written.
+    /// Asks a batch to stop: calls under way end, and the report is written.
     ///
     /// # Errors
-    /// No such batch runs, or the server is away.
+    /// No such batch runs, or the server does not answer.
     pub fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
         async move {
             let options = WorkflowCancelOptions::builder().build();
             let told = self.handle(id).cancel(options).await;
-            told.map_err(|error| self.not_told(error, not_running(id)))
+            told.map_err(|error| self.interaction_error(error, no_running_batch(id)))
         }
         .boxed()
     }
 
-    fn not_told(&self, error: WorkflowInteractionError, gone: anyhow::Error) -> anyhow::Error {
+    fn interaction_error(
+        &self,
+        error: WorkflowInteractionError,
+        gone: anyhow::Error,
+    ) -> anyhow::Error {
         match error {
             WorkflowInteractionError::NotFound(_) => gone,
-            error => self.refused(&error.to_string()),
+            error => self.server_error(&error.to_string()),
         }
     }
 
-    /// What the server says of a workflow, if there is one.
+    /// The server's description of a workflow, if the workflow exists.
     pub(super) async fn description(
         &self,
         id: &str,
@@ -277,36 +281,36 @@ impl Temporal {
         match self.handle(id).describe(WorkflowDescribeOptions::builder().build()).await {
             Ok(seen) => Ok(Some(seen)),
             Err(WorkflowInteractionError::NotFound(_)) => Ok(None),
-            Err(error) => Err(self.refused(&error.to_string())),
+            Err(error) => Err(self.server_error(&error.to_string())),
         }
     }
 
-    /// Waits for a batch's end, whichever of its runs is the newest.
+    /// Waits for the end of a batch's newest run.
     ///
     /// # Errors
-    /// There is no such batch, or the server is away.
+    /// There is no such batch, or the server does not answer.
     pub fn ending<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Ending>> {
-        self.ending_of_run(self.handle(id), id).boxed()
+        self.wait_for_end(self.handle(id), id).boxed()
     }
 
-    /// How this run of a batch ended: a later one of the same id has an end of its own.
+    /// The end of this run of a batch, not of later runs with the same id.
     ///
     /// # Errors
-    /// As [`Self::ending`].
+    /// See [`Self::ending`].
     pub fn ending_of<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, anyhow::Result<Ending>> {
         let mut run = self.handle(&batch.id).info().clone();
         run.run_id = Some(batch.run.clone());
-        self.ending_of_run(run.bind_untyped(self.client().clone()), &batch.id).boxed()
+        self.wait_for_end(run.bind_untyped(self.client().clone()), &batch.id).boxed()
     }
 
-    async fn ending_of_run(
+    async fn wait_for_end(
         &self,
         run: UntypedWorkflowHandle<Client>,
         id: &str,
     ) -> anyhow::Result<Ending> {
         match run.get_result(WorkflowGetResultOptions::builder().build()).await {
             Ok(value) => Ok(Ending::Completed(Box::new(parse(value)?))),
-            Err(WorkflowGetResultError::Failed(error)) => Ok(Ending::Broken(causes(&error))),
+            Err(WorkflowGetResultError::Failed(error)) => Ok(Ending::Broken(join_causes(&error))),
             Err(WorkflowGetResultError::Cancelled { details }) => Ok(parse(details.into_raw())
                 .map_or_else(
                     |_| Ending::Broken("it was cancelled".to_owned()),
@@ -316,18 +320,18 @@ impl Temporal {
                 Ok(Ending::Broken("it was terminated".to_owned()))
             }
             Err(WorkflowGetResultError::TimedOut) => Ok(Ending::Broken("it timed out".to_owned())),
-            Err(WorkflowGetResultError::NotFound(_)) => Err(unknown(id)),
-            Err(error) => Err(self.refused(&error.to_string())),
+            Err(WorkflowGetResultError::NotFound(_)) => Err(no_such_batch(id)),
+            Err(error) => Err(self.server_error(&error.to_string())),
         }
     }
 
-    /// One batch as the server sees it.
+    /// One batch, as the server describes it.
     ///
     /// # Errors
-    /// There is no such batch, or the server is away.
+    /// There is no such batch, or the server does not answer.
     pub fn describe<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Batch>> {
         async move {
-            let seen = self.description(id).await?.ok_or_else(|| unknown(id))?;
+            let seen = self.description(id).await?.ok_or_else(|| no_such_batch(id))?;
             Ok(Batch {
                 id: seen.id().to_owned(),
                 run: seen.run_id().to_owned(),
@@ -341,14 +345,14 @@ impl Temporal {
         .boxed()
     }
 
-    /// The newest batches, newest first.
+    /// Lists the newest batches, newest first.
     ///
     /// # Errors
-    /// The server is away or refuses.
+    /// The server does not answer, or refuses.
     pub fn list(&self, limit: usize) -> BoxFuture<'_, anyhow::Result<Vec<Batch>>> {
         async move {
             let options = WorkflowListOptions::builder().limit(limit).build();
-            // A batch that continued as new shows once, as the run that goes on or ended last.
+            // A batch that continued as new is listed once, by its last run.
             let newest = format!(
                 "WorkflowType = '{PROCESS_DOCUMENTS}' AND ExecutionStatus != 'ContinuedAsNew'"
             );
@@ -364,17 +368,17 @@ impl Temporal {
                 })
                 .try_collect()
                 .await
-                .map_err(|error| self.refused(&error.to_string()))?;
+                .map_err(|error| self.server_error(&error.to_string()))?;
             batches.sort_by_key(|batch| std::cmp::Reverse(batch.started));
             Ok(batches)
         }
         .boxed()
     }
 
-    /// The batch that somebody means who names none: the newest that runs, else the newest.
+    /// The batch of a command that names none: the newest running batch, otherwise the newest.
     ///
     /// # Errors
-    /// The server is away or refuses, or has no batches.
+    /// The server does not answer or refuses, or has no batches.
     pub async fn newest(&self) -> anyhow::Result<Batch> {
         let batches = self.list(20).await?;
         let running = batches.iter().find(|batch| batch.is_running());
@@ -384,29 +388,29 @@ impl Temporal {
         })
     }
 
-    /// How many batches there are, by how they stand.
+    /// Counts the batches by status.
     ///
     /// # Errors
-    /// The server is away or refuses.
+    /// The server does not answer, or refuses.
     pub fn count(&self) -> BoxFuture<'_, anyhow::Result<BTreeMap<Status, usize>>> {
         async move {
             let query = format!("WorkflowType = '{PROCESS_DOCUMENTS}' GROUP BY ExecutionStatus");
             let counted =
                 self.client().count_workflows(query, WorkflowCountOptions::default()).await;
-            let counted = counted.map_err(|error| self.refused(&error.to_string()))?;
+            let counted = counted.map_err(|error| self.server_error(&error.to_string()))?;
             let one = |group: &WorkflowCountAggregationGroup| {
                 let named = group.get::<String>(0)?;
-                Some((Status::named(&named), group.count()))
+                Some((Status::from_name(&named), group.count()))
             };
             Ok(counted.groups().iter().filter_map(one).collect())
         }
         .boxed()
     }
 
-    /// The ids of those that go on; of very many, the newest.
+    /// The ids of running batches; at most the newest 10,000.
     ///
     /// # Errors
-    /// The server is away or refuses.
+    /// The server does not answer, or refuses.
     pub fn running(&self) -> BoxFuture<'_, anyhow::Result<Vec<String>>> {
         async move {
             let query =
@@ -415,22 +419,22 @@ impl Temporal {
             let listed = self.client().list_workflows(query, options);
             let ids: Result<Vec<String>, _> =
                 listed.map_ok(|seen| seen.id().to_owned()).try_collect().await;
-            ids.map_err(|error| self.refused(&error.to_string()))
+            ids.map_err(|error| self.server_error(&error.to_string()))
         }
         .boxed()
     }
 }
 
-pub(super) fn unknown(id: &str) -> anyhow::Error {
+pub(super) fn no_such_batch(id: &str) -> anyhow::Error {
     anyhow!("there is no batch called {id}; `tidegate status` lists them")
 }
 
-fn not_running(id: &str) -> anyhow::Error {
+fn no_running_batch(id: &str) -> anyhow::Error {
     anyhow!("no batch called {id} runs; `tidegate status` lists them")
 }
 
-/// A failure and what caused it, each once.
-pub(super) fn causes(error: &temporalio_common::error::IncomingError) -> String {
+/// The messages of a failure and its causes, without repetitions.
+pub(super) fn join_causes(error: &temporalio_common::error::IncomingError) -> String {
     let mut texts = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {

@@ -1,6 +1,6 @@
-//! Payloads through a codec server: a team's own service, which encrypts what would otherwise be
-//! readable in Temporal. It is named by `TEMPORAL_CODEC_ENDPOINT` and `TEMPORAL_CODEC_AUTH`, or by
-//! `[profile.default.codec]` in `temporal.toml`, as for the Temporal CLI.
+//! Passes payloads through a codec server: a team's own service that encrypts payloads, which would
+//! otherwise be readable in Temporal. It is named by `TEMPORAL_CODEC_ENDPOINT` and `TEMPORAL_CODEC_AUTH`,
+//! or by `[profile.default.codec]` in `temporal.toml`, as for the Temporal CLI.
 //!
 //! Wire form: `POST <endpoint>/encode` and `/decode` with `X-Namespace`, `Authorization` and
 //! `{"payloads": [{"metadata": {name: base64}, "data": base64}]}`, protobuf's JSON, in both directions
@@ -23,11 +23,10 @@ use temporalio_common::{
 };
 use url::Url;
 
-/// A codec server stands near its workers. What it does not answer within this is tried again by
-/// Temporal, as a part of the task that it belongs to.
+/// A codec server is near its workers. After this time-out, Temporal retries the whole task.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// Protobuf's JSON pads what it writes, and reads what is not padded.
+/// Protobuf's JSON writes padded base64, and accepts unpadded.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -37,7 +36,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[derive(Debug, Clone)]
 pub(super) struct Codec {
     http: reqwest::Client,
-    /// Where the server is, without `/encode` and `/decode`.
+    /// The server's address, without `/encode` and `/decode`.
     pub(super) endpoint: String,
 }
 
@@ -57,11 +56,11 @@ struct Wire {
 }
 
 impl Codec {
-    /// The server that the profile names, if it names one. `{namespace}` in the endpoint is replaced.
+    /// The codec server that the profile names, if any. `{namespace}` in the endpoint is replaced.
     ///
     /// # Errors
-    /// The endpoint is no URL, or the authorization cannot stand in a header.
-    pub(super) fn of(
+    /// The endpoint is no URL, or the authorization is no valid header value.
+    pub(super) fn from_profile(
         profile: Option<&ClientConfigCodec>,
         namespace: &str,
     ) -> anyhow::Result<Option<Self>> {
@@ -93,10 +92,10 @@ impl Codec {
         Ok(Some(Self { http, endpoint: endpoint.trim_end_matches('/').to_owned() }))
     }
 
-    /// Whether a payload comes back as it went.
+    /// Checks that a payload survives encoding and decoding.
     ///
     /// # Errors
-    /// The server is away or refuses, or answers another payload.
+    /// The server does not answer, refuses, or returns another payload.
     pub(super) async fn probe(&self) -> anyhow::Result<()> {
         let sent = vec![Payload {
             metadata: [("encoding".to_owned(), b"json/plain".to_vec())].into(),
@@ -121,7 +120,8 @@ impl Codec {
             }
             let sent = payloads.len();
             let asked = codec.http.post(format!("{}/{what}", codec.endpoint));
-            let asked = asked.json(&Message { payloads: payloads.into_iter().map(wire).collect() });
+            let asked =
+                asked.json(&Message { payloads: payloads.into_iter().map(to_wire).collect() });
             let answer = asked.send().await.and_then(reqwest::Response::error_for_status);
             let answer = answer.map_err(|error| codec.fault(what, error.without_url()))?;
             let message: Message =
@@ -130,7 +130,7 @@ impl Codec {
                 let got = message.payloads.len();
                 return Err(codec.fault(what, format!("{got} payloads came back for {sent}")));
             }
-            let payloads: Result<_, _> = message.payloads.into_iter().map(payload).collect();
+            let payloads: Result<_, _> = message.payloads.into_iter().map(from_wire).collect();
             payloads.map_err(|error| codec.fault(what, format!("it answered no base64: {error}")))
         }
         .boxed()
@@ -163,7 +163,7 @@ impl PayloadCodec for Codec {
     }
 }
 
-fn wire(payload: Payload) -> Wire {
+fn to_wire(payload: Payload) -> Wire {
     let metadata = payload.metadata.into_iter();
     Wire {
         metadata: metadata.map(|(name, value)| (name, BASE64.encode(value))).collect(),
@@ -171,7 +171,7 @@ fn wire(payload: Payload) -> Wire {
     }
 }
 
-fn payload(wire: Wire) -> Result<Payload, base64::DecodeError> {
+fn from_wire(wire: Wire) -> Result<Payload, base64::DecodeError> {
     let metadata = wire.metadata.into_iter();
     Ok(Payload {
         metadata: metadata
@@ -186,19 +186,19 @@ fn payload(wire: Wire) -> Result<Payload, base64::DecodeError> {
 mod tests {
     use super::*;
 
-    fn of(endpoint: &str) -> anyhow::Result<Option<Codec>> {
+    fn open(endpoint: &str) -> anyhow::Result<Option<Codec>> {
         let mut profile = ClientConfigCodec::default();
         profile.endpoint = Some(endpoint.to_owned());
-        Codec::of(Some(&profile), "orders")
+        Codec::from_profile(Some(&profile), "orders")
     }
 
     #[test]
     fn the_endpoint_is_checked_and_completed() {
-        assert!(Codec::of(None, "orders").unwrap().is_none());
-        assert!(of("").unwrap().is_none());
-        let codec = of("http://codec:8081/{namespace}/").unwrap().unwrap();
+        assert!(Codec::from_profile(None, "orders").unwrap().is_none());
+        assert!(open("").unwrap().is_none());
+        let codec = open("http://codec:8081/{namespace}/").unwrap().unwrap();
         assert_eq!(codec.endpoint, "http://codec:8081/orders");
-        let refused = of("codec:8081").unwrap_err().to_string();
+        let refused = open("codec:8081").unwrap_err().to_string();
         assert!(refused.contains("write http://host:port"), "{refused}");
     }
 
@@ -209,8 +209,8 @@ mod tests {
             data: vec![0, 255, 7],
             ..Payload::default()
         };
-        assert_eq!(payload(wire(one.clone())).unwrap(), one);
+        assert_eq!(from_wire(to_wire(one.clone())).unwrap(), one);
         let unpadded = Wire { metadata: BTreeMap::new(), data: "AP8".to_owned() };
-        assert_eq!(payload(unpadded).unwrap().data, [0, 255]);
+        assert_eq!(from_wire(unpadded).unwrap().data, [0, 255]);
     }
 }

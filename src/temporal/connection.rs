@@ -1,4 +1,4 @@
-//! How the Temporal server is reached.
+//! Connects to the Temporal server.
 
 use std::{fmt, time::Duration};
 
@@ -19,13 +19,13 @@ use temporalio_common::{
 use super::{codec::Codec, undecodable::Failures};
 use crate::config::{Config, mask, temporal::profile};
 
-/// The namespace where nobody names one.
+/// The default namespace.
 const NAMESPACE: &str = "default";
 
-/// Connecting takes milliseconds; a server that takes longer than this is not there.
+/// Time limit for connecting, which takes milliseconds.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the client says of a server that is not there, or went away in the middle of an answer.
+/// Error texts of the client for a server that is absent or went away during an answer.
 const GONE: [&str; 4] = [
     "The service is currently unavailable",
     "tcp connect error",
@@ -63,12 +63,12 @@ impl fmt::Debug for Temporal {
     }
 }
 
-/// Connects: `[temporal]`, else `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, TLS and API key from the
-/// environment, else `temporal.toml`, as in every Temporal SDK. With a meter, the connection's own
-/// calls are counted.
+/// Connects with `[temporal]`, otherwise with `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, TLS and API key
+/// from the environment, otherwise with `temporal.toml`, as in every Temporal SDK. With a meter, the
+/// connection's own calls are counted.
 ///
 /// # Errors
-/// Names the address and says what to start or set.
+/// Names the address and the remedy.
 #[must_use]
 pub fn connect(
     config: &Config,
@@ -95,9 +95,9 @@ pub fn connect(
     .boxed()
 }
 
-/// What the environment says, and over it what our own configuration says.
+/// The SDK's settings from the environment, overridden by our configuration.
 fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions, Option<Codec>)> {
-    // The SDK's error is neither Send nor Sync, so only its text goes on.
+    // The SDK's error is neither Send nor Sync: keep only its text.
     let unusable = |error: ConfigError| {
         anyhow!(
             "the Temporal client configuration cannot be used: {error}; check temporal.toml and TEMPORAL_…"
@@ -106,35 +106,36 @@ fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions,
     let profile = profile().map_err(unusable)?;
     let namespace = profile.namespace.clone().unwrap_or_else(|| NAMESPACE.to_owned());
     let mut client = ClientOptions::new(namespace).build();
-    let of_codec = profile.codec.clone();
+    let codec_profile = profile.codec.clone();
     let mut connection = ConnectionOptions::try_from(profile).map_err(unusable)?;
     if let Some(address) = &config.temporal.address {
         if address.starts_with("http://") {
-            // Named as plain: an API key or certificates in the environment are for another server.
+            // The address is explicitly plain: an API key or certificates in the environment belong to
+            // another server.
             (connection.tls_options, connection.api_key) = (None, None);
         }
         let secure = connection.tls_options.is_some() || connection.api_key.is_some();
         connection.target = target(address, secure)?;
     }
-    // An address over TLS is enough to say so.
+    // An https address alone switches TLS on.
     if connection.target.scheme() == "https" && connection.tls_options.is_none() {
         connection.tls_options = Some(TlsOptions::default());
     }
     if let Some(namespace) = &config.temporal.namespace {
         client.namespace.clone_from(namespace);
     }
-    // The SDK reads the codec of a profile and leaves it to its caller.
-    let codec = Codec::of(of_codec.as_ref(), &client.namespace)?;
+    // The SDK reads the profile's codec but does not apply it.
+    let codec = Codec::from_profile(codec_profile.as_ref(), &client.namespace)?;
     let (payloads, failures) = (PayloadConverter::default(), Failures::default());
     client.data_converter = match &codec {
         Some(codec) => DataConverter::new(payloads, failures, codec.clone()),
         None => DataConverter::new(payloads, failures, DefaultPayloadCodec),
     };
-    // Requests are a few hundred bytes: packing them is a fifth of what the SDK takes for an activity.
+    // Requests are a few hundred bytes: compression would be a fifth of the SDK's work for an activity.
     connection.grpc_compression = GrpcCompression::None;
     connection.identity = format!("tidegate-{}@{}", std::process::id(), hostname());
     #[cfg(feature = "traces")]
-    crate::traces::follow(&mut client)?;
+    crate::traces::trace_client(&mut client)?;
     Ok((connection, client, codec))
 }
 
@@ -152,7 +153,7 @@ impl Temporal {
         &self.client
     }
 
-    /// Where the server is.
+    /// The server's address.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -167,20 +168,20 @@ impl Temporal {
         &self.task_queue
     }
 
-    /// The task queue and its namespace: workers of one can do each other's work.
+    /// Namespace and task queue: workers with equal values share their work.
     pub fn queue(&self) -> String {
         format!("{}/{}", self.namespace(), self.task_queue)
     }
 
-    /// Where the codec server is, if there is one.
+    /// The codec server's address, if there is one.
     pub fn codec(&self) -> Option<&str> {
         self.codec.as_ref().map(|codec| codec.endpoint.as_str())
     }
 
-    /// Whether the codec server gives a payload back as it came.
+    /// Checks that the codec server returns a payload unchanged.
     ///
     /// # Errors
-    /// It is away, refuses, or answers something else.
+    /// It does not answer, refuses, or returns another payload.
     pub fn probe_codec(&self) -> BoxFuture<'_, anyhow::Result<()>> {
         async move {
             match &self.codec {
@@ -191,7 +192,7 @@ impl Temporal {
         .boxed()
     }
 
-    /// Makes the payloads of what the server told readable: the client does so only with results.
+    /// Decodes the payloads of a server's message. The client itself decodes only results.
     pub(super) async fn decode<M: PayloadVisitable>(&self, mut message: M) -> anyhow::Result<M> {
         if let Some(codec) = &self.codec {
             decode_payloads(&mut message, codec, &SerializationContextData::None)
@@ -205,24 +206,24 @@ impl Temporal {
         self.client.get_workflow_handle::<UntypedWorkflow>(id)
     }
 
-    /// An error of the server's, or [`Away`].
-    pub(super) fn refused(&self, error: &str) -> anyhow::Error {
+    /// Converts an error text of the client: [`Away`] if the server does not answer.
+    pub(super) fn server_error(&self, error: &str) -> anyhow::Error {
         if GONE.iter().any(|sign| error.contains(sign)) {
-            return self.away(plain(error));
+            return self.unreachable_error(grpc_message(error));
         }
-        anyhow!(plain(error)).context(format!(
+        anyhow!(grpc_message(error)).context(format!(
             "the Temporal server at {} refused (namespace {})",
             self.address,
             self.namespace()
         ))
     }
 
-    pub(super) fn away(&self, why: String) -> anyhow::Error {
+    pub(super) fn unreachable_error(&self, why: String) -> anyhow::Error {
         anyhow!(why).context(Away { address: self.address.clone() })
     }
 }
 
-/// `host:port` or a URL.
+/// Completes `host:port` to a URL.
 fn target(address: &str, secure: bool) -> anyhow::Result<url::Url> {
     let scheme = if secure { "https" } else { "http" };
     let text =
@@ -234,7 +235,7 @@ fn target(address: &str, secure: bool) -> anyhow::Result<url::Url> {
 }
 
 /// The message of a gRPC error, without its code and details.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn grpc_message(text: &str) -> String {
     let message = text
         .split_once("message: \"")
         .and_then(|(_, rest)| rest.split_once('"'))
@@ -242,14 +243,13 @@ pub(super) fn plain(text: &str) -> String {
     message.unwrap_or(text).to_owned()
 }
 
-/// The cause that has no further cause: the errors around it only name the layers that they went
-/// through.
+/// The innermost cause: the errors around it only name the layers of the client.
 fn innermost(error: &(dyn std::error::Error + 'static)) -> anyhow::Error {
     let mut error = error;
     while let Some(cause) = error.source() {
         error = cause;
     }
-    anyhow!(plain(&error.to_string()))
+    anyhow!(grpc_message(&error.to_string()))
 }
 
 fn hostname() -> String {
@@ -282,9 +282,11 @@ mod tests {
     #[test]
     fn grpc_noise_is_dropped() {
         assert_eq!(
-            plain("Server error: code: 'x', message: \"Namespace n is not found.\", details: []"),
+            grpc_message(
+                "Server error: code: 'x', message: \"Namespace n is not found.\", details: []"
+            ),
             "Namespace n is not found."
         );
-        assert_eq!(plain("refused"), "refused");
+        assert_eq!(grpc_message("refused"), "refused");
     }
 }

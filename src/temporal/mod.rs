@@ -1,18 +1,18 @@
-//! The Temporal server: how it is reached, and what commands ask of it.
+//! The Temporal server: the connection, and the requests of commands.
 //!
 //! Every call is boxed here, so that no other file instantiates the SDK's large futures.
 //!
 //! # Layout
 //!
-//! * `connection`: how the server is reached
-//! * `codec`: payloads through a codec server
+//! * `connection`: connects to the server
+//! * `codec`: passes payloads through a codec server
 //! * `undecodable`: activities whose input cannot be decoded
-//! * `batch`: batches, started, asked, signalled, and how they end
-//! * `submit`: one call as a durable unit, by an id
-//! * `live`: how far a batch is at this moment
-//! * `pending`: what a batch's documents wait for
-//! * `webhook`: whether the receiver of a batch's webhook knows of its end
-//! * `versions`: which versions of the workers poll, and which is current
+//! * `batch`: start, query and signal batches, and the way they end
+//! * `submit`: makes one call durable, by an id
+//! * `live`: a batch's progress at this moment
+//! * `pending`: the activities that a batch waits for
+//! * `webhook`: whether a batch's webhook was delivered
+//! * `versions`: which versions of workers poll, and which is current
 
 mod batch;
 mod codec;

@@ -1,4 +1,4 @@
-//! Activities of a batch that have not ended: what its documents wait for, as the server sees it.
+//! The pending activities of a batch, as the server describes them.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,39 +18,39 @@ use temporalio_common::protos::{
 };
 use tidegate_workflows::contract::FailureDetails;
 
-use super::{batch::unknown, connection::Temporal};
+use super::{batch::no_such_batch, connection::Temporal};
 
-/// Children are described so many at a time.
+/// Children that are described at once.
 const AT_ONCE: usize = 8;
 
-/// An activity that has not ended.
+/// A pending activity.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pending {
-    /// Such as `tidegate.process_document`.
+    /// The activity's type, such as `tidegate.process_document`.
     pub activity: String,
-    /// Whether a worker has it.
+    /// Whether a worker runs it.
     pub started: bool,
-    /// Of one that is started: which worker has it, and how long the server waits for its beats.
+    /// The worker that runs it, if one does.
     pub held: Option<HeldBy>,
-    /// When the next attempt is due, if it is not now.
+    /// When the next attempt is due, if that is in the future.
     pub next: Option<SystemTime>,
-    /// Why the last attempt ended, if there was one.
+    /// How the last attempt failed, if there was one.
     pub failure: Option<LastFailure>,
 }
 
-/// The worker that has an activity.
+/// The worker that runs an activity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldBy {
-    /// Its name, as in the registry of workers.
+    /// The worker's name in the registry of workers.
     pub worker: String,
-    /// When it was heard of last: it took the activity, or beat.
+    /// When the server last heard of it: at the start of the activity or by a heartbeat.
     pub heard: SystemTime,
-    /// So long after that the server gives the activity to another.
+    /// How long after that the server waits before another worker gets the activity.
     pub patience: Duration,
 }
 
 impl HeldBy {
-    fn of(seen: &PendingActivityInfo) -> Option<Self> {
+    fn from_activity(seen: &PendingActivityInfo) -> Option<Self> {
         let worker = seen.last_worker_identity.clone();
         let beat = seen.last_heartbeat_time.as_ref().and_then(proto_ts_to_system_time);
         let heard = beat.max(seen.last_started_time.as_ref().and_then(proto_ts_to_system_time))?;
@@ -60,28 +60,29 @@ impl HeldBy {
     }
 }
 
-/// How an attempt ended.
+/// How an attempt failed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LastFailure {
     /// One of [`FailureType`](tidegate_workflows::contract::FailureType), or Temporal's own, such
     /// as `Timeout`.
     pub kind: String,
-    /// Its sentence; of Temporal's own, ours.
+    /// The failure's message; for a failure of Temporal's own, a message of ours.
     pub message: String,
-    /// What tidegate's failures carry beside their sentence; empty in others.
+    /// The details that tidegate's failures carry; empty for others.
     pub details: FailureDetails,
 }
 
 impl Temporal {
-    /// Every activity of a batch, its shards and their long documents that has not ended.
+    /// Every pending activity of a batch, of its shards and of their long documents.
     ///
     /// # Errors
-    /// There is no such batch, or the server is away.
+    /// There is no such batch, or the server does not answer.
     pub fn pending<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<Pending>>> {
         async move {
-            let batch = self.description(id).await?.ok_or_else(|| unknown(id))?.into_raw();
+            let batch = self.description(id).await?.ok_or_else(|| no_such_batch(id))?.into_raw();
             let (mut pending, mut children) = (batch.pending_activities, batch.pending_children);
-            // Shards, then their long documents. What has ended since waits for nothing.
+            // First shards, then their long documents. A child that has ended in the meantime is left
+            // out.
             while !children.is_empty() {
                 let described = std::mem::take(&mut children)
                     .into_iter()
@@ -102,32 +103,32 @@ impl Temporal {
         .boxed()
     }
 
-    /// The input of a batch's newest run, as JSON; null for anything else.
+    /// The input of a batch's newest run, as JSON; null if it is not JSON.
     ///
     /// # Errors
-    /// There is no such batch, or the server is away.
+    /// There is no such batch, or the server does not answer.
     pub fn input<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Value>> {
-        async move { Ok(input_of(self.started(self.handle(id), id).await?)) }.boxed()
+        async move { Ok(input_of(self.first_event(self.handle(id), id).await?)) }.boxed()
     }
 
-    /// What a batch was started with, whichever of its runs is the newest.
+    /// The input of a batch's first run, as JSON; null if it is not JSON.
     ///
     /// # Errors
-    /// As [`Self::input`].
+    /// See [`Self::input`].
     pub fn first_input<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Value>> {
         async move {
-            let newest = self.started(self.handle(id), id).await?;
+            let newest = self.first_event(self.handle(id), id).await?;
             let first = newest.map(|event| event.first_execution_run_id).unwrap_or_default();
             let mut run = self.handle(id).info().clone();
             run.run_id = Some(first).filter(|run| !run.is_empty());
-            let first = self.started(run.bind_untyped(self.client().clone()), id).await?;
+            let first = self.first_event(run.bind_untyped(self.client().clone()), id).await?;
             Ok(input_of(first))
         }
         .boxed()
     }
 
-    /// The first event of a run.
-    async fn started(
+    /// The attributes of a run's first event.
+    async fn first_event(
         &self,
         run: UntypedWorkflowHandle<Client>,
         id: &str,
@@ -135,8 +136,10 @@ impl Temporal {
         let mut history = run.fetch_history(WorkflowFetchHistoryOptions::builder().build());
         let first = match history.next().await {
             Some(Ok(event)) => event,
-            Some(Err(WorkflowInteractionError::NotFound(_))) | None => return Err(unknown(id)),
-            Some(Err(error)) => return Err(self.refused(&error.to_string())),
+            Some(Err(WorkflowInteractionError::NotFound(_))) | None => {
+                return Err(no_such_batch(id));
+            }
+            Some(Err(error)) => return Err(self.server_error(&error.to_string())),
         };
         Ok(match first.attributes {
             Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) => {
@@ -147,7 +150,7 @@ impl Temporal {
     }
 }
 
-/// A run's input, as JSON; null for anything else.
+/// A run's input, as JSON; null if it is not JSON.
 fn input_of(started: Option<WorkflowExecutionStartedEventAttributes>) -> Value {
     let input = started.and_then(|started| started.input);
     let payload = input.and_then(|input| input.payloads.into_iter().next());
@@ -164,7 +167,7 @@ impl From<PendingActivityInfo> for Pending {
         );
         let next = seen.next_attempt_schedule_time.as_ref().and_then(proto_ts_to_system_time);
         Self {
-            held: HeldBy::of(&seen).filter(|_| started),
+            held: HeldBy::from_activity(&seen).filter(|_| started),
             activity: seen.activity_type.map(|kind| kind.name).unwrap_or_default(),
             started,
             next: next.filter(|next| !started && *next > SystemTime::now()),
@@ -211,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_an_activity_and_for_how_long_the_server_waits_for_it() {
+    fn a_running_activity_names_its_worker_and_its_heartbeat_timeout() {
         let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
         let options = ActivityOptions {
             heartbeat_timeout: Duration::from_secs(40).try_into().ok(),

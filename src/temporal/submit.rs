@@ -1,5 +1,5 @@
-//! One call as a durable unit, by an id: an activity that belongs to no workflow, or a workflow of its own where the
-//! server knows no such activities.
+//! Makes one call durable, by an id: as an activity without a workflow, or as a workflow if the server
+//! does not support such activities.
 
 use anyhow::Context;
 use futures::{FutureExt, future::BoxFuture};
@@ -15,27 +15,27 @@ use temporalio_common::UntypedActivity;
 use tidegate_workflows::{contract::SubmittedCall, policy};
 
 use super::{
-    batch::{causes, json, parse},
+    batch::{join_causes, json, parse},
     connection::Temporal,
 };
 
-/// What became of a submission.
+/// The outcome of a submission.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Submitted {
-    /// Its result, now or of an earlier submission of the same.
+    /// The result of this submission, or of an earlier identical one.
     Done(Value),
-    /// It failed, or was ended; the sentence says why.
+    /// It failed or was stopped, for this reason.
     Failed(String),
-    /// Something else was submitted by this id.
+    /// The id belongs to another call.
     Another,
 }
 
 impl Temporal {
-    /// Starts a call by an id, or finds the one that runs or has succeeded, and waits for its end. One
-    /// that failed is started anew.
+    /// Starts a call by an id, or finds the call that runs or has succeeded, and waits for its end. A
+    /// failed call is started again.
     ///
     /// # Errors
-    /// The server refuses, or is away.
+    /// The server refuses or does not answer.
     pub fn submit<'a>(
         &'a self,
         id: &'a str,
@@ -50,7 +50,7 @@ impl Temporal {
         .boxed()
     }
 
-    /// None where the server knows no activities without a workflow.
+    /// `None` if the server does not support activities without a workflow.
     async fn by_activity(
         &self,
         id: &str,
@@ -72,25 +72,27 @@ impl Temporal {
             Err(StartActivityError::Rpc(status)) if status.code() == Code::Unimplemented => {
                 return Ok(None);
             }
-            Err(error) => return Err(self.refused(&error.to_string())),
+            Err(error) => return Err(self.server_error(&error.to_string())),
         };
         let whole = ActivityDescribeOptions::builder().include_input(true).build();
         let seen = handle.describe(whole).await;
-        let seen = seen.map_err(|error| self.refused(&error.to_string()))?;
+        let seen = seen.map_err(|error| self.server_error(&error.to_string()))?;
         let given = seen.input().await?.map(parse::<Value>).transpose()?;
         if seen.activity_type() != kind.as_str() || given.as_ref() != Some(input) {
             return Ok(Some(Submitted::Another));
         }
         Ok(Some(match handle.result().await {
             Ok(value) => Submitted::Done(parse(value)?),
-            Err(ActivityResultError::ActivityFailed(error)) => Submitted::Failed(causes(&error)),
+            Err(ActivityResultError::ActivityFailed(error)) => {
+                Submitted::Failed(join_causes(&error))
+            }
             Err(ActivityResultError::Cancelled { .. }) => cancelled(),
             Err(ActivityResultError::Terminated) => terminated(),
-            Err(error) => return Err(self.refused(&error.to_string())),
+            Err(error) => return Err(self.server_error(&error.to_string())),
         }))
     }
 
-    /// The same as a workflow that makes this one call.
+    /// Makes the call in a workflow of its own.
     async fn by_workflow(&self, id: &str, call: &SubmittedCall) -> anyhow::Result<Submitted> {
         let options = WorkflowStartOptions::new(self.task_queue().to_owned(), id.to_owned())
             .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicateFailedOnly)
@@ -99,7 +101,7 @@ impl Temporal {
         let workflow = UntypedWorkflow::new("ProcessCall");
         match self.client().start_workflow(workflow, json(call), options).await {
             Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => {}
-            Err(error) => return Err(self.refused(&error.to_string())),
+            Err(error) => return Err(self.server_error(&error.to_string())),
         }
         let given = serde_json::to_value(call).context("writing the call")?;
         if self.first_input(id).await? != given {
@@ -108,10 +110,10 @@ impl Temporal {
         let run = self.handle(id);
         Ok(match run.get_result(WorkflowGetResultOptions::builder().build()).await {
             Ok(value) => Submitted::Done(parse(value)?),
-            Err(WorkflowGetResultError::Failed(error)) => Submitted::Failed(causes(&error)),
+            Err(WorkflowGetResultError::Failed(error)) => Submitted::Failed(join_causes(&error)),
             Err(WorkflowGetResultError::Cancelled { .. }) => cancelled(),
             Err(WorkflowGetResultError::Terminated { .. }) => terminated(),
-            Err(error) => return Err(self.refused(&error.to_string())),
+            Err(error) => return Err(self.server_error(&error.to_string())),
         })
     }
 }

@@ -1,5 +1,5 @@
-//! An activity that was started with an input that cannot be decoded, by hand or by another program,
-//! fails for good: the SDK would have it tried again for ever.
+//! Ends an activity whose input cannot be decoded, because it was started by hand or by another program.
+//! The SDK alone would retry it for ever.
 
 use anyhow::anyhow;
 use temporalio_common::{
@@ -12,7 +12,7 @@ use temporalio_common::{
 };
 use tidegate_workflows::contract::FailureType;
 
-/// Failures as the SDK writes them, but for this one.
+/// The SDK's conversion of failures, except for undecodable input.
 #[derive(Default)]
 pub(super) struct Failures(DefaultFailureConverter);
 
@@ -51,9 +51,9 @@ impl FailureConverter for Failures {
     }
 }
 
-/// Whether the SDK could not decode an activity's input. It has no type for that, and its error is
-/// wrapped so that only the text is left (temporalio-sdk 1.1.1); failures of ours have a type. What a
-/// codec server did not decode does not come here.
+/// Whether the SDK could not decode an activity's input. The SDK has no type for that error and wraps it
+/// so that only its text is left (temporalio-sdk 1.1.1); our own failures have a type. Errors of a codec
+/// server never come here.
 fn is_undecodable(failure: &ApplicationFailure) -> bool {
     let says = failure.to_string();
     failure.type_name().is_none()
@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    /// As the SDK decodes an input, and hands on what comes of it.
+    /// Decodes an input as the SDK does, and converts its error.
     fn decoded(payloads: Vec<Payload>) -> Result<DocumentTask, ActivityError> {
         let (converter, context) = (PayloadConverter::default(), context());
         let context = SerializationContext::new(&context, &converter);

@@ -15,7 +15,7 @@ use temporalio_common::protos::temporal::api::{
     workflowservice::v1::DescribeTaskQueueRequest,
 };
 
-use super::{batch::unknown, connection::Temporal};
+use super::{batch::no_such_batch, connection::Temporal};
 use crate::config::Version;
 
 /// A poll lasts a minute; a worker that has not polled for this long is gone.
@@ -24,14 +24,15 @@ const GONE: Duration = Duration::from_secs(90);
 /// The versions of one task queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Versions {
-    /// Gets new batches, and those that are not pinned; `None` are workers without a version.
+    /// The version that gets new batches, and batches that are not pinned; `None`: workers without a
+    /// version.
     pub current: Option<Version>,
-    /// Those whose workers poll; `None` are workers without a version.
+    /// The versions that poll; `None`: workers without a version.
     pub polling: BTreeSet<Option<Version>>,
 }
 
 impl Versions {
-    /// Why the workers that poll get none of a batch's work, and what to do about it.
+    /// Why the polling workers get no work of a batch, and the remedy; `None` if they get it.
     pub fn idle(&self, task_queue: &str, batch: &str, pinned: Option<&Version>) -> Option<String> {
         if let Some(pinned) = pinned {
             return (!self.polling.contains(&Some(pinned.clone()))).then(|| format!(
@@ -53,7 +54,7 @@ impl Temporal {
     /// The versions of the workers' task queue.
     ///
     /// # Errors
-    /// The server is away or refuses.
+    /// The server does not answer, or refuses.
     pub fn versions(&self) -> BoxFuture<'_, anyhow::Result<Versions>> {
         async move {
             let queue = TaskQueue { name: self.task_queue().to_owned(), ..TaskQueue::default() };
@@ -67,37 +68,37 @@ impl Temporal {
             let seen = service
                 .describe_task_queue(request.into_request())
                 .await
-                .map_err(|error| self.refused(error.message()))?
+                .map_err(|error| self.server_error(error.message()))?
                 .into_inner();
             let current = seen.versioning_info.and_then(|info| info.current_deployment_version);
             Ok(Versions {
-                current: current.map(named),
-                polling: seen.pollers.into_iter().filter(polls).map(version).collect(),
+                current: current.map(from_deployment),
+                polling: seen.pollers.into_iter().filter(is_polling).map(poller_version).collect(),
             })
         }
         .boxed()
     }
 
-    /// The version that a batch is pinned to, if it is.
+    /// The version that a batch is pinned to, if any.
     ///
     /// # Errors
-    /// There is no such batch, or the server is away.
+    /// There is no such batch, or the server does not answer.
     pub fn pinned<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Option<Version>>> {
         async move {
-            let seen = self.description(id).await?.ok_or_else(|| unknown(id))?;
+            let seen = self.description(id).await?.ok_or_else(|| no_such_batch(id))?;
             let info = seen.into_raw().workflow_execution_info;
-            Ok(info.and_then(|info| info.versioning_info).and_then(pinned))
+            Ok(info.and_then(|info| info.versioning_info).and_then(pinned_version))
         }
         .boxed()
     }
 }
 
-fn named(version: WorkerDeploymentVersion) -> Version {
+fn from_deployment(version: WorkerDeploymentVersion) -> Version {
     Version { deployment: version.deployment_name, build_id: version.build_id }
 }
 
-/// Whether a worker still polls: the server remembers those that have gone for some minutes.
-fn polls(poller: &PollerInfo) -> bool {
+/// Whether a worker still polls: the server lists lost workers for some minutes.
+fn is_polling(poller: &PollerInfo) -> bool {
     let seen = poller.last_access_time.and_then(|time| {
         let since = Duration::from_secs(u64::try_from(time.seconds).ok()?);
         SystemTime::UNIX_EPOCH.checked_add(since)
@@ -105,18 +106,20 @@ fn polls(poller: &PollerInfo) -> bool {
     seen.is_none_or(|seen| seen + GONE > SystemTime::now())
 }
 
-fn version(poller: PollerInfo) -> Option<Version> {
+fn poller_version(poller: PollerInfo) -> Option<Version> {
     let options = poller.deployment_options?;
     let versioned = options.worker_versioning_mode() == WorkerVersioningMode::Versioned;
     versioned.then_some(Version { deployment: options.deployment_name, build_id: options.build_id })
 }
 
-/// What an operator has decided goes before what the workflow is.
-fn pinned(info: WorkflowExecutionVersioningInfo) -> Option<Version> {
+/// An operator's override takes precedence over the workflow's own setting.
+fn pinned_version(info: WorkflowExecutionVersioningInfo) -> Option<Version> {
     match info.versioning_override.as_ref().and_then(|by_hand| by_hand.r#override.clone()) {
-        Some(versioning_override::Override::Pinned(pinned)) => pinned.version.map(named),
+        Some(versioning_override::Override::Pinned(pinned)) => pinned.version.map(from_deployment),
         Some(_) => None,
-        None if info.behavior() == VersioningBehavior::Pinned => info.deployment_version.map(named),
+        None if info.behavior() == VersioningBehavior::Pinned => {
+            info.deployment_version.map(from_deployment)
+        }
         None => None,
     }
 }

@@ -1,4 +1,4 @@
-//! The webhook of a batch that has ended: whether its receiver knows.
+//! Delivery of a batch's webhook.
 
 use std::time::SystemTime;
 
@@ -7,27 +7,27 @@ use temporalio_client::{WorkflowGetResultOptions, errors::WorkflowGetResultError
 use tidegate_workflows::contract::Notify;
 
 use super::{
-    batch::{Batch, Status, causes},
+    batch::{Batch, Status, join_causes},
     connection::Temporal,
     pending::Pending,
 };
 
-/// How a webhook stands.
+/// The state of a webhook.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WebhookState {
-    /// Its receiver knows.
+    /// The message was delivered.
     Delivered,
-    /// Its receiver does not know yet: why, and when it is told again.
+    /// The message is not delivered yet: the last failure, and the time of the next attempt.
     Pending(Option<String>, Option<SystemTime>),
-    /// Its receiver was not reached; the sentence says why.
+    /// The message could not be delivered, for this reason.
     GivenUp(String),
 }
 
 impl Temporal {
-    /// How the webhook of this run of a batch stands, if it has one.
+    /// The webhook's state for this run of a batch, if it has a webhook.
     ///
     /// # Errors
-    /// The server is away.
+    /// The server does not answer.
     pub fn webhook<'a>(
         &'a self,
         batch: &'a Batch,
@@ -49,7 +49,7 @@ impl Temporal {
                 let result = WorkflowGetResultOptions::builder().build();
                 match self.handle(&id).get_result(result).await {
                     Err(WorkflowGetResultError::Failed(error)) => {
-                        WebhookState::GivenUp(causes(&error))
+                        WebhookState::GivenUp(join_causes(&error))
                     }
                     _ => WebhookState::GivenUp("it failed".to_owned()),
                 }

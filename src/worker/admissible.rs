@@ -1,6 +1,5 @@
-//! How many documents could be worked on at once, by the limits and by what there is to do: told as a
-//! metric, for whoever starts and ends workers. The length of a backlog says nothing of it: where the
-//! quota binds, more workers make no document earlier.
+//! A metric for autoscalers: how many documents the limits and the backlog allow at once. The length of
+//! the backlog alone does not say it: when the quota binds, more workers finish no document earlier.
 
 use std::time::{Duration, Instant};
 
@@ -8,24 +7,24 @@ use tidegate_quota::{Quota, call_stats::CallStats};
 
 use super::slots::Pool;
 
-/// It is told anew at this interval.
+/// How often the metric is set.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Tells it now and then. Never ends.
-pub(super) async fn keep(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
+/// Sets the metric at each interval. Never returns.
+pub(super) async fn report(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
     loop {
         tokio::time::sleep(INTERVAL).await;
-        tell(pool, quota, learned, most);
+        record(pool, quota, learned, most);
     }
 }
 
-/// Tells this worker's part. The sum over the fleet, through `worker.max-concurrent-documents`, is
-/// the number of workers that are of use.
-fn tell(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
+/// Sets this worker's part. The sum over the fleet, divided by `worker.max-concurrent-documents`, is the
+/// useful number of workers.
+fn record(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
     let in_flight = learned.in_flight(quota.models(), Instant::now());
     let useful = in_flight.into_iter().map(|(_, calls)| calls).sum();
     let (held, wanted) = pool.demand();
-    tidegate_quota::metrics::admissible(documents(
+    tidegate_quota::metrics::set_admissible(documents(
         useful,
         quota.live_workers(),
         held,
@@ -34,13 +33,13 @@ fn tell(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
     ));
 }
 
-/// Documents at once. `useful` are the calls that keep the limits of the whole fleet busy, as far as
-/// they are known; of a worker with room (`wanted` is false) it is what it holds.
+/// Documents at once, of this worker. `useful` is the number of calls that use the whole fleet's limits
+/// fully, if known. If no slot is waited for (`wanted` is false), the worker's current documents count.
 pub fn documents(useful: Option<f64>, workers: u64, held: usize, wanted: bool, most: usize) -> f64 {
     if !wanted {
         return held as f64;
     }
-    // Not known: no reason for another worker, nor for one less.
+    // Unknown: no reason to add or remove a worker.
     useful
         .filter(|useful| *useful > 0.0)
         .map_or(most as f64, |useful| useful / workers.max(1) as f64)
@@ -52,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// What a fleet of `workers` tells together, in workers of 200 slots.
+    /// The useful number of workers that a fleet of `workers` with 200 slots reports.
     fn workers_of_use(useful: Option<f64>, workers: u64, held: usize, wanted: bool) -> f64 {
         let each = documents(useful, workers, held, wanted, 200);
         (each * workers as f64 / 200.0).ceil()
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_pool_wants_more_when_somebody_waits() {
+    async fn a_full_pool_wants_more_when_a_task_waits() {
         let pool = Pool::new(vec![Share { guaranteed: 1.0, ceiling: 1.0 }], 2);
         assert!(pool.try_take(0) && pool.try_take(0));
         assert_eq!(pool.demand(), (2, false));

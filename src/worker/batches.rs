@@ -1,5 +1,5 @@
-//! How many batches there are, as a metric: from Temporal's list, so that each worker tells the same.
-//! Whether Temporal answers at all is seen here, too.
+//! Counts batches as a metric, from Temporal's list, so that each worker reports the same. It also
+//! notices whether Temporal answers.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,13 +13,13 @@ use crate::{
     temporal::{Away, Status, Temporal},
 };
 
-/// How often they are counted.
+/// How often batches are counted.
 const EVERY: Duration = Duration::from_secs(15);
 
-/// A batch that is paused runs, for Temporal.
+/// The state of a paused batch; Temporal counts it as running.
 const PAUSED: &str = "paused";
 
-/// All that a batch can be; each is told, so that none is missing from a sum.
+/// All states of a batch. Each is reported, so that no sum misses one.
 const STATES: [Status; 6] = [
     Status::Running,
     Status::Completed,
@@ -29,8 +29,8 @@ const STATES: [Status; 6] = [
     Status::TimedOut,
 ];
 
-/// Counts them until `stop` resolves.
-pub(super) async fn keep(
+/// Counts batches until `stop` resolves.
+pub(super) async fn report(
     temporal: &Temporal,
     quota: &Quota,
     telemetry: &Telemetry,
@@ -44,7 +44,7 @@ pub(super) async fn keep(
             () = &mut stop => break,
             _ = beat.tick() => {}
         }
-        let seen = counted(temporal, quota).await;
+        let seen = count_batches(temporal, quota).await;
         telemetry.set_cut_off(seen.as_ref().is_err_and(|error| error.is::<Away>()));
         match seen {
             Ok(counts) => {
@@ -52,13 +52,13 @@ pub(super) async fn keep(
                     metrics::batches(state, batches);
                 }
             }
-            // What is known stays; the server's absence has lines and metrics of its own.
+            // The last counts stay; other lines and metrics report that the server is away.
             Err(error) => debug!("batches are not counted: {error:#}"),
         }
     }
 }
 
-async fn counted(
+async fn count_batches(
     temporal: &Temporal,
     quota: &Quota,
 ) -> anyhow::Result<BTreeMap<&'static str, f64>> {
@@ -66,10 +66,10 @@ async fn counted(
     let of = |status: Status| seen.get(&status).copied().unwrap_or_default();
     let mut counts: BTreeMap<_, _> =
         STATES.into_iter().map(|status| (status.as_str(), float(of(status)))).collect();
-    // An idle fleet asks for nothing more.
+    // An idle fleet needs no further requests.
     let mut paused = 0;
     if of(Status::Running) > 0 {
-        let held = quota.held().await?.batches;
+        let held = quota.operator_holds().await?.batches;
         if !held.is_empty() {
             let running = temporal.running().await?;
             let is_held = |id: &&String| held.values().any(|held| held.batch == **id);

@@ -1,33 +1,33 @@
-//! How much memory a worker may use for documents.
+//! The memory that a worker may use for documents.
 
 use crate::config::Config;
 
-/// Where nothing says what the machine has.
-const UNKNOWN: u64 = 4 << 30;
+/// Assumed memory of a machine that does not report it, in bytes.
+const ASSUMED: u64 = 4 << 30;
 
-/// Bytes for documents, and as many for the processes that read them: half of `worker.memory` each.
-pub(super) fn of_documents(config: &Config) -> u64 {
-    let all = config.worker.memory.map_or_else(|| machine() / 2, |memory| *memory);
+/// Bytes for documents: half of `worker.memory`; the processes that read documents get the other half.
+pub(super) fn for_documents(config: &Config) -> u64 {
+    let all = config.worker.memory.map_or_else(|| available_memory() / 2, |memory| *memory);
     all / 2
 }
 
-/// Processes that read documents at once: each may take all that it is bounded to.
+/// Concurrent reader processes, each with its full memory limit.
 pub(super) fn readers(config: &Config) -> usize {
-    let most = of_documents(config) / config.documents.limits().memory.max(1);
+    let most = for_documents(config) / config.documents.limits().memory.max(1);
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
-/// What this machine has, or this container may use.
-fn machine() -> u64 {
+/// The machine's memory, or the container's limit, in bytes.
+fn available_memory() -> u64 {
     let read = |path| std::fs::read_to_string(path).ok();
     let container = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .into_iter()
         .find_map(|path| read(path)?.trim().parse::<u64>().ok());
-    let machine = read("/proc/meminfo").and_then(|text| total(&text));
-    container.into_iter().chain(machine).min().unwrap_or(UNKNOWN)
+    let machine = read("/proc/meminfo").and_then(|text| parse_total(&text));
+    container.into_iter().chain(machine).min().unwrap_or(ASSUMED)
 }
 
-fn total(meminfo: &str) -> Option<u64> {
+fn parse_total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }
@@ -37,13 +37,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stated_counts_and_else_what_there_is() {
+    fn the_configured_memory_counts_and_otherwise_the_machines() {
         let mut config = Config::default();
-        assert!((64 << 20..machine()).contains(&of_documents(&config)));
+        assert!((64 << 20..available_memory()).contains(&for_documents(&config)));
         config.worker.memory = Some(crate::config::size::Size(4 << 30));
-        assert_eq!(of_documents(&config), 2 << 30);
+        assert_eq!(for_documents(&config), 2 << 30);
         config.documents.memory = crate::config::size::Size(512 << 20);
         assert_eq!(readers(&config), 4, "of 512 MiB each");
-        assert_eq!(total("MemTotal:       16318480 kB\nMemFree: 1 kB"), Some(16_318_480 << 10));
+        assert_eq!(
+            parse_total("MemTotal:       16318480 kB\nMemFree: 1 kB"),
+            Some(16_318_480 << 10)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! A look at each configured base URL when the worker starts: what can never connect is named before
-//! a batch meets it. Nothing is bought, and the worker works meanwhile.
+//! Probes each configured base URL when the worker starts, so that an unreachable provider is reported
+//! before a batch needs it. Probes cost nothing, and the worker does not wait for them.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use tracing::warn;
 
 use crate::config::Config;
 
-/// So many are looked at a time.
+/// Probes that run at once.
 const AT_ONCE: usize = 8;
 
-/// What takes longer is there, and is slow.
+/// Time limit of a probe; a slower server counts as reachable.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Warns of each provider to which no connection can come about as it is configured.
-pub(super) async fn look(config: &Config) {
+/// Warns of each provider that cannot be reached as configured.
+pub(super) async fn warn_of_unreachable(config: &Config) {
     let Ok(providers) = config.provider_settings() else { return };
     let looks = providers.into_iter().map(|(name, settings)| async move {
         match probe::models(&name, &settings.request_timeout(PATIENCE)).await {

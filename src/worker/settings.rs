@@ -1,9 +1,9 @@
-//! What operators have set for the running fleet (`tidegate limits set`), beside Redis: `[storage]
-//! state`. It is written there every few seconds, and set again when Redis has come back empty.
+//! Keeps a copy of what operators have set for the running fleet (`tidegate limits set`) in `[storage]
+//! state`: written every few seconds, and restored when Redis has come back empty.
 //!
-//! Redis holds a mark that nothing else explains: where it is missing, everything is. It is another
-//! one whenever limits were set, so that the models need not be asked while nobody sets any. Pauses
-//! end within minutes by themselves, and are not kept.
+//! Redis holds a mark. If the mark is missing, Redis has lost everything. The mark changes whenever
+//! limits are set, so that the models need not be asked otherwise. Pauses end within minutes and are not
+//! copied.
 
 use std::{
     collections::BTreeMap,
@@ -17,30 +17,30 @@ use tidegate_types::ModelId;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
-/// How often it is looked at.
+/// How often the mark is checked.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// How often each model is asked although the mark is the same: limits that
-/// nobody uses end.
+/// How often each model is asked although the mark has not changed: limits that nothing uses end by
+/// themselves.
 const ASK_ALL: Duration = Duration::from_secs(600);
 
-/// The limits that are set, by their key, of each model that has some.
+/// The limits that were set, by key, for each model that has any.
 type Settings = BTreeMap<ModelId, BTreeMap<String, u64>>;
 
-/// Keeps what operators set, until `stop` resolves.
+/// Copies operators' settings until `stop` resolves.
 pub async fn keep(quota: &Quota, state: Option<&Location>, stop: impl Future<Output = ()>) {
     let Some(state) = state else { return stop.await };
     let mut stop = std::pin::pin!(stop);
     let mut beat = interval(EVERY);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut kept = Kept::new(state.child("limits.json"));
+    let mut copy = SettingsCopy::new(state.child("limits.json"));
     loop {
         tokio::select! {
             () = &mut stop => break,
             _ = beat.tick() => {}
         }
-        // While Redis is away there is nothing to keep.
-        if let Err(error) = kept.look(quota).await
+        // While Redis is away, there is nothing to copy.
+        if let Err(error) = copy.sync(quota).await
             && !quota.is_degraded()
         {
             warn!("what operators have set is not kept: {error:#}");
@@ -48,22 +48,22 @@ pub async fn keep(quota: &Quota, state: Option<&Location>, stop: impl Future<Out
     }
 }
 
-/// What is kept of it.
-struct Kept {
+/// The copy of the settings.
+struct SettingsCopy {
     object: Location,
-    /// What lies there, if that is known.
+    /// The stored content, if known.
     written: Option<Settings>,
-    /// The mark when the models were asked, and when that was.
+    /// The mark at the last time that the models were asked, and that time.
     asked: Option<(String, Instant)>,
 }
 
-impl Kept {
+impl SettingsCopy {
     fn new(object: Location) -> Self {
         Self { object, written: None, asked: None }
     }
 
-    /// Writes what is set, or sets what was written.
-    async fn look(&mut self, quota: &Quota) -> anyhow::Result<()> {
+    /// Writes the current settings, or restores the stored ones.
+    async fn sync(&mut self, quota: &Quota) -> anyhow::Result<()> {
         let Some(mark) = quota.mark().await? else {
             self.asked = None;
             if let Some(bytes) = self.object.read_if_there().await? {
@@ -78,13 +78,13 @@ impl Kept {
         if self.asked.as_ref().is_some_and(is_known) {
             return Ok(());
         }
-        let settings = set(quota).await?;
-        // A loss in between would look like limits that were cleared.
+        let settings = read_settings(quota).await?;
+        // A loss of Redis in between would look like limits that were cleared.
         if quota.mark().await?.as_ref() != Some(&mark) {
             return Ok(());
         }
         if self.written.is_none() {
-            // Another worker has written the same, as a rule.
+            // Usually another worker has written an equal copy.
             let there = self.object.read_if_there().await?;
             self.written = there.and_then(|there| serde_json::from_slice(&there).ok());
         }
@@ -98,15 +98,15 @@ impl Kept {
     }
 }
 
-async fn set(quota: &Quota) -> anyhow::Result<Settings> {
+async fn read_settings(quota: &Quota) -> anyhow::Result<Settings> {
     let mut settings = Settings::new();
-    let held = quota.held().await?;
-    // Those that end by themselves are not kept: nobody would know when.
+    let held = quota.operator_holds().await?;
+    // Limits with an end of their own are not copied: the copy does not know their end.
     for model in quota.models().filter(|model| !held.limits.contains_key(&model.id)) {
         let seen = quota.inspect(&model.id).await?;
         let set = Limited::ALL
             .into_iter()
-            .filter_map(|limited| Some((limited.key().to_owned(), seen.of(limited).set?)));
+            .filter_map(|limited| Some((limited.key().to_owned(), seen.for_limit(limited).set?)));
         let set: BTreeMap<String, u64> = set.collect();
         if !set.is_empty() {
             settings.insert(model.id.clone(), set);
@@ -115,9 +115,9 @@ async fn set(quota: &Quota) -> anyhow::Result<Settings> {
     Ok(settings)
 }
 
-/// What has been set since the loss stays.
+/// Restores the copy; settings made since the loss take precedence.
 async fn restore(quota: &Quota, kept: &Settings) -> anyhow::Result<()> {
-    let since = set(quota).await?;
+    let since = read_settings(quota).await?;
     let known: Vec<ModelId> = quota.models().map(|model| model.id.clone()).collect();
     for (model, limits) in kept.iter().filter(|(model, _)| known.contains(model)) {
         let newer = |key: &str| since.get(model).is_some_and(|limits| limits.contains_key(key));
@@ -156,12 +156,13 @@ mod tests {
         let quota = || Quota::with_redis(&redis.url, [model.clone()], patient()).unwrap();
         let in_force = async |quota: &Quota| {
             let seen = quota.inspect(&id).await.unwrap();
-            [Limited::Window(Dimension::Combined), Limited::InFlight].map(|it| seen.of(it).set)
+            [Limited::Window(Dimension::Combined), Limited::InFlight]
+                .map(|it| seen.for_limit(it).set)
         };
-        let (first, mut kept) = (quota(), Kept::new(object.clone()));
-        kept.look(&first).await.unwrap();
-        kept.look(&first).await.unwrap();
-        assert!(kept.asked.is_some(), "nothing is set, which is known");
+        let (first, mut copy) = (quota(), SettingsCopy::new(object.clone()));
+        copy.sync(&first).await.unwrap();
+        copy.sync(&first).await.unwrap();
+        assert!(copy.asked.is_some(), "nothing is set, which is known");
         let changes = PerLimit::from_fn(|limited| match limited {
             Limited::Window(Dimension::Combined) => Change::Set(777),
             Limited::InFlight => Change::Set(9),
@@ -169,20 +170,20 @@ mod tests {
         });
         first.set_limits(&id, &changes).await.unwrap();
         let before = in_force(&first).await;
-        kept.look(&first).await.unwrap();
+        copy.sync(&first).await.unwrap();
 
         redis.kill();
         redis.restart();
         let second = Quota::with_redis(&redis.url, [model.clone()], patient()).unwrap();
-        let mut kept = Kept::new(object.clone());
+        let mut copy = SettingsCopy::new(object.clone());
         assert_eq!(in_force(&second).await, [None, None], "Redis has lost it");
-        kept.look(&second).await.unwrap();
+        copy.sync(&second).await.unwrap();
         assert_eq!(in_force(&second).await, before);
-        // What is cleared stays cleared.
+        // Limits that were cleared stay cleared.
         let clear = PerLimit::from_fn(|_| Change::Clear);
         second.set_limits(&id, &clear).await.unwrap();
-        kept.look(&second).await.unwrap();
-        kept.look(&second).await.unwrap();
+        copy.sync(&second).await.unwrap();
+        copy.sync(&second).await.unwrap();
         assert_eq!(in_force(&second).await, [None, None]);
     }
 
@@ -212,22 +213,22 @@ mod tests {
             let calls = |line: &str| line.split(['=', ',']).nth(1)?.parse::<u64>().ok();
             scripts.filter_map(calls).sum::<u64>()
         };
-        let mut kept = Kept::new(object);
-        kept.look(&quota).await.unwrap();
-        kept.look(&quota).await.unwrap();
+        let mut copy = SettingsCopy::new(object);
+        copy.sync(&quota).await.unwrap();
+        copy.sync(&quota).await.unwrap();
         let before = asked();
         for _ in 0..40 {
-            kept.look(&quota).await.unwrap();
+            copy.sync(&quota).await.unwrap();
         }
         assert_eq!(asked(), before);
-        // What is set is seen by the next look.
+        // The next run sees new limits.
         let id: ModelId = "a:7".parse().unwrap();
         let changes = PerLimit::from_fn(|_| Change::Set(500));
         quota.set_limits(&id, &changes).await.unwrap();
         kept.look(&quota).await.unwrap();
         assert!(kept.written.as_ref().unwrap().contains_key(&id));
-        // So is that it will end by itself.
-        quota.limits_end(&id, Some(Duration::from_secs(60))).await.unwrap();
+        // It also sees that a limit will end by itself.
+        quota.set_limits_expiry(&id, Some(Duration::from_secs(60))).await.unwrap();
         kept.look(&quota).await.unwrap();
         assert!(kept.written.as_ref().unwrap().is_empty());
     }

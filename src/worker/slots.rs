@@ -1,21 +1,21 @@
-//! The documents' slots of one worker process: one pool, of which each lane has its part.
+//! The slots for documents of one worker process: one pool that the lanes share.
 
 use parking_lot::Mutex;
 use tidegate_quota::Share;
 use tokio::sync::Notify;
 
-/// The part of a lane's guaranteed slots that is never lent, so that a document of an idle lane
-/// starts at once. The rest is lent, and comes back with the first documents of other lanes that end.
+/// The fraction of a lane's guaranteed slots that is never lent, so that a document of an idle lane
+/// starts at once. The rest is lent, and returns as documents of other lanes end.
 const NEVER_LENT: f64 = 0.25;
 
-/// Most polls of one lane that are open at once; the SDK's own number.
+/// Maximum number of open polls of one lane; the SDK's own number.
 const POLLS: usize = 5;
 
 /// A pool of slots that lanes share.
 ///
-/// Each lane has one slot, and its share of the others. Of these it always finds a quarter free;
-/// the rest may be lent to lanes that need more. Slots that come free go to lanes that wait below
-/// their share before any lane borrows.
+/// Each lane has one slot, and its share of the others. A quarter of that share is always free for it;
+/// the rest may be lent to lanes that need more. Freed slots go first to waiting lanes below their share,
+/// then to borrowers.
 #[derive(Debug)]
 pub struct Pool {
     shares: Vec<Share>,
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl Pool {
-    /// A pool of `limit` slots, and never fewer than one for each lane.
+    /// A pool of `limit` slots, but at least one for each lane.
     pub fn new(shares: Vec<Share>, limit: usize) -> Self {
         let lanes = shares.len();
         let state =
@@ -39,23 +39,23 @@ impl Pool {
         Self { shares, state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// All slots.
+    /// The number of slots.
     pub fn limit(&self) -> usize {
         self.state.lock().limit
     }
 
-    /// Slots that a lane holds.
+    /// The number of slots that a lane holds.
     pub fn held(&self, lane: usize) -> usize {
         self.state.lock().held[lane]
     }
 
-    /// Slots that all lanes hold together, and whether any lane waits for one.
+    /// The number of slots that all lanes hold, and whether any lane waits for one.
     pub fn demand(&self) -> (usize, bool) {
         let state = self.state.lock();
         (state.held.iter().sum(), state.waiting.iter().any(|waiting| *waiting > 0))
     }
 
-    /// Slots that a lane holds or could come to hold while the others hold what they do.
+    /// The number of slots that a lane holds or could take while the others keep theirs.
     pub fn reach(&self, lane: usize) -> usize {
         let state = self.state.lock();
         let others = (0..self.shares.len()).filter(|other| *other != lane);
@@ -65,29 +65,29 @@ impl Pool {
         state.limit.saturating_sub(taken).min(self.ceiling(state.limit, lane))
     }
 
-    /// A lane's own slots.
+    /// The number of a lane's guaranteed slots.
     pub fn guaranteed(&self, lane: usize) -> usize {
         self.part(self.state.lock().limit, lane, 1.0)
     }
 
-    /// Of [`Self::guaranteed`], what no other lane borrows.
+    /// The part of [`Self::guaranteed`] that no other lane borrows.
     pub fn never_lent(&self, lane: usize) -> usize {
         self.part(self.state.lock().limit, lane, NEVER_LENT)
     }
 
-    /// A lane's polls that may be open at once, in a pool of this size. A poll holds a slot while
-    /// it waits: as many as are never lent, or idle lanes would keep slots from busy ones.
+    /// The maximum of a lane's open polls. A waiting poll holds a slot, so there are only as many as are
+    /// never lent: otherwise idle lanes would keep slots from busy ones.
     pub fn polls(&self, lane: usize) -> usize {
         self.never_lent(lane).min(POLLS)
     }
 
-    /// Waits for a slot. Dropped before the end, it takes none.
+    /// Waits for a slot. If dropped before the end, it takes none.
     pub async fn take(&self, lane: usize) {
         let _waiting = Waiting::new(self, lane);
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // Before the look: a slot that comes free between the look and the wait must wake us.
+            // Register before the check: a slot that is freed between check and wait must wake this task.
             changed.as_mut().enable();
             if self.try_take(lane) {
                 return;
@@ -139,7 +139,7 @@ impl Pool {
                 && !others.clone().any(|other| state.waiting[other] > 0 && short(other)))
     }
 
-    /// One slot, and this part of the lane's share of the others: over all lanes never more than
+    /// One slot, plus this part of the lane's share of the others. The sum over all lanes never exceeds
     /// `limit`.
     fn part(&self, limit: usize, lane: usize, part: f64) -> usize {
         1 + scaled(limit - self.shares.len(), self.shares[lane].guaranteed * part)
@@ -150,12 +150,12 @@ impl Pool {
     }
 }
 
-// Slots are few.
+// Slots are few, so the conversions are exact.
 fn scaled(slots: usize, part: f64) -> usize {
     (slots as f64 * part + 1e-9) as usize
 }
 
-/// Counts who waits, for as long as it waits.
+/// Counts a waiting task while it waits.
 struct Waiting<'a> {
     pool: &'a Pool,
     lane: usize,
@@ -171,7 +171,7 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.pool.state.lock().waiting[self.lane] -= 1;
-        // A lane that our waiting kept from borrowing may look again.
+        // A lane that could not borrow because of this task may check again.
         self.pool.changed.notify_waiters();
     }
 }

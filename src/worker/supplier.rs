@@ -1,4 +1,4 @@
-//! How Temporal's SDK takes a lane's slots from the pool.
+//! Supplies a lane's slots to Temporal's SDK.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tidegate_types::Lane;
 
 use super::slots::Pool;
 
-/// One lane's slots. The SDK reserves one for each open poll, before it knows what comes.
+/// One lane's slots. The SDK reserves one for each open poll, before a task arrives.
 #[derive(Debug)]
 pub(super) struct LaneSlots {
     pool: Arc<Pool>,
@@ -21,7 +21,7 @@ pub(super) struct LaneSlots {
 }
 
 impl LaneSlots {
-    /// Slots of the pool's lane with this number, which has this name.
+    /// The slots of the pool's lane with this index and name.
     pub(super) fn new(pool: Arc<Pool>, lane: usize, quota: Quota, name: Lane) -> Self {
         Self { pool, lane, quota, name }
     }
@@ -37,7 +37,7 @@ impl SlotSupplier for LaneSlots {
     type SlotKind = ActivitySlotKind;
 
     async fn reserve_slot(&self, _: &dyn SlotReservationContext) -> SlotSupplierPermit {
-        self.quota.wants(&self.name, || self.pool.held(self.lane)).await;
+        self.quota.wait_to_take(&self.name, || self.pool.held(self.lane)).await;
         self.pool.take(self.lane).await;
         self.permit()
     }
@@ -48,7 +48,7 @@ impl SlotSupplier for LaneSlots {
 
     fn mark_slot_used(&self, _: &dyn SlotMarkUsedContext<SlotKind = Self::SlotKind>) {}
 
-    /// The slot goes back when its permit is dropped, right after this.
+    /// The slot is given back when its permit is dropped, directly afterwards.
     fn release_slot(&self, _: &dyn SlotReleaseContext<SlotKind = Self::SlotKind>) {}
 
     fn slot_supplier_kind(&self) -> String {
@@ -56,7 +56,7 @@ impl SlotSupplier for LaneSlots {
     }
 }
 
-/// A slot that is held.
+/// A taken slot; dropping it gives it back.
 struct Slot {
     pool: Arc<Pool>,
     lane: usize,
@@ -66,6 +66,6 @@ struct Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.pool.give_back(self.lane);
-        self.quota.has_slot();
+        self.quota.notify_free_slot();
     }
 }

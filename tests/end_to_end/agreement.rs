@@ -1,4 +1,4 @@
-//! Answers that are held against what they should be, and models against each other.
+//! Answers compared with the truth, and models compared with each other.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ async fn the_report_says_how_many_answers_are_as_they_should_be() {
         )
         .await
     };
-    // 18 of 19: of all documents perhaps no more than 75 %.
+    // With 18 of 19 right, perhaps no more than 75 % of all documents are right.
     let enough = run(&truth, "0.7").await;
     assert_eq!(enough.status.code(), Some(0), "{}", text(&enough.stderr));
     let told: Value = serde_json::from_slice(&enough.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! What counts as done, on a whole fleet: another question, another content, another batch.
+//! Which results count as done: tests with another question, another content and another batch.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ async fn signal(fleet: &Fleet, id: &str, name: &str) {
     assert!(sent.status.success());
 }
 
-/// Whichever batch asks, a document has the answer to one question about one content, whole.
+/// Whichever batch asks, a document has one complete answer for each question and content.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
     let slow = "[latency]\nbase = \"300ms\"\n";
@@ -24,7 +24,7 @@ async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
             .map(|name| value[name].as_u64().unwrap())
     };
 
-    // Two at once. A batch that is paused is running all the same.
+    // Two batches at once. A paused batch counts as running.
     fleet.start("first", &batch).await;
     signal(&fleet, "first", "pause").await;
     fleet.until("first", |progress| progress["documents"].as_u64() == Some(12)).await;
@@ -39,7 +39,7 @@ async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
     assert_eq!(figures(&fleet.result("first").await.unwrap()), [12, 0, 0, 0, 0]);
     assert_eq!(fleet.account().requests, 12, "nothing was bought twice");
 
-    // A document that has changed.
+    // A changed document.
     std::fs::write(fleet.path("in/report-0003.md"), "The harbour is closed now.").unwrap();
     fleet.start("changed", &batch).await;
     assert_eq!(figures(&fleet.result("changed").await.unwrap()), [1, 0, 11, 0, 1]);
@@ -63,13 +63,13 @@ async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
     let old = questions(&before)[0].clone();
     assert!(questions(&before).iter().all(|question| *question == old && old.is_string()));
 
-    // Replaced, by workers of which one is killed.
+    // Results are replaced, by workers of which one is killed.
     other["replace"] = json!(true);
     other["max_in_flight"] = json!(2);
     fleet.start("replaced", &other).await;
     fleet.until("replaced", |progress| progress["succeeded"].as_u64() >= Some(2)).await;
     fleet.kill_worker(0).await;
-    // Each of them is read, so each is whole.
+    // Each result is read, which fails unless it is complete.
     let middle = questions(&fleet.results("out"));
     assert_eq!(middle.len(), 12);
     assert!(middle.iter().any(|question| *question != old), "some are replaced");
@@ -82,7 +82,7 @@ async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
     let calls = fleet.account().requests;
     assert!((25..=29).contains(&calls), "{calls}: at most what was in flight is asked again");
 
-    // A batch that was ended by force leaves the output to the next one.
+    // A terminated batch leaves the output to the next batch.
     fleet.documents(14, 60);
     fleet.start("ended", &other).await;
     signal(&fleet, "ended", "pause").await;
@@ -91,7 +91,7 @@ async fn a_result_knows_what_it_answers_and_an_output_has_one_batch() {
         fleet.cli(&["workflow", "terminate", "--workflow-id", "ended", "--reason", "test"]).await;
     assert!(ended.status.success());
     fleet.start("next", &other).await;
-    // Of the twelve that were written anew, one is another text.
+    // Of the twelve rewritten documents, one has another text.
     assert_eq!(figures(&fleet.result("next").await.unwrap()), [3, 0, 11, 0, 1]);
     assert!(fleet.path("out/_tidegate/lease-1").exists(), "a lease is only ever created");
     fleet.stop().await;

@@ -1,5 +1,5 @@
-//! What is sent beside the question, and schemas as people write them, before a provider that
-//! refuses what the vendors refuse.
+//! Request fields beside the question, and users' schemas, at a provider that refuses what the vendors
+//! refuse.
 
 use serde_json::{Value, json};
 use tidegate_providers::{
@@ -16,7 +16,7 @@ fn providers(simulator: &Simulator, vendor: Vendor, api: Api) -> Providers {
     Providers::new([("mine".to_owned(), settings)]).unwrap()
 }
 
-/// What strict modes refuse as it stands: a field that may be absent, a length, an open object.
+/// A schema that strict modes refuse unchanged: an optional field, a length, an open object.
 fn schema() -> Value {
     json!({
         "type": "object",
@@ -122,7 +122,7 @@ async fn what_is_sent_past_the_tables_the_vendors_refuse() {
     simulator.shutdown().await;
 }
 
-/// A deployment with a key, and with a token that a program prints; the wrong version is refused.
+/// Azure deployments with a key, and with a token that a program prints; a wrong version is refused.
 #[tokio::test]
 async fn azures_deployments_take_a_key_or_a_token() {
     let simulator = Simulator::start(Config::default()).await.unwrap();
@@ -161,7 +161,7 @@ async fn azures_deployments_take_a_key_or_a_token() {
     let error = ask(at("?api-version=x").api_key(key())).await.unwrap_err();
     assert!(error.message.contains("Resource not found"), "{error}");
     assert_eq!(simulator.account().model("summaries").requests, 3);
-    // The v1 API is OpenAI's own: no version, the key as a bearer's, or a token of Entra.
+    // The v1 API is OpenAI's own: no version, and a key or an Entra token as the bearer token.
     let v1 = || {
         let url = format!("{}/openai/v1", simulator.base_url());
         Settings::new(Vendor::OPENAI, url.parse().unwrap())
@@ -194,7 +194,7 @@ async fn vertex_serves_two_vendors_models() {
         let dialect = providers.dialect(&id).unwrap();
         let given = json!({"temperature": 1, "stop": "END"});
         let fields = dialect.check(model, None, given.as_object().unwrap(), Some(9_000));
-        // Claude's newest take no sampling.
+        // Claude's newest models accept no sampling parameters.
         let fields = fields.unwrap_or_default();
         let schema = schema();
         let request = Request {

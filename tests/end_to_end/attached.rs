@@ -1,5 +1,4 @@
-//! tidegate's workers in somebody else's program: documents and activities of its own within one
-//! limit.
+//! Tidegate's workers in another program: documents and that program's activities share one limit.
 
 use std::path::Path;
 

@@ -45,7 +45,7 @@ async fn a_fleet_keeps_to_the_limit_and_uses_it() {
     assert_eq!(account.refused.requests + account.refused.tokens, 0, "429s: {account:?}");
     assert_eq!(account.requests, 300, "calls");
     assert!(account.worst_window.tokens <= 120_000, "{account:?}");
-    // Over the whole run: what the provider lets through at once goes first, and then the rest.
+    // The whole run: first what the provider admits at once, then the rest.
     let (first, last) = (account.first_admission.unwrap(), account.last_admission.unwrap());
     let (from, to) = (first.floor(), last.ceil());
     let (begin, end) = (Duration::from_secs_f64(from), Duration::from_secs_f64(to));
@@ -229,7 +229,7 @@ async fn pause_resume_and_cancel_from_the_cli() {
     fleet.stop().await;
 }
 
-/// Rows with equal ids and entries that are no files; then a rerun that is cancelled.
+/// Rows with equal ids, entries that are no files, and a rerun that is cancelled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_vanishes_between_the_source_and_the_report() {
     let slow = "[latency]\nbase = \"300ms\"\n";
@@ -304,7 +304,8 @@ async fn nothing_vanishes_between_the_source_and_the_report() {
     fleet.stop().await;
 }
 
-/// Three batches ask the same: alone, alone, and several in a call. The first one pays.
+/// Three batches with one question: two with a document a call, one with several. Only the first one
+/// pays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn batches_share_answers() {
     let price = "price = { input-usd-per-mtok = 10.0, output-usd-per-mtok = 40.0 }";
@@ -336,7 +337,7 @@ async fn batches_share_answers() {
     fleet.stop().await;
 }
 
-/// Answers that are not whole are not shared.
+/// Truncated answers are not shared.
 fn with_room(fleet: &crate::fleet::Fleet, output: &str) -> serde_json::Value {
     let mut batch = fleet.batch(output);
     batch["max_output_tokens"] = json!(4_000);

@@ -1,8 +1,8 @@
-//! The page in a real browser: headless Chromium, driven by its own driver, over a running fleet.
+//! The page in a real browser: headless Chromium, driven by chromedriver, over a running fleet.
 //!
 //! Needs `chromedriver` (Debian: chromium and chromium-driver) on the `PATH`, or named in
-//! `TIDEGATE_CHROMEDRIVER`; without one it says SKIPPED. Pictures of what was seen are left in
-//! `target/pictures/`; with `TIDEGATE_WRITE_DOCS=1` they go into `docs/pictures/`.
+//! `TIDEGATE_CHROMEDRIVER`; without it, the test prints SKIPPED. Pictures are written to
+//! `target/pictures/`; with `TIDEGATE_WRITE_DOCS=1`, to `docs/pictures/`.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,7 +18,7 @@ use crate::fleet::{Fleet, MODEL, fleet};
 
 const TOKEN: &str = "tide-of-the-browser";
 
-/// A session of Chromium. Dropped, driver and browser go.
+/// A session of Chromium. Dropping it ends the driver and the browser.
 struct Browser {
     session: String,
     http: reqwest::Client,
@@ -34,7 +34,7 @@ fn driver() -> Option<PathBuf> {
 }
 
 impl Browser {
-    /// `None`, said aloud, where there is no Chromium.
+    /// `None`, with a message, if there is no Chromium.
     async fn start() -> Option<Self> {
         let Some(program) = driver() else {
             eprintln!(
@@ -53,7 +53,7 @@ impl Browser {
             .unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let url = format!("http://127.0.0.1:{port}/session");
-        // Without a sandbox: containers that run as root have none to offer.
+        // Containers that run as root offer no sandbox.
         let arguments =
             ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"];
         let wanted = json!({ "capabilities": { "alwaysMatch": {
@@ -106,7 +106,7 @@ impl Browser {
         self.post("goog/cdp/execute", json!({ "cmd": command, "params": parameters })).await
     }
 
-    /// A picture of the whole page.
+    /// Takes a picture of the whole page.
     async fn picture(&self, name: &str, width: u32, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
@@ -125,14 +125,14 @@ impl Browser {
         println!("{name}.png: {} KB", bytes.len() / 1_000);
     }
 
-    /// What the browser's console has of faults.
+    /// The faults in the browser's console.
     async fn faults(&self) -> Vec<Value> {
         let log = self.post("se/log", json!({ "type": "browser" })).await;
         let is_fault = |entry: &&Value| entry["level"] == "SEVERE" || entry["level"] == "WARNING";
         log.as_array().unwrap().iter().filter(is_fault).cloned().collect()
     }
 
-    /// Presses a button by its label, fills the dialog, and sends it.
+    /// Presses a button by its label, fills in the dialog, and submits it.
     async fn act(&self, label: &str, fields: &[(&str, &str)]) {
         self.until(
             label,
@@ -176,7 +176,7 @@ async fn the_page_works_in_a_browser() {
     let Some(browser) = Browser::start().await else { return };
     let Some(fleet) = stack().await else { return };
     let url = crate::page::url(&fleet).await;
-    // A batch that ends with a failure, and one that goes on.
+    // One batch ends with a failure, and one goes on.
     let mut few = fleet.batch("few");
     few.as_object_mut().unwrap().remove("source");
     let names = ["broken.pdf", "in/report-0001.md", "in/report-0002.md", "in/report-0003.md"];
@@ -193,7 +193,7 @@ async fn the_page_works_in_a_browser() {
             &format!("return {text}.includes('contracts-night') && {text}.includes('1 failed')"),
         )
         .await;
-    // The numbers change by themselves.
+    // The numbers update by themselves.
     browser.until("live", "return document.getElementById('state').textContent === 'live'").await;
     let done = "const it = document.querySelectorAll('progress')[0]; return it ? it.value : 0";
     let first = browser.run(done).await.as_f64().unwrap();
@@ -203,14 +203,14 @@ async fn the_page_works_in_a_browser() {
     assert_eq!(browser.faults().await, Vec::<Value>::new());
     browser.picture("page-busy", 1_200, false).await;
     browser.picture("page-phone", 390, true).await;
-    // What failed, by type and in whose words: behind a line that opens, and stays open.
+    // Failures by type and message are in a section that can be opened and stays open.
     browser
         .run("document.querySelectorAll('#fleet details').forEach((it) => { it.open = true; })")
         .await;
     browser.until("failures", &format!("return {text}.includes('UnreadableDocument')")).await;
     browser.picture("page-failures", 1_200, false).await;
 
-    // A wrong token is refused, and said so; the right one is asked for once.
+    // A wrong token is refused with a message; the right one is asked for only once.
     let pause = format!("pause: {MODEL}");
     browser.act(&pause, &[("why", "the tide is out"), ("token", "ebb")]).await;
     browser
@@ -237,7 +237,7 @@ async fn the_page_works_in_a_browser() {
     browser.act("pause: contracts-night", &[]).await;
     browser.until("paused", &format!("return {text}.includes('it is paused')")).await;
 
-    // By keyboard: every button can be reached, and shows that it is.
+    // Every button can be reached by keyboard and shows its focus.
     let reached = browser.run("const all = [...document.querySelectorAll('#fleet button, #fleet summary')]; return all.length > 5 && all.every((it) => { it.focus(); return document.activeElement === it; })").await;
     assert_eq!(reached, true);
     assert_eq!(browser.faults().await, Vec::<Value>::new());

@@ -1,5 +1,5 @@
-//! Answers about made invoices that are checked: what is described is caught and nothing else, what
-//! fails goes on to the next model, and nothing is bought twice.
+//! Checks of answers about generated invoices: checks catch exactly what they describe, failed answers go
+//! on to the next model, and nothing is paid twice.
 
 use std::{collections::BTreeMap, process::Command, time::Duration};
 
@@ -14,7 +14,7 @@ const RIGHT: &str = "anthropic:claude-opus-4-8";
 const CHEAP: &str = "anthropic:claude-haiku-4-5";
 const WRONG: &str = "anthropic:claude-sonnet-5";
 
-/// Fields that the invoices' checks describe.
+/// The fields that the invoices' checks describe.
 const DESCRIBED: [&str; 6] = ["date", "due", "currency", "net", "vat", "total"];
 
 fn settings() -> String {
@@ -26,7 +26,7 @@ fn settings() -> String {
     format!("{}[routes.up]\nmodels = [\"{CHEAP}\", \"{RIGHT}\"]\n", models.concat())
 }
 
-/// A fleet, and so many invoices in its folder.
+/// A fleet with `count` invoices in its folder.
 async fn invoices(count: usize, simulator: &str) -> Option<Fleet> {
     let folder = tempfile::tempdir().unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/invoices.py");
@@ -66,7 +66,7 @@ fn truth(fleet: &Fleet) -> BTreeMap<String, Value> {
     rows.map(|row| (row["id"].as_str().unwrap().to_owned(), row["expected"].clone())).collect()
 }
 
-/// The fields in which an answer differs from what is true.
+/// The fields in which an answer differs from the truth.
 fn differences(answer: &Value, truth: &Value) -> Vec<String> {
     let answer: Value = serde_json::from_str(answer.as_str().unwrap()).unwrap();
     let fields = truth.as_object().unwrap().iter();
@@ -105,7 +105,7 @@ async fn checks_catch_what_they_describe_and_raise_no_false_alarm() {
     let results = fleet.results("right");
     assert!(results.values().all(|it| it["checks"].as_array().unwrap().len() == 3));
 
-    // Each answer has one wrong field: those that pass are wrong in what nobody has described.
+    // Each answer has one wrong field. The answers that pass are wrong only in fields without a check.
     let wrong = fleet.result("wrong").await.unwrap();
     let results = fleet.results("wrong");
     for (id, result) in &results {
@@ -179,7 +179,7 @@ async fn checks_catch_what_they_describe_and_raise_no_false_alarm() {
     fleet.stop().await;
 }
 
-/// What the first documents have taken says what all will.
+/// The share of the first documents that went on predicts the share of all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_forecast_prices_the_share_that_went_on() {
     let count = usize::try_from(crate::fleet::number("TIDEGATE_INVOICES", 60)).unwrap();
@@ -248,7 +248,7 @@ async fn a_killed_worker_buys_neither_answers_nor_judgements_twice() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // A judgement takes a second: none has come yet.
+    // A judgement takes a second, so none has arrived.
     let answered = kept();
     assert_eq!(answered, COUNT, "not every answer is kept");
     fleet.kill_worker(0).await;
@@ -266,8 +266,8 @@ async fn a_killed_worker_buys_neither_answers_nor_judgements_twice() {
     fleet.stop().await;
 }
 
-/// Money: what may follow is held with a document, and a document that it does not suffice for is not
-/// begun.
+/// The budget of a document includes what may follow; a document that the budget does not cover is not
+/// started.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_is_begun_only_if_its_checks_can_be_paid() {
     const COUNT: usize = 30;
@@ -291,8 +291,7 @@ async fn a_document_is_begun_only_if_its_checks_can_be_paid() {
     fleet.stop().await;
 }
 
-/// A judge whose account has no money left leaves answers unchecked: none fails, and none is bought
-/// again.
+/// If the judge's account has no money left, answers stay unchecked: none fails, and none is paid again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_judge_that_cannot_be_paid_leaves_answers_unchecked() {
     const COUNT: usize = 12;

@@ -1,5 +1,5 @@
-//! Payloads through a codec server, which the Temporal CLI and tidegate are told of in the same way:
-//! nothing that people wrote stands readable in the history, and its absence is waited for.
+//! Payloads through a codec server, which is configured for tidegate as for the Temporal CLI: no user's
+//! text is readable in the history, and an absent codec server is waited for.
 
 use std::{
     process::Output,
@@ -27,17 +27,16 @@ use crate::{
 
 const AUTHORIZATION: &str = "Bearer codec-secret";
 
-/// Turns every bit of a payload over, the plainest cipher that is not readable; and asks for its
-/// password.
+/// Inverts each bit of a payload, the simplest cipher that is not readable, and requires a password.
 #[derive(Default)]
 struct CodecServer {
     is_away: AtomicBool,
     refused: AtomicUsize,
-    /// The namespaces that were named wrongly, or not.
+    /// The number of requests with a wrong namespace or none.
     unnamed: AtomicUsize,
 }
 
-fn turned(payload: &Value) -> Value {
+fn invert(payload: &Value) -> Value {
     let mut metadata = payload["metadata"].as_object().cloned().unwrap_or_default();
     let sealed = Value::from(STANDARD.encode("binary/turned"));
     let is_sealed = metadata.get("encoding") == Some(&sealed);
@@ -67,7 +66,7 @@ async fn answer(
     }
     assert!(what == "encode" || what == "decode", "{what}");
     let payloads: Vec<Value> =
-        message["payloads"].as_array().into_iter().flatten().map(turned).collect();
+        message["payloads"].as_array().into_iter().flatten().map(invert).collect();
     Ok(Json(json!({ "payloads": payloads })))
 }
 
@@ -78,7 +77,7 @@ async fn tidegate(fleet: &Fleet, settings: &[(&str, &str)], arguments: &[&str]) 
     command.output().await.unwrap()
 }
 
-/// Asks until it is so, for a minute and a half.
+/// Repeats until it is true, for at most a minute and a half.
 async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
     for _ in 0..360 {
         if is_so().await {
@@ -90,7 +89,7 @@ async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_codec_server_keeps_what_people_wrote_unreadable() {
+async fn a_codec_server_keeps_users_texts_unreadable() {
     let settings = format!("[models.\"{MODEL}\"]\nrpm = 60\n");
     let Some(mut fleet) = fleet("", &settings).await else { return };
     let codec = Arc::new(CodecServer::default());
@@ -106,7 +105,7 @@ async fn a_codec_server_keeps_what_people_wrote_unreadable() {
     let with_codec = ["--codec-endpoint", &endpoint, "--codec-auth", AUTHORIZATION];
     fleet.start_with("sealed", &fleet.batch("out"), &with_codec).await;
 
-    // Away in the middle of the work: what is asked of it fails, and is done again.
+    // The codec server goes away during the batch: its requests fail and are repeated.
     let status = async || tidegate(&fleet, &told, &["status", "sealed", "--json"]).await;
     eventually("some documents are done", async || {
         let seen: Value = serde_json::from_slice(&status().await.stdout).unwrap_or_default();
@@ -136,7 +135,7 @@ async fn a_codec_server_keeps_what_people_wrote_unreadable() {
     }
     assert!(readable.contains("binary/turned"), "payloads are there: {readable}");
 
-    // Whoever does not know of the codec is told so.
+    // A client without the codec gets a message about it.
     let blind = tidegate(&fleet, &[], &["status", "sealed"]).await;
     let words = String::from_utf8_lossy(&blind.stdout).into_owned();
     assert!(

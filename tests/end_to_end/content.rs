@@ -1,4 +1,4 @@
-//! What passes through Temporal: who does what, and no word of a document, of an answer or of a key.
+//! The payloads in Temporal: structure, but no text of a document, an answer or a key.
 
 use std::{io::Read as _, path::Path};
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, MODEL, fleet};
 
-/// Stands in every document, and so in whatever quotes one.
+/// This word is in every document, and so in every text that quotes one.
 const WORD: &str = "Zwischenahn";
 
-/// All that Temporal keeps of a workflow, payloads readable.
+/// A workflow's whole history, with readable payloads.
 pub(crate) async fn history(fleet: &Fleet, id: &str) -> String {
     let shown = fleet.cli(&["workflow", "show", "--workflow-id", id, "-o", "json"]).await;
     assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
@@ -20,7 +20,7 @@ pub(crate) async fn history(fleet: &Fleet, id: &str) -> String {
     text
 }
 
-/// Every string, and what it is in base64: payloads come so.
+/// Collects every string, also decoded from base64, because payloads are encoded so.
 fn read(value: &mut Value, text: &mut String) {
     match value {
         Value::String(string) => {
@@ -58,7 +58,7 @@ async fn no_word_of_a_document_reaches_temporal() {
     }
     std::fs::write(fleet.path("in/broken.pdf"), format!("%PDF-1.7 {WORD}")).unwrap();
     fleet.worker();
-    // A schema that answers of the simulator do not satisfy: what is wrong is said, not quoted.
+    // The simulator's answers do not satisfy this schema: the fault is described and not quoted.
     let schema = json!({"type": "object", "required": ["kilometre"], "additionalProperties": false, "properties": {"kilometre": {"type": "integer", "minimum": 1_000_000_000}}});
     for (id, schema) in [("plain", None), ("shaped", Some(schema))] {
         let mut batch = fleet.batch(id);
@@ -72,9 +72,9 @@ async fn no_word_of_a_document_reaches_temporal() {
             result["failed"].as_u64() > Some(0),
             "some fail, so that there are failures to look at: {result}"
         );
-        // A batch of one shard works on it itself.
+        // A batch of one shard has no child workflow for it.
         let seen = history(&fleet, id).await;
-        // What is there can be read, and failures are among it.
+        // The history is readable, and it contains failures.
         for present in ["Summarise in three points.", "UnreadableDocument", "Overloaded"] {
             assert!(seen.contains(present), "{present} is not in the history: {seen}");
         }
@@ -95,7 +95,7 @@ async fn no_word_of_a_document_reaches_temporal() {
     fleet.stop().await;
 }
 
-/// Whatever lies there is for its own user alone.
+/// Everything in this folder is readable for its own user alone.
 fn is_private(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,4 +1,4 @@
-//! What happens when something dies in the middle of a batch.
+//! Processes that die in the middle of a batch.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ fn settings() -> String {
     format!("[models.\"{MODEL}\"]\ntpm = 120_000\n")
 }
 
-/// Redis is away when a worker starts: its log has the address and what follows before any document
-/// comes.
+/// Redis is away when a worker starts: its log names the address and the consequence before a document
+/// arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_without_its_redis_says_so_at_once() {
     let Some(mut fleet) = fleet("", &settings()).await else { return };
@@ -48,7 +48,7 @@ async fn a_killed_worker_loses_no_document() {
         let (killed, results) = (Instant::now(), fleet.results("out").len());
         fleet.worker();
         while fleet.results("out").len() <= results {
-            // A worker that does not beat is given up after 40 s, and it may have had all of them.
+            // A worker without heartbeats is given up after 40 s, and it may have had all documents.
             assert!(killed.elapsed() < Duration::from_secs(90), "nothing goes on after a crash");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -63,8 +63,8 @@ async fn a_killed_worker_loses_no_document() {
     assert_eq!(result["failed"], json!(0));
     assert_eq!((fleet.results("out").len(), fleet.lines("out/results.jsonl").len()), (150, 150));
     let account = fleet.account();
-    // Only what was in flight at a kill may have been asked twice, however much a burst had let go:
-    // its connection was cut, or its answer had come a moment before and was not written yet.
+    // Only documents in flight at a kill may have been asked twice, whatever the burst: the connection
+    // was cut, or the answer had arrived and was not yet written.
     println!("{} calls, {} of them cut off", account.requests, account.abandoned);
     assert!(account.requests <= 150 + account.abandoned + 2 * 10, "{account:?}");
     fleet.stop().await;
@@ -106,8 +106,8 @@ async fn a_batch_goes_on_while_redis_is_away() {
     fleet.stop().await;
 }
 
-/// SIGTERM in the middle: calls under way are waited for, nothing more is sent, the rest goes to
-/// another worker. A second signal ends a worker at once.
+/// SIGTERM in the middle of a batch: the worker waits for calls under way, makes no further calls, and
+/// hands the rest to another worker. A second signal ends a worker at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_is_asked_to_stop_waits_for_its_calls_and_makes_no_more() {
     let limit = format!("[models.\"{MODEL}\"]\ntpm = 120_000\nconcurrent = 10\n");
@@ -115,9 +115,9 @@ async fn a_worker_that_is_asked_to_stop_waits_for_its_calls_and_makes_no_more() 
     fleet.documents(30, 60);
     fleet.worker();
     fleet.start("stop", &fleet.batch("out")).await;
-    asked(&fleet, 1).await;
+    wait_for_calls(&fleet, 1).await;
     terminate(&fleet, 0);
-    let status = ended(&mut fleet, 0, 30).await;
+    let status = wait_for_exit(&mut fleet, 0, 30).await;
     assert!(status.success(), "{status}");
     let answered = fleet.results("out").len();
     assert!((1..=10).contains(&answered), "{answered} calls were under way");
@@ -128,12 +128,12 @@ async fn a_worker_that_is_asked_to_stop_waits_for_its_calls_and_makes_no_more() 
     assert_eq!(fleet.account().requests, 30, "nothing was paid for twice");
 
     fleet.start("again", &fleet.batch("other")).await;
-    asked(&fleet, 31).await;
+    wait_for_calls(&fleet, 31).await;
     terminate(&fleet, 1);
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(fleet.workers[1].try_wait().unwrap().is_none(), "it waits for its calls");
     terminate(&fleet, 1);
-    assert!(!ended(&mut fleet, 1, 3).await.success());
+    assert!(!wait_for_exit(&mut fleet, 1, 3).await.success());
     fleet.stop().await;
 }
 
@@ -142,15 +142,15 @@ fn terminate(fleet: &Fleet, number: usize) {
     assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
 }
 
-async fn ended(fleet: &mut Fleet, number: usize, seconds: u64) -> std::process::ExitStatus {
+async fn wait_for_exit(fleet: &mut Fleet, number: usize, seconds: u64) -> std::process::ExitStatus {
     tokio::time::timeout(Duration::from_secs(seconds), fleet.workers[number].wait())
         .await
         .expect("the worker does not stop")
         .unwrap()
 }
 
-/// Until so many calls have reached the provider.
-async fn asked(fleet: &Fleet, calls: u64) {
+/// Waits until this many calls have reached the provider.
+async fn wait_for_calls(fleet: &Fleet, calls: u64) {
     for _ in 0..600 {
         if fleet.account().requests >= calls {
             return;
@@ -160,8 +160,8 @@ async fn asked(fleet: &Fleet, calls: u64) {
     panic!("{calls} calls are never made");
 }
 
-/// The results' folder does not take them for some seconds: what was answered is kept, nothing is
-/// asked meanwhile, and nothing is paid for twice.
+/// The results' folder cannot be written for some seconds: answers are kept, no further calls are made in
+/// the meantime, and nothing is paid twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_that_cannot_be_written_are_kept_and_none_is_bought_meanwhile() {
     let limit = format!("[models.\"{MODEL}\"]\ntpm = 120_000\nconcurrent = 5\n");
@@ -172,7 +172,7 @@ async fn answers_that_cannot_be_written_are_kept_and_none_is_bought_meanwhile() 
     fleet.until("full", |progress| progress["succeeded"].as_u64() >= Some(5)).await;
     let (results, kept) = (fleet.path("out/results"), fleet.path("out/kept"));
     std::fs::rename(&results, &kept).unwrap();
-    // A link to nowhere: nothing is there, and nothing can be put there.
+    // A link to nowhere: nothing can be read or written there.
     std::os::unix::fs::symlink(fleet.path("nowhere"), &results).unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
     let asked = fleet.account().requests;
@@ -192,8 +192,8 @@ async fn answers_that_cannot_be_written_are_kept_and_none_is_bought_meanwhile() 
     fleet.stop().await;
 }
 
-/// The results' folder takes nothing until after the worker has stopped: what it could not write is
-/// in its spool, is bought by no other worker, and written by the next that has the folder.
+/// The results' folder cannot be written until the worker has stopped. Its spool keeps the answers: no
+/// other worker pays for them again, and the next worker with that folder writes them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_worker_could_not_write_the_next_one_writes() {
     const DOCUMENTS: usize = 12;
@@ -204,7 +204,7 @@ async fn what_a_worker_could_not_write_the_next_one_writes() {
     fleet.documents(DOCUMENTS, 60);
     let (results, spool) = (fleet.path("out/results"), fleet.path("spool"));
     std::fs::create_dir(fleet.path("out")).unwrap();
-    // A link to nowhere: nothing can be put there.
+    // A link to nowhere: nothing can be written there.
     std::os::unix::fs::symlink(fleet.path("nowhere"), &results).unwrap();
     let with_spool = [("TIDEGATE_WORKER__SPOOL", spool.to_str().unwrap())];
     fleet.worker_with(&with_spool);
@@ -217,7 +217,7 @@ async fn what_a_worker_could_not_write_the_next_one_writes() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     terminate(&fleet, 0);
-    ended(&mut fleet, 0, 60).await;
+    wait_for_exit(&mut fleet, 0, 60).await;
     let (spooled, asked) = (files(), fleet.account().requests);
     assert!((1..DOCUMENTS).contains(&spooled) && asked == spooled as u64, "{spooled} of {asked}");
     let mode = |path: &std::path::Path| {
@@ -234,7 +234,7 @@ async fn what_a_worker_could_not_write_the_next_one_writes() {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // Those that were bought come back to this worker, which has no such folder.
+    // Documents with an answer come back to this worker, which does not have the spool.
     let mut why = String::new();
     for _ in 0..120 {
         let output = crate::why::tidegate(&fleet, &["why", "spool"]).await;
@@ -254,7 +254,7 @@ async fn what_a_worker_could_not_write_the_next_one_writes() {
     fleet.stop().await;
 }
 
-/// A worker that is killed whenever it reads a document of a format that needs a parser.
+/// A worker that can be made to die whenever it reads a document of a format that needs a parser.
 fn fragile(fleet: &mut Fleet, name: &str) -> std::path::PathBuf {
     let program = fleet.path(name);
     std::fs::copy(env!("CARGO_BIN_EXE_tidegate"), &program).unwrap();
@@ -262,14 +262,14 @@ fn fragile(fleet: &mut Fleet, name: &str) -> std::path::PathBuf {
     program
 }
 
-/// The parser of such a worker takes the worker with it, from now on.
+/// From now on the parser kills its worker.
 fn break_parser(program: &std::path::Path) {
     std::fs::remove_file(program).unwrap();
     std::fs::write(program, "#!/bin/sh\nkill -9 $PPID\n").unwrap();
     std::fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// One document kills two workers. The third one does not read it any more.
+/// One document kills two workers. The third does not read it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_that_kills_its_readers_is_given_up_after_two() {
     let Some(mut fleet) = fleet("", &settings()).await else { return };
@@ -279,11 +279,11 @@ async fn a_document_that_kills_its_readers_is_given_up_after_two() {
     fleet.cli(&["workflow", "signal", "--workflow-id", "killer", "--name", "pause"]).await;
     for number in 0..2 {
         let program = fragile(&mut fleet, &format!("fragile-{number}"));
-        // The plan has read it, and the worker has what it needs.
+        // The plan has read the document, and the worker has what it needs.
         fleet.until("killer", |progress| progress["documents"] == 4).await;
         break_parser(&program);
         fleet.cli(&["workflow", "signal", "--workflow-id", "killer", "--name", "resume"]).await;
-        assert!(!ended(&mut fleet, number, 90).await.success(), "it was killed");
+        assert!(!wait_for_exit(&mut fleet, number, 90).await.success(), "it was killed");
     }
     fleet.worker();
     let result = fleet.result("killer").await.unwrap();

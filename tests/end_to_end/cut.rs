@@ -1,12 +1,12 @@
-//! Answers that are longer than what is asked for.
+//! Answers that are longer than the requested maximum.
 
 use serde_json::{Value, json};
 
 use crate::fleet::{MODEL, fleet};
 
-/// Nearly every answer is cut at first. What the batch wants decides: more room on the direct path
-/// and behind the provider's batch API, the cut answer as a result, or a failure that says where
-/// the cut answer lies.
+/// Nearly every answer is truncated at first. The batch's settings decide: more room on the direct path
+/// and behind the provider's batch API, the truncated answer as a result, or a failure that names the
+/// location of the truncated answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cut_answer_is_no_silent_success() {
     const DOCUMENTS: usize = 20;
@@ -25,7 +25,7 @@ async fn a_cut_answer_is_no_silent_success() {
     ];
     for (id, more) in &batches {
         let mut batch = fleet.batch(id);
-        // Each its own instructions, so that its prompts are its own.
+        // Separate instructions keep the prompts of each batch apart.
         batch["instructions"] = json!(format!("Sum up, {id}."));
         batch["max_output_tokens"] = json!(60);
         batch["on_cut"] = Value::Null;
@@ -57,7 +57,7 @@ async fn a_cut_answer_is_no_silent_success() {
         }
     }
 
-    // Two at a time: the others are asked when it is known that many are cut.
+    // Two at a time: later documents are asked after many truncations are known.
     let later = fleet.result("later").await.unwrap();
     let raised = later["raised"].as_u64().unwrap();
     assert_eq!((&later["succeeded"], &later["cut"]), (&all, &json!(0)), "{later}");

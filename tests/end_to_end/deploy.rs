@@ -1,4 +1,4 @@
-//! What stands in `deploy/` fits the program: configurations, metrics, probes.
+//! The files in `deploy/` fit the program: configurations, metrics, probes.
 
 use std::{
     collections::BTreeSet,
@@ -48,8 +48,8 @@ fn every_configuration_is_accepted() {
     assert!(accepted >= 7, "{accepted}");
 }
 
-/// Names of metrics with this beginning in the alerts, their tests, the dashboards, and what scales
-/// the workers. A histogram's parts go by its name.
+/// Names of metrics with this prefix in the alerts, their tests, the dashboards, and the autoscaler. The
+/// series of a histogram count by its name.
 fn used(prefix: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let kinds = ["yaml", "yml", "json"];
@@ -71,7 +71,7 @@ fn used(prefix: &str) -> BTreeSet<String> {
     names
 }
 
-/// Keeps the names that are described.
+/// Records the names of described metrics.
 #[derive(Default)]
 struct Described(Arc<Mutex<BTreeSet<String>>>);
 
@@ -142,7 +142,7 @@ fn every_alert_has_a_runbook() {
     assert_eq!(links, alerts.matches("- alert: ").count(), "each alert has one");
 }
 
-/// What a worker answers at this path of its metrics page.
+/// The answer of a worker's metrics page at this path.
 async fn ask(page: &str, path: &str) -> (u16, String) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     match client.get(format!("{page}{path}")).send().await {
@@ -191,7 +191,7 @@ async fn a_worker_is_ready_while_it_takes_work_and_tells_what_is_watched() {
     fleet.start("watched", &batch).await;
     fleet.result("watched").await.unwrap();
 
-    // Every 5 s it looks at the limits and at what more workers could do; batches are counted every 15 s.
+    // The worker checks limits and useful work every 5 s, and counts batches every 15 s.
     let mut text = String::new();
     for _ in 0..300 {
         text = ask(&page, "/metrics").await.1;
@@ -217,8 +217,8 @@ async fn a_worker_is_ready_while_it_takes_work_and_tells_what_is_watched() {
         assert!(text.contains(&format!("\n{name}")), "{name} is not on the page: {text}");
     }
 
-    // What dashboards and alerts name is there, but for what tells of trouble alone, and of refusals by
-    // the limiter: no alert comes of a number that is not there.
+    // All metrics that dashboards and alerts name are present, except those that only trouble or a
+    // refusal of the limiter creates: an alert must not fire because its metric is missing.
     let trouble = [
         "tidegate_circuit_open",
         "tidegate_denials_total",
@@ -233,7 +233,7 @@ async fn a_worker_is_ready_while_it_takes_work_and_tells_what_is_watched() {
     let missing: Vec<String> = used("tidegate_").into_iter().filter(|name| !there(name)).collect();
     assert!(missing.iter().all(|name| trouble.contains(&name.as_str())), "{missing:?}: {text}");
 
-    // A batch that is paused is not counted as running.
+    // A paused batch does not count as running.
     let mut held = fleet.batch("held");
     held["max_in_flight"] = serde_json::json!(1);
     fleet.start("held", &held).await;

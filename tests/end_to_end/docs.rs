@@ -1,4 +1,4 @@
-//! What the documentation shows can be used as it stands.
+//! Examples in the documentation are valid as written.
 
 use std::path::{Path, PathBuf};
 
@@ -28,12 +28,12 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Lines of a page's indented and fenced blocks, whichever language they name.
+/// Lines of a page's indented and fenced code blocks, of any language.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.split("```").skip(1).step_by(2).flat_map(str::lines)
 }
 
-/// A line for a shell, with each text in quotes as one word.
+/// A shell line with each quoted text replaced by one word.
 fn unquoted(line: &str) -> String {
     let part = |(number, part): (usize, &str)| {
         if number % 2 == 0 { part.to_owned() } else { "text".to_owned() }
@@ -41,7 +41,7 @@ fn unquoted(line: &str) -> String {
     line.split(['"', '\'']).enumerate().map(part).collect()
 }
 
-/// The names that links to a page's sections use.
+/// The anchors of a page's sections.
 fn sections(text: &str) -> Vec<String> {
     let titles = text.lines().filter(|line| line.starts_with('#'));
     let slug = |title: &str| {
@@ -108,8 +108,8 @@ fn every_page_is_in_the_book() {
     }
 }
 
-/// The command line's own words are taken: what is written in capitals, in brackets or as an
-/// ellipsis is for the reader to fill in.
+/// Every command line parses. Lines with capitals, brackets or an ellipsis are skipped: the reader fills
+/// them in.
 #[test]
 fn every_command_in_the_documentation_is_understood() {
     let mut understood = 0;
@@ -123,14 +123,14 @@ fn every_command_in_the_documentation_is_understood() {
                 continue;
             }
             let unquoted = unquoted(&line);
-            // The shell's own: where it reads from, where it writes to.
+            // Redirections belong to the shell.
             let words = unquoted.split(" < ").next().unwrap().split(" > ").next().unwrap();
             if words.contains(['…', '|', '[', '$']) {
                 continue;
             }
             match Cli::try_parse_from(words.split_whitespace()) {
                 Ok(_) => understood += 1,
-                // `--help` and `--version` are told as errors.
+                // clap reports `--help` and `--version` as errors.
                 Err(error) if error.exit_code() == 0 => understood += 1,
                 Err(error) => panic!("{}: {line}\n{error}", page.display()),
             }

@@ -11,8 +11,8 @@ use crate::{
     why::tidegate,
 };
 
-/// All APIs that have batches at one simulator; `{sim}` stands for its address. One call at a time
-/// on the direct path.
+/// All APIs with batches at one simulator; `{sim}` stands for its address. The direct path makes one call
+/// at a time.
 const PROVIDERS: &str = "[providers.openai]\nbase-url = \"{sim}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n\
     [providers.newer]\nkind = \"openai\"\napi = \"responses\"\nbase-url = \"{sim}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n\
     [providers.gemini]\nbase-url = \"{sim}\"\napi-key-env = \"SIMULATED_KEY\"\n\
@@ -50,8 +50,8 @@ fn list_price(result: &Value) -> f64 {
     (tokens("input_tokens") * 10.0 + tokens("output_tokens") * 40.0) / 1e6
 }
 
-/// Of each batch some requests fail and some expire: these take the direct path at its price, the
-/// others cost half.
+/// In each batch, some requests fail and some expire: these documents take the direct path at its price,
+/// the others cost half.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
     let Some(mut fleet) =
@@ -63,7 +63,7 @@ async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
     std::fs::write(fleet.path("in/noise.bin"), [0, 159, 146, 150, 0, 1, 2, 255]).unwrap();
     fleet.worker();
     for (number, model) in MODELS.iter().enumerate() {
-        // Each its own instructions, so that its prompts are its own.
+        // Separate instructions keep the prompts of each batch apart.
         let more = json!({"model": model, "instructions": format!("Sum up, {number}.")});
         fleet.start(&format!("b{number}"), &batch(&fleet, &format!("out{number}"), more)).await;
     }
@@ -113,7 +113,7 @@ async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
         "unreadable documents are not handed in"
     );
     assert_eq!(account.answered_twice, 0);
-    // Again: everything is there.
+    // The batch runs again: all results are there.
     let more = json!({"model": MODELS[0], "instructions": "Sum up, 0."});
     fleet.start("again", &batch(&fleet, "out0", more)).await;
     let result = fleet.result("again").await.unwrap();
@@ -126,7 +126,7 @@ async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
     fleet.stop().await;
 }
 
-/// Workers come and go while the provider works. What it was given once is neither given again nor
+/// Workers are replaced while the provider works. Submitted requests are neither submitted again nor
 /// lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_outlives_its_workers_and_a_cancelled_one_keeps_what_is_paid_for() {
@@ -182,7 +182,7 @@ async fn until(fleet: &Fleet, holds: impl Fn(&tidegate_simulator::Account) -> bo
     panic!("never: {:?}", fleet.simulator.account());
 }
 
-/// A worker that died between handing in and writing down leaves a batch that its successor finds.
+/// A worker dies between submission and its record: its successor finds the provider's batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
     let Some(fleet) = with_batches("[batches]\nduration = \"60s\"\n").await else { return };
@@ -218,7 +218,7 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
             first,
             "its reply was lost"
         );
-        // As it is written before anything is sent.
+        // The state as it is written before a submission.
         let memo =
             fleet.path(&task.job.replace(&fleet.uri(""), "")).join("batch-00000-00000-0.json");
         let mut value: Value = serde_json::from_slice(&std::fs::read(&memo).unwrap()).unwrap();
@@ -255,7 +255,7 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deadline_chooses_and_who_has_no_batches_says_so() {
+async fn a_deadline_chooses_and_a_provider_without_batches_is_reported() {
     let Some(mut fleet) = with_batches("[batches]\nduration = \"1s\"\n").await else { return };
     fleet.documents(3, 100);
     fleet.worker();
@@ -312,8 +312,9 @@ async fn a_deadline_chooses_and_who_has_no_batches_says_so() {
     fleet.stop().await;
 }
 
-/// The provider has room for one batch of two: the other is handed in again. What is held of a
-/// budget is given back when the answers are there, and a document that finds it spent pays nothing.
+/// The provider's queue has room for one batch of two: the other is submitted later. A budget's
+/// reservation is returned when the answers arrive, and a document that exceeds the rest of the budget
+/// pays nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
     let Some(mut fleet) =
@@ -336,7 +337,7 @@ async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
         "one, and again in halves"
     );
 
-    // Ten documents are held at some 0.11 dollars and cost some 0.02.
+    // Ten documents reserve some 0.11 dollars and cost some 0.02.
     for (id, model, succeeded) in
         [("first", MODELS[0], 10), ("second", MODELS[0], 10), ("dear", MODELS[0], 0)]
     {
@@ -359,7 +360,7 @@ async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
     fleet.stop().await;
 }
 
-/// Each request of a batch has the words of its own document.
+/// Each request of a batch contains its own document's values.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn templates_are_filled_for_each_document_of_a_batch() {
     let Some(mut fleet) = with_batches("[batches]\nduration = \"1s\"\n").await else { return };
@@ -377,7 +378,7 @@ async fn templates_are_filled_for_each_document_of_a_batch() {
         assert_eq!(result["succeeded"], json!(2), "{model}: {result}");
         let results = fleet.results(&output);
         for (name, city, nr) in [("log.csv__1", "Husum", 1), ("log.csv__2", "Emden", 2)] {
-            // The provider answers with an extract of what it is sent.
+            // The provider answers with an extract of the prompt.
             let answer = results[name]["answer"].as_str().unwrap();
             let words = format!("A pilot in {city} writes the note {nr}.");
             assert!(answer.starts_with(&words), "{model}: {answer}");
@@ -389,9 +390,9 @@ async fn templates_are_filled_for_each_document_of_a_batch() {
     fleet.stop().await;
 }
 
-/// What the provider lets wait is stated: no batch is larger, all that wait are no more together, and
-/// each document is handed in once. The provider counts each byte of a file, which is about twice what
-/// documents and instructions are: of 200 requests it takes half at once.
+/// The provider's queue limit is configured: no batch is larger, all waiting batches together stay within
+/// it, and each document is submitted once. The provider counts each byte of a file, about twice the size
+/// of documents and instructions: of 200 requests it accepts half at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_batch_is_larger_than_the_queue_that_is_stated() {
     let provider = "[batches]\nduration = \"1s\"\nqueue-tokens = 18_000\n";

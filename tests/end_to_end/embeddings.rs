@@ -1,4 +1,4 @@
-//! Folders whose documents become vectors.
+//! Batches whose documents become vectors.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,8 @@ fn near(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// Texts share calls; what is too long is named, and what is cut without a word is refused before.
+/// Texts share calls. A text that is too long is named, and a model that truncates silently is refused
+/// before the batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_becomes_vectors() {
     let Some(mut fleet) = with_embeddings().await else { return };
@@ -84,9 +85,10 @@ async fn a_folder_becomes_vectors() {
     fleet.stop().await;
 }
 
-/// A template says what is embedded; what has no vectors, or several models' vectors, is refused.
+/// A template decides what is embedded. A model without vectors, and a route over several models, are
+/// refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_embedded_and_by_whom() {
+async fn templates_decide_the_text_and_one_model_embeds_it() {
     let Some(mut fleet) = with_embeddings().await else { return };
     std::fs::write(fleet.path("in/a.md"), "High water at noon.").unwrap();
     std::fs::write(fleet.path("in/b.md"), "passage: High water at noon.").unwrap();

@@ -1,4 +1,4 @@
-//! Answers with the words that they rest on, at each API, however the document is read.
+//! Answers with quotes as evidence, at each API and for each way of reading a document.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::{
     providers::{MODELS, every_provider},
 };
 
-/// Each page has a line; damaged on purpose where its table of contents would be.
+/// A PDF with a line on each page; its table of contents is deliberately broken.
 fn pdf(pages: &[&str]) -> String {
     let kids: Vec<String> = (0..pages.len()).map(|at| format!("{} 0 R", 4 + 2 * at)).collect();
     let mut text = format!(
@@ -55,7 +55,7 @@ fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether each quote is said to be found where, and only where, this text has it. How many there are.
+/// Checks that a quote counts as found exactly where this text contains it. Returns the number of quotes.
 fn agree(result: &Value, text: &str) -> usize {
     let text = plain(text);
     for quote in evidence(result) {
@@ -73,7 +73,7 @@ fn batch(fleet: &Fleet, output: &str, more: Value) -> Value {
     batch
 }
 
-/// The simulator answers by the schema that it is sent, with sentences of the document.
+/// The simulator answers by the schema that it gets, with sentences of the document.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quotes_are_asked_for_and_looked_for_at_each_api() {
     let Some(mut fleet) = every_provider("", "").await else { return };
@@ -111,7 +111,7 @@ async fn quotes_are_asked_for_and_looked_for_at_each_api() {
                 assert_eq!(quote["page"], json!(page + 1), "{quote}");
             }
         }
-        // Without a schema, the answer is a text as ever.
+        // Without a schema, the answer stays a text.
         assert_eq!(fleet.result(&without).await.unwrap()["succeeded"], json!(11), "{model}");
         for (id, result) in fleet.results(&without) {
             let answer = result["answer"].as_str().unwrap();
@@ -126,7 +126,7 @@ async fn quotes_are_asked_for_and_looked_for_at_each_api() {
     fleet.result("attached").await.unwrap();
     let result = &fleet.results("attached")["three.pdf"];
     assert!(evidence(result).iter().all(|it| it["found"] != json!(true)), "{result}");
-    // Again: nothing is bought, and the same lies there.
+    // The batch runs again: nothing is paid, and the results are equal.
     let calls = fleet.simulator.account().model("claude").requests;
     fleet
         .start("again", &batch(&fleet, "with0", json!({"model": MODELS[0], "schema": schema()})))
@@ -191,7 +191,7 @@ async fn quotes_are_looked_for_however_a_document_is_read() {
     fleet.stop().await;
 }
 
-/// The check of this name: an answer is a result only if each of its quotes stands in the document.
+/// With the check `evidence`, an answer is a result only if the document contains each of its quotes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_check_evidence_holds_answers_to_their_quotes() {
     let Some(mut fleet) = fleet("", &format!("[models.\"{MODEL}\"]\nrpm = 6_000")).await else {

@@ -1,5 +1,5 @@
-//! Workers that are killed while they finish a batch: the next one goes on, and reads nothing again
-//! that is written down.
+//! Workers that are killed while they finish a batch: the next worker goes on and does not read again
+//! what is recorded.
 
 use std::{
     io::{BufRead, BufReader},
@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, fleet};
 
-/// Two shards whole, and a part of a third.
+/// Two full shards and a part of a third.
 const DOCUMENTS: usize = 1_050;
 
-/// Some 20 MB of results in each shard, so that the next worker is told after the first.
+/// Each shard has some 20 MB of results, so that the first is recorded before the next is done.
 fn provider() -> String {
     "mean-output-tokens = 10_000\noutput-spread = 0.0\n".to_owned()
 }
 
-/// How far a finish says that it is; `None` as long as it says nothing.
+/// The recorded state of a finish; `None` if there is none yet.
 fn state(run: &Path) -> Option<Value> {
     let file = std::fs::File::open(run.join("finish.state")).ok()?;
     let mut line = String::new();
@@ -27,8 +27,8 @@ fn state(run: &Path) -> Option<Value> {
     serde_json::from_str(&line).ok()
 }
 
-/// Kills the worker when its finish has come so far.
-async fn killed(fleet: &mut Fleet, worker: usize, batch: &str, far: impl Fn(&Value) -> bool) {
+/// Kills the worker when its finish has reached this state.
+async fn kill_at(fleet: &mut Fleet, worker: usize, batch: &str, far: impl Fn(&Value) -> bool) {
     for _ in 0..600_000 {
         let runs = std::fs::read_dir(fleet.path("out/_tidegate")).into_iter().flatten();
         let mut runs = runs.map(|entry| entry.unwrap().path());
@@ -44,7 +44,7 @@ async fn killed(fleet: &mut Fleet, worker: usize, batch: &str, far: impl Fn(&Val
     panic!("the finish of {batch} never came so far");
 }
 
-/// As lines, from shards; then as a table, from what is done already.
+/// First as lines, from shards; then as a table, from recorded parts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_finish_goes_on_where_its_worker_was_killed() {
     let settings = "[models.\"anthropic:claude-sonnet-5\"]\nrpm = 60_000\n";
@@ -55,12 +55,12 @@ async fn a_finish_goes_on_where_its_worker_was_killed() {
     batch["max_output_tokens"] = json!(16_000);
     batch["per_document"] = json!(false);
     fleet.start("lines", &batch).await;
-    killed(&mut fleet, 0, "lines", |state| state["shards"].as_u64() >= Some(1)).await;
+    kill_at(&mut fleet, 0, "lines", |state| state["shards"].as_u64() >= Some(1)).await;
     let (report, part) =
         (fleet.path("out/report.json"), fleet.path("out/results/part-00000.jsonl"));
     assert!(!report.exists() && !fleet.path("out/results.jsonl").exists(), "it died on the way");
     let paid = fleet.account().requests;
-    // What is written down already is not read again.
+    // Recorded results are not read again.
     let first = std::fs::read(&part).unwrap();
     std::fs::write(&part, "").unwrap();
     fleet.worker();
@@ -78,7 +78,7 @@ async fn a_finish_goes_on_where_its_worker_was_killed() {
 
     batch["results"] = json!("parquet");
     fleet.start("table", &batch).await;
-    killed(&mut fleet, 1, "table", |state| state["settled"].as_u64() >= Some(500)).await;
+    kill_at(&mut fleet, 1, "table", |state| state["settled"].as_u64() >= Some(500)).await;
     assert!(!report.exists() && !fleet.path("out/results.parquet").exists(), "it died on the way");
     std::fs::write(&part, "").unwrap();
     fleet.worker();
@@ -89,7 +89,7 @@ async fn a_finish_goes_on_where_its_worker_was_killed() {
     fleet.stop().await;
 }
 
-/// The ids in a table, by a reader that knows only the format.
+/// The ids in a table, read by a general reader of the format.
 fn table(path: &Path) -> Vec<String> {
     use parquet::file::{reader::FileReader, serialized_reader::SerializedFileReader};
     let file = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();

@@ -28,17 +28,17 @@ use tokio::process::{Child, Command};
 
 pub const MODEL: &str = "anthropic:claude-sonnet-5";
 
-/// Whether tests that show figures of a large scale have their full size.
+/// Whether tests of large scale run at their full size.
 pub fn full_scale() -> bool {
     std::env::var_os("TIDEGATE_FULL_SCALE").is_some_and(|value| value == "1")
 }
 
-/// A size that can be set from outside.
+/// A size that a variable overrides.
 pub fn number(variable: &str, default: u32) -> u32 {
     std::env::var(variable).map_or(default, |value| value.parse().unwrap())
 }
 
-/// A port of loopback that nobody listens at now.
+/// A free port of loopback.
 pub fn free_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
@@ -46,9 +46,9 @@ pub fn free_address() -> String {
 
 pub struct Fleet {
     pub temporal: &'static Temporal,
-    /// All that the fleet has in Temporal is in a namespace of its own.
+    /// The fleet's own namespace in Temporal.
     namespace: String,
-    /// One that may be killed.
+    /// A Redis of its own, which may be killed.
     pub own_redis: Option<Redis>,
     pub redis_url: String,
     pub simulator: Simulator,
@@ -56,8 +56,8 @@ pub struct Fleet {
     pub workers: Vec<Child>,
 }
 
-/// A fleet on the Temporal and the Redis that all fleets of this process share. `None`, said aloud,
-/// where they cannot be started.
+/// A fleet on the Temporal and the Redis that all fleets of this process share. `None`, with a message,
+/// if they cannot be started.
 pub async fn fleet(simulator: &str, settings: &str) -> Option<Fleet> {
     let url = Redis::shared()?.url.clone();
     start(url, None, simulator, settings).await
@@ -71,7 +71,7 @@ pub async fn fleet_with_its_own_redis(simulator: &str, settings: &str) -> Option
 
 fn temporal() -> Option<&'static Temporal> {
     static SHARED: OnceLock<Option<Temporal>> = OnceLock::new();
-    // Tenants of one queue take turns, as on the embedded server of the program.
+    // Tenants of one queue take turns, as on the program's embedded server.
     SHARED.get_or_init(|| Temporal::start(&["matching.enableFairness=true"])).as_ref()
 }
 
@@ -141,12 +141,12 @@ impl Fleet {
         self.worker_with(&[]);
     }
 
-    /// The same with other settings, from the environment.
+    /// Starts a worker with further settings in its environment.
     pub fn worker_with(&mut self, settings: &[(&str, &str)]) {
         self.worker_of(Path::new(env!("CARGO_BIN_EXE_tidegate")), settings);
     }
 
-    /// The same, of a copy of the program.
+    /// Starts a worker from a copy of the program.
     pub fn worker_of(&mut self, program: &Path, settings: &[(&str, &str)]) {
         let log = std::fs::OpenOptions::new()
             .create(true)
@@ -173,12 +173,12 @@ impl Fleet {
         self.workers.iter().filter_map(Child::id)
     }
 
-    /// Processor time that its workers have taken so far, together.
+    /// The processor time that the workers have taken so far, in sum.
     pub fn processor_time(&self) -> Duration {
         self.processes().filter_map(tidegate_testkit::processor_time).sum()
     }
 
-    /// The most memory that one of its workers ever had, in MB.
+    /// The maximum memory that one of its workers ever had, in MB.
     pub fn peak_memory(&self) -> u64 {
         let peak = |process: u32| {
             let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -188,7 +188,7 @@ impl Fleet {
         self.processes().filter_map(peak).max().unwrap_or_default() / 1_024
     }
 
-    /// Until all of its workers wait for work.
+    /// Waits until all workers poll for work.
     pub async fn working(&self) {
         let log = || std::fs::read_to_string(self.path("worker.log")).unwrap_or_default();
         for _ in 0..6_000 {
@@ -217,7 +217,7 @@ impl Fleet {
             .unwrap()
     }
 
-    /// The few answers that are longer than the cap are kept: the tests count calls.
+    /// Truncated answers are kept, because the tests count calls.
     pub fn batch(&self, output: &str) -> Value {
         json!({"source": self.uri("in/"), "output": self.uri(output), "instructions": "Summarise in three points.", "model": MODEL, "max_output_tokens": 256, "on_cut": "keep"})
     }
@@ -226,7 +226,7 @@ impl Fleet {
         self.start_with(id, input, &[]).await;
     }
 
-    /// The same, with more arguments of the `temporal` CLI.
+    /// Starts a batch with further arguments of the `temporal` CLI.
     pub async fn start_with(&self, id: &str, input: &Value, more: &[&str]) {
         let input = input.to_string();
         let usual = [
@@ -262,7 +262,7 @@ impl Fleet {
         value["queryResult"].as_array().map(|list| list[0].clone()).or_else(|| Some(value.clone()))
     }
 
-    /// Polls the batch until it says so.
+    /// Polls the batch's progress until `ready`.
     pub async fn until(&self, id: &str, mut ready: impl FnMut(&Value) -> bool) -> Value {
         for _ in 0..1_200 {
             if let Some(progress) = self.progress(id).await.filter(|progress| ready(progress)) {
@@ -273,10 +273,10 @@ impl Fleet {
         panic!("{id} never got so far: {:?}", self.progress(id).await);
     }
 
-    /// Every result by document, each read and complete.
+    /// All results by document, each parsed.
     pub fn results(&self, output: &str) -> BTreeMap<String, Value> {
         let path = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().path();
-        // Not what is being written: `a.md.json#1`.
+        // Skips files that are being written, such as `a.md.json#1`.
         let is_whole = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "json");
         let read = |path: PathBuf| {
             let value: Value = serde_json::from_slice(&std::fs::read(&path).unwrap())

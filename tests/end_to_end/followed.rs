@@ -1,4 +1,4 @@
-//! Who follows a batch, and who starts it a second time.
+//! Following a batch, and starting it a second time.
 
 use std::{process::Stdio, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     why::tidegate,
 };
 
-/// A way to a server that can be cut.
+/// A connection to a server that the test can cut.
 struct Way {
     address: String,
     to: String,
@@ -32,7 +32,7 @@ impl Way {
     async fn open(&mut self) {
         let (listener, to) = (TcpListener::bind(&self.address).await.unwrap(), self.to.clone());
         let task = tokio::spawn(async move {
-            // Its connections end with it.
+            // The connections end with this task.
             let mut connections = JoinSet::new();
             loop {
                 let (mut client, _) = listener.accept().await.unwrap();
@@ -56,7 +56,8 @@ async fn slow_fleet() -> Option<Fleet> {
     fleet("[latency]\nbase = \"500ms\"\n", &settings).await
 }
 
-/// It says so, and goes on when the server is back; the batch did not wait for that.
+/// The command reports that the server is away, and goes on when it is back; the batch did not wait for
+/// that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_away_for_a_while_does_not_end_the_following() {
     let Some(mut fleet) = slow_fleet().await else { return };
@@ -86,7 +87,7 @@ async fn a_server_that_is_away_for_a_while_does_not_end_the_following() {
         };
         tokio::time::timeout(Duration::from_secs(90), heard).await.unwrap();
     };
-    // The server is there, and no worker is.
+    // The server is there, but no worker.
     until("no worker answers").await;
     way.cut();
     until("no Temporal server answers").await;
@@ -100,7 +101,7 @@ async fn a_server_that_is_away_for_a_while_does_not_end_the_following() {
     fleet.stop().await;
 }
 
-/// The same command follows what it has started; another question is not taken for asked.
+/// Repeating the command follows the batch that it has started; another question is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_runs_is_not_started_again_with_another_question() {
     let Some(fleet) = slow_fleet().await else { return };

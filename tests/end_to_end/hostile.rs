@@ -1,4 +1,4 @@
-//! What a batch's author and a model write harms no other batch, and no worker.
+//! Hostile batches and answers harm no other batch, and no worker.
 
 use std::{
     io::Write as _,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, MODEL, fleet};
 
-/// A value whose text has 2⁴⁰ signs.
+/// A value whose text has 2⁴⁰ characters.
 fn doubled() -> String {
     format!("{{% set x=[1] %}}{}{{{{ x|string|length }}}}", "{% set x=[x,x] %}".repeat(40))
 }
@@ -31,7 +31,7 @@ async fn a_template_that_takes_everything_ends_its_own_batch() {
     let template = json!({"template": true, "instructions": doubled()});
     fleet.start("template", &batch(&fleet, "template", template)).await;
 
-    // Beside it: one that is well, and whose template is filled in the same kind of process.
+    // At the same time: a harmless batch whose template is filled in the same kind of process.
     let listed = json!({"template": true,
         "instructions": "{% for word in ['Sum', 'up'] %}{{ word }} {% endfor %}{{ name }}: {{ document }}"});
     let began = Instant::now();
@@ -49,8 +49,8 @@ async fn a_template_that_takes_everything_ends_its_own_batch() {
     fleet.stop().await;
 }
 
-/// The process in which answers are judged: each level of this answer is judged by all
-/// alternatives, each of which judges the next level.
+/// The process that judges answers: all alternatives judge each level of this answer, and each
+/// alternative judges the next level.
 #[test]
 fn a_schema_that_takes_everything_ends_the_process_that_judges() {
     let judge = |depth: u32| {
@@ -75,6 +75,6 @@ fn a_schema_that_takes_everything_ends_the_process_that_judges() {
     assert!(said.unwrap_err().starts_with("at its top"));
     let (began, large) = (Instant::now(), done(&judge(20)));
     assert!(!large.status.success() && large.stdout.is_empty(), "{large:?}");
-    // It counts its processor's time, of which others may leave it little.
+    // The limit counts the process's own processor time, of which a busy machine gives little.
     println!("ended after {:?}: {}", began.elapsed(), large.status);
 }

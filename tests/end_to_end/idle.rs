@@ -1,4 +1,4 @@
-//! What a worker costs that has nothing to do.
+//! The cost of an idle worker.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,8 +12,9 @@ use crate::{
     page::http,
 };
 
-/// What these clients send to Redis for so long, by command: what scripts call in turn is not.
-pub(super) fn sent(
+/// The commands that these clients send to Redis during this time; commands inside scripts are not
+/// counted.
+pub(super) fn count_commands(
     url: &str,
     length: Duration,
     counts: impl Fn(&str) -> bool,
@@ -24,7 +25,7 @@ pub(super) fn sent(
     let (mut lines, mut line, mut sent) = (BufReader::new(stream), Vec::new(), BTreeMap::new());
     let started = Instant::now();
     while started.elapsed() < length {
-        // What was read before the time ran out stays in the line.
+        // A partial line stays in the buffer when the time runs out.
         match lines.read_until(b'\n', &mut line) {
             Ok(0) => panic!("Redis is gone"),
             Ok(_) => {}
@@ -42,7 +43,7 @@ pub(super) fn sent(
     sent
 }
 
-/// The addresses of all who are connected to Redis now, but for who asks.
+/// The addresses of all Redis clients except this one.
 pub(super) fn clients(fleet: &Fleet) -> BTreeSet<String> {
     let mut connection = fleet.own_redis.as_ref().unwrap().connection();
     let own: u64 = redis::cmd("CLIENT").arg("ID").query(&mut connection).unwrap();
@@ -52,7 +53,7 @@ pub(super) fn clients(fleet: &Fleet) -> BTreeSet<String> {
     others.filter_map(address).collect()
 }
 
-/// Until each of so many models was looked at once, when the worker begins.
+/// Waits until the starting worker has asked for each of these models once.
 pub(super) async fn has_begun(fleet: &Fleet, models: u64) {
     let redis = fleet.own_redis.as_ref().unwrap();
     for _ in 0..400 {
@@ -68,14 +69,14 @@ pub(super) async fn has_begun(fleet: &Fleet, models: u64) {
     panic!("the worker does not begin");
 }
 
-/// What a worker that has nothing to do has and sends.
+/// The resources and requests of an idle worker.
 #[derive(Debug)]
 struct Idle {
-    /// Until it waits for work.
+    /// Time until it waits for work.
     begins: Duration,
-    /// Open polls, by Temporal's own count.
+    /// Open polls, as Temporal counts them.
     polls: u64,
-    /// Of its metrics.
+    /// Lines of its metrics page.
     lines: usize,
     memory: u64,
     sent: BTreeMap<String, u64>,
@@ -87,8 +88,8 @@ impl Idle {
     }
 }
 
-/// With `[storage] state`, too.
-async fn idle(models: u64) -> Option<Idle> {
+/// Runs with `[storage] state`, too.
+async fn run_idle(models: u64) -> Option<Idle> {
     let mut settings = format!("[models.\"{MODEL}\"]\nrpm = 60\n");
     for number in 1..models {
         settings += &format!("[models.\"anthropic:other-{number:02}\"]\nrpm = 60\n");
@@ -102,13 +103,15 @@ async fn idle(models: u64) -> Option<Idle> {
     fleet.working().await;
     let begins = started.elapsed();
     has_begun(&fleet, models).await;
-    // What it looks at when it begins, it has looked at, the limits that are kept included.
-    // Some of it comes once a minute, and again at its end.
+    // By then the worker has done all requests of its start, including those for the copied limits. Some
+    // recur once a minute, and once at the end.
     tokio::time::sleep(Duration::from_secs(20)).await;
     let url = fleet.redis_url.clone();
-    let sent = tokio::task::spawn_blocking(move || sent(&url, Duration::from_secs(30), |_| true));
+    let sent = tokio::task::spawn_blocking(move || {
+        count_commands(&url, Duration::from_secs(30), |_| true)
+    });
     let sent = sent.await.unwrap();
-    // In a folder of the fleet's.
+    // In the fleet's folder.
     let kept = std::fs::read_dir(fleet.path("state")).into_iter().flatten();
     let mut kept = kept.map(|folder| folder.unwrap().path().join("limits.json"));
     assert!(kept.any(|kept| kept.exists()), "what is set is kept");
@@ -123,16 +126,16 @@ async fn idle(models: u64) -> Option<Idle> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_worker_with_fifty_models_asks_redis_less_than_once_a_second() {
-    let (one, fifty) = tokio::join!(idle(1), idle(50));
+    let (one, fifty) = tokio::join!(run_idle(1), run_idle(50));
     let (Some(one), Some(fifty)) = (one, fifty) else { return };
     for (models, idle) in [(1, &one), (50, &fifty)] {
         println!("{models} models: {} commands in 30 s: {idle:?}", idle.commands());
     }
     let commands = fifty.commands();
     assert!((3..=30).contains(&commands), "{commands} commands in 30 s: {fifty:?}");
-    // Task queues are those of lanes; between two polls of one there is a moment without.
+    // Task queues belong to lanes; between two polls of a queue there may be none for a moment.
     assert!(fifty.polls.abs_diff(one.polls) <= 3, "{} and {} polls", fifty.polls, one.polls);
-    // A few for each model.
+    // A few lines for each model.
     assert!(fifty.lines < one.lines + 50 * 10, "{} and {} lines", fifty.lines, one.lines);
     assert!(fifty.memory < 2 * one.memory, "{} and {} MB", fifty.memory, one.memory);
     assert!(fifty.begins < 3 * one.begins + Duration::from_secs(3), "{fifty:?} beside {one:?}");

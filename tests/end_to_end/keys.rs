@@ -1,4 +1,4 @@
-//! Keys that the provider refuses, and that are mended while workers run.
+//! Keys that the provider refuses, and that are corrected while workers run.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::{
 const BAD: &str = "sk-simulated-refused";
 const GOOD: &str = "sk-simulated-good";
 
-/// A worker whose key stands in an environment file of its own.
+/// A worker whose key is in an environment file of its own.
 fn worker(fleet: &mut Fleet, name: &str, key: &str) {
     put(fleet, name, key);
     let file = fleet.path(name).display().to_string();
@@ -21,7 +21,7 @@ fn worker(fleet: &mut Fleet, name: &str, key: &str) {
 
 fn put(fleet: &Fleet, name: &str, key: &str) {
     let file = fleet.path(name);
-    // As key managers do it: whole or not at all.
+    // Replaces the file atomically, as key managers do.
     std::fs::write(file.with_extension("new"), format!("# keys\nSIMULATED_KEY={key}\n")).unwrap();
     std::fs::rename(file.with_extension("new"), file).unwrap();
 }
@@ -43,8 +43,8 @@ async fn doctors_faults(fleet: &Fleet) -> Vec<String> {
     of_keys.map(|check| check["seen"].as_str().unwrap().to_owned()).collect()
 }
 
-/// One of two keys is refused: nothing fails. It is mended: the worker goes on without a restart.
-/// Both are refused: what cannot be done fails soon, in the vendor's words.
+/// One of two keys is refused: no document fails. The key is corrected: the worker goes on without a
+/// restart. Both keys are refused: documents fail soon, with the vendor's message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documents_go_where_a_good_key_is_and_fail_where_none_is() {
     let simulator = format!("[latency]\nbase = \"200ms\"\n[[refused-keys]]\nkey = \"{BAD}\"\n");
@@ -58,7 +58,7 @@ async fn documents_go_where_a_good_key_is_and_fail_where_none_is() {
     assert_eq!((&result["succeeded"], &result["failed"]), (&json!(200), &json!(0)), "{result}");
     let rejected = fleet.simulator.account().rejected;
     println!("{rejected} calls with a refused key for 200 documents, two workers");
-    // Those that were under way when the first came back, and one that finds out every 30 s.
+    // Calls that were under way at the first refusal, and one probe every 30 s.
     assert!((1..=20 + 10).contains(&rejected), "{rejected}");
     let faults = doctors_faults(&fleet).await;
     assert!(
@@ -66,7 +66,7 @@ async fn documents_go_where_a_good_key_is_and_fail_where_none_is() {
         "{faults:?}"
     );
 
-    // The other worker is gone, and the file of this one is mended.
+    // The other worker is gone, and this worker's key is corrected.
     fleet.kill_worker(1).await;
     put(&fleet, "one", GOOD);
     let few = |output: &str| {
@@ -81,7 +81,7 @@ async fn documents_go_where_a_good_key_is_and_fail_where_none_is() {
 
     put(&fleet, "one", BAD);
     worker(&mut fleet, "three", BAD);
-    // The mended key was the first that was read again.
+    // The corrected key was the first that was read again.
     logged(&fleet, "another key was read", 2).await;
     let before = fleet.simulator.account().rejected;
     fleet.start("none", &none).await;
@@ -105,7 +105,7 @@ async fn documents_go_where_a_good_key_is_and_fail_where_none_is() {
     fleet.stop().await;
 }
 
-/// The worker says so when it begins, and the failure says it of each document.
+/// The worker reports the missing key at its start, and each document's failure names it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_is_not_set_is_named() {
     let provider = tidegate_simulator::Simulator::start(tidegate_simulator::Config::default());

@@ -1,4 +1,4 @@
-//! A batch in Temporal's lists: by search attributes where they are registered, else by its memo.
+//! A batch in Temporal's lists: by search attributes if they are registered, otherwise by its memo.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn found(fleet: &Fleet, query: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_is_found_by_what_is_registered_and_shows_it_otherwise() {
+async fn a_batch_is_found_by_its_search_attributes_or_shows_a_memo() {
     let settings = format!("[models.\"{MODEL}\"]\nrpm = 3_000\n");
     let Some(mut fleet) = fleet("", &settings).await else { return };
     fleet.documents(2, 60);

@@ -1,4 +1,4 @@
-//! Lanes and models inside one worker process: neither fills the slots that another needs.
+//! Lanes and models in one worker process: none takes the slots that another needs.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,11 @@ use crate::fleet::{Fleet, MODEL, fleet};
 
 const OTHER: &str = "anthropic:claude-haiku-4-5";
 
-/// One call takes this long.
+/// The duration of a call.
 const CALL: Duration = Duration::from_secs(12);
 
-/// All slots that a batch can get are in long calls, which began together, and more of its
-/// documents wait. A document of a lane above it begins at once: it does not wait until they end,
-/// but takes as long as it takes alone.
+/// Long calls hold all slots that a batch can get, and more of its documents wait. A document of a higher
+/// lane starts at once: it takes no longer than alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interactive_document_does_not_wait_for_the_slots_of_a_batch() {
     let settings =
@@ -53,8 +52,8 @@ async fn an_interactive_document_does_not_wait_for_the_slots_of_a_batch() {
     fleet.stop().await;
 }
 
-/// A closed gate that many documents wait for, each of them willing to wait for a minute in its
-/// slot, delays no other model.
+/// Many documents wait behind a closed gate, each for up to a minute in its slot. That delays no other
+/// model.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_model_does_not_fill_the_slots_of_another() {
     let settings = format!(
@@ -87,7 +86,7 @@ async fn a_paused_model_does_not_fill_the_slots_of_another() {
     fleet.stop().await;
 }
 
-/// Until the provider has been called this often.
+/// Waits until the provider has had this many calls.
 async fn calls(fleet: &Fleet, count: u64) {
     for _ in 0..600 {
         if fleet.account().requests >= count {

@@ -1,5 +1,5 @@
-//! Batches of several pages, and batches whose results lie in sealed parts alone, with workers that
-//! are killed on the way.
+//! Batches with several pages, and batches whose results are only in sealed parts, with workers that are
+//! killed.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn settings() -> String {
     "[gate]\njitter = \"1s\"\n[models.\"anthropic:claude-sonnet-5\"]\nrpm = 60_000\n".to_owned()
 }
 
-/// What `documents` says in the batch's progress.
+/// The field `documents` of the batch's progress.
 fn documents(progress: &Value) -> u64 {
     progress["documents"].as_u64().unwrap_or(0)
 }
@@ -23,7 +23,7 @@ async fn signal(fleet: &Fleet, id: &str, name: &str) {
     assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
 }
 
-/// The worker dies while it plans a later page, and another while it finishes.
+/// One worker dies while it plans a later page, and another while it finishes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_goes_on_where_its_worker_was_killed() {
     let Some(mut fleet) = fleet("", &settings()).await else { return };
@@ -38,7 +38,7 @@ async fn a_plan_goes_on_where_its_worker_was_killed() {
     batch["max_in_flight"] = json!(2);
     fleet.start("large", &batch).await;
     signal(&fleet, "large", "pause").await;
-    // The second page is written by the activity that plans more of them.
+    // The second page is written by the activity that plans more pages.
     let folder = loop {
         let runs = std::fs::read_dir(fleet.path("out/_tidegate")).into_iter().flatten();
         let mut runs = runs.map(|entry| entry.unwrap().path());
@@ -75,7 +75,7 @@ async fn a_plan_goes_on_where_its_worker_was_killed() {
     fleet.stop().await;
 }
 
-/// Answers lie in objects of their own until their shard is sealed, and then in its part alone.
+/// Answers are separate objects until their shard is sealed, and then only in its part.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sealed_parts_alone_survive_a_kill() {
     let slow = "[latency]\nbase = \"200ms\"\n";
@@ -104,7 +104,7 @@ async fn sealed_parts_alone_survive_a_kill() {
     assert_eq!(ids("out/results.jsonl"), ids("out/results/part-00000.jsonl"));
     let paid = fleet.account().requests;
     assert!((90..=90 + 8).contains(&paid), "{paid} calls: what was in flight, once more at most");
-    // All of it is known, and nobody is asked.
+    // All results are known, so no call is made.
     fleet.start("again", &batch).await;
     let again = fleet.result("again").await.unwrap();
     assert_eq!((&again["skipped"], &again["succeeded"]), (&json!(90), &json!(0)), "{again}");
@@ -113,10 +113,10 @@ async fn sealed_parts_alone_survive_a_kill() {
     fleet.stop().await;
 }
 
-/// One call drags on. Everything else of its shard, and the shards behind it, end meanwhile; the
-/// shard behind it is sealed.
+/// One call takes very long. The rest of its shard, and later shards, end in the meantime; the next shard
+/// is sealed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_straggler_holds_nobody_up() {
+async fn a_straggler_delays_no_other_document() {
     const DOCUMENTS: usize = 520;
     let slow =
         "[[faults]]\nkind = \"slow\"\ndelay = \"100s\"\nmatching = \"the one that drags on\"\n";

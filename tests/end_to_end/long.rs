@@ -1,4 +1,4 @@
-//! Documents that are too long for one call, and folders of everything.
+//! Documents that are too long for one call, and a folder with files of every kind.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -30,7 +30,7 @@ fn long_text(bytes: usize) -> String {
     text
 }
 
-/// The most memory that a process ever had, in MB.
+/// The maximum memory that a process ever had, in MB.
 fn peak_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -44,8 +44,8 @@ fn batch(fleet: &Fleet, output: &str, how: &str, chunk_tokens: u32) -> Value {
     batch
 }
 
-/// 2 MB in some sixty parts; the worker is killed in the middle, and no part is asked for twice
-/// that was answered.
+/// A document of 2 MB in some sixty parts. The worker is killed in the middle, and no answered part is
+/// asked twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_document_is_read_in_parts_and_survives_a_kill() {
     let Some(mut fleet) = fleet("latency = { base = \"300ms\" }", &settings()).await else {
@@ -73,7 +73,7 @@ async fn a_long_document_is_read_in_parts_and_survives_a_kill() {
     }
     assert!(parts() >= 15, "parts are answered one by one");
     fleet.kill_worker(0).await;
-    // What a store leaves where a process is killed while it writes.
+    // The leftover of a write that a kill interrupted.
     let steps = std::fs::read_dir(fleet.path("out/_tidegate/parts")).unwrap().next().unwrap();
     std::fs::write(steps.unwrap().path().join("0-17.json#1"), "{").unwrap();
     fleet.worker();
@@ -84,8 +84,7 @@ async fn a_long_document_is_read_in_parts_and_survives_a_kill() {
     assert!(memory <= 300, "{memory} MB");
 
     let account = fleet.simulator.account();
-    // Four parts of the long document and the short one may have been under way when the worker was
-    // killed.
+    // At the kill, four parts of the long document and the short document may have been under way.
     assert!(account.answered_twice <= 5, "paid for twice: {}", account.answered_twice);
     let results = fleet.results("out");
     assert!(results["short.md"]["provider_calls"] == json!(1));
@@ -110,7 +109,8 @@ async fn a_long_document_is_read_in_parts_and_survives_a_kill() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parts_may_stand_side_by_side_and_a_failed_one_is_all_that_is_done_again() {
-    // The fifth part is refused when the others are answered: an answer between two refusals would say that the account is well.
+    // The fifth part is refused after the others are answered: an answer between two refusals would show
+    // that the account is fine.
     let faults =
         "[[faults]]\nkind = \"spend-limit\"\nmatching = \"Part 5 of\"\ntimes = 3\ndelay = \"3s\"\n";
     let Some(mut fleet) = fleet(faults, &settings()).await else { return };
@@ -140,8 +140,8 @@ async fn parts_may_stand_side_by_side_and_a_failed_one_is_all_that_is_done_again
     fleet.stop().await;
 }
 
-/// One document of many parts meets six refusals: its batch's budget is not that of one call. And a
-/// batch that has spent its budget finds a new one when it runs again under the same workflow id.
+/// One document of many parts meets six refusals: each part has its own budget of retries. A batch that
+/// has spent its budget gets a new one when it runs again under its workflow id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn retries_are_counted_by_parts_and_belong_to_the_run() {
     let faults = "[[faults]]\nkind = \"rate-limited\"\nmatching = \"Part \"\ntimes = 6\n\
@@ -153,7 +153,7 @@ async fn retries_are_counted_by_parts_and_belong_to_the_run() {
     let result = fleet.result("long").await.unwrap();
     assert_eq!((&result["succeeded"], &result["rate_limited"]), (&json!(1), &json!(6)), "{result}");
 
-    // Eight refusals: the first run can pay for five of them beyond its first call.
+    // Eight refusals: the first run can pay for five of them after its first call.
     std::fs::write(fleet.path("in/long.txt"), "The tide is in.").unwrap();
     for (output, succeeded, rate_limited) in [("first", 0, 6), ("second", 1, 2)] {
         let mut batch = fleet.batch(output);
@@ -170,8 +170,8 @@ async fn retries_are_counted_by_parts_and_belong_to_the_run() {
     fleet.stop().await;
 }
 
-/// Three hundred files of every kind, a third of them damaged: each damaged one is named with its
-/// reason, the rest are done.
+/// Three hundred files of every kind, a third of them damaged: each damaged file fails with its reason,
+/// and the others succeed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_of_everything() {
     let Some(mut fleet) = fleet("", &settings()).await else { return };
@@ -179,7 +179,7 @@ async fn a_folder_of_everything() {
         3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</Font<</F 4 0 R>>>>/Contents 5 0 R>>\nendobj\n\
         4 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\n\
         5 0 obj\n<</Length 37>>\nstream\nBT /F 9 Tf 9 9 Td (High tide.) Tj ET \nendstream\nendobj\ntrailer\n<</Root 1 0 R/Size 6>>\n%%EOF";
-    // A second page, which is a picture and nothing else.
+    // A second page that is only a picture.
     let scanned = pdf.replace("Kids[3 0 R]/Count 1", "Kids[3 0 R 6 0 R]/Count 2").replace(
         "trailer",
         "6 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</XObject<</I 7 0 R>>>>/Contents 8 0 R>>\nendobj\n\
@@ -209,7 +209,7 @@ async fn a_folder_of_everything() {
     for number in 0..200 {
         let (name, bytes) = &good[number % good.len()];
         let numbered = [format!("{number} ").as_bytes(), bytes].concat();
-        // UTF-16 has no room for a number before it.
+        // In UTF-16, a number cannot be put before the text.
         let bytes =
             if name.starts_with("utf16") || name.starts_with("html") { bytes } else { &numbered };
         std::fs::write(fleet.path(&format!("in/good-{number:03}.{name}")), bytes).unwrap();

@@ -1,5 +1,5 @@
-//! End to end: worker processes on a real Temporal dev server and a real Redis, before a simulated
-//! provider. One binary, because each would be as large as the program.
+//! End to end: worker processes with a real Temporal dev server, a real Redis and a simulated provider.
+//! All tests are one binary, because each binary would be as large as the program.
 
 #![allow(
     missing_docs,

@@ -1,5 +1,5 @@
-//! Many batches at once, through the real path: each ends with every document, and none waits for
-//! another's end.
+//! Many batches at once, end to end: each ends with every document, and none waits for the end of
+//! another.
 //!
 //! ```text
 //! TIDEGATE_FULL_SCALE=1 cargo test --workspace --locked --test end_to_end -- many:: --nocapture

@@ -1,17 +1,17 @@
-//! What a batch may spend, whatever happens to Redis.
+//! A batch's budget, whatever happens to Redis.
 
 use serde_json::json;
 
 use crate::fleet::{Fleet, MODEL, fleet_with_its_own_redis};
 
-/// US dollars that the provider has been asked for: 2 and 10 for a million tokens.
+/// The price of the provider's calls in US dollars: 2 and 10 for a million tokens.
 fn spent(fleet: &Fleet) -> f64 {
     let admitted = fleet.account().admitted;
     (admitted.input as f64 * 2.0 + admitted.output as f64 * 10.0) / 1e6
 }
 
-/// Redis comes back empty twice. What was spent is kept in `[storage] state`, so the batch stops
-/// where its budget ends, and not much before.
+/// Redis comes back empty twice. `[storage] state` keeps what was spent, so the batch stops at its
+/// budget, and not much before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_holds_over_two_losses_of_redis() {
     const BUDGET: f64 = 0.1;

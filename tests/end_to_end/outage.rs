@@ -1,5 +1,5 @@
-//! Six faults, and whether an operator who looks is told the cause: by `why`, by `status`, by the page
-//! and `top`, and by the log.
+//! Six faults, and whether an operator learns the cause: from `why`, `status`, the page, `top`, and the
+//! log.
 
 use std::time::{Duration, Instant};
 
@@ -12,25 +12,25 @@ use crate::{
 
 const SETTINGS: &str = "[gate]\nbase-backoff = \"1s\"\nmax-backoff = \"5s\"\njitter = \"1s\"\n[worker]\nmax-slot-wait = \"1s\"\n";
 
-/// Each model meets its own fault, told apart by the batch's instructions.
+/// Each model has its own fault; the batch's instructions select it.
 const SIMULATOR: &str = "[[faults]]\nkind = \"overloaded\"\nmatching = \"The phase is down.\"\n\
     [[faults]]\nkind = \"spend-limit\"\nmatching = \"The phase is spent.\"\n\
     [[faults]]\nkind = \"rate-limited\"\nretry-after = \"20s\"\nmatching = \"The phase is storm.\"\n\
     [[refused-keys]]\nkey = \"sk-simulated-secret\"\nmodels = [\"refused\"]\n";
 
-/// What the page and `tidegate top` show, and all that they show.
+/// The snapshot behind the page and `tidegate top`.
 const SNAPSHOT: [&str; 2] = ["top", "--json"];
 
-async fn said(fleet: &Fleet, arguments: &[&str]) -> String {
+async fn output_of(fleet: &Fleet, arguments: &[&str]) -> String {
     let output = tidegate(fleet, arguments).await;
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Asks until all of these words are in the answer.
-async fn says(fleet: &Fleet, arguments: &[&str], words: &[&str]) -> String {
+/// Repeats the command until its output contains all of these words.
+async fn wait_for_words(fleet: &Fleet, arguments: &[&str], words: &[&str]) -> String {
     let started = Instant::now();
     loop {
-        let answer = said(fleet, arguments).await;
+        let answer = output_of(fleet, arguments).await;
         if words.iter().all(|word| answer.contains(word)) {
             return answer;
         }
@@ -65,24 +65,39 @@ async fn whatever_the_provider_does_each_face_names_it() {
     for phase in phases {
         fleet.start(phase, &batch(&fleet, phase)).await;
     }
-    // Nobody works yet.
+    // There is no worker yet.
     for face in ["why", "status"] {
-        says(&fleet, &[face, "down"], &["no worker answers on the task queue \"tidegate\""]).await;
+        wait_for_words(
+            &fleet,
+            &[face, "down"],
+            &["no worker answers on the task queue \"tidegate\""],
+        )
+        .await;
     }
-    says(&fleet, &SNAPSHOT, &["no worker is alive; next: start one with `tidegate worker`"]).await;
+    wait_for_words(
+        &fleet,
+        &SNAPSHOT,
+        &["no worker is alive; next: start one with `tidegate worker`"],
+    )
+    .await;
 
     fleet.worker();
     let words =
         ["anthropic does not answer, for", "Overloaded (529)", "`tidegate pause anthropic:down`"];
     for face in ["why", "status"] {
-        println!("{}", says(&fleet, &[face, "down"], &words).await);
+        println!("{}", wait_for_words(&fleet, &[face, "down"], &words).await);
     }
-    println!("{}", says(&fleet, &["quota", "anthropic:down"], &words[..2]).await);
-    says(&fleet, &SNAPSHOT, &words).await;
+    println!("{}", wait_for_words(&fleet, &["quota", "anthropic:down"], &words[..2]).await);
+    wait_for_words(&fleet, &SNAPSHOT, &words).await;
     let status: Value =
-        serde_json::from_str(&said(&fleet, &["status", "down", "--json"]).await).unwrap();
+        serde_json::from_str(&output_of(&fleet, &["status", "down", "--json"]).await).unwrap();
     assert_eq!(status["eta"], Value::Null, "nobody knows when: {status}");
-    says(&fleet, &["doctor"], &["FAIL  calls to anthropic:down: anthropic does not answer"]).await;
+    wait_for_words(
+        &fleet,
+        &["doctor"],
+        &["FAIL  calls to anthropic:down: anthropic does not answer"],
+    )
+    .await;
     logs(
         &fleet,
         &["WARN", "anthropic:down", "calls to this model fail one after the other", "verload"],
@@ -91,12 +106,12 @@ async fn whatever_the_provider_does_each_face_names_it() {
 
     let words = ["the gate: paused for", "RateLimited (429)", "`tidegate limits set`"];
     for face in ["why", "status"] {
-        println!("{}", says(&fleet, &[face, "storm"], &words).await);
+        println!("{}", wait_for_words(&fleet, &[face, "storm"], &words).await);
     }
-    says(&fleet, &SNAPSHOT, &words).await;
+    wait_for_words(&fleet, &SNAPSHOT, &words).await;
     logs(&fleet, &["WARN", "anthropic:storm", "the gate is closed"]).await;
 
-    // These end: what cannot be done fails.
+    // These batches end: documents that cannot succeed fail.
     for (phase, kind, next) in [
         ("spent", "QuotaExhausted", "pay, or raise the account's limit"),
         ("refused", "Unauthorized", "api-key-file"),
@@ -104,15 +119,15 @@ async fn whatever_the_provider_does_each_face_names_it() {
         let result = fleet.result(phase).await.unwrap();
         assert_eq!(result["failures"], json!({ kind: 12 }), "{result}");
         let failure = fleet.lines(&format!("{phase}/failures.jsonl")).remove(0);
-        // The provider's own words: what stands before them differs from document to document.
+        // The provider's message; the text before it differs between documents.
         let (_, words) = failure["message"].as_str().unwrap().split_once(": status ").unwrap();
         let words = words.split(';').next().unwrap();
         let twelve = format!("12 × {kind}: ");
         for face in ["why", "status"] {
-            println!("{}", says(&fleet, &[face, phase], &[&twelve, words, next]).await);
+            println!("{}", wait_for_words(&fleet, &[face, phase], &[&twelve, words, next]).await);
         }
         let kind = json!(kind).to_string();
-        says(&fleet, &SNAPSHOT, &[&kind, words, next, "report-0000.md"]).await;
+        wait_for_words(&fleet, &SNAPSHOT, &[&kind, words, next, "report-0000.md"]).await;
     }
     logs(&fleet, &["WARN", "anthropic:spent", "the model is exhausted"]).await;
     logs(&fleet, &["ERROR", "anthropic:refused", "a key is refused (403)"]).await;
@@ -135,12 +150,14 @@ async fn a_redis_that_is_away_is_named() {
     for face in ["why", "status"] {
         println!(
             "{}",
-            says(&fleet, &[face, "away"], &["Redis does not answer at", "start it"]).await
+            wait_for_words(&fleet, &[face, "away"], &["Redis does not answer at", "start it"])
+                .await
         );
     }
-    says(&fleet, &SNAPSHOT, &["\"verdict\": \"Redis does not answer at", "start it"]).await;
+    wait_for_words(&fleet, &SNAPSHOT, &["\"verdict\": \"Redis does not answer at", "start it"])
+        .await;
     logs(&fleet, &["WARN", "Redis is away"]).await;
-    says(&fleet, &["doctor"], &["FAIL  redis"]).await;
+    wait_for_words(&fleet, &["doctor"], &["FAIL  redis"]).await;
     let model = "anthropic:away";
     for refused in [
         &["pause", model, "--for", "9s"][..],

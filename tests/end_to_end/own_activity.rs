@@ -1,5 +1,5 @@
-//! The example of a user's own activity, against a real Temporal, a real Redis and a provider that
-//! counts for itself.
+//! The example of a user's own activity, with a real Temporal, a real Redis and a provider that enforces
+//! its limit.
 
 use std::path::Path;
 

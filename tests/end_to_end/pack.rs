@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, MODEL, fleet};
 
-/// Requests are scarce and tokens are not.
+/// Requests are scarce, and tokens are not.
 fn settings() -> String {
     format!(
         "[models.\"{MODEL}\"]\nrpm = 600\ntpm = 10_000_000\n[gate]\nbase-backoff = \"20ms\"\nmax-backoff = \"100ms\"\n"
@@ -17,7 +17,7 @@ fn batch(fleet: &Fleet, output: &str, more: Value) -> Value {
     batch
 }
 
-/// So many small documents, each about a ship of its own.
+/// `count` small documents, each about its own ship.
 fn ships(fleet: &Fleet, count: usize) {
     for number in 0..count {
         let text = format!("The Seagull-{number:03} has come in with the tide. Her cargo is salt.");
@@ -25,7 +25,7 @@ fn ships(fleet: &Fleet, count: usize) {
     }
 }
 
-/// Whether every answer is about its own ship and no other.
+/// Checks that every answer is about its own ship alone.
 fn assert_own_answers(fleet: &Fleet, output: &str, count: usize) {
     let results = fleet.results(output);
     for number in 0..count {
@@ -38,10 +38,10 @@ fn assert_own_answers(fleet: &Fleet, output: &str, count: usize) {
     }
 }
 
-/// A tenth of the documents is left out of the answers, one is too large for company, one
-/// unreadable, one tries to be two.
+/// The answers omit a tenth of the documents; one document is too large to share a call, one is
+/// unreadable, and one pretends to be two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn small_documents_share_calls_and_whoever_is_left_out_goes_alone() {
+async fn small_documents_share_calls_and_an_omitted_one_goes_alone() {
     let Some(mut fleet) = fleet("forget-rate = 0.1\nmean-output-tokens = 40\n", &settings()).await
     else {
         return;
@@ -98,8 +98,8 @@ async fn small_documents_share_calls_and_whoever_is_left_out_goes_alone() {
     fleet.stop().await;
 }
 
-/// With `true` the limits decide; each answer keeps to the schema, whose definitions are found; a
-/// call that fails is made again.
+/// With `true`, the limits decide the number of documents in a call. Each answer satisfies the schema,
+/// including its definitions; a failed call is repeated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_limits_say_how_many_and_schemas_hold_for_each() {
     let faults = "mean-output-tokens = 40\n[[faults]]\nkind = \"server-error\"\ntimes = 2\n";
@@ -129,8 +129,7 @@ async fn the_limits_say_how_many_and_schemas_hold_for_each() {
     fleet.stop().await;
 }
 
-/// Two calls are under way when the worker dies; what was answered before is neither lost nor asked
-/// again.
+/// Two calls are under way when the worker dies; earlier answers are neither lost nor asked again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_costs_the_calls_under_way_and_no_more() {
     let slow = "mean-output-tokens = 40\nlatency = { base = \"400ms\" }\n";

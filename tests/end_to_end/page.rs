@@ -1,4 +1,4 @@
-//! The page that a worker serves, over a fleet with batches on their way.
+//! The page that a worker serves, for a fleet with running batches.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::fleet::{Fleet, MODEL, fleet};
 
 const TOKEN: &str = "tide-of-the-test";
 
-/// Where the worker says that its page is.
+/// The page's address, from the worker's log.
 pub(super) async fn url(fleet: &Fleet) -> String {
     let started = Instant::now();
     loop {
@@ -22,7 +22,7 @@ pub(super) async fn url(fleet: &Fleet) -> String {
     }
 }
 
-/// Looks until it is so.
+/// Fetches the snapshot until `ready`.
 async fn seen(url: &str, mut ready: impl FnMut(&Value) -> bool) -> Value {
     let started = Instant::now();
     loop {
@@ -64,7 +64,7 @@ async fn the_page_shows_the_fleet_and_acts_on_it_for_those_with_the_token() {
     failing["source"] = fleet.uri("broken.pdf").into();
     fleet.start("vain", &failing).await;
 
-    // It shows what the other commands print.
+    // The page shows what the other commands print.
     let ready = |seen: &Value| {
         let models = &seen["models"][0];
         batch(seen, "shown")["documents"] == 200
@@ -97,13 +97,13 @@ async fn the_page_shows_the_fleet_and_acts_on_it_for_those_with_the_token() {
     let paused = self::seen(&url, |seen| seen["models"][0]["paused_until_resume"] == true).await;
     assert_eq!(paused["models"][0]["pause_reason"], "the test says so");
     assert!(paused["verdict"].as_str().unwrap().contains("is paused until it is resumed"));
-    // The changing part comes by itself.
+    // The changing part is pushed.
     let mut events = http().get(format!("{url}events")).send().await.unwrap();
     let first = events.chunk().await.unwrap().unwrap();
     let first = String::from_utf8_lossy(&first).into_owned();
     assert!(first.starts_with("data:") && first.contains("paused until it is resumed"), "{first}");
 
-    // A limit that is set for some time ends by itself: this worker gives the configured one back.
+    // A limit with an end ends by itself: this worker restores the configured one.
     let set = json!({"action": "set_limit", "model": MODEL, "limit": "rpm", "value": 600, "seconds": 4, "why": "in a hurry"});
     assert_eq!(act(set, TOKEN).await, 204);
     let limit = |seen: &Value| seen["models"][0]["limits"]["requests"]["set"].clone();
@@ -111,7 +111,7 @@ async fn the_page_shows_the_fleet_and_acts_on_it_for_those_with_the_token() {
     self::seen(&url, |seen| limit(seen).is_null()).await;
     assert_eq!(act(json!({"action": "resume", "model": MODEL}), TOKEN).await, 204);
 
-    // A batch is held, let go on, and cancelled; what failed is asked again.
+    // A batch is paused, resumed, and cancelled; its failures are retried.
     assert_eq!(act(json!({"action": "pause", "batch": "shown"}), TOKEN).await, 204);
     self::seen(&url, |seen| batch(seen, "shown")["paused"] == true).await;
     assert_eq!(act(json!({"action": "resume", "batch": "shown"}), TOKEN).await, 204);

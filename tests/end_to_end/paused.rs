@@ -1,4 +1,4 @@
-//! A batch that is paused while its documents are handed out.
+//! A batch that is paused while its documents are started.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::{
     why::{tidegate, why},
 };
 
-/// One call a second; the other documents wait in Temporal and look again every few seconds.
+/// One call a second; the other documents wait in Temporal and ask again every few seconds.
 fn slow() -> String {
     format!(
         "[models.\"{MODEL}\"]\nrpm = 60\n[worker]\nmax-slot-wait = \"1s\"\n[gate]\nbase-backoff = \"1s\"\nmax-backoff = \"5s\"\njitter = \"1s\"\n"
@@ -38,7 +38,7 @@ async fn no_call_begins_in_a_pause_and_none_is_lost() {
     println!("{sentence}");
     let before = fleet.account();
     let began = Instant::now();
-    // Six calls' worth of quota.
+    // The time for six calls.
     while began.elapsed() < Duration::from_secs(6) {
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(fleet.account().requests, before.requests, "a call began in the pause");
@@ -55,7 +55,7 @@ async fn no_call_begins_in_a_pause_and_none_is_lost() {
     fleet.stop().await;
 }
 
-/// Until `resume`, and longer than any pause with an end may last.
+/// The pause has no end: it lasts longer than any pause with an end may.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_is_paused_until_it_is_resumed() {
     let settings = format!("{}pause-ttl = \"3s\"\n", slow());
@@ -76,7 +76,7 @@ async fn a_model_is_paused_until_it_is_resumed() {
     let doctor = String::from_utf8_lossy(&tidegate(&fleet, &["doctor"]).await.stdout).into_owned();
     assert!(doctor.contains("a Redis that loses everything forgets such a pause"), "{doctor}");
     assert!(tidegate(&fleet, &["resume", MODEL]).await.status.success());
-    // The newest is what is followed where none is named.
+    // Without a name, the newest batch is followed.
     let followed = tidegate(&fleet, &["follow", "--json"]).await;
     let followed: Value = serde_json::from_slice(&followed.stdout).unwrap();
     let result = fleet.result("held").await.unwrap();

@@ -5,12 +5,12 @@ use tidegate_simulator::{Config, Simulator};
 
 use crate::fleet::{MODEL, fleet};
 
-/// One region is dead, and another has half the limit: each document is answered, the dead one
-/// closes alone, and both of the living answer.
+/// One region is dead, and another has half the limit: each document is answered, only the dead region
+/// closes, and both others answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_region_closes_alone_and_the_others_answer() {
     let second = Simulator::start(Config::default()).await.unwrap();
-    // Nobody listens there any more.
+    // No server listens there any more.
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let settings = format!(
         "[models.\"{MODEL}\"]\nrpm = 6_000\n[[providers.anthropic.pool]]\nname = \"east\"\n\
@@ -32,7 +32,7 @@ async fn a_dead_region_closes_alone_and_the_others_answer() {
         models.iter().filter(|it| **it == model).count()
     };
     assert_eq!(of("east") + of("west"), 60, "{models:?}");
-    // By room two to one: far off it is none, or all.
+    // Free capacity is two to one; a wrong choice would send all to one region.
     assert!(of("east") > 5 && of("west") > 5, "{} and {}", of("east"), of("west"));
     let answered = |simulator: &Simulator| simulator.account().model("claude-sonnet-5").requests;
     assert_eq!(answered(&fleet.simulator) + answered(&second), 60, "bought once");
@@ -49,7 +49,7 @@ async fn a_dead_region_closes_alone_and_the_others_answer() {
     let expected = ["dead", "east", "west"].map(|name| format!("anthropic/{name}:claude-sonnet-5"));
     assert_eq!(members.collect::<Vec<_>>(), expected);
 
-    // Whoever names another model reads the pool's own name, and none of its members'.
+    // A message about an unknown model lists the pool's own name, and no member's.
     let mut unknown = fleet.batch("unknown");
     unknown["model"] = json!("anthropic:claude-none");
     fleet.start("unknown", &unknown).await;
@@ -59,8 +59,8 @@ async fn a_dead_region_closes_alone_and_the_others_answer() {
     second.shutdown().await;
 }
 
-/// One member is told to wait for an hour: it closes alone, and the other answers all the rest. Had
-/// the 429 closed the pool, the batch would last for that hour.
+/// One member must wait for an hour: only it closes, and the other answers all the rest. If the 429
+/// closed the pool, the batch would last an hour.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_429_closes_one_member_alone() {
     let refuses = "latency = { base = \"300ms\" }\n[[faults]]\nkind = \"rate-limited\"\nrate = 1.0\nretry-after = \"3600s\"\n";
@@ -82,7 +82,7 @@ async fn a_429_closes_one_member_alone() {
     let refused = result["rate_limited"].as_u64().unwrap();
     let west_account = west.account().model("claude-sonnet-5");
     assert_eq!((west_account.ok, west_account.requests), (0, refused), "{west_account:?}");
-    // Those that were under way when the first was refused, and no more.
+    // Only calls that were under way at the first refusal.
     assert!((1..60).contains(&refused), "{refused}");
     assert_eq!(fleet.simulator.account().model("claude-sonnet-5").ok, 60);
     let quota = tokio::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))

@@ -34,7 +34,7 @@ pub(crate) async fn every_provider(simulator: &str, more: &str) -> Option<Fleet>
     Some(fleet)
 }
 
-/// The few answers that are longer than the cap are kept: the tests count calls.
+/// Truncated answers are kept, because the tests count calls.
 fn batch(fleet: &Fleet, output: &str, more: Value) -> Value {
     let mut batch = json!({"source": fleet.uri("in/"), "output": fleet.uri(output), "instructions": "Sum up.", "max_output_tokens": 256, "on_cut": "keep"});
     batch.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -89,8 +89,7 @@ async fn whatever_goes_wrong_each_document_ends_and_no_call_is_wasted() {
     fleet.stop().await;
 }
 
-/// One call in five meets the fault of its phase, at each API; the phases are told apart by their
-/// instructions.
+/// At each API, one call in five meets its phase's fault; the instructions select the phase.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_fault_by_itself_strikes_one_call_in_five() {
     let kinds = [
@@ -146,8 +145,8 @@ async fn each_fault_by_itself_strikes_one_call_in_five() {
     fleet.stop().await;
 }
 
-/// The account of the first model is empty: three calls of one document find out, and all documents go to the next
-/// one.
+/// The first model's account is empty: three calls of one document find out, and all documents go to the
+/// next model.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
     let faults = "[[faults]]\nkind = \"spend-limit\"\ntimes = 3\n";
@@ -195,7 +194,7 @@ async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
             .all(|failure| failure["error_type"] == "QuotaExhausted")
     );
 
-    // One of two equivalent models is paused: the other one answers.
+    // One of two equivalent models is paused: the other answers.
     let config = fleet.path("tidegate.toml");
     let paused = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
         .args(["pause", "openai:gpt", "--for", "60s", "--reason", "test", "--config"])
@@ -217,8 +216,7 @@ async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
     fleet.stop().await;
 }
 
-/// Long instructions are cached, answers satisfy the schema, and a schema that is none fails the
-/// batch.
+/// Long instructions are cached, answers satisfy the schema, and an invalid schema fails the batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instructions_are_cached_and_answers_satisfy_the_schema() {
     let Some(mut fleet) = every_provider("latency = { base = \"300ms\" }", "").await else {

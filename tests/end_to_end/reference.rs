@@ -1,6 +1,6 @@
-//! Pages that are written from the code: `docs/configuration.md` from the configuration's own structs
-//! (their fields, what the comments say of them, their defaults), and the fields of a batch's input in
-//! `docs/batch.md` from their table.
+//! Pages that are generated from the code: `docs/configuration.md` from the configuration's structs
+//! (fields, their comments, defaults), and the fields of a batch's input in `docs/batch.md` from their
+//! table.
 //!
 //! `TIDEGATE_WRITE_DOCS=1 cargo test --workspace --locked --test end_to_end -- reference::` writes them.
 
@@ -37,7 +37,7 @@ fn structs() -> BTreeMap<String, ItemStruct> {
     structs.collect()
 }
 
-/// Written as a table with keys of its own, and not as a text such as `10/s`.
+/// Whether a struct is a table with keys, and not a text such as `10/s`.
 fn is_section(item: &ItemStruct) -> bool {
     let derives = |it: &Attribute| {
         let Meta::List(list) = &it.meta else { return false };
@@ -46,7 +46,7 @@ fn is_section(item: &ItemStruct) -> bool {
     matches!(item.fields, Fields::Named(_)) && item.attrs.iter().any(derives)
 }
 
-/// What the comments say, on one line and without links of rustdoc's.
+/// A comment on one line, without rustdoc's links.
 fn comment(attributes: &[Attribute]) -> String {
     let mut text = String::new();
     for attribute in attributes.iter().filter(|it| it.path().is_ident("doc")) {
@@ -80,7 +80,7 @@ fn kind(of: &Type) -> (String, bool) {
     (inner, map || name == "BTreeMap")
 }
 
-/// One section, and those in it after it.
+/// One section, followed by its subsections.
 fn section(
     structs: &BTreeMap<String, ItemStruct>,
     path: &str,
@@ -153,7 +153,7 @@ fn the_configuration_is_described_as_it_is() {
     );
 }
 
-/// What stands before the fields of the input.
+/// The text before the fields of the input.
 const BEFORE: &str = "<!-- Written by tests/end_to_end/reference.rs from workflows/src/input/table.rs; change the rows there. -->
 
 | input | default | meaning |

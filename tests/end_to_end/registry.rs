@@ -1,5 +1,5 @@
-//! A large fleet in the registry, as its workers say that they live and what they are, and one real
-//! worker among them: every face of the fleet is right and quick, and the worker asks for no more.
+//! A large fleet of simulated workers in the registry, with one real worker: every view of the fleet is
+//! right and quick, and the worker makes no more requests.
 //!
 //! ```text
 //! TIDEGATE_FULL_SCALE=1 cargo test --workspace --locked --test end_to_end -- registry:: --nocapture
@@ -19,19 +19,18 @@ use tokio::{process::Command, task::JoinSet};
 
 use crate::{
     fleet::{Fleet, MODEL, fleet_with_its_own_redis, full_scale, number},
-    idle::{clients, has_begun, sent},
+    idle::{clients, count_commands, has_begun},
     page,
     workers::server,
 };
 
-/// Workers that do all that a worker does in the registry, and nothing else. They have one
-/// connection together.
+/// Workers that only do a worker's registry requests. They share one connection.
 fn simulated(quota: &Quota, workers: u32, about: &About) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for number in 0..workers {
         let (quota, about) = (quota.clone(), about.clone());
         tasks.spawn(async move {
-            // They do not all begin at once.
+            // Workers do not all start at once.
             tokio::time::sleep(Duration::from_millis(5) * number).await;
             let (worker, never) = (format!("simulated-{number:04}"), std::future::pending::<()>);
             let (keys, health, providers) =
@@ -44,7 +43,7 @@ fn simulated(quota: &Quota, workers: u32, about: &About) -> JoinSet<()> {
     tasks
 }
 
-/// One of the program's commands, and how long it took.
+/// Runs one of the program's commands, and measures its time.
 async fn command(fleet: &Fleet, arguments: &[&str]) -> (Output, Duration) {
     let started = Instant::now();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
@@ -53,8 +52,7 @@ async fn command(fleet: &Fleet, arguments: &[&str]) -> (Output, Duration) {
     (output, started.elapsed())
 }
 
-/// Every face of the fleet: its name, how long it took, and bytes. The workers that are named must be
-/// so many.
+/// Every view of the fleet: its name, its time, and its size in bytes. Each must name this many workers.
 async fn faces(fleet: &Fleet, page: &str, workers: usize) -> Vec<(&'static str, Duration, usize)> {
     let mut faces = Vec::new();
     for name in ["workers", "quota", "status", "doctor"] {
@@ -71,7 +69,7 @@ async fn faces(fleet: &Fleet, page: &str, workers: usize) -> Vec<(&'static str, 
         faces.push((name, took, output.stdout.len()));
     }
     for (name, path) in [("page", ""), ("snapshot", "snapshot.json")] {
-        // What it shows is up to two seconds old.
+        // The page is up to two seconds old.
         faces.push(loop {
             let started = Instant::now();
             let text = page::http().get(format!("{page}{path}")).send().await.unwrap();
@@ -105,13 +103,13 @@ async fn a_large_fleet_is_seen_at_once_and_costs_a_worker_nothing() {
     };
     let mut tasks = simulated(&quota, workers, &about);
     let all = usize::try_from(workers).unwrap() + 1;
-    // Each hears once, soon after it begins, how all others are configured.
-    let told = || server(fleet.own_redis.as_ref().unwrap())["total_net_output_bytes"];
-    let mut before = told();
+    // Each worker hears once, soon after its start, how all others are configured.
+    let bytes_sent = || server(fleet.own_redis.as_ref().unwrap())["total_net_output_bytes"];
+    let mut before = bytes_sent();
     for _ in 0..600 {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let now = told();
-        if now - before < 1e6 && quota.said().await.is_ok_and(|said| said.len() == all) {
+        if now - before < 1e6 && quota.worker_statuses().await.is_ok_and(|said| said.len() == all) {
             break;
         }
         before = now;
@@ -123,16 +121,17 @@ async fn a_large_fleet_is_seen_at_once_and_costs_a_worker_nothing() {
             before.as_secs_f64(),
             took.as_secs_f64(),
         );
-        // Most of it is the start of the program, and whatever else this machine does.
+        // Most of the time is the program's start, and other work of this machine.
         assert!(*took < 3 * *before + Duration::from_secs(3), "{name}: {took:?} beside {before:?}");
     }
     let (url, window) = (fleet.redis_url.clone(), Duration::from_mins(1));
-    let sent = tokio::task::spawn_blocking(move || sent(&url, window, |it| real.contains(it)));
+    let sent =
+        tokio::task::spawn_blocking(move || count_commands(&url, window, |it| real.contains(it)));
     let sent = sent.await.unwrap();
     let commands: u64 = sent.values().sum();
     println!("the real worker, among {workers}: {commands} commands in a minute: {sent:?}");
     assert!((6..=60).contains(&commands), "{commands} commands in a minute: {sent:?}");
-    assert_eq!(quota.said().await.unwrap().len(), all, "all of them live");
+    assert_eq!(quota.worker_statuses().await.unwrap().len(), all, "all of them live");
     tasks.shutdown().await;
     fleet.stop().await;
 }

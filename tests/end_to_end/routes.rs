@@ -1,4 +1,5 @@
-//! Why a route may fall back: refused with the command that compares, and allowed in each of three ways.
+//! When a route may fall back: refused with the command that compares, and allowed for each of three
+//! reasons.
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -32,7 +33,7 @@ fn batch(fleet: &Fleet, route: &str) -> Value {
         "instructions": "Say what it is about; it's short.", "effort": "none"})
 }
 
-async fn refused(fleet: &Fleet, route: &str, id: &str) -> String {
+async fn run_refused(fleet: &Fleet, route: &str, id: &str) -> String {
     fleet.start(id, &batch(fleet, route)).await;
     let failure = fleet.result(id).await.unwrap_err().to_string();
     let failure = failure.replace("\\\"", "\"").replace("\\\\", "\\");
@@ -43,7 +44,7 @@ async fn refused(fleet: &Fleet, route: &str, id: &str) -> String {
     command
 }
 
-/// As a user does who copies it.
+/// Runs the command as a user who copies it does.
 async fn compare(fleet: &Fleet, arguments: &str) {
     let program = env!("CARGO_BIN_EXE_tidegate");
     let config = fleet.path("tidegate.toml");
@@ -64,12 +65,12 @@ async fn a_fallback_is_refused_with_the_command_and_allowed_for_each_of_three_re
     fleet.documents(DOCUMENTS, 60);
     fleet.worker();
 
-    let without = refused(&fleet, "none", "none").await;
+    let without = run_refused(&fleet, "none", "none").await;
     assert!(without.contains(&fleet.uri("none/compared/")), "{without}");
-    let command = refused(&fleet, "compared", "before").await;
+    let command = run_refused(&fleet, "compared", "before").await;
     assert_eq!(fleet.simulator.account().model("claude-sonnet-5").requests, 0, "nothing was asked");
     compare(&fleet, &command).await;
-    // One that was asked something else is not taken for it.
+    // A comparison for another question does not count.
     let mut other = batch(&fleet, "compared");
     other["instructions"] = json!("Sum up.");
     fleet.start("other", &other).await;
@@ -117,7 +118,7 @@ async fn a_fallback_is_refused_with_the_command_and_allowed_for_each_of_three_re
     fleet.stop().await;
 }
 
-/// What is too far apart for `--at-least` allows nothing; a route of one pool needs no reason.
+/// Too little agreement for `--at-least` allows no fallback; a route of one pool needs no reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_agrees_too_little_allows_nothing() {
     let models = format!(
@@ -135,14 +136,14 @@ async fn what_agrees_too_little_allows_nothing() {
     assert_eq!(fleet.result("pool").await.unwrap()["succeeded"], json!(DOCUMENTS));
     assert!(fleet.results("pool").values().all(|result| result.get("fallback").is_none()));
 
-    let command = refused(&fleet, "compared", "before").await;
+    let command = run_refused(&fleet, "compared", "before").await;
     let program = env!("CARGO_BIN_EXE_tidegate");
     let config = fleet.path("tidegate.toml").display().to_string();
     let line = format!("{program} compare{command} --sample 5 --at-least 1 --config {config}");
     let ran = Command::new("sh").args(["-c", &line]).output().await.unwrap();
     assert_eq!(ran.status.code(), Some(1), "{}", String::from_utf8_lossy(&ran.stderr));
-    assert_eq!(refused(&fleet, "compared", "still").await, command);
-    // The same answers, and nothing is bought again.
+    assert_eq!(run_refused(&fleet, "compared", "still").await, command);
+    // Equal answers, and nothing is paid again.
     compare(&fleet, &command).await;
     fleet.start("allowed", &batch(&fleet, "compared")).await;
     assert_eq!(fleet.result("allowed").await.unwrap()["succeeded"], json!(DOCUMENTS));

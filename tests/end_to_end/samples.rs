@@ -1,4 +1,4 @@
-//! The sample batches, as they lie in `samples/batches/`.
+//! The sample batches in `samples/batches/`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, MODEL, fleet};
 
-/// A sample's input, with its places here.
+/// A sample's input, with the locations of this test.
 fn input(fleet: &Fleet, name: &str) -> Value {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     let text = std::fs::read_to_string(samples.join("batches").join(name)).unwrap();
@@ -21,7 +21,7 @@ async fn each_sample_batch_runs_as_it_is_written() {
         "[providers.openai]\nbase-url = \"{{sim}}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n[models.\"{MODEL}\"]\nrpm = 6_000\n[models.\"openai:text-embedding-3-small\"]\nrpm = 6_000\n"
     );
     let Some(mut fleet) = fleet("", &settings).await else { return };
-    // Beside the fleet's own folder, the samples are read where they are.
+    // The samples' folder is a further root.
     let config = std::fs::read_to_string(fleet.path("tidegate.toml")).unwrap();
     let roots = format!("roots = [\"file://{}/\", ", samples.display());
     let config = config.replace("roots = [", &roots);
@@ -39,7 +39,7 @@ async fn each_sample_batch_runs_as_it_is_written() {
     for name in &names {
         let result = fleet.result(name).await.unwrap();
         if name == "checked.json" {
-            // An extract adds nothing up.
+            // The simulator's extracts do not add up, so checks fail.
             let failed = fleet.lines("checked/failures.jsonl");
             assert!(result["failed"] == json!(failed.len()) && !failed.is_empty(), "{result}");
             assert!(failed.iter().all(|it| it["error_type"] == "CheckFailed"), "{failed:?}");

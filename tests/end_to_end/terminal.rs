@@ -1,5 +1,5 @@
-//! `tidegate top` in a terminal of 80 by 24: util-linux's `script` makes it, and what comes is drawn
-//! here. With `TIDEGATE_WRITE_DOCS=1` a picture of it goes into `docs/pictures/`.
+//! `tidegate top` in a terminal of 80 by 24, made by util-linux's `script`; this test draws the output.
+//! With `TIDEGATE_WRITE_DOCS=1`, a picture goes into `docs/pictures/`.
 
 use std::{
     fmt::Write as _,
@@ -30,16 +30,17 @@ struct Cell {
 
 const BLANK: Cell = Cell { sign: ' ', strong: false, faint: false, reversed: false };
 
-/// What a terminal shows of the bytes that it gets, as far as this program sends them.
+/// The screen that a terminal shows for the program's output, as far as this program uses a terminal's
+/// features.
 struct Screen {
     cells: Vec<[Cell; COLUMNS]>,
     row: usize,
     column: usize,
     pen: Cell,
-    /// The other screen, which leaves what was there untouched.
+    /// The alternate screen, which leaves the main screen untouched.
     is_other: bool,
     has_cursor: bool,
-    /// Everything that came.
+    /// The whole output.
     bytes: Vec<u8>,
 }
 
@@ -56,7 +57,7 @@ impl Screen {
         }
     }
 
-    /// All bytes anew: a sign or a sequence may come in two pieces.
+    /// Redraws the whole output: a character or a sequence may arrive in two pieces.
     fn take(&mut self, bytes: &[u8]) {
         let mut all = std::mem::take(&mut self.bytes);
         all.extend_from_slice(bytes);
@@ -104,7 +105,7 @@ impl Screen {
                 let mut numbers = numbers.into_iter();
                 while let Some(number) = numbers.next() {
                     match number {
-                        // A colour by its number, which is no look.
+                        // A colour by its number does not count as a style.
                         38 | 48 => drop(numbers.nth(1)),
                         0 => self.pen = BLANK,
                         1 => self.pen.strong = true,
@@ -125,7 +126,7 @@ impl Screen {
         self.cells.iter().map(row).map(|row| row.trim_end().to_owned() + "\n").collect()
     }
 
-    /// A picture of it, one element for each run of the same look.
+    /// A picture, with one element for each run of equal style.
     fn svg(&self) -> String {
         let (wide, high) = (9, 18);
         let mut svg = format!(
@@ -174,7 +175,7 @@ impl Screen {
     }
 }
 
-/// A program in a terminal.
+/// The program in a terminal.
 struct Terminal {
     child: Child,
     keys: ChildStdin,
@@ -231,7 +232,7 @@ impl Terminal {
         }
     }
 
-    /// `q`, and the terminal is as it was.
+    /// Presses `q` and checks that the terminal is restored.
     async fn quit(mut self) {
         self.key("q").await;
         let ended = tokio::time::timeout(Duration::from_secs(20), self.child.wait()).await;
@@ -269,12 +270,12 @@ async fn top_works_in_a_terminal_and_leaves_it_clean_whatever_dies() {
         |text: &str| text.lines().any(|line| line.contains("requests") && line.contains('%'));
     top.until("use of a limit", busy).await;
     if std::env::var_os("TIDEGATE_WRITE_DOCS").is_some() {
-        // Some of it is done, and the limit binds.
+        // Some documents are done, and the limit binds.
         top.until("a batch on its way", |text| !text.contains(" 0 of 80")).await;
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures");
         std::fs::write(folder.join("top.svg"), top.screen.lock().svg()).unwrap();
     }
-    // The batch is below the model: opened, it fills the screen; and back.
+    // The batch is the row below the model: Enter shows it on the whole screen, Escape goes back.
     top.key("\u{1b}[B").await;
     top.key("\r").await;
     let opened = top.until("another view", |text| !text.contains("MODEL  ")).await;
@@ -282,7 +283,7 @@ async fn top_works_in_a_terminal_and_leaves_it_clean_whatever_dies() {
     top.key("\u{1b}").await;
     top.until("the list again", |text| text.contains("MODEL  ")).await;
 
-    // Its Redis goes, and then its worker.
+    // First its Redis goes away, then its worker.
     drop(fleet.own_redis.take());
     fleet.kill_worker(0).await;
     top.until("that something is away", |text| {

@@ -1,6 +1,6 @@
-//! Many documents through the real path, at a provider without latency: every one of them is in the
-//! results, and a document of a large batch costs no more than one of a small. Temporal's processor
-//! time is that of these batches where no other test runs beside.
+//! Many documents end to end, at a provider without latency: all of them are in the results, and a
+//! document costs no more in a large batch than in a small one. Temporal's processor time is that of
+//! these batches if no other test runs at the same time.
 //!
 //! ```text
 //! TIDEGATE_FULL_SCALE=1 cargo test --workspace --locked --test end_to_end -- through:: --nocapture
@@ -15,13 +15,13 @@ use serde_json::Value;
 
 use crate::fleet::{Fleet, fleet, full_scale, number};
 
-/// What one batch came to.
+/// The measurements of one batch.
 struct Batch {
     documents: u32,
     /// Processor time.
     worker: Duration,
     server: Duration,
-    /// The most events of one run.
+    /// The number of events of the longest run.
     events: u64,
 }
 
@@ -32,7 +32,7 @@ impl Batch {
     }
 }
 
-/// A batch that takes the first so many documents.
+/// Runs a batch of the first `documents` documents.
 async fn batch(fleet: &Fleet, documents: u32, id: &str) -> Batch {
     let used = || [fleet.processor_time(), fleet.temporal.processor_time().unwrap()];
     let (before, started) = (used(), Instant::now());
@@ -76,14 +76,14 @@ async fn batch(fleet: &Fleet, documents: u32, id: &str) -> Batch {
     batch
 }
 
-/// The events of the longest run of a batch, and how many runs it had.
+/// The number of events of a batch's longest run, and the number of its runs.
 async fn history(fleet: &Fleet, id: &str) -> (u64, usize) {
     let query = format!("WorkflowId = '{id}'");
     for _ in 0..100 {
         let listed = fleet.cli(&["workflow", "list", "--query", &query, "-o", "json"]).await;
         let runs: Vec<Value> = serde_json::from_slice(&listed.stdout).unwrap();
         let events = runs.iter().map(|run| run["historyLength"].as_str()?.parse::<u64>().ok());
-        // The list follows a moment later.
+        // The list is updated a moment later.
         if let Some(most) = events.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max())
         {
             return (most, runs.len());
@@ -93,7 +93,7 @@ async fn history(fleet: &Fleet, id: &str) -> (u64, usize) {
     panic!("{id} is not listed");
 }
 
-/// A tenth of them beside all of them.
+/// Compares a tenth of the documents with all of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_of_a_large_batch_costs_no_more_than_one_of_a_small() {
     let documents = number("TIDEGATE_DOCUMENTS", if full_scale() { 100_000 } else { 600 });
@@ -102,7 +102,7 @@ async fn a_document_of_a_large_batch_costs_no_more_than_one_of_a_small() {
     fleet.documents(documents as usize, 60);
     fleet.worker();
     fleet.working().await;
-    // What is done once is done by then.
+    // This batch does everything that happens only once.
     batch(&fleet, documents / 50, "warm").await;
     let small = batch(&fleet, documents / 10, "small").await;
     let large = batch(&fleet, documents, "large").await;
@@ -111,7 +111,7 @@ async fn a_document_of_a_large_batch_costs_no_more_than_one_of_a_small() {
     println!(
         "a document of the large batch, beside one of the small: {worker:.2} in the worker, {server:.2} in Temporal"
     );
-    // What each batch takes for itself weighs more in the smaller one.
+    // A batch's fixed cost weighs more in the smaller one.
     assert!(worker < 1.3, "{worker} times the worker's time for each document");
     assert!(large.events <= 5_000, "{} events", large.events);
     fleet.stop().await;

@@ -1,4 +1,4 @@
-//! A Temporal that asks every client for a certificate, or for an API key.
+//! A Temporal server that requires a client certificate or an API key.
 
 use std::{io::ErrorKind, path::PathBuf, sync::Arc};
 
@@ -19,12 +19,12 @@ use tokio_rustls::{
 
 use crate::fleet::{Fleet, MODEL, fleet};
 
-/// Made by `certificates/make.sh` there, for these tests alone.
+/// A file that `certificates/make.sh` made for these tests alone.
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/certificates").join(name)
 }
 
-/// A server's side of TLS, with the tests' own certificate; `strict` asks clients for one too.
+/// A server's TLS with the tests' certificate; `strict` requires client certificates.
 fn acceptor(strict: bool) -> TlsAcceptor {
     let certificate = |name: &str| CertificateDer::from_pem_file(file(name)).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -48,8 +48,8 @@ fn acceptor(strict: bool) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Stands before the dev server, speaks TLS, and takes clients with a certificate of the tests' own
-/// authority alone. Its port.
+/// A TLS proxy before the dev server that accepts only clients with a certificate of the tests'
+/// authority. Returns its port.
 async fn strict_door(fleet: &Fleet) -> u16 {
     let acceptor = acceptor(true);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -70,7 +70,7 @@ async fn strict_door(fleet: &Fleet) -> u16 {
     port
 }
 
-/// The `authorization` of the first request on a connection, which is answered with a refusal.
+/// The `authorization` header of the first request on a connection; the request is refused.
 async fn authorization(stream: impl AsyncRead + AsyncWrite + Unpin) -> Option<String> {
     let mut connection = h2::server::handshake(stream).await.unwrap();
     let (request, mut answer) = connection.accept().await.unwrap().unwrap();
@@ -80,7 +80,7 @@ async fn authorization(stream: impl AsyncRead + AsyncWrite + Unpin) -> Option<St
         .body(())
         .unwrap();
     answer.send_response(unauthenticated, true).unwrap();
-    // Until it is sent, and the client has gone.
+    // Serves until the refusal is sent and the client is gone.
     while let Some(Ok(_)) = connection.accept().await {}
     let given = request.headers().get("authorization")?;
     Some(given.to_str().unwrap().to_owned())
@@ -133,7 +133,7 @@ async fn a_worker_shows_its_certificate_to_temporal() {
         trusting[1],
         ("TEMPORAL_TLS_CLIENT_CERT_PATH", client.as_str()),
         ("TEMPORAL_TLS_CLIENT_KEY_PATH", key.as_str()),
-        // As container platforms pass on what is absent.
+        // Container platforms pass absent values as empty ones.
         ("TEMPORAL_ADDRESS", ""),
     ];
     let status = async |environment: &[(&str, &str)]| {

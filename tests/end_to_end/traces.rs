@@ -1,5 +1,5 @@
-//! One trace of a batch, as a collector of OpenTelemetry gets it: from the command line through
-//! workflow and activity to the provider's call and the answer that was written.
+//! One trace of a batch, as an OpenTelemetry collector receives it: from the command line through
+//! workflow and activity to the provider's call and the written answer.
 
 use std::{collections::BTreeMap, path::Path, process::Stdio, sync::Arc, time::Duration};
 
@@ -15,23 +15,23 @@ use tokio::{net::TcpListener, process::Command, task::JoinHandle};
 
 use crate::fleet::{Fleet, MODEL, fleet, free_address};
 
-/// Stands in every document and in the question, and in no span.
+/// This word is in every document and in the question, and must be in no span.
 const WORD: &str = "Zwischenahn";
 
-/// A collector: all that it was sent, by who sent it.
+/// A collector that keeps all received spans by service.
 struct Collector {
     url: String,
-    got: Arc<Mutex<Got>>,
+    got: Arc<Mutex<ReceivedSpans>>,
     server: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Got {
+struct ReceivedSpans {
     spans: Vec<(String, Span)>,
     bytes: Vec<u8>,
 }
 
-async fn take(State(got): State<Arc<Mutex<Got>>>, body: Bytes) -> StatusCode {
+async fn take(State(got): State<Arc<Mutex<ReceivedSpans>>>, body: Bytes) -> StatusCode {
     let request = ExportTraceServiceRequest::decode(body.clone()).unwrap();
     let mut got = got.lock();
     got.bytes.extend_from_slice(&body);
@@ -48,7 +48,7 @@ async fn take(State(got): State<Arc<Mutex<Got>>>, body: Bytes) -> StatusCode {
 
 impl Collector {
     async fn start() -> Self {
-        let got = Arc::<Mutex<Got>>::default();
+        let got = Arc::<Mutex<ReceivedSpans>>::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().route("/v1/traces", post(take)).with_state(Arc::clone(&got));
@@ -56,12 +56,12 @@ impl Collector {
         Self { url, got, server }
     }
 
-    /// What tells a process to send its spans here, and soon.
+    /// The variables that make a process send its spans here, and soon.
     fn variables(&self) -> [(&str, &str); 2] {
         [("OTEL_EXPORTER_OTLP_ENDPOINT", &self.url), ("OTEL_BSP_SCHEDULE_DELAY", "100")]
     }
 
-    /// All spans, once those of these names are among them.
+    /// Waits for spans of all these names, and returns all spans.
     async fn until(&self, names: &[&str]) -> Vec<(String, Span)> {
         let mut missing = Vec::new();
         for _ in 0..300 {
@@ -103,7 +103,7 @@ fn attributes(span: &Span) -> BTreeMap<&str, String> {
     span.attributes.iter().filter_map(|it| Some((it.key.as_str(), one(it)?))).collect()
 }
 
-/// The names of the spans that a span is in, from itself to the first of the trace.
+/// The names of a span and its ancestors, up to the root.
 fn way(spans: &[(String, Span)], span: &Span) -> Vec<String> {
     let (mut way, mut at) = (vec![span.name.clone()], span);
     while !at.parent_span_id.is_empty() {
@@ -203,14 +203,14 @@ async fn one_trace_from_the_command_line_to_each_call_and_its_answer() {
         "{said:?}"
     );
 
-    // What the log says of a call says whose it was, and in which trace.
+    // The log line of a call names its document and its trace.
     let log = std::fs::read_to_string(fleet.path("worker.log")).unwrap();
     let trace: String = root.1.trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
     let is_call = |line: &&str| line.contains("provider replied") && line.contains("report-");
     let line = log.lines().find(is_call).unwrap();
     assert!(line.contains(&trace), "{trace} is not in {line}");
 
-    // Following asked for the progress all along.
+    // Following the batch has asked for its progress all the time.
     assert!(!spans.iter().any(|(_, span)| span.name.contains("Query")), "questions are left out");
     let sent = String::from_utf8_lossy(&collector.got.lock().bytes).into_owned();
     assert!(sent.contains("report-0.md"), "the check can see what is there");
@@ -272,7 +272,7 @@ async fn a_call_at_the_http_door_is_in_the_trace_of_its_client() {
     fleet.stop().await;
 }
 
-/// Work goes on, and one line says what is lost.
+/// Work goes on, and one line of the log reports the loss.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_collector_that_is_away_costs_a_line_of_the_log() {
     let settings = format!("[models.\"{MODEL}\"]\nrpm = 3_000\n");

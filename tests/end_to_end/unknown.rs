@@ -5,7 +5,7 @@ use tidegate_simulator::{Config, Simulator};
 
 use crate::fleet::{MODEL, fleet};
 
-/// A few calls find out, and not one for each document; a route goes on with its next model.
+/// A few calls find out, not one for each document; a route goes on to its next model.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_few_calls_find_out_and_a_route_goes_on() {
     let second = Simulator::start(Config::default()).await.unwrap();
@@ -24,7 +24,7 @@ async fn a_few_calls_find_out_and_a_route_goes_on() {
     assert_eq!(result["failures"], json!({ "InvalidRequest": 100 }), "{result}");
     let calls = result["provider_calls"].as_u64().unwrap();
     println!("{calls} calls for 100 documents of a model that is not known");
-    // Those that were under way when the third came back.
+    // Only calls that were under way at the third refusal.
     assert!((3..=3 + 5).contains(&calls), "{result}");
     for failure in fleet.lines("none/failures.jsonl") {
         let message = failure["message"].as_str().unwrap();

@@ -12,8 +12,8 @@ fn version(build_id: &str) -> [(&str, &str); 2] {
     [("TEMPORAL_DEPLOYMENT_NAME", DEPLOYMENT), ("TEMPORAL_WORKER_BUILD_ID", build_id)]
 }
 
-/// What `doctor` or `why` says, as JSON.
-async fn said(fleet: &Fleet, arguments: &[&str], variables: &[(&str, &str)]) -> Value {
+/// The output of `doctor` or `why`, as JSON.
+async fn json_output(fleet: &Fleet, arguments: &[&str], variables: &[(&str, &str)]) -> Value {
     let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
         .args(arguments)
         .args(["--json", "--config"])
@@ -27,7 +27,7 @@ async fn said(fleet: &Fleet, arguments: &[&str], variables: &[(&str, &str)]) -> 
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Makes a version current by the command that it was said to take, as soon as the server takes it.
+/// Makes a version current with the suggested command, as soon as the server accepts it.
 async fn make_current(fleet: &Fleet, command: &str) {
     let arguments: Vec<&str> = command.split(' ').skip(1).chain(["--yes"]).collect();
     for _ in 0..300 {
@@ -40,12 +40,13 @@ async fn make_current(fleet: &Fleet, command: &str) {
     panic!("never current: {command}");
 }
 
-/// The version that a batch ran on last.
+/// Sends the batch `old` a signal.
 async fn signal(fleet: &Fleet, name: &str) {
     let sent = fleet.cli(&["workflow", "signal", "--workflow-id", "old", "--name", name]).await;
     assert!(sent.status.success(), "{sent:?}");
 }
 
+/// The version that a batch ran on last.
 async fn ran_on(fleet: &Fleet, id: &str) -> Value {
     let output =
         fleet.cli(&["workflow", "describe", "--workflow-id", id, "--output", "json"]).await;
@@ -53,8 +54,8 @@ async fn ran_on(fleet: &Fleet, id: &str) -> Value {
     seen["workflowExecutionInfo"]["versioningInfo"]["deploymentVersion"]["buildId"].clone()
 }
 
-/// The first version gets nothing before it is made current, and `doctor` and `why` say so. A batch
-/// that began on it ends on the second, which takes the new ones.
+/// The first version gets no work before it is current; `doctor` and `why` report that. A batch that
+/// began on it ends on the second version, which gets the new batches.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_began_on_one_version_ends_on_the_next() {
     let settings = format!("[models.\"{MODEL}\"]\nrpm = 6_000\nconcurrent = 1\n");
@@ -66,16 +67,16 @@ async fn a_batch_that_began_on_one_version_ends_on_the_next() {
         "temporal worker deployment set-current-version --deployment-name tide --build-id v1";
     let mut why = Value::Null;
     for _ in 0..100 {
-        // The worker polls soon.
-        why = said(&fleet, &["why", "old"], &[]).await["why"].clone();
+        // The worker polls after a moment.
+        why = json_output(&fleet, &["why", "old"], &[]).await["why"].clone();
         if why.as_str().unwrap().contains("this version is not current") {
             break;
         }
     }
     assert!(why.as_str().unwrap().contains(command), "{why}");
-    // On the workers' machine, and on one that knows of no versions.
+    // On the workers' machine, and on one without a version.
     for variables in [&version("v1")[..], &[]] {
-        let checks = said(&fleet, &["doctor"], variables).await["checks"].clone();
+        let checks = json_output(&fleet, &["doctor"], variables).await["checks"].clone();
         let check =
             checks.as_array().unwrap().iter().find(|check| check["name"] == "worker version");
         let check = check.unwrap_or_else(|| panic!("{checks}"));
@@ -94,13 +95,13 @@ async fn a_batch_that_began_on_one_version_ends_on_the_next() {
     }
     assert_eq!(ran_on(&fleet, "old").await, json!("v1"));
 
-    // However long the change takes, it does not end before.
+    // The pause keeps the batch from ending before the change.
     signal(&fleet, "pause").await;
     fleet.worker_with(&version("v2"));
     make_current(&fleet, &command.replace("v1", "v2")).await;
     signal(&fleet, "resume").await;
     let mut new = fleet.batch("new");
-    // Its own instructions, so that its prompts are its own.
+    // Separate instructions keep the prompts of each batch apart.
     new["instructions"] = json!("Summarise in two points.");
     fleet.start("new", &new).await;
     let (new, old) = (fleet.result("new").await.unwrap(), fleet.result("old").await.unwrap());
@@ -109,7 +110,7 @@ async fn a_batch_that_began_on_one_version_ends_on_the_next() {
         assert_eq!(ran_on(&fleet, id).await, json!("v2"), "{id}");
     }
     assert_eq!(fleet.simulator.account().answered_twice, 0, "nothing is asked twice");
-    let checks = said(&fleet, &["doctor"], &version("v2")).await["checks"].clone();
+    let checks = json_output(&fleet, &["doctor"], &version("v2")).await["checks"].clone();
     let check = checks.as_array().unwrap().iter().find(|check| check["name"] == "worker version");
     assert_eq!(check.unwrap()["state"], json!("ok"), "{checks}");
     fleet.stop().await;

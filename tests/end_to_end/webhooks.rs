@@ -1,5 +1,5 @@
-//! A batch's end is told to a program of the user's: signed, once it has ended, and again until the
-//! receiver has it.
+//! The webhook of a batch's end: signed, sent once the batch has ended, and repeated until the receiver
+//! accepts it.
 
 use std::{
     sync::{Arc, Mutex},
@@ -23,11 +23,11 @@ use crate::{fleet::fleet, why::tidegate};
 const KEY: &[u8] = b"thirty-two bytes of a secret key";
 
 /// A request: its path, its headers and its body.
-type Got = (String, HeaderMap, Bytes);
+type Delivery = (String, HeaderMap, Bytes);
 
-type Seen = Arc<Mutex<Vec<Got>>>;
+type Seen = Arc<Mutex<Vec<Delivery>>>;
 
-/// Answers 500 first, then leads elsewhere, then takes it.
+/// Answers 500 first, then redirects, then accepts.
 async fn receive(State(seen): State<Seen>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let mut seen = seen.lock().unwrap();
     seen.push((uri.path().to_owned(), headers, body));
@@ -47,7 +47,7 @@ async fn receiver() -> (String, Seen) {
     (format!("http://{address}/batches"), seen)
 }
 
-/// HMAC-SHA256 as RFC 2104 writes it, for keys of no more than a block.
+/// HMAC-SHA256 by RFC 2104, for keys of at most one block.
 fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     let pad = |with: u8| -> Vec<u8> {
         let mut block = [0_u8; 64];
@@ -62,8 +62,8 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers[name].to_str().unwrap()
 }
 
-/// What it says, after its signature was verified.
-fn verified((path, headers, body): &Got) -> Value {
+/// The message's body, after its signature was verified.
+fn verified((path, headers, body): &Delivery) -> Value {
     assert_eq!(path, "/batches");
     let (id, time) = (header(headers, "webhook-id"), header(headers, "webhook-timestamp"));
     let signed = [format!("{id}.{time}.").as_bytes(), body.as_ref()].concat();

@@ -1,4 +1,4 @@
-//! What an operator sees of a batch that waits, and what limits do that are set while it runs.
+//! What an operator sees of a waiting batch, and the effect of limits that are set while it runs.
 
 use std::{process::Output, time::Duration};
 
@@ -24,7 +24,7 @@ async fn value(fleet: &Fleet, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Asks until the batch says so.
+/// Repeats `why` until `ready`.
 pub(super) async fn why(fleet: &Fleet, id: &str, mut ready: impl FnMut(&Value) -> bool) -> Value {
     let started = Instant::now();
     loop {
@@ -37,7 +37,7 @@ pub(super) async fn why(fleet: &Fleet, id: &str, mut ready: impl FnMut(&Value) -
     }
 }
 
-/// Three documents a minute; the others wait in Temporal and look again every few seconds.
+/// Three documents a minute; the others wait in Temporal and ask again every few seconds.
 fn small() -> String {
     format!(
         "[models.\"{MODEL}\"]\ntpm = 2_000\n[worker]\nmax-slot-wait = \"1s\"\n[gate]\nbase-backoff = \"1s\"\nmax-backoff = \"5s\"\nmax-quota-wait = \"5s\"\njitter = \"1s\"\n"
@@ -69,7 +69,7 @@ async fn a_waiting_batch_says_why() {
     println!("{}", String::from_utf8_lossy(&tidegate(&fleet, &["why", "small"]).await.stdout));
     println!("{}", String::from_utf8_lossy(&tidegate(&fleet, &["quota"]).await.stdout));
 
-    // The gate is the graver cause.
+    // The closed gate is the more serious cause.
     let pause = ["pause", MODEL, "--for", "120s", "--reason", "holiday"];
     assert!(tidegate(&fleet, &pause).await.status.success());
     let answer = why(&fleet, "small", |answer| {
@@ -134,7 +134,7 @@ async fn a_raised_limit_moves_the_queue() {
     fleet.stop().await;
 }
 
-/// A folder stands where `results.jsonl` is to be written, as a full disk would.
+/// A folder is in the place of `results.jsonl`; like a full disk, it makes the write fail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_cannot_be_finished_says_what_it_meets() {
     let settings = format!("[models.\"{MODEL}\"]\ntpm = 100_000\n");
@@ -160,7 +160,7 @@ async fn a_batch_that_cannot_be_finished_says_what_it_meets() {
     fleet.stop().await;
 }
 
-/// Eight documents are with a worker that is killed, and another lives.
+/// A worker is killed while it has eight documents, and another lives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_workers_documents_are_told_as_such() {
     let settings = format!("[models.\"{MODEL}\"]\nconcurrent = 8\n");
@@ -179,13 +179,13 @@ async fn a_dead_workers_documents_are_told_as_such() {
         "{answer}"
     );
     assert_eq!(answer["working"], 0, "{answer}");
-    // The other one has them as soon as the server gives the first up.
+    // The other worker gets them as soon as the server gives the first one up.
     let answer = why(&fleet, "dead", |answer| answer["working"] == 8).await;
     assert_eq!(answer["with_gone_workers"], 0, "{answer}");
     fleet.stop().await;
 }
 
-/// Each run of a batch has its own figures, in the list too.
+/// Each run of a batch has its own figures, also in the list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_has_each_runs_own_figures() {
     let settings = format!("[models.\"{MODEL}\"]\ntpm = 100_000\n");
@@ -215,7 +215,7 @@ async fn the_list_has_each_runs_own_figures() {
     let said = String::from_utf8_lossy(&cut.stderr).into_owned();
     assert!(said.contains("there are more; --limit N"), "{said}");
 
-    // What is not there has no budget.
+    // A batch or tenant that does not exist has no budget.
     for payer in [["--batch", "twcie"], ["--tenant", "nobody"]] {
         let set = ["budget", "set", payer[0], payer[1], "--spent-usd", "0.3"];
         let refused = tidegate(&fleet, &set).await;

@@ -1,5 +1,5 @@
-//! Many workers with many models on one Redis, which have nothing to do: each with all that a worker
-//! says and asks by itself. What that comes to with a thousand of them is for `docs/scale.md`:
+//! Many idle workers with many models on one Redis, each with all requests that a worker makes by itself.
+//! `docs/scale.md` has the figures for a thousand workers:
 //!
 //! ```text
 //! TIDEGATE_WORKERS=1000 TIDEGATE_MODELS=50 TIDEGATE_BUSY=0 \
@@ -24,7 +24,7 @@ fn model(number: u32) -> ModelId {
     format!("a:{number:03}").parse().unwrap()
 }
 
-/// What Redis has counted so far: processor time, and bytes that it has sent.
+/// Redis's counters so far: processor time, and bytes sent.
 pub(super) fn server(redis: &Redis) -> BTreeMap<String, f64> {
     let stats: String =
         redis::cmd("INFO").arg("everything").query(&mut redis.connection()).unwrap();
@@ -35,8 +35,8 @@ pub(super) fn server(redis: &Redis) -> BTreeMap<String, f64> {
     stats.lines().filter_map(pair).collect()
 }
 
-/// Commands that were sent so far, but for what scripts call in turn: of those names, workers that
-/// do nothing send no others.
+/// Commands that clients have sent so far, without those inside scripts: idle workers send no other
+/// commands than these.
 fn sent(redis: &Redis) -> u64 {
     let stats: String =
         redis::cmd("INFO").arg("commandstats").query(&mut redis.connection()).unwrap();
@@ -68,7 +68,7 @@ async fn a_fleet_that_does_nothing_asks_for_little() {
     let mut tasks = tokio::task::JoinSet::new();
     for (number, quota) in fleet.iter().cloned().enumerate() {
         tasks.spawn(async move {
-            // They do not all begin at once.
+            // Workers do not all start at once.
             tokio::time::sleep(Duration::from_millis(5) * u32::try_from(number).unwrap()).await;
             let (worker, never) = (format!("worker-{number:04}"), std::future::pending::<()>);
             let (keys, health, providers) =
@@ -84,7 +84,7 @@ async fn a_fleet_that_does_nothing_asks_for_little() {
         let request = Request::new(model(number), format!("call-{number}"));
         calls.push(fleet[0].admit(&request).await.unwrap());
     }
-    // Each looks at each model once, and hears once how the others are configured.
+    // Each asks for each model once, and hears once how the others are configured.
     let begins = Duration::from_millis(5) * workers + Duration::from_secs(12);
     tokio::time::sleep(begins).await;
     let cards = card::cards(&fleet[0]).await.unwrap();

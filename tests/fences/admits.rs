@@ -1,7 +1,7 @@
-//! Who asks the limiter for leave, found by reading a crate's calls of methods.
+//! Finds callers of the limiter's `admit`, by parsing a crate's method calls.
 //!
-//! The limiter's own `admit` takes a request alone; that of the guard takes who asks and what pays,
-//! too. Tests and the inside of macros are left out.
+//! The limiter's own `admit` takes a request alone; the guard's takes an attempt and a budget, too. Tests
+//! and the inside of macros are left out.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use syn::{
 
 use crate::circles::is_test;
 
-/// The calls of the limiter below a folder: the file, and the method.
+/// The calls of the limiter below a folder: the file and the method.
 pub(crate) fn admissions(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -70,7 +70,7 @@ impl<'ast> Visit<'ast> for Calls {
     }
 }
 
-/// Whether it has that name, as it is or as a field.
+/// Whether the receiver is named `quota`, as a variable or as a field.
 fn is_quota(receiver: &Expr) -> bool {
     match receiver {
         Expr::Path(path) => path.path.is_ident("quota"),

@@ -1,7 +1,7 @@
-//! Files that import each other in a circle, found by reading a crate's `use`s and paths.
+//! Finds circles of files that import each other, by parsing a crate's `use`s and paths.
 //!
-//! An arrow runs from the file that names an item to the file that defines it, whichever re-export it
-//! goes through; a re-export is an arrow of its own. Tests and the inside of macros are left out.
+//! An arrow goes from the file that names an item to the file that defines it, through any re-export; a
+//! re-export is an arrow, too. Tests and the inside of macros are left out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use syn::{
 
 type ModulePath = Vec<String>;
 
-/// One module: the file it stands in, and the items that it re-exports, each with its full path.
+/// One module: its file, and the items that it re-exports, each with its full path.
 #[derive(Debug, Default)]
 struct Module {
     file: PathBuf,
@@ -31,17 +31,17 @@ struct Crate {
     named: Vec<(ModulePath, ModulePath)>,
 }
 
-/// The largest sets of files of which each reaches all others, more than one file each.
+/// The largest sets of more than one file in which each file reaches all others.
 pub(crate) fn circles(root: &Path) -> Vec<BTreeSet<PathBuf>> {
-    of_arrows(&arrows(root))
+    circles_of_arrows(&arrows(root))
 }
 
-/// From each file of a crate to those whose items it names.
+/// Arrows from each file of a crate to the files whose items it names.
 pub(crate) fn arrows(root: &Path) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
-    Crate::of(root).arrows()
+    Crate::parse(root).arrows()
 }
 
-/// The same of a crate's modules: a folder is one.
+/// Circles of a crate's modules; a folder is one module.
 pub(crate) fn circles_of_modules(root: &Path) -> Vec<BTreeSet<PathBuf>> {
     let above = root.parent().unwrap();
     let module = |file: &Path| -> PathBuf {
@@ -55,10 +55,10 @@ pub(crate) fn circles_of_modules(root: &Path) -> Vec<BTreeSet<PathBuf>> {
         let others = to.iter().map(|to| module(to)).filter(|to| *to != from);
         between.entry(from.clone()).or_default().extend(others.collect::<Vec<_>>());
     }
-    of_arrows(&between)
+    circles_of_arrows(&between)
 }
 
-fn of_arrows(arrows: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> Vec<BTreeSet<PathBuf>> {
+fn circles_of_arrows(arrows: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> Vec<BTreeSet<PathBuf>> {
     let reach = |from: &PathBuf| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
         while let Some(file) = open.pop() {
@@ -84,13 +84,13 @@ fn of_arrows(arrows: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> Vec<BTreeSet<Path
 }
 
 impl Crate {
-    fn of(root: &Path) -> Self {
+    fn parse(root: &Path) -> Self {
         let mut this = Self::default();
         this.read(root, &[], root.parent().unwrap());
         this
     }
 
-    /// Reads a file and the modules below it; `folder` is where its child modules lie.
+    /// Reads a file and the modules below it; `folder` contains its child modules.
     fn read(&mut self, file: &Path, module: &[String], folder: &Path) {
         let text = std::fs::read_to_string(file)
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -109,7 +109,7 @@ impl Crate {
                 }
                 Item::Use(import) => {
                     let public = !matches!(import.vis, Visibility::Inherited);
-                    for (name, path) in flattened(&import.tree) {
+                    for (name, path) in flatten_use(&import.tree) {
                         self.named.push((module.to_vec(), path.clone()));
                         match (public, name) {
                             (true, Some(name)) => drop(here.reexports.insert(name, path)),
@@ -140,7 +140,7 @@ impl Crate {
         }
     }
 
-    /// From each file to those whose items it names.
+    /// Arrows from each file to the files whose items it names.
     fn arrows(&self) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
         let mut arrows: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
         for (module, path) in &self.named {
@@ -152,7 +152,7 @@ impl Crate {
         arrows
     }
 
-    /// The file that defines what `path`, named in `module`, means; `None` for other crates' items.
+    /// The file that defines the item of `path`, named in `module`; `None` for another crate's item.
     fn file_of(&self, module: &[String], path: &[String], depth: usize) -> Option<&PathBuf> {
         let (mut at, mut rest) = match path.first()?.as_str() {
             "crate" => (Vec::new(), &path[1..]),
@@ -202,7 +202,7 @@ struct Paths<'a> {
 }
 
 impl<'ast> Visit<'ast> for Paths<'_> {
-    /// `pub(super)` says who may see an item, and needs nothing of the file above.
+    /// `pub(super)` limits visibility, and needs nothing of the parent file.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -213,15 +213,15 @@ impl<'ast> Visit<'ast> for Paths<'_> {
 
     fn visit_item_use(&mut self, import: &'ast syn::ItemUse) {
         self.named.extend(
-            flattened(&import.tree).into_iter().map(|(_, path)| (self.module.to_vec(), path)),
+            flatten_use(&import.tree).into_iter().map(|(_, path)| (self.module.to_vec(), path)),
         );
     }
 }
 
-/// The paths of a `use`, each with the name that it gives; `None` for a glob.
-fn flattened(tree: &UseTree) -> Vec<(Option<String>, ModulePath)> {
+/// The paths of a `use`, each with the name that it introduces; `None` for a glob.
+fn flatten_use(tree: &UseTree) -> Vec<(Option<String>, ModulePath)> {
     let with = |first: String, tree: &UseTree| {
-        let below = flattened(tree).into_iter();
+        let below = flatten_use(tree).into_iter();
         below.map(|(name, path)| (name, [vec![first.clone()], path].concat())).collect()
     };
     match tree {
@@ -232,7 +232,7 @@ fn flattened(tree: &UseTree) -> Vec<(Option<String>, ModulePath)> {
             vec![(Some(rename.rename.to_string()), vec![rename.ident.to_string()])]
         }
         UseTree::Glob(_) => vec![(None, Vec::new())],
-        UseTree::Group(group) => group.items.iter().flat_map(flattened).collect(),
+        UseTree::Group(group) => group.items.iter().flat_map(flatten_use).collect(),
     }
 }
 

@@ -7,8 +7,8 @@ use std::{
 
 use crate::circles::arrows;
 
-/// The layers of `activities/src/`, from the bottom up, by the beginnings of their files' paths. Files of
-/// none are at the top.
+/// The layers of `activities/src/`, from the bottom up, by prefixes of their files' paths. All other
+/// files are at the top.
 pub(crate) const ACTIVITIES: [&[&str]; 10] = [
     &["truncation_stats", "fingerprint", "hash", "host_rates", "memory", "metrics", "number"],
     &["archives", "calls", "storage"],
@@ -22,9 +22,9 @@ pub(crate) const ACTIVITIES: [&[&str]; 10] = [
     &["provider_batch"],
 ];
 
-/// Imports from a layer to one above it, by the paths in the crate. A layer that has no file panics: its
+/// Imports from a layer to a higher one, by the paths in the crate. Panics on a layer without a file: its
 /// name guards nothing.
-pub(crate) fn up(root: &Path, layers: &[&[&str]]) -> Vec<(PathBuf, PathBuf)> {
+pub(crate) fn upward_imports(root: &Path, layers: &[&[&str]]) -> Vec<(PathBuf, PathBuf)> {
     let above = root.parent().unwrap();
     let arrows: BTreeMap<PathBuf, BTreeSet<PathBuf>> = arrows(root);
     let named = |file: &Path| file.strip_prefix(above).unwrap().with_extension("");

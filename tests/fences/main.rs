@@ -1,7 +1,6 @@
-//! The walls between the crates, held by `cargo tree` and by the compiler's own lints.
+//! Dependency fences between the crates, checked with `cargo tree` and the compiler's lints.
 //!
-//! Each test also proves that its check can fail: on a pair of crates where the dependency does
-//! exist.
+//! Each test also proves that its check can fail, on a pair of crates with that dependency.
 
 #![allow(
     missing_docs,
@@ -24,14 +23,14 @@ use std::{
 
 use admits::{admissions, in_text};
 use circles::{circles, circles_of_modules};
-use layers::{ACTIVITIES, up};
+use layers::{ACTIVITIES, upward_imports};
 
 /// The crates that `package` links, without build-time tools.
 fn tree(package: &str, depth: Option<u32>) -> BTreeSet<String> {
     tree_with(package, &[], depth)
 }
 
-/// The same with these arguments, such as features.
+/// The crates that `package` links with these arguments, such as features.
 fn tree_with(package: &str, arguments: &[&str], depth: Option<u32>) -> BTreeSet<String> {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -137,7 +136,7 @@ fn workflows_link_nothing_that_does_input_or_output() {
     );
 }
 
-/// Whoever takes the limiter alone is told what comes with it.
+/// The README of the limiter states the number of crates that it links.
 #[test]
 fn the_limiters_readme_counts_what_it_links() {
     let counted = |arguments: &[&str]| tree_with("tidegate-quota", arguments, None).len();
@@ -151,7 +150,7 @@ fn the_limiters_readme_counts_what_it_links() {
     assert!(readme.contains(&row), "quota/README.md does not say {row}");
 }
 
-/// What is published must not need a file from outside its package.
+/// A published package must not need a file outside of it.
 #[test]
 fn packages_hold_all_that_they_include() {
     for (package, needed) in [
@@ -190,8 +189,8 @@ fn workflows_name_only_what_is_written_here() {
     assert_eq!(tree("tidegate-workflows", Some(1)), expected);
 }
 
-/// A rule whose path is misspelt guards nothing and says nothing: every rule of
-/// `workflows/clippy.toml` must fire on a snippet.
+/// A rule with a misspelt path has no effect and reports nothing: every rule of `workflows/clippy.toml`
+/// must fire on a snippet.
 #[test]
 fn every_rule_of_determinism_fires() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -239,7 +238,7 @@ fn every_rule_of_determinism_fires() {
     }
 }
 
-/// Generic functions can be named as values only with their parameters filled in.
+/// The parameters that a generic function needs to be named as a value.
 fn turbofish(path: &str) -> &'static str {
     match path {
         "std::env::var" | "std::fs::read" | "std::fs::read_to_string" => "::<&str>",
@@ -249,7 +248,7 @@ fn turbofish(path: &str) -> &'static str {
     }
 }
 
-/// Two files may need each other; more than two cannot be read apart.
+/// Two files may need each other; larger circles cannot be read file by file.
 #[test]
 fn no_circle_of_files_is_larger_than_two() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -272,7 +271,7 @@ fn no_circle_of_files_is_larger_than_two() {
     assert!(found.is_empty(), "files that import each other in a circle: {found:#?}");
 }
 
-/// What vendors, their settings and their dialects are can be read one after the other.
+/// The providers' modules for vendors, settings and dialects can be read one after the other.
 #[test]
 fn modules_of_the_providers_import_one_way() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -280,11 +279,12 @@ fn modules_of_the_providers_import_one_way() {
     assert!(found.is_empty(), "modules that import each other in a circle: {found:#?}");
 }
 
-/// A document's way stands above what is written for it, and can be read from the top down.
+/// The layer of a document's processing is above the layer of output, so that the crate can be read from
+/// the top down.
 #[test]
 fn layers_of_the_activities_import_down_only() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("activities/src/lib.rs");
-    let found = up(&root, &ACTIVITIES);
+    let found = upward_imports(&root, &ACTIVITIES);
     assert!(found.is_empty(), "imports from a layer to one above it: {found:#?}");
 
     let folder = tempfile::tempdir().unwrap();
@@ -297,16 +297,20 @@ fn layers_of_the_activities_import_down_only() {
     write("room/b.rs", "pub fn g() { super::a::f() }");
     let root = folder.path().join("lib.rs");
     let layers: [&[&str]; 3] = [&["low"], &["room/a"], &["room"]];
-    assert_eq!(up(&root, &layers), []);
+    assert_eq!(upward_imports(&root, &layers), []);
     let found = |from: &str, to: &str| [(PathBuf::from(from), PathBuf::from(to))];
     write("low.rs", "pub use crate::room::b::g; pub fn f() {}");
-    assert_eq!(up(&root, &layers), found("low", "room/b"), "a re-export is an import");
+    assert_eq!(upward_imports(&root, &layers), found("low", "room/b"), "a re-export is an import");
     write("low.rs", "pub fn f() {}");
     write("room/a.rs", "pub fn f() { super::b::g() }");
-    assert_eq!(up(&root, &layers), found("room/a", "room/b"), "the longest name counts");
+    assert_eq!(
+        upward_imports(&root, &layers),
+        found("room/a", "room/b"),
+        "the longest name counts"
+    );
 }
 
-/// Whoever asks a provider comes through the guard: budgets, keys and health hold every call.
+/// Every call of a provider goes through the guard, so that budgets, keys and health apply to it.
 #[test]
 fn there_is_one_way_to_admit() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

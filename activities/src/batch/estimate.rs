@@ -13,7 +13,7 @@ use futures::{StreamExt, stream};
 use tidegate_calls::route::Route;
 use tidegate_documents::tokens;
 use tidegate_providers::schema::Form;
-use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, unused};
+use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, output_cap_cost};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{
     Because, FailureType, Fallback, Job, LIKELY_OUTPUT_TOKENS, Pack, Task,
@@ -230,7 +230,7 @@ fn cap_cost_note(job: &Job, model: &ModelQuota, input: Range) -> Option<String> 
     let (bound, each) = (u64::from(job.max_output_tokens), f64::midpoint(input.from, input.to));
     let at = |bound: u64| {
         let written = bound.min(LIKELY_OUTPUT_TOKENS.into()) / 2;
-        unused::rate(model, whole(each), written, bound)
+        output_cap_cost::calls_per_second(model, whole(each), written, bound)
     };
     let smaller = u64::from(LIKELY_OUTPUT_TOKENS.min(job.max_output_tokens / 2));
     let (rate, with_smaller) = (at(bound)?, at(smaller)?);
@@ -238,8 +238,8 @@ fn cap_cost_note(job: &Job, model: &ModelQuota, input: Range) -> Option<String> 
         format!(
             "{} counts max_output_tokens ({bound}), used or not, unless its headers show otherwise: {} at most; where answers fit into {smaller} tokens, max_output_tokens = {smaller} allows {}",
             model.id,
-            unused::per_second(rate),
-            unused::per_second(with_smaller)
+            output_cap_cost::format_rate(rate),
+            output_cap_cost::format_rate(with_smaller)
         )
     })
 }

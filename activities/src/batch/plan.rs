@@ -135,7 +135,7 @@ where
     services.budgets.open(&payers(job, &batch.workflow)).await?;
     recorded.write(&output).await?;
     for model in route.models.iter().chain(&judges) {
-        services.guard.quota.expects(&job.lane, model);
+        services.guard.quota.expect_documents(&job.lane, model);
     }
     let in_flight = in_flight::choose_window(services, job, &route, &forecast);
     let plan = Plan {

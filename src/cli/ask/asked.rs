@@ -1,29 +1,29 @@
-//! What is asked, and where its answers go.
+//! Prompts, and the output of their answers.
 
 use std::io;
 
 use anyhow::Context;
 use serde_json::Value;
 
-/// A line or a row as it is asked, with what stands beside its answer.
+/// A line or a row with its prompt, and what is printed beside its answer.
 #[derive(Debug)]
 pub(super) struct Asked<T> {
-    /// From 1.
+    /// Counted from 1.
     pub(super) number: u64,
     pub(super) beside: T,
-    /// Or why it cannot be asked.
+    /// The prompt, or why there is none.
     pub(super) prompt: Result<String, String>,
 }
 
-/// Where answers are written, in the order of what was asked.
+/// Writes answers, in the order of the prompts.
 pub(super) trait Output {
-    /// What stands beside an answer.
+    /// What is printed beside an answer.
     type Beside;
 
-    /// What has one answer.
+    /// The name of the unit that has one answer.
     const UNIT: &'static str;
 
-    /// Writes one; false where nobody reads any more (`| head`).
+    /// Writes one answer; false if the reader has closed the pipe (`| head`).
     fn write(
         &mut self,
         number: u64,
@@ -37,7 +37,7 @@ pub(super) fn answer(outcome: &Value) -> &str {
     outcome["answer"].as_str().unwrap_or_default()
 }
 
-/// False where nobody reads any more (`| head`).
+/// False if the reader has closed the pipe (`| head`).
 pub(super) fn read_on(written: io::Result<()>) -> anyhow::Result<bool> {
     match written {
         Ok(()) => Ok(true),

@@ -1,14 +1,14 @@
-//! An answer that is too large to be returned (`[calls] inline`), read from where it lies.
+//! Reads an answer that is too large to be returned (`[calls] inline`) from its store.
 
 use anyhow::Context;
 use serde_json::Value;
 use tidegate_activities::{calls::Calls, storage::Error};
 
-/// The whole outcome of a call, or why it cannot be read here. It is read when its turn to be written
-/// comes, so that no more than one such outcome is held.
+/// The complete outcome of a call, or why it cannot be read here. It is read only when it is written
+/// next, so that at most one large outcome is in memory.
 ///
 /// # Errors
-/// The store is away: the same command reads it later.
+/// The store does not answer: repeating the command reads it later.
 pub(super) async fn whole(
     outcome: Value,
     calls: Option<&Calls>,

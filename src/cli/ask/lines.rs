@@ -1,4 +1,4 @@
-//! A prompt a line, and an answer a line.
+//! One prompt on each line, one answer on each line.
 
 use std::{
     io::{self, BufRead, Write},
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::asked::{Asked, Output, answer, read_on};
 
-/// The lines of stdin. What blocks in a read ends with this process.
+/// Reads the lines of stdin, in a thread that ends with this process.
 pub(super) fn read() -> mpsc::Receiver<anyhow::Result<Asked<()>>> {
     let (sender, lines) = mpsc::channel(64);
     thread::spawn(move || {
@@ -27,15 +27,15 @@ pub(super) fn read() -> mpsc::Receiver<anyhow::Result<Asked<()>>> {
     lines
 }
 
-/// Without the mark by which some editors know a text in UTF-8.
+/// Removes a byte-order mark.
 fn unmarked(line: String) -> String {
     line.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(line)
 }
 
-/// A line for each line.
+/// Writes one line for each line.
 #[derive(Debug)]
 pub(super) struct Lines {
-    /// Each as the whole outcome.
+    /// Whether each line is the whole outcome as JSON.
     pub(super) as_json: bool,
 }
 
@@ -56,7 +56,7 @@ impl Output for Lines {
     }
 }
 
-/// An outcome in one line.
+/// An outcome on one line.
 fn shown(number: u64, outcome: Result<Value, String>, as_json: bool) -> String {
     if as_json {
         return match outcome {

@@ -1,4 +1,4 @@
-//! A prompt for each row of a table, and the table with its answers.
+//! A prompt for each row of a table, and the table with the answers.
 
 use std::{
     io::{self, BufRead, BufReader, Cursor, Read, Write},
@@ -15,15 +15,15 @@ use tokio::sync::mpsc;
 use super::asked::{Asked, Output, answer, read_on};
 use crate::cli::exit::usage;
 
-/// Excel marks a table in UTF-8 by it, and knows one by it.
+/// The byte-order mark by which Excel marks and recognizes UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What is added to the table.
+/// The added columns.
 #[derive(Debug, Clone)]
 pub(super) struct Added {
     /// The column of the answers.
     pub(super) answer: String,
-    /// The column of what went wrong, if there is to be one.
+    /// The column of failure messages, if wanted.
     pub(super) error: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Added {
 
 type Rows = mpsc::Receiver<anyhow::Result<Asked<StringRecord>>>;
 
-/// Reads the table's head, and asks its rows in a thread that ends with this process.
+/// Reads the table's head, then its rows in a thread that ends with this process.
 pub(super) fn read<R: Read + Send + 'static, W: Write>(
     input: R,
     output: W,
@@ -72,7 +72,7 @@ pub(super) fn read<R: Read + Send + 'static, W: Write>(
     Ok((rows, table))
 }
 
-/// How the table is written, so that the answers' is written the same.
+/// The format of the input table, which the output repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Form {
     delimiter: u8,
@@ -81,7 +81,7 @@ struct Form {
 }
 
 impl Form {
-    /// That of a table, by its first line.
+    /// Detects the format from the table's first line.
     fn of<R: Read>(input: R) -> anyhow::Result<(Self, impl Read)> {
         let mut input = BufReader::new(input);
         let mut first = Vec::new();
@@ -95,7 +95,7 @@ impl Form {
     }
 }
 
-/// The table with a column more.
+/// Writes the table with the added columns.
 #[derive(Debug)]
 pub(super) struct Table<W: Write> {
     writer: Writer<W>,
@@ -122,7 +122,7 @@ impl<W: Write> Table<W> {
         Ok(table)
     }
 
-    /// False where nobody reads any more.
+    /// False if the reader has closed the pipe.
     fn row<'a>(&mut self, cells: impl Iterator<Item = &'a str>) -> anyhow::Result<bool> {
         let written = self.writer.write_record(cells).map_err(io::Error::from);
         read_on(written.and_then(|()| self.writer.flush()))
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// The table with each prompt as its answer, and the rows whose city is none failed.
+    /// The table with each prompt as its answer; rows without a city fail.
     fn answered(table: &'static str, error: Option<&str>) -> anyhow::Result<String> {
         let added = Added { answer: "answer".to_owned(), error: error.map(str::to_owned) };
         let (mut rows, mut table) =

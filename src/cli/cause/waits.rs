@@ -1,4 +1,4 @@
-//! A batch's documents, counted by what they wait for.
+//! Counts a batch's documents by what they wait for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,56 +10,56 @@ use tidegate_workflows::contract::{FailureType, WaitsFor};
 
 use crate::temporal::{HeldBy, LastFailure, Pending};
 
-/// The activities of documents begin so: whole ones, parts, and several in a call.
+/// The prefix of activities for documents: single ones, parts, and several in a call.
 const DOCUMENTS: &str = "tidegate.process_";
 
-/// Those of the provider's batches end so.
+/// The suffixes of activities for a provider's batches.
 const BATCHES: [&str; 2] = ["_batch", "_batches"];
 
 /// Documents by what they wait for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::cli) struct Waits {
-    /// With a worker: calling, or waiting in place for a turn that is near.
+    /// With a worker: calling, or waiting in place for a near turn.
     pub(in crate::cli) working: u64,
-    /// With a worker that is gone: they begin again when the server gives it up.
+    /// With a lost worker: they begin again when the server gives it up.
     pub(in crate::cli) gone: u64,
-    /// When it gives up the last of them.
+    /// When the server gives up the last lost worker.
     pub(in crate::cli) given_up: Option<SystemTime>,
-    /// For their turn.
+    /// Waiting for their turn.
     pub(in crate::cli) turn: u64,
-    /// After a failure, by its type.
+    /// Waiting after a failure, by its type.
     pub(in crate::cli) backing_off: BTreeMap<String, u64>,
-    /// When the first of them is tried again, by type.
+    /// When the first of them is retried, by type.
     pub(in crate::cli) again: BTreeMap<String, SystemTime>,
-    /// What one of them said, by type.
+    /// A failure message, by type.
     pub(in crate::cli) words: BTreeMap<String, String>,
-    /// For their batch to be resumed.
+    /// Waiting for their batch to be resumed.
     pub(in crate::cli) paused: u64,
-    /// Of these, until what was bought can be written.
+    /// Waiting until paid answers can be written.
     pub(in crate::cli) unwritten: u64,
-    /// For a worker's slot.
+    /// Waiting for a worker's slot.
     pub(in crate::cli) slot: u64,
-    /// What bound most of those that wait for their turn. That others come first says nothing of
-    /// what the first of them waits for, and counts where nothing else is known.
+    /// What most documents in turn wait for. "Others come first" does not say what the first of them
+    /// waits for, so it counts only if nothing else is known.
     pub(in crate::cli) binding: Option<WaitsFor>,
-    /// Why one that waits for its budget does, in its own sentence.
+    /// The message of a document that waits for its budget.
     pub(in crate::cli) money: Option<String>,
-    /// When the first and the last of those that wait are tried again.
+    /// When the first and the last waiting document are retried.
     pub(in crate::cli) next: Option<(SystemTime, SystemTime)>,
-    /// What their attempts took so far; the batch counts it when they end.
+    /// What their attempts have used so far; the batch adds it when they end.
     pub(in crate::cli) spent: Spend,
-    /// A step of the batch itself that has failed and is tried again.
+    /// A failing step of the batch itself, which is retried.
     pub(in crate::cli) step: Option<FailingStep>,
 }
 
-/// A step that is nobody's document: of the plan, of a shard's seal, of the end.
+/// A step without a document: of the plan, of a shard's seal, or of the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct FailingStep {
-    /// What the batch does by it.
+    /// What the step does.
     pub(in crate::cli) what: &'static str,
-    /// Why it failed last: the type and its sentence.
+    /// The type and the message of the last failure.
     pub(in crate::cli) why: String,
-    /// When it is tried again, if that is not now.
+    /// When it is retried, if that is in the future.
     pub(in crate::cli) next: Option<SystemTime>,
 }
 
@@ -78,25 +78,25 @@ impl FailingStep {
 }
 
 impl Waits {
-    /// Whether refused keys are what most of those that cannot go on have met.
+    /// Whether refused keys are the failure of most waiting documents.
     pub(in crate::cli) fn of_keys(&self) -> bool {
         let most = self.backing_off.iter().max_by_key(|(_, documents)| **documents);
         most.is_some_and(|(kind, _)| kind == FailureType::Unauthorized.as_str())
     }
 
-    /// Those that lie in the task queue wait for their turn: it is for quota that no worker takes them.
+    /// Counts documents in the task queue as waiting for quota: for lack of quota, no worker takes them.
     pub(in crate::cli) fn slots_wait_for_quota(&mut self) {
         self.turn += std::mem::take(&mut self.slot);
     }
 
-    /// Whether most of its documents were with a worker that is gone.
+    /// Whether most documents were with a lost worker.
     pub(in crate::cli) fn most_are_gone(&self) -> bool {
         let backing_off = self.backing_off.values().sum();
         let others = [self.working, self.turn, self.slot, self.paused, backing_off];
         others.into_iter().all(|documents| documents < self.gone)
     }
 
-    /// `live` has the names in the registry of workers, where it can be read.
+    /// Counts the pending activities. `live` are the names in the registry of workers, if it can be read.
     pub(in crate::cli) fn of(pending: &[Pending], live: Option<&BTreeSet<&str>>) -> Self {
         let (mut waits, mut bindings) = (Self::default(), BTreeMap::<WaitsFor, u64>::new());
         waits.step = pending.iter().find_map(FailingStep::of);
@@ -155,15 +155,15 @@ impl Waits {
     }
 }
 
-/// A worker that lives is in the registry, and beats after less than half of the server's patience: one
-/// that does neither is gone. Each by itself may have lost Redis, or a beat.
+/// A live worker is in the registry, and sends a heartbeat in less than half of the server's time-out. A
+/// worker is lost if both are missing: one alone may mean a lost Redis or a late heartbeat.
 fn is_gone(held: &HeldBy, live: Option<&BTreeSet<&str>>) -> bool {
     let silent = SystemTime::now().duration_since(held.heard).unwrap_or_default();
     live.is_some_and(|live| !live.contains(held.worker.as_str())) && silent > held.patience / 2
 }
 
-/// Whether documents wait for this step. Those of the provider's batches count where they fail:
-/// they are few, and else the provider works.
+/// Whether documents wait for this step. Activities of provider batches count only if they fail: they are
+/// few, and otherwise the provider is working.
 fn is_of_documents(step: &Pending) -> bool {
     let of_batch = BATCHES.iter().any(|end| step.activity.ends_with(end));
     step.activity.starts_with(DOCUMENTS) || (of_batch && step.next.is_some())

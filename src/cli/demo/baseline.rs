@@ -1,4 +1,4 @@
-//! The samples the usual way: as many callers at once, each of which retries on its own.
+//! Runs the samples without tidegate: as many concurrent callers, each with its own retries.
 
 use std::{fs, path::Path, time::Instant};
 

@@ -1,4 +1,4 @@
-//! The table at the end of a demo, by the simulated provider's own account.
+//! The table at the end of a demo, from the simulated provider's account.
 
 use std::{fmt, time::Duration};
 
@@ -9,16 +9,16 @@ use crate::cli::{
     output,
 };
 
-/// What a run came to. Calls, refusals and tokens are the simulated provider's own account.
+/// The outcome of a run. Calls, refusals and tokens come from the simulated provider's account.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
-    /// What ran: the table's heading.
+    /// The name of the run: the table's heading.
     pub(super) title: String,
     /// Documents in all.
     pub(super) documents: u64,
     /// Documents with an answer.
     pub(super) succeeded: u64,
-    /// Documents given up.
+    /// Failed documents.
     pub(super) failed: u64,
     /// From the start of the batch to its end.
     pub(super) elapsed: Duration,
@@ -26,7 +26,7 @@ pub(super) struct Report {
     pub(super) account: ModelAccount,
     /// The limit in force, in tokens a minute.
     pub(super) limit: u64,
-    /// What else to know, such as where the results lie.
+    /// Further rows, such as the location of the results.
     pub(super) places: Vec<(&'static str, String)>,
 }
 
@@ -79,10 +79,10 @@ impl fmt::Display for Report {
 /// A shorter run says little about its use of the quota.
 const MIN_SECONDS: f64 = 20.0;
 
-/// Tokens let in, against what the limit allowed in the same time.
+/// Admitted tokens, compared with the limit in that time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct QuotaUse {
-    /// Input and output tokens of the calls that were let in.
+    /// Input and output tokens of admitted calls.
     pub(super) tokens: u64,
     /// Tokens a minute.
     pub(super) limit: u64,
@@ -91,15 +91,15 @@ pub(super) struct QuotaUse {
 }
 
 impl QuotaUse {
-    /// From a model's account; `None` when it is too short to say: what a full bucket let in at the
-    /// start would count too much.
+    /// From a model's account; `None` if the run is too short: the full bucket at the start would count
+    /// too much.
     fn of(account: &ModelAccount, limit: u64) -> Option<Self> {
         let seconds = account.last_admission? - account.first_admission?;
         (seconds >= MIN_SECONDS).then_some(Self { tokens: account.admitted.tokens, limit, seconds })
     }
 
-    /// 1.0 is the limit, kept to the token. What a full bucket held at the start comes on top, so a
-    /// short run can reach more.
+    /// The used fraction of the limit. A full bucket at the start is extra, so a short run can exceed
+    /// 1.0.
     fn share(&self) -> f64 {
         ratio(self.tokens, self.limit) * 60.0 / self.seconds
     }

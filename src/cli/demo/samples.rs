@@ -1,4 +1,4 @@
-//! What the demo works on: the sample documents, which are inside the program, and what each is asked.
+//! The demo's sample documents, which are part of the program, and its instructions.
 
 use std::{
     fs,
@@ -12,27 +12,26 @@ use crate::cli::output;
 
 static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/samples/documents");
 
-/// What each document is asked.
+/// The instructions for each document.
 pub(super) const INSTRUCTIONS: &str =
     "Summarise the document in three points, each of one sentence.";
 
 /// Enough for three sentences.
 pub(super) const MAX_OUTPUT_TOKENS: u32 = 400;
 
-/// Callers at once, with tidegate and without it. More than there are documents would change
-/// nothing.
+/// Concurrent callers, with and without tidegate. More callers than documents would change nothing.
 pub(super) const CALLERS: usize = 64;
 
 /// The documents of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Samples {
-    /// The folder of all.
+    /// The folder of all samples.
     pub(super) folder: PathBuf,
-    /// Those that are processed, in order.
+    /// The documents to process, in order.
     pub(super) documents: Vec<PathBuf>,
 }
 
-/// Writes the samples into `folder`; `count` takes so many, spread evenly over the whole.
+/// Writes the samples into `folder`; `count` selects this many, spread evenly over all.
 pub(super) fn write(folder: &Path, count: Option<u32>) -> anyhow::Result<Samples> {
     let mut all = Vec::new();
     gather(&DOCUMENTS, &mut all);

@@ -1,10 +1,10 @@
-//! One thing that was looked at.
+//! The result of one check.
 
 use serde::Serialize;
 
 use crate::cli::output::{BAD, DOUBTFUL, GOOD, styled};
 
-/// How it stands.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
@@ -14,7 +14,7 @@ pub(super) enum State {
     Fail,
 }
 
-/// What was seen, and what to do about it.
+/// What was found, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Check {
     pub(super) name: String,

@@ -1,4 +1,4 @@
-//! The providers that some model needs: each is asked for its models, which costs nothing.
+//! Checks the needed providers: each is asked for its list of models, which costs nothing.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::{
 
 use super::check::{Check, State};
 
-/// A provider that takes longer for its list is not well.
+/// Time limit for a provider's list of models.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// So many are asked at a time.
+/// Providers that are asked at once.
 const AT_ONCE: usize = 8;
 
 pub(super) async fn all(config: &Config) -> Vec<Check> {
@@ -32,7 +32,7 @@ pub(super) async fn all(config: &Config) -> Vec<Check> {
     stream::iter(checks).buffered(AT_ONCE).collect().await
 }
 
-/// Of the provider that these models need.
+/// Checks the provider of these models.
 async fn one(name: &str, provider: &provider::Provider, models: &[&str]) -> Check {
     let (label, key) = (format!("provider {name}"), provider.key(name));
     let endpoint = provider.endpoint(name).map(|url| mask::url(&url)).unwrap_or_default();
@@ -108,8 +108,8 @@ async fn asked(
     }
 }
 
-/// A compatible server need not have a list; but a wrong address has none either, and a key that is
-/// not set is not found out by one.
+/// A compatible server need not have a list. But a wrong address has none either, and a missing key is
+/// not noticed without one.
 fn no_list(
     name: &str,
     label: &str,
@@ -134,7 +134,7 @@ fn no_list(
     Check::ok(label, format!("{seen}, so of the key ({key}) nothing is known"))
 }
 
-/// Whether there is a version in the URL's path, such as `/v1`.
+/// Whether the URL's path names a version, such as `/v1`.
 fn names_version(settings: &Settings) -> bool {
     let mut segments = settings.base_url.path().split('/');
     segments.any(|it| {
@@ -142,8 +142,8 @@ fn names_version(settings: &Settings) -> bool {
     })
 }
 
-/// Whether a model is, as far as a list can tell, one that the provider knows. Lists hold dated names,
-/// calls also aliases of them (`-latest`, Anthropic's `-0`) and variants (`:free`).
+/// Whether a provider's list contains a model. Lists have dated names; calls may use aliases of them
+/// (`-latest`, Anthropic's `-0`) and variants (`:free`).
 fn is_listed(model: &str, listed: &[String]) -> bool {
     let name = model.split_once(':').map_or(model, |(_, name)| name).to_ascii_lowercase();
     let name = name.trim_end_matches("-latest").trim_end_matches("-0");
@@ -154,12 +154,12 @@ fn is_listed(model: &str, listed: &[String]) -> bool {
     listed.iter().any(known)
 }
 
-/// What to do about a section that no client can be made from.
+/// The remedy for a section from which no client can be made.
 fn correct(name: &str) -> String {
     format!("correct [providers.{name}] as said")
 }
 
-/// Whether anybody on the way can read the key.
+/// Whether the key travels unencrypted.
 fn is_open(settings: &Settings) -> bool {
     let url = &settings.base_url;
     let is_near = url.host_str().is_some_and(|host| {
@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a provider at this address, with the key in this file.
+    /// The check of a provider at this address, with the key in this file.
     async fn seen(kind: &str, url: &str, key: &str) -> Check {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), key).unwrap();
@@ -199,7 +199,7 @@ mod tests {
         one("mine", &provider, &["mine:m-1"]).await
     }
 
-    /// The same with no key, under a vendor's own name.
+    /// The check of a vendor without a key.
     async fn without_key(vendor: &str, url: &str) -> Check {
         let base_url = Some(url.to_owned());
         one(vendor, &provider::Provider { base_url, ..Default::default() }, &[]).await
@@ -239,7 +239,7 @@ mod tests {
         let wrong = one("mine", &provider, &["mine:m-1", "mine:m-2"]).await;
         assert_eq!(wrong.state, State::Doubtful, "{wrong:?}");
         assert!(wrong.seen.ends_with("the provider does not list mine:m-2"), "{wrong:?}");
-        // Nothing is there, so that nothing is known of a key either.
+        // No server is there, so nothing is known of a key either.
         let nowhere = format!("{}/nowhere/v1", simulator.base_url());
         let keyless = without_key("mistral", &nowhere).await;
         assert_eq!(keyless.state, State::Doubtful, "{keyless:?}");

@@ -1,4 +1,4 @@
-//! Redis: reachable, new enough, evicting nothing, of one mind about the time, and able to run our
+//! Checks Redis: reachable, new enough, without eviction, with the right clock, and able to run our
 //! scripts.
 
 use std::{
@@ -19,12 +19,12 @@ use crate::{
 
 use super::check::Check;
 
-/// Scripts that write after asking for the time need no switch from here on.
+/// From this version on, scripts may write after asking for the time.
 const OLDEST: (u32, u32) = (6, 2);
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-/// Clocks that are further apart are worth a remark, though the quota does not depend on ours.
+/// A larger difference of the clocks is reported, although the quota does not use our clock.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
 
 const START: &str =
@@ -44,8 +44,8 @@ pub(super) async fn all(config: &Config) -> Vec<Check> {
     checks
 }
 
-/// What can be asked directly: the server, or each node that is named of a cluster. Who is master
-/// behind sentinels is found out by the limiter itself.
+/// The addresses to check directly: the server, or each named node of a cluster. With sentinels, the
+/// limiter itself finds the master.
 fn nodes(url: &str) -> Vec<String> {
     match url.split_once("://") {
         Some(("redis+cluster", nodes)) => {
@@ -88,7 +88,7 @@ async fn node_checks(url: &str) -> (Vec<Check>, bool) {
     (checks, true)
 }
 
-/// A connection that is let in; else why not, and what to do.
+/// Connects; or returns the reason and the remedy.
 async fn connect(url: &str) -> Result<MultiplexedConnection, (String, &'static str)> {
     let connecting = async {
         let mut connection = Client::open(url)?.get_multiplexed_async_connection().await?;
@@ -102,7 +102,7 @@ async fn connect(url: &str) -> Result<MultiplexedConnection, (String, &'static s
     }
 }
 
-/// The password, where that is it.
+/// The remedy: the password, if that is refused.
 fn remedy(error: &RedisError) -> &'static str {
     let is_refused = error.kind() == ErrorKind::AuthenticationFailed
         || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
@@ -166,8 +166,8 @@ fn eviction(name: &str, info: &InfoDict) -> Check {
     }
 }
 
-/// Whether a restart loses what operators have set; `saves` are the points in time of snapshots, as
-/// `CONFIG GET save` has them, where that may be asked.
+/// Whether a restart loses operators' settings. `saves` is the answer to `CONFIG GET save`, if that is
+/// permitted.
 fn kept(name: &str, info: &InfoDict, saves: Option<&str>) -> Option<Check> {
     let has_log = info.get::<u64>("aof_enabled").is_some_and(|enabled| enabled > 0);
     match (has_log, saves) {
@@ -178,12 +178,12 @@ fn kept(name: &str, info: &InfoDict, saves: Option<&str>) -> Option<Check> {
             "CONFIG SET appendonly yes; or let [storage] state keep budgets and limits",
         )),
         (false, Some(_)) => Some(Check::ok(name, "keeps its data over a restart (snapshots)")),
-        // A managed Redis does not say.
+        // A managed Redis does not report it.
         (false, None) => None,
     }
 }
 
-/// The difference is known to half the time that the answer took.
+/// The difference is known up to half of the answer's time.
 fn clock(name: &str, before: SystemTime, after: SystemTime, theirs: Duration) -> Check {
     let took = after.duration_since(before).unwrap_or_default();
     let ours = (before + took / 2).duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -206,8 +206,8 @@ fn clock(name: &str, before: SystemTime, after: SystemTime, theirs: Duration) ->
     }
 }
 
-/// Asks for the quota of a model that does not exist: the scripts are loaded and run, and nothing
-/// is written.
+/// Asks for the quota of a model that does not exist: that loads and runs the scripts, and writes
+/// nothing.
 async fn scripts(config: &Config) -> Check {
     let name = "limiter";
     let seen = async {

@@ -1,5 +1,5 @@
-//! `tidegate doctor s3://bucket/prefix`: which credential a store is opened with, what it may do
-//! there, and what is missing.
+//! `tidegate doctor s3://bucket/prefix`: which credential opens a store, what it permits there, and what
+//! is missing.
 
 use serde_json::{Value, json};
 use tidegate_activities::{
@@ -18,13 +18,13 @@ use crate::{
 
 use super::check::{Check, State};
 
-/// What was found, as checks and as JSON.
+/// The result, as checks and as JSON.
 pub(super) struct Found {
     pub(super) checks: Vec<Check>,
     pub(super) json: Value,
 }
 
-/// Tries what can be done at the place; `config` says whether workers may use it.
+/// Tries all operations at the location; `config` tells whether workers may use it.
 pub(super) async fn look(place: &str, config: Option<&Config>) -> Found {
     let Ok(url) = Url::parse(place) else {
         let remedy = "write file:///folder/, s3://bucket/prefix/, gs://…, az://… or https://…";
@@ -96,7 +96,7 @@ fn of_credential(credential: &Credential) -> Check {
     }
 }
 
-/// What workers with this configuration would refuse.
+/// Checks whether workers with this configuration would refuse the location.
 fn of_roots(place: &str, config: &Config) -> Option<Check> {
     let roots = config.storage.roots.iter().map(String::as_str);
     let error = Storage::new(roots).ok()?.resolve(place).err()?;
@@ -147,7 +147,7 @@ fn of_access(url: &Url, kind: CredentialKind, access: &Access) -> Vec<Check> {
     for (name, step) in steps {
         match step {
             Tried::Works => checks.push(Check::ok(name, "it works")),
-            // The verdict says it.
+            // The final verdict mentions it.
             Tried::Untried(_) if access.list.works() == Some(false) || read_only => {}
             Tried::Untried(why) => checks.push(Check::ok(name, format!("not tried: {why}"))),
             Tried::Fails(_) if read_only => {}
@@ -177,7 +177,7 @@ fn of_access(url: &Url, kind: CredentialKind, access: &Access) -> Vec<Check> {
     checks
 }
 
-/// What mends it, by what the store calls the fault.
+/// The remedy, by the store's error.
 fn remedy(url: &Url, step: &str, error: &Error) -> String {
     let of_code = match error.code().unwrap_or_default() {
         "InvalidAccessKeyId" | "NotSignedUp" => {
@@ -213,7 +213,7 @@ fn remedy(url: &Url, step: &str, error: &Error) -> String {
     }
 }
 
-/// The right that a step needs, by its vendor's name.
+/// The vendor's name of the permission that a step needs.
 fn right(url: &Url, step: &str) -> String {
     match (url.scheme(), step) {
         ("s3" | "s3a", "list") => "give it s3:ListBucket on the bucket",

@@ -10,19 +10,19 @@ use super::*;
 
 const WINDOW: f64 = 60.5;
 
-/// How a model admits calls, second by second: so many at once from a full bucket, then evenly.
+/// A model of admissions over time: a full bucket at once, then an even rate.
 #[derive(Debug, Clone, Copy)]
 struct Flow {
     documents: f64,
     tokens: f64,
     limit: f64,
-    /// Of the limit, what may go at once.
+    /// The fraction of the limit that may be used at once.
     burst: f64,
     seconds: f64,
 }
 
 impl Flow {
-    /// Calls admitted within so many seconds.
+    /// Calls admitted within this many seconds.
     fn admitted(&self, at: f64) -> f64 {
         let calls = (self.limit * self.burst + self.limit / WINDOW * at.max(0.0)) / self.tokens;
         if at < 0.0 { 0.0 } else { calls.floor().min(self.documents) }
@@ -104,8 +104,8 @@ fn lane(name: &str, share: Share, waiting: u64, in_flight: u64) -> LaneSnapshot 
 
 #[test]
 fn a_batch_that_begins_with_a_burst_takes_the_quotas_time_for_the_rest() {
-    // A thousand documents of 2,000 tokens at 400,000 a minute: a full bucket has 200 of them, and
-    // the others take 242 s. After 16 s the pace so far says 49 s.
+    // A thousand documents of 2,000 tokens at 400,000 a minute: a full bucket admits 200 of them, and the
+    // others take 242 s. After 16 s, the pace alone estimates 49 s.
     let flow =
         Flow { documents: 1_000.0, tokens: 2_000.0, limit: 400_000.0, burst: 1.0, seconds: 4.0 };
     let by_pace = flow.progress(16.0);
@@ -132,7 +132,7 @@ fn forecasts_lie_within_a_factor_of_one_and_a_half() {
     for flow in flows {
         let (mut worst, mut asked) = ([1.0_f64, 1.0_f64], 0);
         let mut at = flow.seconds + 1.0;
-        // In the end, where there is little left to say, it is a matter of seconds.
+        // At the end, the difference is a few seconds.
         while at < flow.ends() - flow.seconds - 5.0 {
             let truth = flow.ends() - at;
             let outlook = flow.outlook(at).unwrap();
@@ -158,11 +158,11 @@ fn batches_of_one_model_share_what_it_admits() {
     let small = Flow { documents: 400.0, ..flow };
     let (all, some) = (flow.outlook(30.0).unwrap(), small.outlook(30.0).unwrap());
     let (alone, beside) = (all.left([]).as_secs_f64(), all.left([&some]).as_secs_f64());
-    // 901 calls are left of one and 301 of the other, at 3.3 a second.
+    // 901 calls of one batch and 301 of the other remain, at 3.3 a second.
     assert!((beside - alone - 301.0 / 3.306).abs() < 2.0, "{alone} {beside}");
     let (alone, beside) = (some.left([]).as_secs_f64(), some.left([&all]).as_secs_f64());
     assert!((beside / alone - 2.0).abs() < 0.05, "{alone} {beside}: each has half");
-    // In a lane that is sure of nine tenths, the other waits.
+    // In a lane with nine tenths guaranteed, the other batch waits.
     let first =
         Outlook { lane: "interactive".to_owned().try_into().unwrap(), share: 0.9, ..some.clone() };
     let later = Outlook { share: 0.1, ..all };
@@ -185,7 +185,7 @@ fn a_closed_gate_is_waited_for_first_and_nothing_is_known_before_the_first_answe
     let open = left(&seen);
     seen.pause = Duration::from_secs(90);
     assert_eq!(left(&seen), open + seen.pause);
-    // The provider's batch API is asked, and no quota.
+    // The provider's batch API is used, which has no quota here.
     seen.dimensions = Default::default();
     seen.lanes[0].waiting = 0;
     let idle = Outlook::of(&Class::default(), &progress, (&model, &seen), clock(20.0));

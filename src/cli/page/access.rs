@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use axum::http::{HeaderMap, header};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-/// What a page lets in.
+/// The access rules of a page.
 #[derive(Clone)]
 pub(super) struct Access {
     pub(super) bound: SocketAddr,
-    /// Without one there are no actions.
+    /// The token for actions; without it, there are no actions.
     pub(super) token: Option<String>,
 }
 
@@ -19,14 +19,14 @@ impl Access {
         self.bound.ip().is_loopback() || self.knows(headers)
     }
 
-    /// Whether an action is meant by somebody who may: what a browser adds by itself (a password
-    /// that it remembers) is no proof of that, a bearer's token that a script has set is.
+    /// Whether an authorized person intends the action. A password that a browser adds by itself is no
+    /// proof; a bearer token that a script has set is.
     pub(super) fn may_act(&self, headers: &HeaderMap) -> bool {
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         given.is_some_and(|value| value.starts_with("Bearer ")) && self.knows(headers)
     }
 
-    /// Whether the token is there: as a bearer's, or as the password that a browser asks for.
+    /// Whether the request has the token, as a bearer token or as the browser's password.
     fn knows(&self, headers: &HeaderMap) -> bool {
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let (Some(token), Some(given)) = (&self.token, given) else { return false };
@@ -40,7 +40,7 @@ impl Access {
     }
 }
 
-/// In a time that tells nothing of where they differ.
+/// Compares in constant time.
 fn same(given: &str, token: &str) -> bool {
     let differs = given.bytes().zip(token.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
     given.len() == token.len() && differs == 0

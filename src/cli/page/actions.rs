@@ -1,5 +1,5 @@
-//! What can be done from the page: what `tidegate pause`, `resume` and `limits set` do, and what
-//! signals and a cancellation do to a batch.
+//! The actions of the page: those of `tidegate pause`, `resume` and `limits set`, and signals to a batch
+//! and its cancellation.
 
 use std::{fmt, time::Duration};
 
@@ -10,7 +10,7 @@ use tidegate_types::ModelId;
 
 use crate::cli::{figures, quota, snapshot::Eye};
 
-/// No override ends later than this.
+/// The longest duration of an override.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
 /// One action.
@@ -22,16 +22,16 @@ pub(super) struct Action {
     model: Option<String>,
     #[serde(default)]
     batch: Option<String>,
-    /// Why: it is logged, and shown with a model's pause.
+    /// The reason: it is logged, and shown with a model's pause.
     #[serde(default)]
     why: String,
-    /// How long a pause or a limit holds; until it is taken back without one.
+    /// How long a pause or a limit lasts; without it, until it is cleared.
     #[serde(default)]
     seconds: Option<u64>,
-    /// Which limit is set, by its key: `rpm`, `tpm` and so on.
+    /// The key of the limit to set: `rpm`, `tpm` and so on.
     #[serde(default)]
     limit: Option<String>,
-    /// What it is set to.
+    /// The limit's new value.
     #[serde(default)]
     value: Option<u64>,
 }
@@ -42,7 +42,7 @@ enum What {
     Pause,
     Resume,
     Cancel,
-    /// Starts a batch that has ended again: what failed is asked again, and nothing else.
+    /// Starts an ended batch again: only failed documents are asked again.
     Retry,
     SetLimit,
     ClearLimits,
@@ -68,10 +68,10 @@ impl fmt::Display for Action {
 }
 
 impl Action {
-    /// Does it.
+    /// Carries the action out.
     ///
     /// # Errors
-    /// A sentence for who asked: what is unknown, or does not answer.
+    /// A sentence for the user: what is unknown or does not answer.
     pub(super) async fn carry_out(&self, eye: &Eye) -> anyhow::Result<()> {
         match (&self.model, &self.batch) {
             (Some(model), None) => {
@@ -108,13 +108,13 @@ impl Action {
                 let changes = PerLimit::from_fn(|limited| {
                     if limited == wanted { Change::Set(value) } else { Change::Keep }
                 });
-                // Said first: one that is set and does not end would stay.
-                limiter.limits_end(model, length).await?;
+                // Set the end first: otherwise a failure in between would leave a limit without an end.
+                limiter.set_limits_expiry(model, length).await?;
                 Ok(limiter.set_limits(model, &changes).await?)
             }
             What::ClearLimits => {
                 limiter.set_limits(model, &PerLimit::from_fn(|_| Change::Clear)).await?;
-                Ok(limiter.limits_end(model, None).await?)
+                Ok(limiter.set_limits_expiry(model, None).await?)
             }
             What::Cancel | What::Retry => bail!("that is done to batches"),
         }
@@ -125,7 +125,7 @@ impl Action {
         match self.action {
             What::Pause => temporal.signal(batch, "pause").await,
             What::Resume => temporal.signal(batch, "resume").await,
-            // The server takes that of a batch that has ended too, in silence.
+            // The server silently accepts the cancellation of an ended batch.
             What::Cancel if !temporal.describe(batch).await?.is_running() => {
                 bail!("{batch} has ended")
             }
@@ -188,20 +188,23 @@ mod tests {
         act(json!({"action": "pause", "why": "a \n holiday"})).await.unwrap();
         let seen = quota.inspect(&id).await.unwrap();
         assert_eq!((seen.reason.as_str(), seen.pause.is_zero()), ("a holiday", false));
-        assert!(quota.held().await.unwrap().models.contains_key(&id), "until it is resumed");
+        assert!(
+            quota.operator_holds().await.unwrap().models.contains_key(&id),
+            "until it is resumed"
+        );
         act(json!({"action": "resume"})).await.unwrap();
         assert!(quota.inspect(&id).await.unwrap().pause.is_zero());
         act(json!({"action": "pause", "seconds": 60})).await.unwrap();
-        assert!(!quota.held().await.unwrap().models.contains_key(&id), "for a minute");
+        assert!(!quota.operator_holds().await.unwrap().models.contains_key(&id), "for a minute");
 
         let set = json!({"action": "set_limit", "limit": "tpm", "value": 500, "seconds": 3600});
         act(set).await.unwrap();
         let tokens = Limited::Window(Dimension::Combined);
-        assert_eq!(quota.inspect(&id).await.unwrap().of(tokens).set, Some(500));
-        assert!(quota.held().await.unwrap().limit_left(&id).unwrap().as_secs() > 3_500);
+        assert_eq!(quota.inspect(&id).await.unwrap().for_limit(tokens).set, Some(500));
+        assert!(quota.operator_holds().await.unwrap().limit_left(&id).unwrap().as_secs() > 3_500);
         act(json!({"action": "clear_limits"})).await.unwrap();
-        assert_eq!(quota.inspect(&id).await.unwrap().of(tokens).set, None);
-        assert_eq!(quota.held().await.unwrap().limit_left(&id), None);
+        assert_eq!(quota.inspect(&id).await.unwrap().for_limit(tokens).set, None);
+        assert_eq!(quota.operator_holds().await.unwrap().limit_left(&id), None);
 
         for (bad, why) in [
             (

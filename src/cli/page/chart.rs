@@ -1,28 +1,28 @@
-//! The last hour of something in one line, drawn as it is sent: no script, no library.
+//! Draws a value's last hour as a line in SVG, without a script or a library.
 
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
-use tidegate_quota::history::{Point, SLOT_SECONDS};
+use tidegate_quota::usage_history::{Point, SLOT_SECONDS};
 
 use crate::cli::figures;
 
 const SLOTS: u64 = 120;
 const HEIGHT: f64 = 40.0;
 
-/// What is drawn of the points.
+/// The scale and the style of a chart.
 pub(super) struct Chart {
     pub(super) title: &'static str,
     pub(super) value: fn(&Point) -> f64,
     pub(super) shown: fn(f64) -> String,
-    /// The scale goes up to this at least.
+    /// The scale's minimum upper end.
     pub(super) top: f64,
-    /// A class of the style sheet.
+    /// The class in the style sheet.
     pub(super) class: &'static str,
 }
 
 impl Chart {
-    /// `now`: seconds since 1970. What nobody saw was nothing.
+    /// Draws the points up to `now`, in seconds since 1970. Missing points count as 0.
     pub(super) fn draw(&self, points: &[Point], now: u64) -> Markup {
         let last = now / SLOT_SECONDS;
         let mut values = [0.0_f64; SLOTS as usize];
@@ -60,7 +60,7 @@ fn path(values: &[f64], top: f64) -> String {
     let mut path = String::new();
     for (slot, value) in values.iter().enumerate() {
         let (x, y) = (slot, HEIGHT - 1.0 - (value / top).min(1.0) * (HEIGHT - 2.0));
-        // Steps: each point holds for its half minute.
+        // A step line: each point holds for its half minute.
         let _ = if slot == 0 {
             write!(path, "M0 {y:.1} H1")
         } else {

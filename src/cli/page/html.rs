@@ -1,4 +1,4 @@
-//! The page's HTML, from a snapshot and from nothing else.
+//! Renders the page's HTML from a snapshot alone.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -14,10 +14,10 @@ use crate::cli::{
     snapshot::{BatchSeen, BudgetSeen, LimitSeen, ModelSeen, Snapshot, WorkerSeen},
 };
 
-/// Why there are no buttons.
+/// The note in place of buttons.
 const NO_ACTIONS: &str = "To pause, resume and set limits from here, name the variable of a token in dashboard.token-env.";
 
-/// All of it. `may_act`: there is a token, so there are buttons.
+/// The whole page. `may_act`: a token is configured, so there are buttons.
 pub(super) fn page(seen: &Snapshot, may_act: bool) -> Markup {
     html! {
         (DOCTYPE)
@@ -43,7 +43,7 @@ pub(super) fn page(seen: &Snapshot, may_act: bool) -> Markup {
     }
 }
 
-/// The part that changes.
+/// The part that is updated.
 pub(super) fn fleet(seen: &Snapshot, may_act: bool) -> Markup {
     html! {
         p .verdict #verdict { (seen.verdict) }
@@ -276,14 +276,14 @@ fn seconds(number: f64) -> String {
     span(Duration::try_from_secs_f64(number).unwrap_or_default())
 }
 
-/// What a button is for.
+/// The target of a button.
 #[derive(Clone, Copy)]
 enum OnWhat<'a> {
     Model(&'a str),
     Batch(&'a str),
 }
 
-/// `ask`: the fields of the dialog that are shown before it is done, beside the token's.
+/// A button. `ask` names the dialog's fields for the action, apart from the token.
 fn button(action: &str, what: OnWhat<'_>, ask: &str) -> Markup {
     let (model, batch) = match what {
         OnWhat::Model(name) => (Some(name), None),
@@ -302,7 +302,7 @@ fn button(action: &str, what: OnWhat<'_>, ask: &str) -> Markup {
     }
 }
 
-/// Asks what an action needs; the script shows the fields that it has.
+/// The dialog for an action's fields; the script shows the needed ones.
 fn dialog() -> Markup {
     html! {
         dialog #ask aria-labelledby="asked" {
@@ -366,7 +366,7 @@ mod tests {
         let text = page(&seen, true).into_string();
         assert!(text.contains("&lt;script&gt;alert(1)"), "{text}");
         assert!(!text.contains("<script>alert"), "{text}");
-        // The policy lets no style in a tag, and no script.
+        // The policy forbids inline styles and inline scripts.
         assert!(!text.contains(" style=") && !text.contains("onclick"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Where the page is served, and its routes.
+//! The page's server and its routes.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -21,14 +21,14 @@ use tracing::{info, warn};
 use super::{access::Access, actions::Action, html};
 use crate::{cli::snapshot::Eye, config::Config, listener};
 
-/// A page that is looked at is brought up to date this often.
+/// The interval of updates of an open page.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Nothing but this page's own files is loaded, and nobody may frame it.
+/// Only this page's own files are loaded, and no site may frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// A served page; it goes when this is dropped.
+/// A served page. Dropping it ends the server.
 #[derive(Debug)]
 pub(in crate::cli) struct Page {
     bound: SocketAddr,
@@ -41,8 +41,8 @@ impl Page {
         format!("http://{}/", self.bound)
     }
 
-    /// The same for the one user of this machine's stack: what stands behind the `#` never leaves
-    /// the browser, whose script takes the token from there.
+    /// The page's URL with its token, for the single user of an embedded stack. Browsers do not send the
+    /// part after `#`; the page's script reads the token from it.
     pub(in crate::cli) fn url_with_token(&self) -> String {
         let token = self.token.as_ref().map_or_else(String::new, |token| format!("#token={token}"));
         format!("{}{token}", self.url())
@@ -60,10 +60,10 @@ struct Shared {
     access: Access,
 }
 
-/// Serves the page, if the configuration says where.
+/// Serves the page, if it is configured.
 ///
 /// # Errors
-/// It says where, and the page cannot be served there.
+/// It is configured and cannot be served there.
 pub(in crate::cli) async fn start(config: &Config) -> anyhow::Result<Option<Page>> {
     let Some(listen) = config.dashboard.address() else { return Ok(None) };
     let page = serve(config, listen, config.dashboard.token()?).await?;
@@ -71,8 +71,8 @@ pub(in crate::cli) async fn start(config: &Config) -> anyhow::Result<Option<Page
     Ok(Some(page))
 }
 
-/// Serves the page of an embedded stack, with a token of its own where none is configured. Without
-/// a page the work goes on.
+/// Serves the page of an embedded stack, with a token of its own if none is configured. Without a page,
+/// the work goes on.
 pub(in crate::cli) async fn start_for_one(config: &Config) -> Option<Page> {
     let listen = config.dashboard.address().unwrap_or("127.0.0.1:0");
     let token = || format!("{:016x}{:016x}", rand::random::<u64>(), rand::random::<u64>());
@@ -110,7 +110,7 @@ async fn serve(config: &Config, listen: &str, token: Option<String>) -> anyhow::
     Ok(Page { bound, token, server: server.abort_handle() })
 }
 
-/// Who may ask at all, and what a browser may do with the answer.
+/// Refuses foreign hosts and readers without the token, and sets the security headers.
 async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     if !listener::is_own_host(shared.access.bound, headers) {
@@ -142,7 +142,7 @@ async fn json(State(shared): State<Arc<Shared>>) -> Response {
     Json(&*shared.eye.look().await).into_response()
 }
 
-/// The changing part of the page, again and again.
+/// Streams the changing part of the page.
 async fn events(
     State(shared): State<Arc<Shared>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
@@ -199,7 +199,7 @@ mod tests {
         config
     }
 
-    /// Without Redis and Temporal: the page is there, says so, and keeps strangers out.
+    /// Without Redis and Temporal, the page still answers, reports both, and refuses strangers.
     #[tokio::test]
     async fn the_page_says_what_is_away_and_keeps_strangers_out() {
         let page = start_for_one(&away()).await.unwrap();

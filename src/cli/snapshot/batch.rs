@@ -1,4 +1,4 @@
-//! A batch: how far it is or how it ended, what holds it back, what has failed and why.
+//! A batch in a snapshot: its progress or its end, its cause of delay, and its failures.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,30 +20,30 @@ use crate::{
     temporal::{Batch, Ending, NoProgress, Temporal},
 };
 
-/// How far a batch is.
+/// What is known of a batch's progress.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::cli) enum Known {
     Progress(Box<Progress>),
-    /// Why that is not known, or how it ended without a result.
+    /// Why the progress is unknown, or how the batch ended without a result.
     Nothing(String),
 }
 
-/// A batch.
+/// A batch in a snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::cli) struct BatchSeen {
     pub(in crate::cli) batch: Batch,
     pub(in crate::cli) known: Known,
-    /// Of one that runs: what holds it back.
+    /// What holds a running batch back.
     pub(in crate::cli) cause: Option<Cause>,
-    /// The most frequent first.
+    /// Failures by type, most frequent first.
     pub(in crate::cli) failed: Vec<Failed>,
-    /// What it still asks of its model.
+    /// The estimate of its remaining time.
     pub(in crate::cli) outlook: Option<Outlook>,
-    /// What that comes to beside the other batches; else there is the pace so far.
+    /// The time left, with the other batches at the same time; otherwise only the pace so far is known.
     pub(in crate::cli) left: Option<Duration>,
 }
 
-/// A running batch is asked; of one that has ended, the result is read.
+/// Queries a running batch; reads the result of an ended batch.
 pub(in crate::cli) async fn known(temporal: &Temporal, batch: &Batch) -> Known {
     if batch.is_running() {
         return match temporal.progress(&batch.id).await {
@@ -60,7 +60,7 @@ pub(in crate::cli) async fn known(temporal: &Temporal, batch: &Batch) -> Known {
     }
 }
 
-/// All that is to be known of it but for the other batches: [`forecast`] looks at these.
+/// Inspects a batch, without its effect on other batches: [`forecast`] adds that.
 pub(in crate::cli) async fn seen(
     config: &Config,
     limiter: &Quota,
@@ -70,7 +70,7 @@ pub(in crate::cli) async fn seen(
     looked(config, limiter, temporal, batch).await.0
 }
 
-/// All that is to be known of one, where no others are looked at.
+/// Inspects a batch, and estimates its end beside the other batches.
 pub(in crate::cli) async fn alone(
     config: &Config,
     limiter: &Quota,
@@ -107,7 +107,7 @@ async fn looked(
     (BatchSeen { batch, known, cause, failed, outlook, left: None }, look)
 }
 
-/// When these batches will be done, each beside the others.
+/// Estimates when these batches will be done, all at the same time.
 pub(in crate::cli) fn forecast(batches: &mut [BatchSeen]) {
     let outlook = |seen: &BatchSeen| seen.outlook.clone().filter(|_| !seen.is_paused());
     let all: Vec<Option<Outlook>> = batches.iter().map(outlook).collect();
@@ -119,7 +119,7 @@ pub(in crate::cli) fn forecast(batches: &mut [BatchSeen]) {
 }
 
 impl BatchSeen {
-    /// Without a look at what holds it back.
+    /// A batch without a diagnosis.
     pub(in crate::cli) fn listed(batch: Batch, known: Known) -> Self {
         Self { batch, known, cause: None, failed: Vec::new(), outlook: None, left: None }
     }
@@ -139,7 +139,7 @@ impl BatchSeen {
         self.batch.is_running() && self.progress().is_some_and(|progress| progress.paused)
     }
 
-    /// As it is shown: one that is paused says so.
+    /// The status as shown: `paused` for a paused batch.
     pub(in crate::cli) fn status(&self) -> &'static str {
         if self.is_paused() { "paused" } else { self.batch.status.as_str() }
     }
@@ -149,7 +149,7 @@ impl BatchSeen {
         until.duration_since(self.batch.started?).ok()
     }
 
-    /// Until it is done; none where nobody knows: it is paused, or stands.
+    /// The time until it is done; `None` if unknown, because it is paused or stands still.
     pub(in crate::cli) fn eta(&self) -> Option<Duration> {
         let progress = self.progress().filter(|progress| !progress.paused)?;
         if !self.batch.is_running() || self.cause.as_ref().is_some_and(|cause| cause.stands) {
@@ -158,7 +158,7 @@ impl BatchSeen {
         self.left.or_else(|| figures::time(progress.eta.as_deref()).and_then(figures::until))
     }
 
-    /// Documents a minute that were worked on to their end, since it was started.
+    /// Documents processed to their end a minute, since the start.
     pub(in crate::cli) fn per_minute(&self) -> f64 {
         let minutes = self.took().unwrap_or_default().as_secs_f64() / 60.0;
         let worked = self.progress().map_or(0, |progress| progress.totals.worked());
@@ -174,7 +174,7 @@ impl BatchSeen {
         }
     }
 
-    /// The contract's fields, and what was found out beside them.
+    /// The contract's fields, and the findings beside them.
     pub(in crate::cli) fn value(&self) -> anyhow::Result<Value> {
         let mut value = match &self.known {
             Known::Progress(progress) => summary::with_id(&self.batch.id, progress)?,
@@ -193,7 +193,7 @@ impl BatchSeen {
             value["why"] = cause.sentence.as_str().into();
         }
         if self.batch.is_running() {
-            // As long as it is known to go on; the contract's field, with what the quota says.
+            // The contract's field, with the estimate from the quota, while the batch runs.
             value["eta"] = self.eta().map(|left| figures::stamp(SystemTime::now() + left)).into();
         }
         if !self.failed.is_empty() {

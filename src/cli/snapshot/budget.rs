@@ -1,4 +1,4 @@
-//! What a tenant has spent of today's budget.
+//! A tenant's spending of today's budget.
 
 use serde::Serialize;
 use tidegate_quota::{Budgets, budget::Payer};
@@ -6,16 +6,16 @@ use tidegate_types::Tenant;
 
 use crate::config::Config;
 
-/// A tenant's day.
+/// A tenant's budget today.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(in crate::cli) struct BudgetSeen {
     pub(in crate::cli) tenant: Tenant,
     pub(in crate::cli) budget_usd: f64,
-    /// Spent, and held by calls under way.
+    /// US dollars spent, including reservations of calls under way.
     pub(in crate::cli) spent_usd: f64,
 }
 
-/// Of every tenant with a budget; those that cannot be seen are left out.
+/// All tenants with a budget; tenants whose state cannot be read are left out.
 pub(super) async fn all(config: &Config, budgets: &Budgets) -> Vec<BudgetSeen> {
     let mut seen = Vec::new();
     for (tenant, budget_usd) in config.daily_budgets().unwrap_or_default() {

@@ -1,4 +1,5 @@
-//! All of it, and how it is looked at: seldom, however many want to see it.
+//! The whole snapshot, and its cache: it is refreshed at most every two seconds, however many readers
+//! there are.
 
 use std::{
     collections::HashMap,
@@ -25,38 +26,39 @@ use crate::{
     temporal::{Batch, Temporal},
 };
 
-/// The quota is looked at as often as this; each look is a question to Redis for each model.
+/// The minimum age at which the quota is read again; each read is a Redis call for each model.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Batches are asked as often as this: each question is an action, which Temporal Cloud charges for.
+/// The minimum age at which batches are queried again; each query is an action, which Temporal Cloud
+/// charges for.
 const BATCHES_EVERY: Duration = Duration::from_secs(5);
 
-/// So many batches are looked at, the newest first.
+/// The number of batches in a snapshot, newest first.
 const BATCHES: usize = 20;
 
-/// Batches are asked so many at a time.
+/// Batches that are queried at once.
 const AT_ONCE: usize = 4;
 
-/// A fleet.
+/// A snapshot of the fleet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(in crate::cli) struct Snapshot {
     /// RFC 3339.
     pub(in crate::cli) at: String,
-    /// How it goes, in one sentence.
+    /// One sentence about the fleet's state.
     pub(in crate::cli) verdict: String,
     pub(in crate::cli) models: Vec<ModelSeen>,
     pub(in crate::cli) batches: Vec<BatchSeen>,
     pub(in crate::cli) workers: Vec<WorkerSeen>,
     pub(in crate::cli) budgets: Vec<BudgetSeen>,
-    /// What could not be seen, and why.
+    /// What could not be read, and why.
     pub(in crate::cli) away: Vec<String>,
 }
 
-/// Looks at a fleet for everybody who wants to see it.
+/// Takes snapshots of a fleet, and shares each with all readers.
 pub(in crate::cli) struct Eye {
     pub(in crate::cli) config: Config,
     pub(in crate::cli) quota: Quota,
-    /// Connected at the first look, and again while that fails.
+    /// Connected for the first snapshot, and again until that succeeds.
     temporal: Mutex<Option<Temporal>>,
     last: Mutex<Option<(Instant, Arc<Snapshot>)>>,
     batches: Mutex<Batches>,
@@ -66,7 +68,7 @@ pub(in crate::cli) struct Eye {
 struct Batches {
     asked: Option<Instant>,
     seen: Vec<BatchSeen>,
-    /// Those that have ended stay as they are.
+    /// Ended batches do not change.
     ended: HashMap<(String, Option<SystemTime>), BatchSeen>,
     away: Option<String>,
 }
@@ -82,9 +84,9 @@ impl Eye {
         })
     }
 
-    /// What is to be seen now. What cannot be is named, and the rest is there.
+    /// The current snapshot. What cannot be read is named, and the rest is present.
     pub(in crate::cli) async fn look(&self) -> Arc<Snapshot> {
-        // Who comes while another looks waits, and finds what was seen.
+        // Concurrent readers wait here and get this snapshot.
         let mut last = self.last.lock().await;
         if let Some((at, seen)) = &*last
             && at.elapsed() < EVERY
@@ -96,7 +98,7 @@ impl Eye {
         seen
     }
 
-    /// Something was changed: the next look is a new one.
+    /// Discards the snapshot after a change.
     pub(in crate::cli) async fn forget(&self) {
         *self.last.lock().await = None;
         self.batches.lock().await.asked = None;
@@ -122,9 +124,9 @@ impl Eye {
             ));
             Vec::new()
         });
-        let held = quota.held().await.unwrap_or_default();
+        let held = quota.operator_holds().await.unwrap_or_default();
         let mut models = Vec::new();
-        // Where Redis is away, that has been said, and each further question would take its time.
+        // If Redis is away, that is reported already, and each further call would wait for its time-out.
         let is_there = away.is_empty();
         for model in quota.models().filter(|_| is_there) {
             match quota.inspect(&model.id).await {
@@ -197,8 +199,8 @@ fn key(batch: &Batch) -> (String, Option<SystemTime>) {
 pub(in crate::cli) mod tests {
     use tidegate_calls::card::Card;
     use tidegate_quota::{
-        Charge, Dimension, Lanes, Limits, ModelQuota, Snapshot as Quota, holds::Held,
-        snapshot::LaneSnapshot,
+        Charge, Dimension, Lanes, Limits, ModelQuota, Snapshot as Quota,
+        operator_holds::OperatorHolds, snapshot::LaneSnapshot,
     };
     use tidegate_workflows::contract::{Progress, Totals};
 
@@ -208,7 +210,7 @@ pub(in crate::cli) mod tests {
         temporal::Status,
     };
 
-    /// A fleet of one worker with a batch on its way and one that has ended.
+    /// A fleet of one worker with a running and an ended batch.
     pub(in crate::cli) fn busy() -> Snapshot {
         let limits =
             Limits::default().with(Dimension::Requests, 5_000).with(Dimension::Combined, 400_000);
@@ -228,7 +230,7 @@ pub(in crate::cli) mod tests {
             in_flight: 42,
             used: Default::default(),
         }];
-        let held = Held::default();
+        let held = OperatorHolds::default();
         let model = ModelSeen::new(&model, &quota, Beside { cards: &[], held: &held });
         let batch = |id: &str, status, totals, documents| {
             let now = SystemTime::now();

@@ -1,4 +1,4 @@
-//! A model's quota at one moment: its limits and who set them, its gate, what binds, who waits.
+//! A model's quota in a snapshot: limits and their origin, gate, binding limit, waiting calls.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use tidegate_calls::card::Card;
 use tidegate_quota::{
     DayLimit, Limited, ModelQuota, Snapshot, call_stats,
-    history::History,
-    holds::Held,
+    operator_holds::OperatorHolds,
+    output_cap_cost,
     plan::{Allowance, Reasoned, Why},
     snapshot::DimensionSnapshot,
-    unused,
+    usage_history::History,
 };
 use tidegate_types::ModelId;
 
@@ -20,30 +20,30 @@ use crate::cli::{
     trouble::Trouble,
 };
 
-/// From here on a limit is said to bind: pacing keeps the last part free.
+/// From this use on, a limit counts as binding: pacing keeps the rest free.
 const FULL: f64 = 0.9;
 
-/// A limit that refusals have cut below this part is told wherever it binds.
+/// A binding limit that refusals have reduced below this fraction is mentioned.
 const MUCH_CUT: f64 = 0.9;
 
-/// A model's quota.
+/// A model's quota in a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(in crate::cli) struct ModelSeen {
     pub(in crate::cli) model: ModelId,
     pub(in crate::cli) window_seconds: f64,
-    /// Until the gate opens; 0 when it is open.
+    /// Seconds until the gate opens; 0 if it is open.
     pub(in crate::cli) paused_seconds: f64,
     pub(in crate::cli) pause_reason: Option<String>,
-    /// An operator has paused it, and nothing but a resume ends that.
+    /// An operator has paused it until `resume`.
     pub(in crate::cli) paused_until_resume: bool,
     pub(in crate::cli) exhausted: bool,
-    /// What holds calls back, in a sentence, if anything does.
+    /// What holds calls back, in a sentence; `None` if nothing does.
     pub(in crate::cli) binds: Option<String>,
-    /// What the bound on output costs where it counts, and what a smaller one would give.
+    /// What the limit on output costs, if it counts, and what a smaller one would give.
     pub(in crate::cli) unused_output: Option<String>,
-    /// What its calls have met lately.
+    /// Recent faults of its calls.
     pub(in crate::cli) fault: Option<Value>,
-    /// The same in a sentence, with what to do.
+    /// The recent faults as a sentence, with the remedy.
     #[serde(skip)]
     pub(in crate::cli) trouble: Option<String>,
     /// Whether no call is answered at all.
@@ -53,22 +53,22 @@ pub(in crate::cli) struct ModelSeen {
     pub(in crate::cli) overload_cap: Option<u64>,
     pub(in crate::cli) in_flight: u64,
     pub(in crate::cli) call_seconds: f64,
-    /// Calls in flight that keep the quota busy.
+    /// The number of calls in flight that uses the quota fully.
     pub(in crate::cli) useful_in_flight: Option<u64>,
     pub(in crate::cli) day: DaySeen,
     pub(in crate::cli) reservations: u64,
-    /// When the limits that are set end by themselves, in seconds from now; none where they do not.
+    /// Seconds until the set limits end by themselves; `None` if they do not.
     pub(in crate::cli) set_for_seconds: Option<u64>,
     #[serde(serialize_with = "limits_by_name")]
     pub(in crate::cli) limits: Vec<LimitSeen>,
     #[serde(serialize_with = "lanes_by_name")]
     pub(in crate::cli) lanes: Vec<LaneSeen>,
-    /// The last hour; only where it was asked for.
+    /// The last hour, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) history: Option<History>,
 }
 
-/// Limits of the day.
+/// Limits for a day.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(in crate::cli) struct DaySeen {
     pub(in crate::cli) requests_limit: Option<u64>,
@@ -78,16 +78,16 @@ pub(in crate::cli) struct DaySeen {
     pub(in crate::cli) left_seconds: f64,
 }
 
-/// One limit: who set it, and how much of it is used.
+/// One limit: its origin and its use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(in crate::cli) struct LimitSeen {
     #[serde(skip)]
     pub(in crate::cli) limited: Limited,
-    /// As configured.
+    /// The configured limit.
     pub(in crate::cli) limit: Option<u64>,
-    /// In force, margin and all.
+    /// The limit in force, margin included.
     pub(in crate::cli) effective_limit: u64,
-    /// Why it is not the configured one.
+    /// Why the limit in force differs from the configured one.
     pub(in crate::cli) why: Vec<String>,
     pub(in crate::cli) set: Option<u64>,
     pub(in crate::cli) stated: Option<u64>,
@@ -95,18 +95,18 @@ pub(in crate::cli) struct LimitSeen {
     pub(in crate::cli) reserved: u64,
     pub(in crate::cli) others: u64,
     pub(in crate::cli) headroom: u64,
-    /// What the rate, what may go at once and the window are, and why.
+    /// The policy's rate, burst and window, with their reasons.
     pub(in crate::cli) plan: Option<PlanSeen>,
 }
 
-/// What the policy has made of one limit.
+/// The policy's decision for one limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(in crate::cli) struct PlanSeen {
     pub(in crate::cli) a_minute: u64,
     pub(in crate::cli) a_minute_why: String,
     pub(in crate::cli) at_once: u64,
     pub(in crate::cli) at_once_why: String,
-    /// Whether no window may have more than the limit.
+    /// Whether no window may exceed the limit.
     pub(in crate::cli) strict_window: bool,
     pub(in crate::cli) strict_window_why: String,
 }
@@ -132,18 +132,18 @@ pub(in crate::cli) struct LaneSeen {
     pub(in crate::cli) lane: String,
     pub(in crate::cli) share: f64,
     pub(in crate::cli) burst: f64,
-    /// Other workers have it, and this program does not.
+    /// Whether only other workers have this lane, and this program's configuration does not.
     pub(in crate::cli) elsewhere: bool,
     pub(in crate::cli) in_flight: u64,
     pub(in crate::cli) queue_seconds: f64,
     pub(in crate::cli) waiting: u64,
 }
 
-/// What there is to know beside the quota itself.
+/// Further sources beside the quota.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Beside<'a> {
     pub(in crate::cli) cards: &'a [(String, Card)],
-    pub(in crate::cli) held: &'a Held,
+    pub(in crate::cli) held: &'a OperatorHolds,
 }
 
 impl ModelSeen {
@@ -180,7 +180,7 @@ impl ModelSeen {
             overload_cap: snapshot.cap,
             in_flight: snapshot.in_flight.used,
             call_seconds: snapshot.latency.as_secs_f64(),
-            useful_in_flight: call_stats::kept_busy(model.limits.window, snapshot),
+            useful_in_flight: call_stats::calls_to_fill_limits(model.limits.window, snapshot),
             day: DaySeen {
                 requests_limit: model.limits.requests_per_day,
                 requests: snapshot.day_requests,
@@ -196,12 +196,12 @@ impl ModelSeen {
         }
     }
 
-    /// Whether nobody is admitted.
+    /// Whether no call is admitted.
     pub(in crate::cli) fn is_closed(&self) -> bool {
         self.exhausted || self.paused_seconds > 0.0
     }
 
-    /// `open`, or why it is closed and for how long.
+    /// `open`, or why and for how long it is closed.
     pub(in crate::cli) fn gate(&self) -> String {
         if !self.is_closed() {
             return "open".to_owned();
@@ -215,14 +215,14 @@ impl ModelSeen {
         self.lanes.iter().map(|lane| lane.waiting).sum()
     }
 
-    /// The fullest limit, by which the model is as busy as it is.
+    /// The fullest limit.
     pub(in crate::cli) fn fullest(&self) -> Option<&LimitSeen> {
         self.limits.iter().max_by(|a, b| a.part().total_cmp(&b.part()))
     }
 }
 
 impl LimitSeen {
-    /// How full it is; nothing without a limit.
+    /// The used fraction of the limit; 0 without a limit.
     pub(in crate::cli) fn part(&self) -> f64 {
         ratio(self.used, self.effective_limit)
     }
@@ -237,10 +237,10 @@ fn lanes_by_name<S: Serializer>(lanes: &[LaneSeen], to: S) -> Result<S::Ok, S::E
     to.collect_map(lanes.iter().map(|lane| (&lane.lane, lane)))
 }
 
-/// Every limit that is configured or in force: the four of the window, then calls at once.
+/// Every limit that is configured or in force: the four of the window, then concurrent calls.
 fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitSeen> {
     let seen = |limited| {
-        let (limit, seen) = (model.limits.get(limited), *snapshot.of(limited));
+        let (limit, seen) = (model.limits.get(limited), *snapshot.for_limit(limited));
         LimitSeen {
             limited,
             limit,
@@ -259,7 +259,7 @@ fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitSeen> {
     all.filter(|it| it.limit.is_some() || it.effective_limit > 0).collect()
 }
 
-/// Why the limit in force is not the configured one.
+/// Why the limit in force differs from the configured one.
 fn reasons(
     model: &ModelQuota,
     snapshot: &Snapshot,
@@ -300,11 +300,11 @@ fn reasons(
     reasons
 }
 
-/// One sentence: what holds documents back, if anything does.
+/// What holds documents back, in one sentence; `None` if nothing does.
 pub(in crate::cli) fn binds(
     model: &ModelQuota,
     snapshot: &Snapshot,
-    held: &Held,
+    held: &OperatorHolds,
 ) -> Option<String> {
     if snapshot.exhausted || !snapshot.pause.is_zero() {
         let until_resume = held.models.contains_key(&model.id);
@@ -337,12 +337,12 @@ pub(in crate::cli) fn binds(
     })
 }
 
-/// What the bound on output costs where it counts, and what a smaller one would give.
+/// What the limit on output costs, if it counts, and what a smaller one would give.
 pub(in crate::cli) fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
-    unused::unused(model, snapshot).map(|unused| unused.sentence())
+    output_cap_cost::output_cap_cost(model, snapshot).map(|unused| unused.sentence())
 }
 
-/// `paused for 1m 0s: reason`; without a length, until somebody resumes it.
+/// `paused for 1m 0s: reason`; without a length, until an operator resumes it.
 fn gate(exhausted: bool, length: Option<Duration>, reason: &str) -> String {
     let state = if exhausted { "exhausted" } else { "paused" };
     let length = length

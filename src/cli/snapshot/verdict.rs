@@ -1,9 +1,9 @@
-//! How it goes, in one sentence: the gravest thing first.
+//! One sentence about the fleet: the most serious fact first.
 
 use super::{batch::BatchSeen, model::ModelSeen};
 use crate::cli::figures::{count, percent, span};
 
-/// A limit that is so full holds calls back.
+/// From this use on, a limit holds calls back.
 const BINDS: f64 = 0.9;
 
 pub(super) fn of(
@@ -59,7 +59,7 @@ pub(super) fn of(
     }
 }
 
-/// What stops work that there is.
+/// What prevents all work, if there is work.
 fn grave(models: &[ModelSeen], running: &[&BatchSeen], workers: usize) -> Option<String> {
     if workers == 0 && !running.is_empty() {
         let batches = batches_of(running.len());

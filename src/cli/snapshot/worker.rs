@@ -1,4 +1,4 @@
-//! A live worker, as it says itself.
+//! A live worker, from its own report.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,20 +12,20 @@ use tidegate_calls::{
 };
 use tidegate_types::ModelId;
 
-/// A worker.
+/// A worker in a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(in crate::cli) struct WorkerSeen {
     pub(in crate::cli) worker: String,
     pub(in crate::cli) version: String,
-    /// Of the limits that it was configured with; those of one fleet are the same.
+    /// The fingerprint of its limits; equal within one fleet.
     pub(in crate::cli) configuration: String,
     pub(in crate::cli) queue: String,
-    /// For how long it has worked.
+    /// Seconds since its start.
     pub(in crate::cli) seconds: u64,
     pub(in crate::cli) slots: u64,
     pub(in crate::cli) providers: BTreeSet<String>,
     pub(in crate::cli) refused_keys: Vec<RefusedKey>,
-    /// What its calls have come to in the last minutes, by model.
+    /// The outcomes of its calls in the last minutes, by model.
     pub(in crate::cli) calls: BTreeMap<ModelId, RecentCalls>,
 }
 
@@ -45,19 +45,19 @@ impl WorkerSeen {
         }
     }
 
-    /// By name.
+    /// All workers, sorted by name.
     pub(in crate::cli) fn all(cards: &[(String, Card)]) -> Vec<Self> {
         let mut all: Vec<Self> = cards.iter().map(|(name, card)| Self::new(name, card)).collect();
         all.sort_by(|a, b| a.worker.cmp(&b.worker));
         all
     }
 
-    /// Calls of the last minutes that were answered.
+    /// Answered calls of the last minutes.
     pub(in crate::cli) fn answered(&self) -> u64 {
         self.calls.values().map(|calls| calls.answered).sum()
     }
 
-    /// Calls of the last minutes that failed.
+    /// Failed calls of the last minutes.
     pub(in crate::cli) fn failed(&self) -> u64 {
         self.calls.values().flat_map(|calls| calls.failed.values()).sum()
     }

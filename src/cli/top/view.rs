@@ -1,4 +1,4 @@
-//! The screen of `tidegate top`: drawn from a snapshot, and from nothing else.
+//! Draws the screen of `tidegate top` from a snapshot alone.
 
 use ratatui::{
     Frame,
@@ -16,24 +16,24 @@ use crate::cli::{
 
 const KEYS: &str = "↑↓ choose  enter open  p pause  r resume  s sort  q quit";
 
-/// Models that are shown at once; the others are reached by choosing them.
+/// The maximum number of models on the screen; the others scroll into view.
 const MODELS: u16 = 8;
 
-/// What an operator sees and does.
+/// The state of the screen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Screen {
     seen: Snapshot,
-    /// The place of the choice, models before batches.
+    /// The index of the choice, models before batches.
     chosen: usize,
-    /// What is chosen fills the screen.
+    /// Whether the choice fills the screen.
     pub(super) open: bool,
-    /// What came of the last key.
+    /// The message about the last key.
     pub(super) said: String,
-    /// Models with the fullest first, and not in order of their names.
+    /// Whether models are sorted by use, fullest first, and not by name.
     pub(super) by_use: bool,
 }
 
-/// What is chosen.
+/// The chosen item.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Choice<'a> {
     Model(&'a ModelSeen),
@@ -46,7 +46,7 @@ impl Screen {
         Self { seen, ..Self::default() }
     }
 
-    /// Something new is to be seen. What is chosen stays chosen.
+    /// Takes a new snapshot; the choice stays.
     pub(super) fn see(&mut self, seen: Snapshot) {
         let name = |choice: Choice<'_>| match choice {
             Choice::Model(model) => Some(model.model.to_string()),
@@ -67,7 +67,7 @@ impl Screen {
         self.seen.models.len() + self.seen.batches.len()
     }
 
-    /// The models in the order in which they are shown.
+    /// The models in the order of the screen.
     fn models(&self) -> Vec<&ModelSeen> {
         let mut models: Vec<&ModelSeen> = self.seen.models.iter().collect();
         if self.by_use {
@@ -90,7 +90,7 @@ impl Screen {
         self.at(self.chosen)
     }
 
-    /// One further, or one back, within what there is.
+    /// Moves the choice by one, within the list.
     pub(super) fn choose(&mut self, down: bool) {
         let last = self.length().saturating_sub(1);
         self.chosen =
@@ -171,7 +171,7 @@ impl Screen {
         show(frame, area, Table::new(rows, widths).header(head.style(faint())), chosen);
     }
 
-    /// What is to be known of the choice.
+    /// The details of the choice.
     fn detail(&self) -> Vec<Line<'static>> {
         let lines: Vec<String> = match self.choice() {
             Choice::Model(model) => model_lines(model),

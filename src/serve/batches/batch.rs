@@ -1,4 +1,4 @@
-//! What was asked for with a batch, and its start.
+//! The request for a batch, and the start of its workflow.
 
 use std::{cmp::Reverse, time::Duration};
 
@@ -12,9 +12,9 @@ use tidegate_workflows::{
 };
 
 use super::{
-    file::made,
-    place::{self, Place},
-    seen::Seen,
+    file::created_at,
+    key_folder::{self, KeyFolder},
+    line_summary::LineSummary,
 };
 use crate::{
     config::serve::INTERACTIVE,
@@ -22,39 +22,39 @@ use crate::{
     temporal::Temporal,
 };
 
-/// What can wait so long is in nobody's way.
+/// A batch with at least this window may go to the last lane.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The lanes of what can wait, and of what can wait for long.
+/// The lanes that batches may use, apart from the key's own.
 const STANDARD: &str = "standard";
 const BATCH: &str = "batch";
 
-/// What was asked for.
+/// The stored request for a batch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct BatchRequest {
     pub(super) id: String,
     pub(super) endpoint: String,
-    /// Of one that came in a file.
+    /// The input file, if the batch came in a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
-    /// As the client said it.
+    /// The window in the client's own words.
     pub(super) window: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) metadata: Option<Map<String, Value>>,
-    /// For how long what it puts out is kept, from its end on, where its author says so.
+    /// For how many seconds after the batch's end its output is kept, if the client sets that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) output_seconds: Option<u64>,
     /// Seconds since 1970.
     pub(super) created_at: u64,
     pub(super) expires_at: u64,
-    /// Requests in all.
+    /// The number of requests.
     pub(super) total: u64,
-    /// Why none of it can be asked.
+    /// Why the batch cannot begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fault: Option<Fault>,
 }
 
-/// Why a batch cannot begin, or did not end as it should.
+/// Why a batch cannot begin, or did not end normally.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fault {
     pub(super) code: String,
@@ -68,11 +68,13 @@ impl Fault {
         Self { code: code.to_owned(), message: message.into(), line }
     }
 
-    /// Of a file that holds no request.
-    fn of(seen: &Seen) -> Option<Self> {
+    /// The fault of a file without a request.
+    fn from_summary(seen: &LineSummary) -> Option<Self> {
         match seen {
-            Seen { lines: 0, .. } => Some(Self::new("empty_file", "the file has no lines", None)),
-            Seen { objects: 0, .. } => Some(Self::new(
+            LineSummary { lines: 0, .. } => {
+                Some(Self::new("empty_file", "the file has no lines", None))
+            }
+            LineSummary { objects: 0, .. } => Some(Self::new(
                 "invalid_json_line",
                 "no line of the file is a JSON object; write one request a line",
                 Some(1),
@@ -83,7 +85,7 @@ impl Fault {
 }
 
 /// A batch that is about to begin.
-pub(super) struct New {
+pub(super) struct NewBatch {
     pub(super) id: String,
     pub(super) endpoint: String,
     pub(super) file: Option<String>,
@@ -92,28 +94,28 @@ pub(super) struct New {
     pub(super) output_seconds: Option<u64>,
     pub(super) lane: Lane,
     pub(super) mode: Mode,
-    /// Where its requests lie.
+    /// The location of its requests.
     pub(super) source: String,
-    pub(super) seen: Seen,
+    pub(super) seen: LineSummary,
 }
 
-impl New {
-    /// Writes down what was asked for, and starts its workflow.
+impl NewBatch {
+    /// Stores the request and starts its workflow.
     ///
     /// # Errors
-    /// The store or Temporal does not answer: nothing was begun.
+    /// The store or Temporal does not answer: nothing was started.
     pub(super) async fn begin(
         self,
         door: &Door,
         holder: &Holder,
-        place: &Place,
-    ) -> Result<Asked, Problem> {
+        place: &KeyFolder,
+    ) -> Result<BatchRequest, Problem> {
         let Self { id, endpoint, file, window, metadata, output_seconds, lane, mode, source, seen } =
             self;
-        let created_at = made(&id);
+        let created_at = created_at(&id);
         let expires_at = created_at + window.1.as_secs();
-        let (window, total, fault) = (window.0, seen.lines, Fault::of(&seen));
-        let asked = Asked {
+        let (window, total, fault) = (window.0, seen.lines, Fault::from_summary(&seen));
+        let asked = BatchRequest {
             id,
             endpoint,
             file,
@@ -126,14 +128,14 @@ impl New {
             fault,
         };
         if asked.fault.is_some() {
-            place::write(&place.batch(&asked.id), &asked).await?;
+            key_folder::write(&place.batch(&asked.id), &asked).await?;
             return Ok(asked);
         }
         let temporal = door.temporal().await?;
         let is_known =
             |(name, _): &(String, u64)| door.route(name).is_some() && holder.may_ask(name);
         let mut known: Vec<(String, u64)> = seen.models.into_iter().filter(is_known).collect();
-        // A vendor's batch is of the first that can go into one.
+        // A vendor's batch uses the first model that has a batch API: prefer the model of most lines.
         known.sort_by_key(|(_, lines)| Reverse(*lines));
         let names: Vec<String> = known.into_iter().map(|(name, _)| name).collect();
         let lines = Lines {
@@ -142,7 +144,7 @@ impl New {
             may_ask: holder.models.clone(),
             until: Some(expires_at),
         };
-        // Where no line names one, none is asked.
+        // If no line names a known model, none is asked: the target is a placeholder.
         let target =
             names.first().or_else(|| holder.models.first()).or_else(|| door.names.first()).cloned();
         let target = target.unwrap_or_default();
@@ -163,7 +165,7 @@ impl New {
             results_jsonl: Some(true),
             ..BatchInput::default()
         };
-        place::write(&place.batch(&asked.id), &asked).await?;
+        key_folder::write(&place.batch(&asked.id), &asked).await?;
         if let Err(problem) = start(&temporal, &asked.id, &input).await {
             if let Err(error) = place.batch(&asked.id).delete().await {
                 tracing::warn!(%error, "a batch that did not begin stays behind");
@@ -178,12 +180,11 @@ async fn start(temporal: &Temporal, id: &str, input: &BatchInput) -> Result<(), 
     temporal.start(id, input).await.map(drop).map_err(|error| Problem::no_temporal(&error))
 }
 
-/// The class of a batch that may take so long: one that its author names, who may not name a better one
-/// than the key's own.
+/// The lane of a batch with this window. The client may name one, but none better than the key's own.
 ///
 /// # Errors
-/// It is none of those.
-pub(super) fn lane(
+/// The client may not use the named lane.
+pub(super) fn choose_lane(
     holder: &Holder,
     window: Duration,
     named: Option<&str>,
@@ -205,12 +206,12 @@ pub(super) fn lane(
     Lane::new(chosen).map_err(|error| Problem::invalid("lane", &error.to_string()))
 }
 
-/// Whether a batch may go through its vendor's own batch API, at the vendor's price for that: what its
-/// author says in its metadata, else in a header.
+/// Whether a batch may go through its vendor's batch API, at that API's price. The metadata decides,
+/// otherwise a header.
 ///
 /// # Errors
-/// It is neither of the two words.
-pub(super) fn mode(headers: &HeaderMap, named: Option<&str>) -> Result<Mode, Problem> {
+/// The value is neither of the two modes.
+pub(super) fn read_mode(headers: &HeaderMap, named: Option<&str>) -> Result<Mode, Problem> {
     const HEADER: &str = "x-tidegate-mode";
     let header = headers.get(HEADER).map(|value| value.to_str().unwrap_or_default());
     let named = named.map(|said| ("metadata.tidegate_mode", said));

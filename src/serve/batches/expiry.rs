@@ -1,4 +1,4 @@
-//! How long a file is kept, where its author says so: for a shorter time than `serve.keep-files`.
+//! Expiry of files that the client wants kept for a shorter time than `serve.keep-files`.
 
 use std::{
     ops::RangeInclusive,
@@ -7,26 +7,25 @@ use std::{
 
 use crate::serve::problem::Problem;
 
-/// What OpenAI takes, in seconds.
-const SECONDS: RangeInclusive<u64> = 3_600..=30 * 24 * 60 * 60;
+/// The range that OpenAI accepts, in seconds.
+const ALLOWED_SECONDS: RangeInclusive<u64> = 3_600..=30 * 24 * 60 * 60;
 
-/// A field by its name, and its value.
-pub(super) type Named<'a, T> = (&'a str, Option<T>);
+/// A field's name and its value.
+pub(super) type NamedField<'a, T> = (&'a str, Option<T>);
 
-/// For how many seconds behind the time at which it is made a file is kept; the door keeps none for longer
-/// than `longest`.
+/// Reads for how many seconds after its creation a file is kept; at most `longest`.
 ///
 /// # Errors
-/// Names the field that cannot be used.
-pub(super) fn seconds(
-    anchor: Named<'_, &str>,
-    seconds: Named<'_, u64>,
+/// Names the invalid field.
+pub(super) fn read_seconds(
+    anchor: NamedField<'_, &str>,
+    seconds: NamedField<'_, u64>,
     longest: Duration,
 ) -> Result<u64, Problem> {
     if anchor.1 != Some("created_at") {
         return Err(Problem::invalid(anchor.0, "must be created_at"));
     }
-    let (least, most) = (*SECONDS.start(), longest.as_secs().min(*SECONDS.end()));
+    let (least, most) = (*ALLOWED_SECONDS.start(), longest.as_secs().min(*ALLOWED_SECONDS.end()));
     seconds.1.filter(|it| (least..=most).contains(it)).ok_or_else(|| {
         let what = format!(
             "must be a number from {least} to {most}: this door keeps files for {} s (serve.keep-files)",
@@ -36,7 +35,7 @@ pub(super) fn seconds(
     })
 }
 
-/// Whether what goes at this time, in seconds since 1970, has gone.
+/// Whether this time, in seconds since 1970, has passed.
 pub(super) fn has_passed(expires_at: Option<u64>) -> bool {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     expires_at.is_some_and(|at| at <= now.as_secs())
@@ -50,7 +49,7 @@ mod tests {
     fn no_file_is_kept_for_longer_than_the_door_keeps_files() {
         let read = |anchor, number, days: u64| {
             let longest = Duration::from_secs(days * 24 * 60 * 60);
-            seconds(("a", anchor), ("s", number), longest).map_err(|problem| problem.message)
+            read_seconds(("a", anchor), ("s", number), longest).map_err(|problem| problem.message)
         };
         let created = Some("created_at");
         assert_eq!(read(created, Some(3_600), 1), Ok(3_600));

@@ -1,11 +1,11 @@
-//! Names of what is kept: nobody guesses one, and they sort by when they were made.
+//! Ids of files and batches: they cannot be guessed, and sort by creation time.
 
 use std::time::{Duration, SystemTime};
 
-/// Milliseconds since 1970 as hexadecimal digits, and eighty bits by chance.
+/// Milliseconds since 1970 and eighty random bits, as hexadecimal digits.
 const DIGITS: usize = 12 + 20;
 
-/// What a name begins with.
+/// The kind of thing that an id names; it decides the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -29,43 +29,43 @@ impl Kind {
         format!("{}{:012x}{chance:020x}", self.prefix(), since.as_millis())
     }
 
-    /// Whether a text is such a name.
+    /// Whether a text is an id of this kind.
     pub(super) fn is_id(self, text: &str) -> bool {
         digits(self, text).is_some_and(|digits| digits.len() == DIGITS)
     }
 }
 
-/// When that was made whose name a text begins with; `None` where it begins with none.
-pub(super) fn made_at(text: &str) -> Option<SystemTime> {
+/// The creation time in the id that a text begins with; `None` if it begins with no id.
+pub(super) fn creation_time(text: &str) -> Option<SystemTime> {
     let kinds = [Kind::File, Kind::Batch, Kind::MessageBatch];
     let digits = kinds.into_iter().find_map(|kind| digits(kind, text))?;
     let millis = u64::from_str_radix(digits.get(..12)?, 16).ok()?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis))
 }
 
-/// The digits of a name that a text begins with.
+/// The digits of the id that a text begins with.
 fn digits(kind: Kind, text: &str) -> Option<&str> {
     let digits = text.strip_prefix(kind.prefix())?;
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     digits.get(..DIGITS)?.bytes().all(is_digit).then_some(digits)
 }
 
-/// The file of what a batch has put out.
+/// An output file of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Put {
+pub(super) enum OutputFile {
     Output,
     Errors,
 }
 
-impl Put {
-    /// Its name: the batch's, told as a file's.
+impl OutputFile {
+    /// The file's id, derived from the batch's.
     pub(super) fn id(self, batch: &str) -> String {
         let digits = batch.strip_prefix(Kind::Batch.prefix()).unwrap_or_default();
         format!("{}{digits}-{}", Kind::File.prefix(), self.word())
     }
 
-    /// The batch whose file has this name, and which of its files it is.
-    pub(super) fn of(id: &str) -> Option<(String, Self)> {
+    /// The batch and the output file that an id names.
+    pub(super) fn parse(id: &str) -> Option<(String, Self)> {
         let (file, word) = id.rsplit_once('-')?;
         let put = [Self::Output, Self::Errors].into_iter().find(|put| put.word() == word)?;
         let digits = digits(Kind::File, file).filter(|digits| digits.len() == DIGITS)?;
@@ -91,7 +91,7 @@ mod tests {
             Kind::Batch.new_id()
         });
         assert!(first < later && Kind::Batch.is_id(&first) && !Kind::File.is_id(&first));
-        assert!(made_at(&format!("{first}.json")).unwrap().elapsed().unwrap().as_secs() < 5);
+        assert!(creation_time(&format!("{first}.json")).unwrap().elapsed().unwrap().as_secs() < 5);
         for wrong in ["batch_", "batch_../x", "file-zz", &first[..20], &format!("{first}0")] {
             assert!(!Kind::Batch.is_id(wrong), "{wrong}");
         }
@@ -100,9 +100,9 @@ mod tests {
     #[test]
     fn what_a_batch_puts_out_is_named_after_it() {
         let batch = Kind::Batch.new_id();
-        for put in [Put::Output, Put::Errors] {
-            assert_eq!(Put::of(&put.id(&batch)), Some((batch.clone(), put)));
+        for put in [OutputFile::Output, OutputFile::Errors] {
+            assert_eq!(OutputFile::parse(&put.id(&batch)), Some((batch.clone(), put)));
         }
-        assert_eq!(Put::of(&Kind::File.new_id()), None);
+        assert_eq!(OutputFile::parse(&Kind::File.new_id()), None);
     }
 }

@@ -13,37 +13,37 @@ use serde_json::{Value, json};
 use tidegate_providers::Operation;
 
 use super::{
-    batch::{self, New},
+    batch::{self, NewBatch},
+    batch_status::{self, Batch, State},
     file,
-    id::{Kind, Put},
-    page::Wanted,
-    place::{Place, away},
+    id::{Kind, OutputFile},
+    key_folder::{KeyFolder, store_unavailable},
+    list_query::ListQuery,
     requests,
-    standing::{self, Batch, State},
 };
 use crate::serve::{door::Door, keys::Holder, problem::Problem};
 
 /// Anthropic's batches end within a day.
 const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A page of batches, and the longest.
-const USUAL: usize = 20;
-const MOST: usize = 1_000;
+/// The default and the maximum length of a list.
+const DEFAULT_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 1_000;
 
 /// `POST /v1/messages/batches`.
 pub(super) async fn create(
     door: &Door,
     holder: &Holder,
-    place: &Place,
+    place: &KeyFolder,
     (headers, body): (&HeaderMap, Body),
     base: &str,
 ) -> Result<Response, Problem> {
-    let lane = batch::lane(holder, WINDOW, None, &door.lanes)?;
-    let mode = batch::mode(headers, None)?;
+    let lane = batch::choose_lane(holder, WINDOW, None, &door.lanes)?;
+    let mode = batch::read_mode(headers, None)?;
     let id = Kind::MessageBatch.new_id();
     let requests = place.requests(&id);
-    let seen = requests::take(&requests, body).await?;
-    let new = New {
+    let seen = requests::store(&requests, body).await?;
+    let new = NewBatch {
         endpoint: Operation::Messages.path().to_owned(),
         file: None,
         window: ("24h".to_owned(), WINDOW.min(door.keep_files)),
@@ -58,26 +58,27 @@ pub(super) async fn create(
     let asked = match new.begin(door, holder, place).await {
         Ok(asked) => asked,
         Err(problem) => {
-            requests.delete().await.map_err(|error| away(&error))?;
+            requests.delete().await.map_err(|error| store_unavailable(&error))?;
             return Err(problem);
         }
     };
-    let batch = standing::find(door, place, &asked.id).await?;
-    Ok(Json(told(&batch, base)).into_response())
+    let batch = batch_status::find(door, place, &asked.id).await?;
+    Ok(Json(to_json(&batch, base)).into_response())
 }
 
 /// `GET /v1/messages/batches`.
 pub(super) async fn list(
     door: &Door,
-    place: &Place,
+    place: &KeyFolder,
     query: &HashMap<String, String>,
     base: &str,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted::read(query, (USUAL, MOST), |id| Kind::MessageBatch.is_id(id))?;
-    let (batches, has_more) = standing::list(door, place, Kind::MessageBatch, &wanted).await?;
+    let wanted =
+        ListQuery::read(query, (DEFAULT_LIMIT, MAX_LIMIT), |id| Kind::MessageBatch.is_id(id))?;
+    let (batches, has_more) = batch_status::list(door, place, Kind::MessageBatch, &wanted).await?;
     let id = |batch: &Batch| batch.asked.id.clone();
     let (first, last) = (batches.first().map(id), batches.last().map(id));
-    let data: Vec<Value> = batches.iter().map(|batch| told(batch, base)).collect();
+    let data: Vec<Value> = batches.iter().map(|batch| to_json(batch, base)).collect();
     Ok(Json(json!({
         "data": data, "has_more": has_more, "first_id": first, "last_id": last,
     }))
@@ -85,28 +86,28 @@ pub(super) async fn list(
 }
 
 /// `GET /v1/messages/batches/{id}/results`.
-pub(super) async fn results(door: &Door, place: &Place, id: &str) -> Result<Response, Problem> {
-    let batch = standing::find(door, place, id).await?;
+pub(super) async fn results(door: &Door, place: &KeyFolder, id: &str) -> Result<Response, Problem> {
+    let batch = batch_status::find(door, place, id).await?;
     if !batch.state.has_ended() {
         let message = format!("the batch {id} has not ended: its results are not there yet");
         return Err(Problem::new(StatusCode::BAD_REQUEST, message));
     }
-    file::content(place.put(id, Put::Output), "application/x-jsonl").await
+    file::content(place.output_file(id, OutputFile::Output), "application/x-jsonl").await
 }
 
 /// `DELETE /v1/messages/batches/{id}`.
-pub(super) async fn delete(door: &Door, place: &Place, id: &str) -> Result<Response, Problem> {
-    let batch = standing::find(door, place, id).await?;
+pub(super) async fn delete(door: &Door, place: &KeyFolder, id: &str) -> Result<Response, Problem> {
+    let batch = batch_status::find(door, place, id).await?;
     if !batch.state.has_ended() {
         let message = format!("the batch {id} has not ended; cancel it first");
         return Err(Problem::new(StatusCode::BAD_REQUEST, message));
     }
-    place.remove(id).await.map_err(|error| away(&error))?;
+    place.remove(id).await.map_err(|error| store_unavailable(&error))?;
     Ok(Json(json!({"id": id, "type": "message_batch_deleted"})).into_response())
 }
 
-/// As Anthropic tells it: what requests came to, when all have ended.
-pub(super) fn told(batch: &Batch, base: &str) -> Value {
+/// In Anthropic's form: counts of results appear when the batch has ended.
+pub(super) fn to_json(batch: &Batch, base: &str) -> Value {
     let Batch { asked, state, counts, stopping_at, ended_at, .. } = batch;
     let has_ended = state.has_ended();
     let status = match state {
@@ -116,7 +117,7 @@ pub(super) fn told(batch: &Batch, base: &str) -> Value {
     };
     let rest = |count: u64| if has_ended { count } else { 0 };
     let errored = match state {
-        // As a whole.
+        // The batch failed as a whole.
         State::Failed => asked.total,
         _ => counts.errored,
     };

@@ -12,34 +12,34 @@ use serde_json::{Map, Value, json};
 use tidegate_providers::Operation;
 
 use super::{
-    batch::{self, New},
+    batch::{self, NewBatch},
+    batch_status::{self, Batch, State},
     expiry, file,
-    id::{Kind, Put},
-    page::Wanted,
-    place::Place,
-    standing::{self, Batch, State},
+    id::{Kind, OutputFile},
+    key_folder::KeyFolder,
+    list_query::ListQuery,
 };
 use crate::{
-    config::span::Span,
-    serve::{body::whole, door::Door, keys::Holder, problem::Problem},
+    config::duration::HumanDuration,
+    serve::{body::read_whole_body, door::Door, keys::Holder, problem::Problem},
 };
 
-/// What says what is wanted is no longer.
+/// Maximum length of the body of `POST /v1/batches`, in bytes.
 const MAX_BODY: usize = 64 << 10;
 
-/// A page of batches, and the longest.
-const USUAL: usize = 20;
-const MOST: usize = 100;
+/// The default and the maximum length of a list.
+const DEFAULT_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 100;
 
-/// What OpenAI takes of metadata.
+/// OpenAI's limits of metadata.
 const MAX_PAIRS: usize = 16;
 const MAX_NAME: usize = 64;
 const MAX_VALUE: usize = 512;
 
-/// A batch should not wait longer.
+/// The range of the completion window, in seconds.
 const WINDOWS: std::ops::RangeInclusive<u64> = 1..=30 * 24 * 60 * 60;
 
-/// Of metadata, what the door reads.
+/// The metadata that the door reads.
 const LANE: &str = "tidegate_lane";
 const MODE: &str = "tidegate_mode";
 
@@ -47,10 +47,10 @@ const MODE: &str = "tidegate_mode";
 pub(super) async fn create(
     door: &Door,
     holder: &Holder,
-    place: &Place,
+    place: &KeyFolder,
     (headers, body): (&HeaderMap, Body),
 ) -> Result<Response, Problem> {
-    let body = whole(body, MAX_BODY).await?;
+    let body = read_whole_body(body, MAX_BODY).await?;
     let fields: Map<String, Value> = serde_json::from_slice(&body)
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("the body: {error}")))?;
     let known =
@@ -69,17 +69,17 @@ pub(super) async fn create(
         return Err(Problem::invalid("endpoint", &what));
     }
     let stated = text("completion_window")?;
-    let window = window(&stated, door.keep_files)?;
-    let metadata = metadata(fields.get("metadata"))?;
-    let output_seconds = output_seconds(fields.get("output_expires_after"), door.keep_files)?;
+    let window = read_window(&stated, door.keep_files)?;
+    let metadata = read_metadata(fields.get("metadata"))?;
+    let output_seconds = read_output_seconds(fields.get("output_expires_after"), door.keep_files)?;
     let named = |name| metadata.as_ref().and_then(|metadata| metadata.get(name)?.as_str());
-    let lane = batch::lane(holder, window, named(LANE), &door.lanes)?;
-    let mode = batch::mode(headers, named(MODE))?;
+    let lane = batch::choose_lane(holder, window, named(LANE), &door.lanes)?;
+    let mode = batch::read_mode(headers, named(MODE))?;
     let (file, content) = file::find(place, &text("input_file_id")?).await?;
     if file.purpose != file::File::PURPOSE {
         return Err(Problem::invalid("input_file_id", "must be a file of purpose batch"));
     }
-    let new = New {
+    let new = NewBatch {
         id: Kind::Batch.new_id(),
         endpoint,
         file: Some(file.id),
@@ -92,12 +92,12 @@ pub(super) async fn create(
         seen: file.seen,
     };
     let asked = new.begin(door, holder, place).await?;
-    let batch = standing::find(door, place, &asked.id).await?;
-    Ok(Json(told(&batch)).into_response())
+    let batch = batch_status::find(door, place, &asked.id).await?;
+    Ok(Json(to_json(&batch)).into_response())
 }
 
-fn window(stated: &str, longest: Duration) -> Result<Duration, Problem> {
-    let window = stated.parse::<Span>().ok().map(|span| *span);
+fn read_window(stated: &str, longest: Duration) -> Result<Duration, Problem> {
+    let window = stated.parse::<HumanDuration>().ok().map(|span| *span);
     let may_be = |window: &Duration| WINDOWS.contains(&window.as_secs()) && *window <= longest;
     window.filter(may_be).ok_or_else(|| {
         let what = "must be a length of time from 1s to 30d, such as 24h, and no longer than serve.keep-files";
@@ -105,7 +105,7 @@ fn window(stated: &str, longest: Duration) -> Result<Duration, Problem> {
     })
 }
 
-fn metadata(given: Option<&Value>) -> Result<Option<Map<String, Value>>, Problem> {
+fn read_metadata(given: Option<&Value>) -> Result<Option<Map<String, Value>>, Problem> {
     let pairs = match given {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::Object(pairs)) => pairs,
@@ -124,8 +124,8 @@ fn metadata(given: Option<&Value>) -> Result<Option<Map<String, Value>>, Problem
     Ok(Some(pairs.clone()))
 }
 
-/// For how long what the batch puts out is kept.
-fn output_seconds(given: Option<&Value>, longest: Duration) -> Result<Option<u64>, Problem> {
+/// For how many seconds the batch's output is kept.
+fn read_output_seconds(given: Option<&Value>, longest: Duration) -> Result<Option<u64>, Problem> {
     let policy = match given {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::Object(policy)) => policy,
@@ -139,20 +139,20 @@ fn output_seconds(given: Option<&Value>, longest: Duration) -> Result<Option<u64
     let seconds = policy.get("seconds").and_then(Value::as_u64);
     let (anchor, seconds) =
         (("output_expires_after.anchor", anchor), ("output_expires_after.seconds", seconds));
-    expiry::seconds(anchor, seconds, longest).map(Some)
+    expiry::read_seconds(anchor, seconds, longest).map(Some)
 }
 
 /// `GET /v1/batches`.
 pub(super) async fn list(
     door: &Door,
-    place: &Place,
+    place: &KeyFolder,
     query: &HashMap<String, String>,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted::read(query, (USUAL, MOST), |id| Kind::Batch.is_id(id))?;
-    let (batches, has_more) = standing::list(door, place, Kind::Batch, &wanted).await?;
+    let wanted = ListQuery::read(query, (DEFAULT_LIMIT, MAX_LIMIT), |id| Kind::Batch.is_id(id))?;
+    let (batches, has_more) = batch_status::list(door, place, Kind::Batch, &wanted).await?;
     let id = |batch: &Batch| batch.asked.id.clone();
     let (first, last) = (batches.first().map(id), batches.last().map(id));
-    let data: Vec<Value> = batches.iter().map(told).collect();
+    let data: Vec<Value> = batches.iter().map(to_json).collect();
     Ok(Json(json!({
         "object": "list", "data": data, "has_more": has_more,
         "first_id": first, "last_id": last,
@@ -160,11 +160,11 @@ pub(super) async fn list(
     .into_response())
 }
 
-/// As OpenAI tells it.
-pub(super) fn told(batch: &Batch) -> Value {
+/// In OpenAI's form.
+pub(super) fn to_json(batch: &Batch) -> Value {
     let Batch { asked, state, counts, began_at, stopping_at, ended_at, fault, .. } = batch;
     let ended = |as_what| ended_at.filter(|_| *state == as_what);
-    let put = |there: bool, put: Put| there.then(|| put.id(&asked.id));
+    let put = |there: bool, put: OutputFile| there.then(|| put.id(&asked.id));
     let errors = fault.as_ref().map(|fault| {
         let one = json!({
             "code": fault.code, "message": fault.message, "param": null, "line": fault.line,
@@ -180,8 +180,8 @@ pub(super) fn told(batch: &Batch) -> Value {
         "input_file_id": asked.file,
         "completion_window": asked.window,
         "status": state,
-        "output_file_id": put(batch.has_output, Put::Output),
-        "error_file_id": put(batch.has_errors, Put::Errors),
+        "output_file_id": put(batch.has_output, OutputFile::Output),
+        "error_file_id": put(batch.has_errors, OutputFile::Errors),
         "created_at": asked.created_at,
         "in_progress_at": began_at,
         "expires_at": asked.expires_at,

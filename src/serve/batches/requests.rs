@@ -1,5 +1,5 @@
-//! The requests of `POST /v1/messages/batches`: one body of JSON, read as it comes, and written as the
-//! lines that a file of requests has. No more of it is in memory than a few requests.
+//! The requests of `POST /v1/messages/batches`: one JSON body, read as it arrives and written as the
+//! lines of a request file. Only a few requests are in memory at once.
 
 use std::{
     collections::HashSet,
@@ -22,53 +22,56 @@ use tidegate_providers::Operation;
 use tokio::{io::AsyncWriteExt as _, sync::mpsc};
 
 use super::{
-    place::away,
-    seen::{Passing, Seen},
+    key_folder::store_unavailable,
+    line_summary::{LineScanner, LineSummary},
 };
 use crate::serve::problem::Problem;
 
-/// Anthropic takes no more.
+/// Anthropic's limits.
 const MAX_REQUESTS: usize = 100_000;
 const MAX_BYTES: usize = 256 << 20;
 
-/// Of a `custom_id`.
+/// Maximum length of a `custom_id`, in bytes.
 const MAX_ID: usize = 64;
 
-/// The next piece comes within this, or its client is gone.
+/// Time limit for the next piece of the body.
 const PIECE: Duration = Duration::from_secs(60);
 
-/// Pieces and requests that wait for whoever takes them.
-const WAITING: usize = 16;
+/// Pieces and requests that are buffered between reader and writer.
+const BUFFERED: usize = 16;
 
-/// Parts that are on their way to the store at once.
+/// Concurrent uploads of parts to the store.
 const PARTS: usize = 2;
 
-/// Takes a body's requests.
+/// Stores a body's requests.
 ///
 /// # Errors
-/// The body is not Anthropic's, is too large, or the store does not take it; nothing is there then.
-pub(super) async fn take(location: &Location, body: Body) -> Result<Seen, Problem> {
-    let (pieces, come) = mpsc::channel(WAITING);
-    let (found, mut lines) = mpsc::channel::<Vec<u8>>(WAITING);
-    let reading = tokio::task::spawn_blocking(move || read(Pieces::of(come), &found));
+/// The body is not in Anthropic's form, is too large, or the store does not take it; nothing is stored
+/// then.
+pub(super) async fn store(location: &Location, body: Body) -> Result<LineSummary, Problem> {
+    let (pieces, arrived) = mpsc::channel(BUFFERED);
+    let (found, mut lines) = mpsc::channel::<Vec<u8>>(BUFFERED);
+    let reading = tokio::task::spawn_blocking(move || {
+        read_requests(Pieces { receiver: arrived, piece: Bytes::new() }, &found)
+    });
     let mut writer = location.writer().with_max_concurrency(PARTS);
-    let mut passing = Passing::default();
+    let mut scanner = LineScanner::default();
     let written = async {
         while let Some(line) = lines.recv().await {
-            passing.pass(&line);
-            writer.put(line.into()).await.map_err(|error| failed(&error.to_string()))?;
+            scanner.scan(&line);
+            writer.put(line.into()).await.map_err(|error| store_failed(&error.to_string()))?;
         }
-        // Who fails here lets the reading end.
+        // If writing has failed, this also ends the reading.
         drop(lines);
         Ok::<_, Problem>(())
     };
-    let (passed, written, read) = tokio::join!(pass(body, pieces), written, reading);
+    let (passed, written, read) = tokio::join!(forward(body, pieces), written, reading);
     let ended = async {
         passed?;
         written?;
-        let read = read.map_err(|error| failed(&error.to_string()))?;
+        let read = read.map_err(|error| store_failed(&error.to_string()))?;
         read.map_err(|why| Problem::new(StatusCode::BAD_REQUEST, why))?;
-        writer.shutdown().await.map_err(|error| failed(&error.to_string()))
+        writer.shutdown().await.map_err(|error| store_failed(&error.to_string()))
     };
     if let Err(problem) = ended.await {
         if let Err(error) = writer.abort().await {
@@ -76,15 +79,15 @@ pub(super) async fn take(location: &Location, body: Body) -> Result<Seen, Proble
         }
         return Err(problem);
     }
-    Ok(passing.end())
+    Ok(scanner.end())
 }
 
-fn failed(why: &str) -> Problem {
-    away(&storage::Error::Failed(why.to_owned()))
+fn store_failed(why: &str) -> Problem {
+    store_unavailable(&storage::Error::Failed(why.to_owned()))
 }
 
-/// Passes a body on, until it ends or nobody reads it.
-async fn pass(body: Body, pieces: mpsc::Sender<Bytes>) -> Result<(), Problem> {
+/// Forwards a body until it ends or its reader is gone.
+async fn forward(body: Body, pieces: mpsc::Sender<Bytes>) -> Result<(), Problem> {
     let (mut body, mut bytes) = (body.into_data_stream(), 0);
     loop {
         let piece = match tokio::time::timeout(PIECE, body.next()).await {
@@ -109,22 +112,16 @@ async fn pass(body: Body, pieces: mpsc::Sender<Bytes>) -> Result<(), Problem> {
     }
 }
 
-/// A body for who reads and waits.
+/// A body as a blocking reader.
 struct Pieces {
-    come: mpsc::Receiver<Bytes>,
+    receiver: mpsc::Receiver<Bytes>,
     piece: Bytes,
-}
-
-impl Pieces {
-    fn of(come: mpsc::Receiver<Bytes>) -> Self {
-        Self { come, piece: Bytes::new() }
-    }
 }
 
 impl Read for Pieces {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
-            match self.come.blocking_recv() {
+            match self.receiver.blocking_recv() {
                 Some(piece) => self.piece = piece,
                 None => return Ok(0),
             }
@@ -135,11 +132,11 @@ impl Read for Pieces {
     }
 }
 
-/// Reads the requests of a body, and hands on the line of each.
-fn read(body: impl Read, found: &mpsc::Sender<Vec<u8>>) -> Result<(), String> {
+/// Reads the requests of a body, and sends the line of each.
+fn read_requests(body: impl Read, found: &mpsc::Sender<Vec<u8>>) -> Result<(), String> {
     let mut reader = serde_json::Deserializer::from_reader(BufReader::new(body));
     let mut requests = Requests { found, seen: HashSet::new() };
-    let read = reader.deserialize_map(Whole(&mut requests)).and_then(|()| reader.end());
+    let read = reader.deserialize_map(BodyVisitor(&mut requests)).and_then(|()| reader.end());
     read.map_err(|error| error.to_string())?;
     if requests.seen.is_empty() { Err("requests must be there".to_owned()) } else { Ok(()) }
 }
@@ -157,7 +154,7 @@ struct Request {
 }
 
 impl Requests<'_> {
-    fn take(&mut self, request: &RawValue) -> Result<(), String> {
+    fn send_line(&mut self, request: &RawValue) -> Result<(), String> {
         let place = format!("requests.{}", self.seen.len());
         if !request.get().starts_with('{') {
             return Err(format!("{place} must be an object"));
@@ -180,7 +177,7 @@ impl Requests<'_> {
             params.get()
         )
         .into_bytes();
-        // Within JSON's texts there is none.
+        // A JSON string holds no raw line break, so these are whitespace.
         for byte in line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
             *byte = b' ';
         }
@@ -191,14 +188,14 @@ impl Requests<'_> {
         if self.seen.len() > MAX_REQUESTS {
             return Err(format!("there are more than {MAX_REQUESTS} requests; divide them"));
         }
-        // Nobody takes it whose store has failed.
+        // The receiver is gone if the store has failed.
         self.found.blocking_send(line).map_err(|_| "the store takes no more".to_owned())
     }
 }
 
-struct Whole<'a, 'r>(&'a mut Requests<'r>);
+struct BodyVisitor<'a, 'r>(&'a mut Requests<'r>);
 
-impl<'de> Visitor<'de> for Whole<'_, '_> {
+impl<'de> Visitor<'de> for BodyVisitor<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -210,15 +207,15 @@ impl<'de> Visitor<'de> for Whole<'_, '_> {
             if name != "requests" {
                 return Err(A::Error::custom(format_args!("{name} is no field of a batch")));
             }
-            map.next_value_seed(Each(&mut *self.0))?;
+            map.next_value_seed(RequestsVisitor(&mut *self.0))?;
         }
         Ok(())
     }
 }
 
-struct Each<'a, 'r>(&'a mut Requests<'r>);
+struct RequestsVisitor<'a, 'r>(&'a mut Requests<'r>);
 
-impl<'de> DeserializeSeed<'de> for Each<'_, '_> {
+impl<'de> DeserializeSeed<'de> for RequestsVisitor<'_, '_> {
     type Value = ();
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -226,7 +223,7 @@ impl<'de> DeserializeSeed<'de> for Each<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Each<'_, '_> {
+impl<'de> Visitor<'de> for RequestsVisitor<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -235,7 +232,7 @@ impl<'de> Visitor<'de> for Each<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut requests: A) -> Result<(), A::Error> {
         while let Some(request) = requests.next_element::<Box<RawValue>>()? {
-            self.0.take(&request).map_err(A::Error::custom)?;
+            self.0.send_line(&request).map_err(A::Error::custom)?;
         }
         Ok(())
     }
@@ -246,8 +243,8 @@ mod tests {
     use super::*;
 
     fn lines(body: &str) -> Result<Vec<String>, String> {
-        let (found, mut lines) = mpsc::channel(WAITING);
-        read(body.as_bytes(), &found)?;
+        let (found, mut lines) = mpsc::channel(BUFFERED);
+        read_requests(body.as_bytes(), &found)?;
         drop(found);
         let mut all = Vec::new();
         while let Some(line) = lines.blocking_recv() {

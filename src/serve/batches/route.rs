@@ -2,9 +2,9 @@
 
 use axum::http::Method;
 
-/// What is asked for, and of what by its name.
+/// An operation on files or batches, with the id in its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::serve) enum Route {
+pub(in crate::serve) enum Endpoint {
     Upload,
     Files,
     File(String),
@@ -22,9 +22,9 @@ pub(in crate::serve) enum Route {
     DeleteMessages(String),
 }
 
-impl Route {
-    /// The one of a request; `None` where there is none.
-    pub(in crate::serve) fn of(method: &Method, path: &str) -> Option<Self> {
+impl Endpoint {
+    /// The operation of a request; `None` if the path has none.
+    pub(in crate::serve) fn from_request(method: &Method, path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.strip_prefix("/v1/")?.split('/').collect();
         let id = |id: &str| id.to_owned();
         Some(match (method.as_str(), parts.as_slice()) {
@@ -47,7 +47,7 @@ impl Route {
         })
     }
 
-    /// For the log: without the name.
+    /// The path for the log, without the id.
     pub(super) fn path(&self) -> &'static str {
         match self {
             Self::Upload | Self::Files => "/v1/files",

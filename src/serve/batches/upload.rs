@@ -1,4 +1,4 @@
-//! `POST /v1/files`: a form whose file goes to the store as it comes.
+//! `POST /v1/files`: a form whose file is streamed to the store.
 
 use std::time::Duration;
 
@@ -14,47 +14,51 @@ use super::{
     expiry,
     file::File,
     id::Kind,
-    place::{self, Place, away},
-    seen::{MAX_LINES, Passing, Seen},
+    key_folder::{self, KeyFolder, store_unavailable},
+    line_summary::{LineScanner, LineSummary, MAX_LINES},
 };
 use crate::serve::{door::Door, problem::Problem};
 
-/// OpenAI takes no larger one.
+/// OpenAI's limit of a file, in bytes.
 const MAX_BYTES: u64 = 200 << 20;
 
-/// The next piece of a file comes within this, or its client is gone.
+/// Time limit for the next piece of a file.
 const PIECE: Duration = Duration::from_secs(60);
 
-/// Parts of a file that are on their way to the store at once.
+/// Concurrent uploads of a file's parts to the store.
 const PARTS: usize = 2;
 
-/// A field that is no file is no longer.
+/// Maximum length of a field other than the file, in bytes.
 const MAX_FIELD: usize = 1024;
 
-/// How long a file is kept.
+/// The form's fields of a file's expiry.
 const ANCHOR: &str = "expires_after[anchor]";
 const SECONDS: &str = "expires_after[seconds]";
 
-/// Takes a file. Nothing is seen of it before it is whole.
+/// Stores an uploaded file. It becomes visible when it is complete.
 ///
 /// # Errors
 /// The form is not OpenAI's, the file is too large, or the store does not take it.
-pub(super) async fn take(door: &Door, place: &Place, request: Request) -> Result<File, Problem> {
+pub(super) async fn store_upload(
+    door: &Door,
+    place: &KeyFolder,
+    request: Request,
+) -> Result<File, Problem> {
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|why| {
         Problem::new(StatusCode::BAD_REQUEST, format!("the body is no form: {}", why.body_text()))
     })?;
     let (mut purpose, mut file) = (None, None);
     let (mut anchor, mut seconds) = (None, None);
-    while let Some(field) = within(form.next_field()).await? {
+    while let Some(field) = next_within_limit(form.next_field()).await? {
         match field.name() {
-            Some("purpose") => purpose = Some(text(field).await?),
-            Some("file") if file.is_none() => file = Some(store(place, field).await?),
-            Some(ANCHOR) => anchor = Some(text(field).await?),
-            Some(SECONDS) => seconds = Some(text(field).await?),
+            Some("purpose") => purpose = Some(read_text(field).await?),
+            Some("file") if file.is_none() => file = Some(stream_to_store(place, field).await?),
+            Some(ANCHOR) => anchor = Some(read_text(field).await?),
+            Some(SECONDS) => seconds = Some(read_text(field).await?),
             Some(name) => {
                 let problem = Problem::invalid(name, "is no field of a file");
-                return Err(discarding(place, file, problem).await);
+                return Err(discard(place, file, problem).await);
             }
             None => {}
         }
@@ -64,22 +68,22 @@ pub(super) async fn take(door: &Door, place: &Place, request: Request) -> Result
     };
     if purpose.as_deref() != Some(File::PURPOSE) {
         let problem = Problem::invalid("purpose", "must be batch: other files are not kept here");
-        return Err(discarding(place, Some(file), problem).await);
+        return Err(discard(place, Some(file), problem).await);
     }
     if anchor.is_some() || seconds.is_some() {
         let seconds = seconds.and_then(|seconds| seconds.parse().ok());
         let (anchor, seconds) = ((ANCHOR, anchor.as_deref()), (SECONDS, seconds));
-        match expiry::seconds(anchor, seconds, door.keep_files) {
+        match expiry::read_seconds(anchor, seconds, door.keep_files) {
             Ok(seconds) => file.expires_at = Some(file.created_at + seconds),
-            Err(problem) => return Err(discarding(place, Some(file), problem).await),
+            Err(problem) => return Err(discard(place, Some(file), problem).await),
         }
     }
-    place::write(&place.file(&file.id), &file).await?;
+    key_folder::write(&place.file(&file.id), &file).await?;
     Ok(file)
 }
 
-/// Says what is wrong, and keeps nothing.
-async fn discarding(place: &Place, file: Option<File>, problem: Problem) -> Problem {
+/// Removes a refused file, and returns the problem.
+async fn discard(place: &KeyFolder, file: Option<File>, problem: Problem) -> Problem {
     if let Some(file) = file
         && let Err(error) = place.content(&file.id).delete().await
     {
@@ -88,20 +92,22 @@ async fn discarding(place: &Place, file: Option<File>, problem: Problem) -> Prob
     problem
 }
 
-/// Passes the file's bytes to the store.
-async fn store(place: &Place, mut field: Field<'_>) -> Result<File, Problem> {
+/// Streams the file's bytes to the store.
+async fn stream_to_store(place: &KeyFolder, mut field: Field<'_>) -> Result<File, Problem> {
     let id = Kind::File.new_id();
     let filename = field.file_name().unwrap_or("file").to_owned();
     let mut writer = place.content(&id).writer().with_max_concurrency(PARTS);
-    let passed = passed(&mut field, &mut writer).await;
+    let passed = copy(&mut field, &mut writer).await;
     let ended = match passed {
-        Ok(passed) => writer.shutdown().await.map(|()| passed).map_err(|error| unstored(&error)),
+        Ok(passed) => {
+            writer.shutdown().await.map(|()| passed).map_err(|error| write_failed(&error))
+        }
         Err(problem) => Err(problem),
     };
     match ended {
         Ok((bytes, seen)) => Ok(File::new(id, bytes, filename, seen)),
         Err(problem) => {
-            // What is there of it already goes.
+            // Removes the parts that were already written.
             if let Err(error) = writer.abort().await {
                 tracing::debug!(%error, "a file that broke off may stay behind in part");
             }
@@ -110,36 +116,39 @@ async fn store(place: &Place, mut field: Field<'_>) -> Result<File, Problem> {
     }
 }
 
-async fn passed(field: &mut Field<'_>, writer: &mut BufWriter) -> Result<(u64, Seen), Problem> {
-    let (mut bytes, mut passing) = (0, Passing::default());
-    while let Some(piece) = within(field.chunk()).await? {
+async fn copy(
+    field: &mut Field<'_>,
+    writer: &mut BufWriter,
+) -> Result<(u64, LineSummary), Problem> {
+    let (mut bytes, mut scanner) = (0, LineScanner::default());
+    while let Some(piece) = next_within_limit(field.chunk()).await? {
         bytes += piece.len() as u64;
         if bytes > MAX_BYTES {
             return Err(too_large(format!("the file has more than {} MB", MAX_BYTES >> 20)));
         }
-        passing.pass(&piece);
-        if passing.lines() > MAX_LINES {
+        scanner.scan(&piece);
+        if scanner.lines() > MAX_LINES {
             return Err(too_large(format!("the file has more than {MAX_LINES} lines")));
         }
         writer
             .put(piece)
             .await
-            .map_err(|error| away(&storage::Error::Failed(error.to_string())))?;
+            .map_err(|error| store_unavailable(&storage::Error::Failed(error.to_string())))?;
     }
-    Ok((bytes, passing.end()))
+    Ok((bytes, scanner.end()))
 }
 
 fn too_large(what: String) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("{what}; divide it"))
 }
 
-fn unstored(error: &std::io::Error) -> Problem {
-    away(&storage::Error::Failed(error.to_string()))
+fn write_failed(error: &std::io::Error) -> Problem {
+    store_unavailable(&storage::Error::Failed(error.to_string()))
 }
 
-async fn text(mut field: Field<'_>) -> Result<String, Problem> {
+async fn read_text(mut field: Field<'_>) -> Result<String, Problem> {
     let mut text = Vec::new();
-    while let Some(piece) = within(field.chunk()).await? {
+    while let Some(piece) = next_within_limit(field.chunk()).await? {
         text.extend_from_slice(&piece);
         if text.len() > MAX_FIELD {
             return Err(Problem::invalid(field.name().unwrap_or("a field"), "is too long"));
@@ -148,8 +157,8 @@ async fn text(mut field: Field<'_>) -> Result<String, Problem> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The next of a form.
-async fn within<T>(
+/// The next item of a form, within the time limit.
+async fn next_within_limit<T>(
     next: impl Future<Output = Result<T, axum::extract::multipart::MultipartError>>,
 ) -> Result<T, Problem> {
     match tokio::time::timeout(PIECE, next).await {

@@ -25,7 +25,7 @@ fn fill(pool: &Pool, lane: usize) -> usize {
 }
 
 #[test]
-fn a_lane_borrows_what_idle_lanes_have_but_not_what_is_never_lent() {
+fn a_lane_borrows_slots_of_idle_lanes_except_those_never_lent() {
     let pool = pool(103);
     assert_eq!([BATCH, INTERACTIVE, STANDARD].map(|lane| pool.guaranteed(lane)), [11, 61, 31]);
     assert_eq!([BATCH, INTERACTIVE, STANDARD].map(|lane| pool.never_lent(lane)), [3, 16, 8]);
@@ -42,7 +42,7 @@ fn a_lane_keeps_no_more_polls_open_than_it_never_lends() {
 }
 
 #[tokio::test]
-async fn what_was_lent_goes_to_the_lane_that_waits_below_its_share_before_anybody_borrows_again() {
+async fn returned_slots_go_to_a_lane_below_its_share_before_any_borrower() {
     let pool = Arc::new(pool(23));
     fill(&pool, BATCH);
     fill(&pool, INTERACTIVE);
@@ -65,7 +65,7 @@ async fn what_was_lent_goes_to_the_lane_that_waits_below_its_share_before_anybod
 }
 
 #[tokio::test]
-async fn a_wait_that_is_dropped_keeps_nobody_from_borrowing() {
+async fn a_dropped_wait_does_not_prevent_borrowing() {
     let pool = pool(8);
     let borrowed = fill(&pool, BATCH);
     while pool.try_take(INTERACTIVE) {}
@@ -98,7 +98,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Never above the limit, and from any state every lane comes to its guaranteed part once the
+    /// The limit is never exceeded, and from any state every lane reaches its guaranteed part once the
     /// others give back.
     #[test]
     fn the_limit_and_every_guarantee_hold(

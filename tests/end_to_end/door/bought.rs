@@ -1,4 +1,4 @@
-//! An answer is bought once, and what is cancelled holds nothing.
+//! Each answer is paid for once, and a cancelled call holds nothing.
 
 use std::{
     path::PathBuf,
@@ -19,11 +19,11 @@ use tokio::{
 use super::{Activity, asked, door, prompt};
 use crate::fleet::Fleet;
 
-/// Between a worker and Temporal: what is sent while it is stalled arrives nowhere.
+/// A relay between a worker and Temporal that can be stalled: then no data passes.
 struct Relay {
     address: String,
     stalled: Arc<AtomicBool>,
-    /// Dropped, it ends all connections.
+    /// Dropping it ends all connections.
     _connections: JoinSet<()>,
 }
 
@@ -76,8 +76,8 @@ async fn until(what: &str, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// The answers that are kept, whole.
-fn kept(fleet: &Fleet) -> Vec<PathBuf> {
+/// The complete stored answers.
+fn stored_answers(fleet: &Fleet) -> Vec<PathBuf> {
     let folders = std::fs::read_dir(fleet.path("calls")).into_iter().flatten().flatten();
     let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten());
     let files = files.flatten().map(|file| file.path());
@@ -91,7 +91,7 @@ async fn behind_a_relay(fleet: &mut Fleet) -> Relay {
     relay
 }
 
-/// `kill -9` of a worker that has kept its answer and told nobody.
+/// `kill -9` of a worker that has stored its answer but not returned it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_dies_between_answer_and_return_has_bought_it_for_the_next() {
     let slow = "[latency]\nbase = \"2s\"\n";
@@ -102,8 +102,9 @@ async fn a_worker_that_dies_between_answer_and_return_has_bought_it_for_the_next
     activity.start("tidegate.call", &prompt("Why is the sea salty?")).await;
     until("the call leaves", || asked(&fleet) == 1).await;
     relay.stall();
-    until("the answer is kept", || kept(&fleet).len() == 1).await;
-    let answer: Value = serde_json::from_slice(&std::fs::read(&kept(&fleet)[0]).unwrap()).unwrap();
+    until("the answer is kept", || stored_answers(&fleet).len() == 1).await;
+    let answer: Value =
+        serde_json::from_slice(&std::fs::read(&stored_answers(&fleet)[0]).unwrap()).unwrap();
     fleet.kill_worker(0).await;
     drop(relay);
     fleet.worker();
@@ -118,7 +119,8 @@ async fn a_worker_that_dies_between_answer_and_return_has_bought_it_for_the_next
     fleet.stop().await;
 }
 
-/// The first attempt is thought to be dead, and is only slow: both return what was kept first.
+/// The first attempt counts as dead but is only slow: both attempts return the answer that was stored
+/// first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_attempts_that_live_at_once_return_the_first_answer() {
     let slow =
@@ -133,17 +135,18 @@ async fn two_attempts_that_live_at_once_return_the_first_answer() {
     fleet.worker();
     let activity = Activity { fleet: &fleet, id, options };
     let answer = activity.result().await.unwrap();
-    let first: Value = serde_json::from_slice(&std::fs::read(&kept(&fleet)[0]).unwrap()).unwrap();
+    let first: Value =
+        serde_json::from_slice(&std::fs::read(&stored_answers(&fleet)[0]).unwrap()).unwrap();
     assert_eq!(answer, first);
     tokio::time::sleep(Duration::from_secs(12)).await;
-    let files = kept(&fleet);
+    let files = stored_answers(&fleet);
     let last: Value = serde_json::from_slice(&std::fs::read(&files[0]).unwrap()).unwrap();
     assert_eq!((files.len(), last, asked(&fleet)), (1, first, 2), "the second stays out");
     fleet.stop().await;
 }
 
-/// One call at a time: the second leaves as soon as the first is cancelled, and a third that is
-/// cancelled while it waits holds up nobody.
+/// One call at a time: the second call is sent as soon as the first is cancelled, and a third that is
+/// cancelled while it waits delays no other call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_cancelled_frees_its_turn_and_its_place() {
     let slow = "[latency]\nbase = \"100ms\"\n[[faults]]\nkind = \"slow\"\ndelay = \"50s\"\nmatching = \"slowly\"\n";
@@ -162,7 +165,7 @@ async fn what_is_cancelled_frees_its_turn_and_its_place() {
     next.start("tidegate.call", &prompt("Answer.")).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     cancel("waits").await;
-    // A beat comes after 1.4 s, and the cancellation with it.
+    // A heartbeat is sent after 1.4 s, and brings the cancellation back.
     assert!(waits.result().await.is_err());
     cancel("first").await;
     let began = Instant::now();

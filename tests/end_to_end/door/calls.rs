@@ -1,4 +1,4 @@
-//! What can be asked, and what comes back.
+//! Inputs and outputs of the door.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{fleet::MODEL, why::tidegate};
 const LIMITS: &str =
     "rpm = 6_000\nprice = { input-usd-per-mtok = 10.0, output-usd-per-mtok = 40.0 }";
 
-/// Each failure is final, and says what to change.
+/// Checks that a call fails finally, with a message about the remedy.
 async fn refused(activity: Activity<'_>, kind: &str, input: Value, says: &[&str]) {
     activity.start(kind, &input).await;
     let failure = activity.result().await.unwrap_err().to_string();
@@ -45,7 +45,7 @@ async fn a_prompt_a_conversation_and_a_schema_are_answered() {
     let text: Value = serde_json::from_str(answer["answer"].as_str().unwrap()).unwrap();
     assert_eq!(text, answer["value"]);
 
-    // A schema that no answer satisfies: asked once more, then final.
+    // No answer satisfies this schema: the call is repeated once, then fails.
     input["schema"] = json!({"type": "object", "required": ["depth"], "additionalProperties": false,
         "properties": {"depth": {"type": "integer", "minimum": 1_000_000_000}}});
     let before = asked(&fleet);
@@ -85,7 +85,7 @@ async fn what_cannot_be_asked_is_refused_by_its_name() {
     fleet.stop().await;
 }
 
-/// A body in the vendor's own form is sent as it is, and the reply comes as it is.
+/// A body in the vendor's own form passes unchanged, and so does the reply.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_passes_with_its_tools() {
     let more = "[models.\"openai:gpt-5.4-mini\"]\nrpm = 600\n";
@@ -120,7 +120,7 @@ async fn a_body_passes_with_its_tools() {
     fleet.stop().await;
 }
 
-/// What Temporal does not hold lies in a store, on both ways.
+/// Data that exceed Temporal's limit are in a store, in both directions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_inputs_and_answers_go_by_their_uri() {
     let Some(mut fleet) = door("", LIMITS, "").await else { return };
@@ -168,7 +168,7 @@ async fn without_a_place_for_answers_nothing_is_bought() {
     fleet.stop().await;
 }
 
-/// One call by an id: the same id again buys nothing, and another input by it is refused.
+/// One call by an id: repeating it pays nothing, and another input with that id is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_is_submitted_once_by_its_id() {
     let Some(mut fleet) = door("", LIMITS, "").await else { return };

@@ -1,4 +1,4 @@
-//! `tidegate ask`: a prompt a line, and an answer a line.
+//! `tidegate ask`: one prompt on each line, one answer on each line.
 
 use std::process::Stdio;
 
@@ -13,7 +13,7 @@ use crate::{
 
 const LIMITS: &str = "rpm = 6_000";
 
-struct Told {
+struct AskOutput {
     code: Option<i32>,
     lines: Vec<String>,
     complaint: String,
@@ -27,33 +27,34 @@ fn ask(fleet: &Fleet, more: &[&str]) -> Command {
     command
 }
 
-async fn told(fleet: &Fleet, more: &[&str], prompts: &str) -> Told {
+async fn run_ask(fleet: &Fleet, more: &[&str], prompts: &str) -> AskOutput {
     let mut process = ask(fleet, more).spawn().unwrap();
     process.stdin.take().unwrap().write_all(prompts.as_bytes()).await.unwrap();
     let output = process.wait_with_output().await.unwrap();
-    Told {
+    AskOutput {
         code: output.status.code(),
         lines: String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect(),
         complaint: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
-/// In order, one for each line; equal lines are asked each, and an empty one is not.
+/// Answers come in order, one for each line; equal lines are asked separately, and an empty line is not
+/// asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_line_has_its_answer_in_its_place_and_the_same_command_buys_nothing() {
     let Some(mut fleet) = door("", LIMITS, "").await else { return };
     fleet.worker();
     let prompts = "Why is the sea salty?\n\nWhat is a tide?\nWhy is the sea salty?\n";
-    let first = told(&fleet, &["--max-output-tokens", "4000"], prompts).await;
+    let first = run_ask(&fleet, &["--max-output-tokens", "4000"], prompts).await;
     assert_eq!(first.code, Some(0), "{}", first.complaint);
     assert_eq!(first.lines.len(), 4);
     assert!(first.lines[1].is_empty() && !first.lines[0].is_empty());
     assert_eq!(asked(&fleet), 3);
-    // The answers of the simulator tell their prompts apart.
+    // The simulator's answers differ by prompt.
     assert_ne!(first.lines[0], first.lines[2]);
 
     let more = format!("{prompts}What is ebb?");
-    let again = told(&fleet, &["--max-output-tokens", "4000", "--json"], &more).await;
+    let again = run_ask(&fleet, &["--max-output-tokens", "4000", "--json"], &more).await;
     assert_eq!(asked(&fleet), 4, "one line is new: {}", again.complaint);
     let lines: Vec<Value> =
         again.lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -65,7 +66,8 @@ async fn each_line_has_its_answer_in_its_place_and_the_same_command_buys_nothing
     fleet.stop().await;
 }
 
-/// Killed in the middle: what was asked is not asked again. Closed behind (`| head`): it ends.
+/// After a kill, answered prompts are not asked again. When the output is closed (`| head`), the command
+/// ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_goes_on_after_a_kill_and_a_line_that_fails_is_named() {
     let Some(mut fleet) = door("", LIMITS, "").await else { return };
@@ -77,36 +79,36 @@ async fn it_goes_on_after_a_kill_and_a_line_that_fails_is_named() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     process.kill().await.unwrap();
-    let whole = told(&fleet, &["--max-output-tokens", "4000"], &prompts).await;
+    let whole = run_ask(&fleet, &["--max-output-tokens", "4000"], &prompts).await;
     assert_eq!((whole.code, whole.lines.len()), (Some(0), 40), "{}", whole.complaint);
     assert!(whole.lines.iter().all(|line| !line.is_empty()));
     assert_eq!(asked(&fleet), 40);
 
-    let failed = told(&fleet, &["--max-output-tokens", "4000", "--lane", "none"], "x\n").await;
+    let failed = run_ask(&fleet, &["--max-output-tokens", "4000", "--lane", "none"], "x\n").await;
     assert!(failed.code == Some(2) && failed.complaint.contains("no lane"), "{}", failed.complaint);
     let long = format!("{}\nIs this one answered?\n", "x".repeat(1_600_000));
-    let failed = told(&fleet, &["--max-output-tokens", "4000"], &long).await;
+    let failed = run_ask(&fleet, &["--max-output-tokens", "4000"], &long).await;
     assert_eq!(failed.code, Some(3), "{}", failed.complaint);
     assert!(failed.complaint.contains("line 1: it has 1600000 bytes"), "{}", failed.complaint);
     assert!(failed.lines[0].is_empty() && !failed.lines[1].is_empty());
     fleet.stop().await;
 }
 
-/// What Temporal does not hold is read from where it lies; its neighbours keep their places.
+/// An answer that is too large for Temporal is read from the store; all answers keep their order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_answer_stands_in_its_line_too() {
     let Some(mut fleet) = door("", LIMITS, "").await else { return };
     fleet.worker_with(&[("TIDEGATE_CALLS__INLINE", "100B")]);
     let prompts = "Why is the sea salty?\n\nWhat is a tide?\n";
     let flags = ["--max-output-tokens", "4000"];
-    let first = told(&fleet, &flags, prompts).await;
+    let first = run_ask(&fleet, &flags, prompts).await;
     assert_eq!(first.code, Some(0), "{}", first.complaint);
     assert_eq!(first.lines.len(), 3);
     for line in [0, 2] {
         assert!(first.lines[line].len() > 500, "{:?}", first.lines);
         assert!(!first.lines[line].contains("file://"), "{:?}", first.lines);
     }
-    let again = told(&fleet, &[&flags[..], &["--json"]].concat(), prompts).await;
+    let again = run_ask(&fleet, &[&flags[..], &["--json"]].concat(), prompts).await;
     let lines: Vec<Value> =
         again.lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     for (line, before) in lines.iter().zip(&first.lines) {
@@ -114,13 +116,14 @@ async fn a_large_answer_stands_in_its_line_too() {
     }
     assert_eq!(asked(&fleet), 2);
     std::fs::remove_dir_all(fleet.path("calls")).unwrap();
-    let gone = told(&fleet, &flags, prompts).await;
+    let gone = run_ask(&fleet, &flags, prompts).await;
     assert_eq!((gone.code, gone.lines.len()), (Some(3), 3), "{}", gone.complaint);
     assert!(gone.complaint.contains("line 1: its answer is large"), "{}", gone.complaint);
     fleet.stop().await;
 }
 
-/// A table with a column more; after a kill nothing is bought twice, and a row that fails says why.
+/// The output is the table with one more column. After a kill nothing is paid twice, and a failed row
+/// states the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_row_of_a_table_has_its_answer_beside_it() {
     let Some(mut fleet) = door("", LIMITS, "").await else { return };
@@ -146,7 +149,7 @@ async fn each_row_of_a_table_has_its_answer_beside_it() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     process.kill().await.unwrap();
-    let whole = told(&fleet, &flags, &table).await;
+    let whole = run_ask(&fleet, &flags, &table).await;
     assert_eq!(whole.code, Some(0), "{}", whole.complaint);
     assert_eq!(asked(&fleet), 40);
     let rows = |text: &str| {
@@ -166,20 +169,20 @@ async fn each_row_of_a_table_has_its_answer_beside_it() {
     assert_eq!(answered.len(), 40);
 
     let long = format!("nr,Company name\n0,{}\n1,b\n", "x".repeat(1_600_000));
-    let failed = told(&fleet, &flags, &long).await;
+    let failed = run_ask(&fleet, &flags, &long).await;
     assert_eq!(failed.code, Some(3), "{}", failed.complaint);
     let (_, failed) = rows(&failed.lines.join("\n"));
     assert!(failed[0][2].is_empty() && failed[0][3].contains("bytes"), "{:?}", &failed[0][3]);
     assert!(!failed[1][2].is_empty() && failed[1][3].is_empty(), "{:?}", failed[1]);
     let before = asked(&fleet);
-    let unknown = told(&fleet, &flags, "nr,town\n1,x\n").await;
+    let unknown = run_ask(&fleet, &flags, "nr,town\n1,x\n").await;
     assert_eq!((unknown.code, asked(&fleet)), (Some(3), before), "{}", unknown.complaint);
-    let unknown = told(&fleet, &flags, "number,Company name\n1,x\n").await;
+    let unknown = run_ask(&fleet, &flags, "number,Company name\n1,x\n").await;
     assert!(unknown.code == Some(2) && unknown.complaint.contains("no column \"nr\""));
     fleet.stop().await;
 }
 
-/// An older server, or one where they are switched off.
+/// An older server, or one where standalone activities are switched off.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_no_activity_stands_alone_a_workflow_makes_the_call() {
     let Some(mut fleet) = door("", LIMITS, "").await else { return };
@@ -211,7 +214,7 @@ async fn where_no_activity_stands_alone_a_workflow_makes_the_call() {
     let unknown = serde_json::json!({"model": "nosuch:m", "prompt": "x"});
     let (code, _, complaint) = submit("unknown", &unknown).await;
     assert!(code == Some(1) && complaint.contains("correct the name of the model nosuch:m"));
-    let lines = told(&fleet, &["--max-output-tokens", "4000"], "One?\nTwo?\n").await;
+    let lines = run_ask(&fleet, &["--max-output-tokens", "4000"], "One?\nTwo?\n").await;
     assert_eq!((lines.code, lines.lines.len()), (Some(0), 2), "{}", lines.complaint);
     assert_eq!(asked(&fleet), 3);
     fleet.stop().await;

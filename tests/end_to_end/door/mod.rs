@@ -1,4 +1,4 @@
-//! The Temporal door: activities that any workflow, or nobody's, calls by name.
+//! The Temporal door: activities that any workflow calls by name, and that run without a workflow, too.
 
 mod bought;
 mod calls;
@@ -11,7 +11,7 @@ use tidegate_simulator::ModelAccount;
 
 use crate::fleet::{Fleet, MODEL, fleet};
 
-/// A fleet with a place for answers and one for inputs, that may ask so much.
+/// A fleet with a store for answers and a folder for inputs, with these limits.
 async fn door(simulator: &str, limits: &str, more: &str) -> Option<Fleet> {
     let settings = format!(
         "[calls]\nanswers = \"{{here}}/calls\"\ninputs = [\"{{here}}/inputs\"]\n\
@@ -27,7 +27,7 @@ async fn door(simulator: &str, limits: &str, more: &str) -> Option<Fleet> {
     Some(fleet)
 }
 
-/// What a call asks.
+/// The input of a call.
 fn prompt(prompt: &str) -> Value {
     json!({"model": MODEL, "prompt": prompt, "max_output_tokens": 256, "on_cut": "keep"})
 }
@@ -40,7 +40,7 @@ struct Activity<'a> {
 }
 
 impl<'a> Activity<'a> {
-    /// On the interactive lane's task queue, with time-outs as the page says.
+    /// On the interactive lane's task queue, with the documented time-outs.
     fn new(fleet: &'a Fleet, id: &str) -> Self {
         let options = [
             ("--task-queue", "tidegate-lane-interactive"),
@@ -51,7 +51,7 @@ impl<'a> Activity<'a> {
         options.into_iter().fold(this, |this, (name, value)| this.with(name, value))
     }
 
-    /// The same with another option, or another value of one.
+    /// Sets an option, or replaces its value.
     fn with(mut self, name: &str, value: &str) -> Self {
         self.without(name);
         self.options.extend([name.to_owned(), value.to_owned()]);
@@ -72,7 +72,7 @@ impl<'a> Activity<'a> {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// What it returned, or how it failed.
+    /// The activity's result or failure.
     async fn result(&self) -> Result<Value, Value> {
         let id = self.id.as_str();
         let output =
@@ -93,7 +93,7 @@ impl<'a> Activity<'a> {
         self.result().await
     }
 
-    /// In which attempt it ended.
+    /// The number of the attempt in which it ended.
     async fn attempts(&self) -> u64 {
         let id = self.id.as_str();
         let output =
@@ -104,7 +104,7 @@ impl<'a> Activity<'a> {
     }
 }
 
-/// Calls that the provider has seen, however they ended.
+/// The number of calls that the provider has received, whatever their outcome.
 fn asked(fleet: &Fleet) -> u64 {
     let ModelAccount { requests, .. } = fleet.account();
     requests

@@ -11,11 +11,12 @@ use tokio::process::Command;
 use super::door;
 use crate::fleet::{Fleet, MODEL};
 
-/// Answers take a second; one that is asked for slowly takes a minute.
+/// Answers take a second; a prompt that contains "slowly" takes a minute.
 const PROVIDER: &str = "[latency]\nbase = \"1s\"\n[models.\"claude-sonnet-5\"]\nrpm = 600\n\
     [[faults]]\nkind = \"slow\"\ndelay = \"60s\"\nmatching = \"slowly\"\n";
 
-/// Where what a program needs is missing, that is said; `make door` requires it.
+/// A tool that a program needs. If it is missing, the test is skipped with a message; `make door`
+/// requires it.
 fn tool(path: PathBuf) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
@@ -30,7 +31,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs a program beside a batch that takes all that it can get, and looks at what it printed.
+/// Runs a program beside a batch that uses all of the quota, and checks its output.
 async fn answers(sdk: &str, program: impl FnOnce(&Fleet) -> Command) {
     let Some(mut fleet) = door(PROVIDER, "rpm = 600", "").await else { return };
     let long = "The tide comes in and goes out again. ".repeat(80_000);
@@ -59,7 +60,7 @@ async fn answers(sdk: &str, program: impl FnOnce(&Fleet) -> Command) {
     assert_eq!(failure["failure"], "InvalidInput");
     assert!(failure["says"].as_str().unwrap().contains("did you mean"), "{failure}");
     let seconds = |value: &Value| value.as_f64().unwrap();
-    // A beat comes after 1.4 s, and the cancellation with it.
+    // A heartbeat is sent after 1.4 s, and brings the cancellation back.
     assert!(seconds(&cancelled["cancelled_after"]) < 3.9, "{cancelled}");
     let fifty: Vec<f64> = answers["fifty"].as_array().unwrap().iter().map(seconds).collect();
     println!(
@@ -91,7 +92,7 @@ async fn a_workflow_in_typescript_calls_it_by_name() {
     .await;
 }
 
-/// The types for other languages are those of the contract.
+/// The types for other languages equal those that the script generates from the contract.
 #[test]
 fn the_types_for_other_languages_are_as_the_script_writes_them() {
     let script = root().join("scripts/door_stubs.py");

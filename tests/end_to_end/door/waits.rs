@@ -1,4 +1,4 @@
-//! Any retry policy of the caller is right.
+//! Every retry policy of a caller works.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::{
 const SLOW: &str = "rpm = 6_000\n[worker]\nmax-slot-wait = \"2s\"\n\
     [gate]\nbase-backoff = \"1s\"\nmax-backoff = \"60s\"\njitter = \"500ms\"\n";
 
-/// How an activity ended: in how many attempts, after how long, and as what.
+/// How an activity ended: its attempts, its duration and its result.
 struct Ended {
     attempts: u64,
     took: Duration,
@@ -30,7 +30,7 @@ impl Ended {
     }
 }
 
-async fn ended(activity: &Activity<'_>, input: &Value) -> Ended {
+async fn run_to_end(activity: &Activity<'_>, input: &Value) -> Ended {
     let began = Instant::now();
     let result = activity.call(input).await.map_err(|failure| failure.to_string());
     let took = began.elapsed();
@@ -42,7 +42,7 @@ async fn pause(fleet: &Fleet, length: &str) {
     assert!(paused.status.success(), "{}", String::from_utf8_lossy(&paused.stderr));
 }
 
-/// What waits for a gate that opens after eight seconds, with a request that may take two.
+/// A call waits for a gate that opens after eight seconds, with a request that may take two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wait_is_held_in_place_where_no_attempt_may_follow() {
     let more = "[providers.anthropic]\nrequest-timeout = \"2s\"\n";
@@ -66,12 +66,12 @@ async fn a_wait_is_held_in_place_where_no_attempt_may_follow() {
         pause(&fleet, "8s").await;
         let activity = Activity::new(&fleet, &name.replace([' ', ','], "-"));
         let activity = options.iter().fold(activity, |it, (name, value)| it.with(name, value));
-        let ended = ended(&activity, &prompt("Why is the sea salty?")).await;
+        let ended = run_to_end(&activity, &prompt("Why is the sea salty?")).await;
         let took = ended.took.as_secs_f64();
         println!("| {name} | {} | {} attempts | {took:.1} s |", ended.kind(), ended.attempts);
         assert_eq!(ended.kind(), kind, "{name}: {:?}", ended.result);
         assert_eq!(ended.attempts == 1, in_place, "{name}: {} attempts", ended.attempts);
-        // Until its deadline, less the request's time.
+        // The wait ends at the deadline, minus the request's time.
         let in_time = kind == "answer" || (3.0..6.0).contains(&took);
         assert!(in_time, "{name}: {took} s, {:?}", ended.result);
         if kind != "answer" {
@@ -81,7 +81,7 @@ async fn a_wait_is_held_in_place_where_no_attempt_may_follow() {
     fleet.stop().await;
 }
 
-/// What becomes of answers that are no result, and of a provider that fails.
+/// The outcome of invalid answers, and of a provider that fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_be_tried_again_is_where_the_policy_lets_it() {
     let faults = "[[faults]]\nkind = \"overloaded\"\nmatching = \"overloads\"\ntimes = 2\n";
@@ -109,7 +109,7 @@ async fn what_may_be_tried_again_is_where_the_policy_lets_it() {
         let most = most.to_string();
         let activity =
             Activity::new(&fleet, &name.replace(' ', "-")).with("--retry-maximum-attempts", &most);
-        let ended = ended(&activity, &input).await;
+        let ended = run_to_end(&activity, &input).await;
         println!("| {name} | {} | {} attempts |", ended.kind(), ended.attempts);
         assert_eq!(ended.kind(), kind, "{name}: {:?}", ended.result);
         assert!(ended.attempts >= attempts && (most == "0" || ended.attempts == 1), "{name}");

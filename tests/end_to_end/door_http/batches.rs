@@ -1,4 +1,4 @@
-//! Batches: workflows on the engine of documents, told in the vendors' forms.
+//! Batches: workflows on the engine of documents, in the vendors' forms.
 
 mod economy;
 
@@ -16,7 +16,7 @@ use crate::fleet::{Fleet, fleet, free_address, full_scale, number};
 
 const OTHER_KEY: &str = "another-key-of-the-tests";
 
-/// A fleet, and a replica of its door in a process of its own.
+/// A fleet, and one replica of its door in a separate process.
 struct Stage {
     fleet: Fleet,
     url: String,
@@ -69,13 +69,13 @@ impl Stage {
         panic!("{}", std::fs::read_to_string(self.fleet.path("door.log")).unwrap());
     }
 
-    async fn told(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
+    async fn send(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
         let got = request.bearer_auth(KEY).send().await.unwrap();
         (got.status().as_u16(), got.json().await.unwrap_or_default())
     }
 
     async fn get(&self, path: &str) -> Value {
-        let (status, told) = self.told(self.http.get(format!("{}{path}", self.url))).await;
+        let (status, told) = self.send(self.http.get(format!("{}{path}", self.url))).await;
         assert_eq!(status, 200, "{told}");
         told
     }
@@ -84,7 +84,7 @@ impl Stage {
         self.upload_of(lines, "")
     }
 
-    /// Each of so many questions with this text behind it.
+    /// Uploads `lines` questions, each followed by this text.
     fn upload_of(&self, lines: usize, text: &str) -> reqwest::RequestBuilder {
         let line = |number: usize| {
             let body = chat(&format!("Question {number} {text}"), json!({"max_tokens": 50}));
@@ -96,17 +96,17 @@ impl Stage {
             .body(form(&[("purpose", "batch")], &file))
     }
 
-    /// A batch of so many questions.
+    /// Starts a batch of `lines` questions.
     async fn begin(&self, lines: usize, window: &str) -> Value {
         self.begin_of(self.upload(lines), window).await
     }
 
     async fn begin_of(&self, upload: reqwest::RequestBuilder, window: &str) -> Value {
-        let (status, file) = self.told(upload).await;
+        let (status, file) = self.send(upload).await;
         assert_eq!(status, 200, "{file}");
         let body = json!({"input_file_id": file["id"], "endpoint": "/v1/chat/completions", "completion_window": window});
         let (status, batch) =
-            self.told(self.http.post(format!("{}/v1/batches", self.url)).json(&body)).await;
+            self.send(self.http.post(format!("{}/v1/batches", self.url)).json(&body)).await;
         assert_eq!((status, &batch["object"]), (200, &json!("batch")), "{batch}");
         batch
     }
@@ -147,7 +147,7 @@ fn done(batch: &Value) -> u64 {
     batch["request_counts"]["completed"].as_u64().unwrap()
 }
 
-/// Each name once.
+/// Checks that each name is there only once.
 fn names(lines: &[Value]) -> BTreeSet<String> {
     let names: BTreeSet<String> =
         lines.iter().map(|line| line["custom_id"].as_str().unwrap().to_owned()).collect();
@@ -234,7 +234,7 @@ async fn the_vendors_node_sdks_send_batches_and_read_them() {
     stage.stop().await;
 }
 
-/// What was answered until then is in the output file, and no line is asked after it.
+/// Answers that arrived before the cancellation are in the output file, and no further line is asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_is_cancelled_keeps_what_is_done() {
     let simulator = "mean-output-tokens = 20\n[latency]\nbase = \"300ms\"";
@@ -244,10 +244,10 @@ async fn a_batch_that_is_cancelled_keeps_what_is_done() {
     let at_work = stage.until(id, |batch| done(batch) >= 20).await;
     assert_eq!(at_work["status"], "in_progress", "{at_work}");
     let file = format!("{}/v1/files/{}", stage.url, batch["input_file_id"].as_str().unwrap());
-    let (status, refused) = stage.told(stage.http.delete(file)).await;
+    let (status, refused) = stage.send(stage.http.delete(file)).await;
     assert_eq!(status, 409, "it is read: {refused}");
     let cancel = format!("{}/v1/batches/{}/cancel", stage.url, id.as_str().unwrap());
-    let (status, cancelling) = stage.told(stage.http.post(cancel)).await;
+    let (status, cancelling) = stage.send(stage.http.post(cancel)).await;
     assert_eq!((status, &cancelling["status"]), (200, &json!("cancelling")), "{cancelling}");
     let cancelled = stage.until(id, has_ended).await;
     assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
@@ -266,12 +266,12 @@ async fn a_batch_that_is_cancelled_keeps_what_is_done() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_batch_puts_out_goes_when_its_author_wants() {
     let Some(mut stage) = stage("mean-output-tokens = 20", "rpm = 6000").await else { return };
-    let (_, file) = stage.told(stage.upload(5)).await;
+    let (_, file) = stage.send(stage.upload(5)).await;
     let batches = format!("{}/v1/batches", stage.url);
     let create = async |stage: &Stage, policy: Value| {
         let body = json!({"input_file_id": file["id"], "endpoint": "/v1/chat/completions",
             "completion_window": "24h", "output_expires_after": policy});
-        stage.told(stage.http.post(&batches).json(&body)).await
+        stage.send(stage.http.post(&batches).json(&body)).await
     };
     for (policy, param) in [
         (json!({"anchor": "now", "seconds": 3_600}), "output_expires_after.anchor"),
@@ -296,9 +296,9 @@ async fn what_a_batch_puts_out_goes_when_its_author_wants() {
     as_ended["output_expires_at"] = 1.into();
     std::fs::write(&known, as_ended.to_string()).unwrap();
     let gone = stage.http.get(format!("{}{output}/content", stage.url));
-    assert_eq!(stage.told(gone).await.0, 404);
+    assert_eq!(stage.send(gone).await.0, 404);
     stage.doors.pop().unwrap().kill().await.unwrap();
-    // A door sweeps when it begins.
+    // A door sweeps at its start.
     stage.door().await;
     let results = stage.fleet.path(&format!("files/web/batches/{id}/results.jsonl"));
     let began = Instant::now();
@@ -310,7 +310,7 @@ async fn what_a_batch_puts_out_goes_when_its_author_wants() {
     stage.stop().await;
 }
 
-/// In the order of the route; a line that cannot be translated keeps to the models of its own dialect.
+/// In the order of the route; a line that cannot be translated stays with the models of its own dialect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_lines_of_a_batch_go_across_dialects_as_calls_do() {
     let route = "rpm = 6000\n[routes.both]\nmodels = [\"anthropic:claude-sonnet-5\", \"openai:m\"]\nunchecked = true";
@@ -338,7 +338,7 @@ async fn the_lines_of_a_batch_go_across_dialects_as_calls_do() {
     stage.stop().await;
 }
 
-/// Whatever ends its workflow.
+/// Whatever ends the batch's workflow.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_whose_workflow_is_ended_by_hand_has_failed() {
     let Some(stage) = stage("mean-output-tokens = 20", "rpm = 60\nburst = \"1s\"").await else {
@@ -358,7 +358,7 @@ async fn a_batch_whose_workflow_is_ended_by_hand_has_failed() {
     stage.stop().await;
 }
 
-/// Its file is planned in pages; whoever cancels it while they are read hears of each request.
+/// The file is planned in pages; a batch that is cancelled during that lists each request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_is_cancelled_while_it_is_planned_names_each_request() {
     let Some(stage) = stage("mean-output-tokens = 20", "rpm = 6000").await else { return };
@@ -372,12 +372,12 @@ async fn a_batch_that_is_cancelled_while_it_is_planned_names_each_request() {
     let count = 2_400;
     let body = json!({"requests": (0..count).map(request).collect::<Vec<_>>()});
     let batches = format!("{}/v1/messages/batches", stage.url);
-    let (status, batch) = stage.told(stage.http.post(&batches).json(&body)).await;
+    let (status, batch) = stage.send(stage.http.post(&batches).json(&body)).await;
     assert_eq!(status, 200, "{batch}");
     let id = batch["id"].as_str().unwrap();
     let path = format!("/v1/messages/batches/{id}");
     stage.fleet.until(id, |told| told["documents"] != 0).await;
-    let (status, told) = stage.told(stage.http.post(format!("{}{path}/cancel", stage.url))).await;
+    let (status, told) = stage.send(stage.http.post(format!("{}{path}/cancel", stage.url))).await;
     assert_eq!((status, &told["processing_status"]), (200, &json!("canceling")), "{told}");
     stage.fleet.result(id).await.unwrap_err();
     let ended = stage.get(&path).await;
@@ -394,7 +394,7 @@ async fn a_batch_that_is_cancelled_while_it_is_planned_names_each_request() {
     stage.stop().await;
 }
 
-/// Lines that were not asked within the window are errors of their own, and the others are there.
+/// Lines that were not asked within the window are reported as expired, and the others have results.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_expires_with_what_is_done() {
     let Some(stage) = stage("mean-output-tokens = 20", "rpm = 120\nburst = \"1s\"").await else {
@@ -412,7 +412,7 @@ async fn a_batch_expires_with_what_is_done() {
 }
 
 /// A worker dies in the middle, and the replica during another upload: each line is answered once, and
-/// nothing is there of the upload.
+/// the upload leaves nothing behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_and_a_killed_door_lose_no_line() {
     let simulator = "mean-output-tokens = 20\n[latency]\nbase = \"500ms\"";
@@ -439,7 +439,7 @@ async fn a_killed_worker_and_a_killed_door_lose_no_line() {
     stage.stop().await;
 }
 
-/// The most memory that a process ever had, in MB.
+/// The maximum memory that a process ever had, in MB.
 fn peak_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -447,14 +447,14 @@ fn peak_memory(process: u32) -> u64 {
         / 1_024
 }
 
-/// Beside as many documents of the same length. `TIDEGATE_LINES` sets how many.
+/// Compared with as many documents of equal length. `TIDEGATE_LINES` sets their number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lines_go_as_fast_as_documents() {
     let count = number("TIDEGATE_LINES", 200);
     let lines = usize::try_from(count).unwrap();
     let Some(stage) = stage("mean-output-tokens = 20", "rpm = 1_000_000").await else { return };
     stage.fleet.documents(lines, 950);
-    // Warm, and the worker is there.
+    // Warms up, and waits for the worker.
     let warm = stage.begin(20, "24h").await;
     stage.until(&warm["id"], has_ended).await;
     let mut documents = stage.fleet.batch("out");

@@ -1,4 +1,4 @@
-//! The vendors' own clients, with their default settings and no line of ours.
+//! The vendors' own clients, unmodified and with their default settings.
 
 use tidegate_simulator::Simulator;
 use tidegate_testkit::{node_sdks, python_with_sdks};
@@ -17,7 +17,7 @@ async fn stage() -> Option<(Simulator, Doors)> {
     Some((simulator, doors))
 }
 
-/// What a program prints; no proxy stands between a test and its own server.
+/// The output of a program; no proxy is between a test and its own server.
 pub(super) async fn printed(
     program: std::process::Command,
     script: &str,
@@ -31,7 +31,7 @@ pub(super) async fn printed(
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// More calls than the limit has at once: an SDK's two retries suffice for each.
+/// More calls than the limit admits at once: an SDK's two retries suffice for each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_vendors_python_sdks_are_all_answered() {
     let Some(python) = python_with_sdks() else { return };

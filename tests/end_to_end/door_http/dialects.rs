@@ -1,7 +1,7 @@
 //! Across dialects: each of the two clients asks a model of the other's vendor.
 
 use super::{
-    vendor::{RawVendor, Says},
+    vendor::{RawVendor, Reply},
     *,
 };
 
@@ -10,7 +10,7 @@ const LIMITS: &str = "rpm = 6000\ntpm = 10_000_000";
 #[tokio::test]
 async fn openais_dialect_asks_anthropics_model() {
     let vendor = RawVendor::start(|_| {
-        Says::json(200, r#"{"content":[{"type":"text","text":"Yes"}],"stop_reason":"max_tokens","usage":{"input_tokens":9,"output_tokens":2}}"#)
+        Reply::json(200, r#"{"content":[{"type":"text","text":"Yes"}],"stop_reason":"max_tokens","usage":{"input_tokens":9,"output_tokens":2}}"#)
     })
     .await;
     let settings = provider("anthropic", &vendor.url, LIMITS);
@@ -48,8 +48,8 @@ async fn openais_dialect_asks_anthropics_model() {
 #[tokio::test]
 async fn anthropics_dialect_asks_openais_model_and_a_refusal_is_in_its_form() {
     let vendor = RawVendor::start(|sent| match sent.body.contains("Refuse") {
-        true => Says::json(400, r#"{"error":{"message":"no","type":"invalid_request_error","code":"invalid_value"}}"#),
-        false => Says::json(200, r#"{"choices":[{"message":{"content":"{\"a\":1}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2}}"#),
+        true => Reply::json(400, r#"{"error":{"message":"no","type":"invalid_request_error","code":"invalid_value"}}"#),
+        false => Reply::json(200, r#"{"choices":[{"message":{"content":"{\"a\":1}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2}}"#),
     })
     .await;
     let settings = provider("openai", &vendor.url, LIMITS);
@@ -84,20 +84,20 @@ async fn anthropics_dialect_asks_openais_model_and_a_refusal_is_in_its_form() {
     doors.stop().await;
 }
 
-/// A route goes on to a model of the other dialect where the body can be translated, and keeps to its own
-/// where it cannot.
+/// A route goes on to a model of the other dialect if the body can be translated, and otherwise stays
+/// with its own.
 #[tokio::test]
 async fn a_route_goes_across_dialects_where_the_body_can_be_translated() {
     let vendor = RawVendor::start(|sent| match sent.path.as_str() {
-        "/v1/chat/completions" => Says::json(429, r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#),
-        _ => Says::json(200, r#"{"content":[{"type":"text","text":"Yes"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}"#),
+        "/v1/chat/completions" => Reply::json(429, r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#),
+        _ => Reply::json(200, r#"{"content":[{"type":"text","text":"Yes"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}"#),
     })
     .await;
     let settings = provider("openai", &vendor.url, LIMITS)
         + &provider("anthropic", &vendor.url, LIMITS)
         + "[routes.both]\nmodels = [\"openai:m\", \"anthropic:m\"]\nunchecked = true\n";
     let Some(doors) = Doors::start(&settings).await else { return };
-    let told = async |more: Value| {
+    let send = async |more: Value| {
         let mut body = chat("Well?", json!({"max_tokens": 5}));
         body["model"] = "both".into();
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -106,18 +106,18 @@ async fn a_route_goes_across_dialects_where_the_body_can_be_translated() {
         (got.status().as_u16(), got.json::<Value>().await.unwrap())
     };
     let asked = |path: &str| vendor.sent().iter().filter(|sent| sent.path == path).count();
-    assert_eq!(told(json!({})).await.0, 429, "the first model's account is spent");
-    // A call finds out now and then whether it still is.
+    assert_eq!(send(json!({})).await.0, 429, "the first model's account is spent");
+    // From time to time, one call probes whether the model is still refused.
     let mut answered = None;
     for _ in 0..3 {
-        answered = Some(told(json!({})).await).filter(|(status, _)| *status == 200);
+        answered = Some(send(json!({})).await).filter(|(status, _)| *status == 200);
         if answered.is_some() {
             break;
         }
     }
     assert_eq!(answered.unwrap().1["choices"][0]["message"]["content"], "Yes");
     assert_eq!(asked("/v1/messages"), 1);
-    let (status, said) = told(json!({"seed": 7})).await;
+    let (status, said) = send(json!({"seed": 7})).await;
     assert_eq!((status, asked("/v1/messages")), (429, 1), "its own dialect has a seed: {said}");
     doors.stop().await;
 }

@@ -1,11 +1,11 @@
-//! How a door, a stream and a connection end.
+//! The end of a door, of a stream and of a connection.
 
 use std::path::Path;
 
 use tidegate_types::ModelId;
 
 use super::{
-    vendor::{RawVendor, Says},
+    vendor::{RawVendor, Reply},
     *,
 };
 use crate::fleet::free_address;
@@ -17,7 +17,7 @@ async fn streaming(events: usize) -> Option<(RawVendor, Doors)> {
     let vendor = RawVendor::start(move |_| {
         let events: Vec<&str> =
             std::iter::repeat_n(DELTA, events).chain(["data: [DONE]"]).collect();
-        Says { between: Duration::from_millis(100), ..Says::events(&events) }
+        Reply { between: Duration::from_millis(100), ..Reply::events(&events) }
     })
     .await;
     let settings = provider("openai", &vendor.url, LIMITS);
@@ -39,7 +39,7 @@ async fn a_stream_whose_client_hangs_up_is_settled_by_what_came() {
     let vendor = RawVendor::start(move |_| {
         let events: Vec<&str> =
             std::iter::once(begins).chain(std::iter::repeat_n(delta, 100)).collect();
-        Says { between: Duration::from_millis(100), ..Says::events(&events) }
+        Reply { between: Duration::from_millis(100), ..Reply::events(&events) }
     })
     .await;
     let settings = provider("anthropic", &vendor.url, "rpm = 6000\notpm = 1_000_000");
@@ -76,11 +76,11 @@ async fn a_door_that_stops_ends_its_streams_and_takes_no_call() {
     assert!(doors.http.get(format!("{url}/healthz")).send().await.is_err());
 }
 
-/// Nothing of it was answered: the log and the metrics have it nevertheless.
+/// The call was never answered; the log and the metrics contain it nevertheless.
 #[tokio::test]
 async fn a_call_whose_client_hangs_up_is_told_as_499() {
     let vendor =
-        RawVendor::start(|_| Says { between: Duration::from_secs(60), ..Says::json(200, "{}") });
+        RawVendor::start(|_| Reply { between: Duration::from_secs(60), ..Reply::json(200, "{}") });
     let settings = provider("openai", &vendor.await.url, LIMITS);
     let Some(doors) = Doors::start(&settings).await else { return };
     let (address, metrics) = (free_address(), free_address());

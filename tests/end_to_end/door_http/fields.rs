@@ -1,11 +1,11 @@
-//! The table of fields in `docs/http-door.md`, from what the door does with each.
+//! The table of fields in `docs/http-door.md`, from the door's treatment of each field.
 //!
 //! `TIDEGATE_WRITE_DOCS=1 cargo test --workspace --locked --test end_to_end -- door_http::fields` writes it.
 
 use std::{fmt::Write as _, path::Path};
 
 use super::{
-    vendor::{RawVendor, Says},
+    vendor::{RawVendor, Reply},
     *,
 };
 
@@ -14,7 +14,7 @@ const MARK: &str =
 const CLAUDE: &str = "anthropic:claude-3-5-haiku-latest";
 const END: &str = "\n## Who may";
 
-/// What a request has at least.
+/// The minimal request.
 fn least(path: &str) -> Value {
     let user = json!([{"role": "user", "content": "hi"}]);
     match path {
@@ -24,7 +24,7 @@ fn least(path: &str) -> Value {
     }
 }
 
-/// Fields of each operation, by the vendors' references, with a value that means something.
+/// The fields of each operation, by the vendors' references, with a meaningful value.
 fn operations() -> Vec<(&'static str, &'static str, Value)> {
     let picture = json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}]);
     let format = json!({"type": "json_schema", "schema": {"type": "object"}});
@@ -77,9 +77,9 @@ fn operations() -> Vec<(&'static str, &'static str, Value)> {
 
 async fn table() -> Option<String> {
     let answer = r#"{"choices":[{"message":{"content":"Yes"},"finish_reason":"stop"}],"content":[{"type":"text","text":"Yes"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}"#;
-    let vendor = RawVendor::start(move |_| Says::json(200, answer)).await;
+    let vendor = RawVendor::start(move |_| Reply::json(200, answer)).await;
     let limits = "rpm = 600000\ntpm = 100_000_000";
-    // One that takes a temperature: newer models of the vendor refuse it.
+    // A model that accepts a temperature: the vendor's newer models refuse it.
     let claude = provider("anthropic", &vendor.url, limits).replace("anthropic:m", CLAUDE);
     let settings = provider("openai", &vendor.url, limits) + &claude;
     let doors = Doors::start(&settings).await?;

@@ -1,4 +1,4 @@
-//! Files: whole or not there, each its key's own, and gone when they are deleted.
+//! Files: complete or absent, visible only to their own key, and gone when they are deleted.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const OTHER_KEY: &str = "another-key-of-the-tests";
 
 const BOUNDARY: &str = "tests";
 
-/// A form of these fields, and a file after them.
+/// A form of these fields, followed by a file.
 pub(super) fn form(fields: &[(&str, &str)], file: &str) -> String {
     let field = |(name, value): &(&str, &str)| {
         format!(
@@ -37,7 +37,7 @@ async fn doors() -> Option<Doors> {
 }
 
 impl Doors {
-    pub(super) async fn told(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
+    pub(super) async fn send(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
         let got = request.send().await.unwrap();
         (got.status().as_u16(), got.json().await.unwrap_or_default())
     }
@@ -58,7 +58,7 @@ async fn a_file_is_its_keys_own_until_it_is_deleted() {
     let Some(doors) = doors().await else { return };
     let content = "{\"custom_id\":\"a\"}\n{\"custom_id\":\"b\"}\n";
     let purpose = [("purpose", "batch")];
-    let (status, file) = doors.told(doors.upload(form(&purpose, content))).await;
+    let (status, file) = doors.send(doors.upload(form(&purpose, content))).await;
     assert_eq!(
         (status, &file["object"], &file["purpose"], &file["filename"], &file["status"]),
         (200, &json!("file"), &json!("batch"), &json!("in.jsonl"), &json!("processed")),
@@ -66,34 +66,34 @@ async fn a_file_is_its_keys_own_until_it_is_deleted() {
     );
     assert_eq!(file["bytes"], content.len());
     let id = file["id"].as_str().unwrap();
-    let (_, second) = doors.told(doors.upload(form(&purpose, content))).await;
-    assert_eq!(doors.told(doors.get(&format!("/v1/files/{id}"))).await, (200, file.clone()));
+    let (_, second) = doors.send(doors.upload(form(&purpose, content))).await;
+    assert_eq!(doors.send(doors.get(&format!("/v1/files/{id}"))).await, (200, file.clone()));
     let got = doors.get(&format!("/v1/files/{id}/content")).send().await.unwrap();
     assert_eq!(got.text().await.unwrap(), content);
 
-    let (_, first_page) = doors.told(doors.get("/v1/files?limit=1")).await;
+    let (_, first_page) = doors.send(doors.get("/v1/files?limit=1")).await;
     assert_eq!((&first_page["data"], &first_page["has_more"]), (&json!([second]), &json!(true)));
     let after = format!("/v1/files?limit=1&after={}", first_page["last_id"].as_str().unwrap());
-    let (_, last_page) = doors.told(doors.get(&after)).await;
+    let (_, last_page) = doors.send(doors.get(&after)).await;
     assert_eq!((&last_page["data"], &last_page["has_more"]), (&json!([file]), &json!(false)));
 
-    // Whoever knows the id and has another key knows nothing.
+    // With another key, a known id is of no use.
     for (method, path) in [("GET", ""), ("GET", "/content"), ("DELETE", "")] {
         let url = format!("{}/v1/files/{id}{path}", doors.url());
         let request = doors.http.request(method.parse().unwrap(), url).bearer_auth(OTHER_KEY);
-        let (status, said) = doors.told(request).await;
+        let (status, said) = doors.send(request).await;
         assert_eq!((status, &said["error"]["type"]), (404, &json!("invalid_request_error")));
     }
     let (_, others) = doors
-        .told(doors.http.get(format!("{}/v1/files", doors.url())).bearer_auth(OTHER_KEY))
+        .send(doors.http.get(format!("{}/v1/files", doors.url())).bearer_auth(OTHER_KEY))
         .await;
     assert_eq!(others["data"], json!([]));
 
     let url = format!("{}/v1/files/{id}", doors.url());
-    let (status, deleted) = doors.told(doors.http.delete(&url).bearer_auth(KEY)).await;
+    let (status, deleted) = doors.send(doors.http.delete(&url).bearer_auth(KEY)).await;
     assert_eq!((status, deleted), (200, json!({"id": id, "object": "file", "deleted": true})));
-    assert_eq!(doors.told(doors.get(&format!("/v1/files/{id}"))).await.0, 404);
-    let (_, left) = doors.told(doors.get("/v1/files")).await;
+    assert_eq!(doors.send(doors.get(&format!("/v1/files/{id}"))).await.0, 404);
+    let (_, left) = doors.send(doors.get("/v1/files")).await;
     assert_eq!(left["data"], json!([second]));
     doors.stop().await;
 }
@@ -116,12 +116,12 @@ async fn what_is_no_file_of_requests_is_refused_and_nothing_of_it_is_kept() {
         ("purpose=batch".to_owned(),                                   400, "the form cannot be read"),
     ];
     for (body, expected, says) in cases {
-        let (status, said) = doors.told(doors.upload(body)).await;
+        let (status, said) = doors.send(doors.upload(body)).await;
         let message = said["error"]["message"].as_str().unwrap_or_default();
         assert!(status == expected && message.contains(says), "{says}: {status} {said}");
     }
     for path in ["/v1/files/file-1", "/v1/files/..%2f..%2fkey", "/v1/files/x/content"] {
-        assert_eq!(doors.told(doors.get(path)).await.0, 404, "{path}");
+        assert_eq!(doors.send(doors.get(path)).await.0, 404, "{path}");
     }
     for (path, field) in [
         ("/v1/files?after=nobody", "after"),
@@ -129,18 +129,18 @@ async fn what_is_no_file_of_requests_is_refused_and_nothing_of_it_is_kept() {
         ("/v1/messages/batches?after_id=nobody", "after_id"),
         ("/v1/messages/batches?before_id=", "before_id"),
     ] {
-        let (status, said) = doors.told(doors.get(path)).await;
+        let (status, said) = doors.send(doors.get(path)).await;
         let message = said["error"]["message"].as_str().unwrap_or_default();
         assert!(
             status == 400 && message.starts_with(&format!("{field} must be")),
             "{path}: {said}"
         );
     }
-    assert_eq!(doors.told(doors.get("/v1/files")).await.1["data"], json!([]));
+    assert_eq!(doors.send(doors.get("/v1/files")).await.1["data"], json!([]));
     doors.stop().await;
 }
 
-/// As where its client dies; where the door does, nothing more comes either.
+/// The client breaks off the upload. If the door dies, nothing more arrives either.
 #[tokio::test]
 async fn a_file_that_breaks_off_is_not_there() {
     let Some(doors) = doors().await else { return };
@@ -152,7 +152,7 @@ async fn a_file_that_breaks_off_is_not_there() {
         Err(std::io::Error::other("gone"))
     }));
     assert!(doors.upload(reqwest::Body::wrap_stream(broken)).send().await.is_err());
-    assert_eq!(doors.told(doors.get("/v1/files")).await.1["data"], json!([]));
+    assert_eq!(doors.send(doors.get("/v1/files")).await.1["data"], json!([]));
     doors.stop().await;
 }
 
@@ -166,23 +166,23 @@ async fn a_file_goes_when_its_author_wants() {
         ("expires_after[anchor]", "created_at"),
         ("expires_after[seconds]", "3600"),
     ];
-    let (status, file) = doors.told(doors.upload(form(&expiry, "{}"))).await;
+    let (status, file) = doors.send(doors.upload(form(&expiry, "{}"))).await;
     assert_eq!(status, 200, "{file}");
     let lasts = file["expires_at"].as_u64().unwrap() - file["created_at"].as_u64().unwrap();
     assert_eq!(lasts, 3_600, "{file}");
-    let (_, other) = doors.told(doors.upload(form(&expiry, "{}"))).await;
+    let (_, other) = doors.send(doors.upload(form(&expiry, "{}"))).await;
     let id = file["id"].as_str().unwrap();
-    assert_eq!(doors.told(doors.get(&format!("/v1/files/{id}"))).await, (200, file.clone()));
+    assert_eq!(doors.send(doors.get(&format!("/v1/files/{id}"))).await, (200, file.clone()));
 
     let known = files.path().join(format!("web/files/{id}.json"));
     let mut told: Value = serde_json::from_slice(&std::fs::read(&known).unwrap()).unwrap();
     told["expires_at"] = 1.into();
     std::fs::write(&known, told.to_string()).unwrap();
     for path in ["", "/content"] {
-        assert_eq!(doors.told(doors.get(&format!("/v1/files/{id}{path}"))).await.0, 404, "{path}");
+        assert_eq!(doors.send(doors.get(&format!("/v1/files/{id}{path}"))).await.0, 404, "{path}");
     }
-    assert_eq!(doors.told(doors.get("/v1/files")).await.1["data"], json!([other]));
-    // A door sweeps when it begins.
+    assert_eq!(doors.send(doors.get("/v1/files")).await.1["data"], json!([other]));
+    // A door sweeps at its start.
     doors.one_more().await;
     let deadline = std::time::Instant::now() + Duration::from_secs(10);
     while known.exists() {
@@ -190,6 +190,6 @@ async fn a_file_goes_when_its_author_wants() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(!known.with_extension("jsonl").exists());
-    assert_eq!(doors.told(doors.get("/v1/files")).await.1["data"], json!([other]));
+    assert_eq!(doors.send(doors.get("/v1/files")).await.1["data"], json!([other]));
     doors.stop().await;
 }

@@ -1,5 +1,5 @@
-//! The HTTP door: bodies pass as they are, calls wait for their turn, and the vendors' own clients, as
-//! they come, are answered.
+//! The HTTP door: bodies pass unchanged, calls wait for their turn, and the vendors' unmodified clients
+//! are answered.
 
 mod batches;
 mod clients;
@@ -22,7 +22,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 
 const KEY: &str = "door-key-of-the-tests";
 
-/// Doors of one fleet, in this process.
+/// The doors of one fleet, in this process.
 struct Doors {
     folder: TempDir,
     prefix: String,
@@ -35,17 +35,17 @@ struct Doors {
 }
 
 impl Doors {
-    /// One door, with these settings beside a key; `None`, said aloud, without a Redis.
+    /// Starts one door, with these settings beside a key; `None`, with a message, without a Redis.
     async fn start(settings: &str) -> Option<Self> {
         Self::start_with("", settings).await
     }
 
-    /// The same with these lines in its own section.
+    /// Starts one door with further lines in its `[serve]` section.
     async fn start_with(serve: &str, settings: &str) -> Option<Self> {
         Some(Self::made(&Redis::shared()?.url, serve, settings).await)
     }
 
-    /// The same at a Redis that may be killed.
+    /// Starts one door with a Redis that may be killed.
     async fn start_at(redis: &str, settings: &str) -> Self {
         Self::made(redis, "", settings).await
     }
@@ -109,7 +109,7 @@ impl Doors {
     }
 }
 
-/// Of one provider of this kind at this address, and one model `m` with these limits.
+/// The configuration of one provider of this kind at this address, with one model `m` with these limits.
 fn provider(kind: &str, url: &str, limits: &str) -> String {
     let url = if kind == "openai" { format!("{url}/v1") } else { url.to_owned() };
     format!(

@@ -11,7 +11,7 @@ async fn simulator(rpm: u32) -> Simulator {
     Simulator::start(tidegate_simulator::Config::from_toml(&config).unwrap()).await.unwrap()
 }
 
-/// As an SDK asks: another replica answers its next try.
+/// Asks as an SDK does: another replica answers its next try.
 async fn asked(http: &reqwest::Client, urls: &[String], number: usize) -> u32 {
     for tries in 0..6 {
         let url = format!("{}/v1/chat/completions", urls[(number + tries) % urls.len()]);
@@ -67,7 +67,7 @@ async fn while_redis_is_away_calls_go_on_within_the_limit() {
     let doors = Doors::start_at(&redis.url, &settings).await;
     let urls = [doors.url().to_owned()];
     assert_eq!(asked(&doors.http, &urls, 0).await, 1);
-    // It is known by then that this is all of the fleet.
+    // By then, the door knows that it is the whole fleet.
     tokio::time::sleep(Duration::from_secs(6)).await;
     redis.kill();
     let began = std::time::Instant::now();

@@ -1,8 +1,8 @@
-//! Same dialect: what a client writes is what the vendor is sent, and what the vendor answers is what the
-//! client reads.
+//! One dialect: the vendor gets exactly what the client wrote, and the client gets exactly what the
+//! vendor answered.
 
 use super::{
-    vendor::{RawVendor, Says},
+    vendor::{RawVendor, Reply},
     *,
 };
 
@@ -15,7 +15,7 @@ async fn doors(kind: &str, vendor: &RawVendor) -> Option<Doors> {
 #[tokio::test]
 async fn a_body_passes_as_it_is_and_so_does_its_answer() {
     let answer = r#"{"id":"x",  "unknown":1.50,"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10}}"#;
-    let vendor = RawVendor::start(move |_| Says::json(200, answer)).await;
+    let vendor = RawVendor::start(move |_| Reply::json(200, answer)).await;
     let Some(doors) = doors("openai", &vendor).await else { return };
     let cases = [
         (
@@ -54,8 +54,8 @@ async fn a_body_passes_as_it_is_and_so_does_its_answer() {
 #[tokio::test]
 async fn anthropics_dialect_passes_with_its_headers_and_counts_tokens() {
     let vendor = RawVendor::start(|sent| match sent.path.as_str() {
-        "/v1/messages/count_tokens" => Says::json(200, r#"{"input_tokens":7}"#),
-        _ => Says::json(200, r#"{"content":[],"usage":{"input_tokens":9,"output_tokens":1}}"#),
+        "/v1/messages/count_tokens" => Reply::json(200, r#"{"input_tokens":7}"#),
+        _ => Reply::json(200, r#"{"content":[],"usage":{"input_tokens":9,"output_tokens":1}}"#),
     })
     .await;
     let Some(doors) = doors("anthropic", &vendor).await else { return };
@@ -81,11 +81,11 @@ async fn anthropics_dialect_passes_with_its_headers_and_counts_tokens() {
 }
 
 #[tokio::test]
-async fn a_stream_passes_byte_for_byte_but_for_the_usage_that_nobody_asked_for() {
+async fn a_stream_passes_byte_for_byte_except_unrequested_usage() {
     let delta = r#"data: {"choices":[{"index":0,"delta":{"content":"é"}}]}"#;
     let usage = r#"data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2}}"#;
     let events = [delta, ": ping", delta, usage, "data: [DONE]"];
-    let vendor = RawVendor::start(move |_| Says::events(&events)).await;
+    let vendor = RawVendor::start(move |_| Reply::events(&events)).await;
     let Some(doors) = doors("openai", &vendor).await else { return };
     let whole = |events: &[&str]| events.iter().map(|it| format!("{it}\n\n")).collect::<String>();
     let ask = async |more: Value| {
@@ -105,8 +105,8 @@ async fn a_stream_passes_byte_for_byte_but_for_the_usage_that_nobody_asked_for()
 #[tokio::test]
 async fn a_vendor_that_refuses_stream_options_is_not_asked_for_use_again() {
     let vendor = RawVendor::start(|sent| match sent.body.contains("stream_options") {
-        true => Says::json(400, r#"{"error":{"message":"unknown field stream_options","type":"invalid_request_error","code":"invalid_value"}}"#),
-        false => Says::events(&["data: {\"choices\":[{\"delta\":{\"content\":\"12345678\"}}]}", "data: [DONE]"]),
+        true => Reply::json(400, r#"{"error":{"message":"unknown field stream_options","type":"invalid_request_error","code":"invalid_value"}}"#),
+        false => Reply::events(&["data: {\"choices\":[{\"delta\":{\"content\":\"12345678\"}}]}", "data: [DONE]"]),
     })
     .await;
     let Some(doors) = doors("openai", &vendor).await else { return };
@@ -120,41 +120,41 @@ async fn a_vendor_that_refuses_stream_options_is_not_asked_for_use_again() {
     doors.stop().await;
 }
 
-/// A provider's 404 is of the client that asked: another is asked for at once, and hears nothing of it.
+/// A provider's 404 belongs to the client that asked: other clients are not affected.
 #[tokio::test]
 async fn what_one_client_is_refused_holds_no_other() {
     let vendor = RawVendor::start(|sent| match sent.body.contains("Well?") {
-        true => Says::json(200, r#"{"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10}}"#),
-        false => Says::json(404, r#"{"error":{"message":"the model m does not exist, container ourprivateone","type":"invalid_request_error","code":"model_not_found"}}"#),
+        true => Reply::json(200, r#"{"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10}}"#),
+        false => Reply::json(404, r#"{"error":{"message":"the model m does not exist, container ourprivateone","type":"invalid_request_error","code":"model_not_found"}}"#),
     })
     .await;
     let Some(doors) = doors("openai", &vendor).await else { return };
-    let told = async |text: &str| {
+    let send = async |text: &str| {
         let post = doors.post("/v1/chat/completions", &chat(text, json!({})));
         let got = post.header("x-tidegate-max-wait", "0").send().await.unwrap();
         (got.status().as_u16(), got.text().await.unwrap())
     };
-    // Before the model has ever answered, and after it.
+    // Before the model's first answer, and after it.
     for _ in 0..2 {
         for _ in 0..4 {
-            let (status, said) = told("Ask for something else.").await;
+            let (status, said) = send("Ask for something else.").await;
             assert!(status == 404 && said.contains("ourprivateone"), "{status}: {said}");
         }
-        let (status, said) = told("Well?").await;
+        let (status, said) = send("Well?").await;
         assert!(status == 200 && !said.contains("ourprivateone"), "{status}: {said}");
     }
     assert_eq!(vendor.sent().len(), 10);
     doors.stop().await;
 }
 
-/// A login page of a proxy's, or an error whose status says success; asked whole or as a stream.
+/// A proxy's login page, or an error with a success status; asked as a whole or as a stream.
 #[tokio::test]
 async fn a_success_that_is_no_answer_is_a_fault_of_the_provider() {
-    let page = |body: &str, kind| Says { kind, ..Says::json(200, body) };
+    let page = |body: &str, kind| Reply { kind, ..Reply::json(200, body) };
     let vendor = RawVendor::start(move |sent| match &sent.body {
-        asked if asked.contains("Well?") => Says::json(200, r#"{"choices":[]}"#),
+        asked if asked.contains("Well?") => Reply::json(200, r#"{"choices":[]}"#),
         asked if asked.contains("Busy?") => {
-            Says::json(200, r#"{"error":{"message":"Rate limit exceeded","code":429}}"#)
+            Reply::json(200, r#"{"error":{"message":"Rate limit exceeded","code":429}}"#)
         }
         asked if asked.contains("Empty?") => page("", "application/json"),
         asked if asked.contains("Text?") => page("upstream said no", "text/plain"),
@@ -165,7 +165,7 @@ async fn a_success_that_is_no_answer_is_a_fault_of_the_provider() {
     let both =
         provider("openai", &vendor.url, &limits) + &provider("anthropic", &vendor.url, LIMITS);
     let Some(doors) = Doors::start(&both).await else { return };
-    let told = async |path: &str, body: Value| {
+    let send = async |path: &str, body: Value| {
         let got = doors.post(path, &body).send().await.unwrap();
         let (status, again) = (got.status().as_u16(), got.headers().get("x-should-retry").cloned());
         assert_eq!(again, None, "an SDK tries again by the status");
@@ -173,31 +173,31 @@ async fn a_success_that_is_no_answer_is_a_fault_of_the_provider() {
     };
     let path = "/v1/chat/completions";
     for text in ["Page?", "Empty?", "Text?"] {
-        let (status, said) = told(path, chat(text, json!({}))).await;
+        let (status, said) = send(path, chat(text, json!({}))).await;
         assert_eq!((status, &said["error"]["type"]), (503, &json!("server_error")), "{said}");
-        // It was settled: its place is free.
-        assert_eq!(told(path, chat("Well?", json!({}))).await.0, 200);
+        // The call was settled, so its slot is free.
+        assert_eq!(send(path, chat("Well?", json!({}))).await.0, 200);
     }
-    let (status, said) = told(path, chat("Page?", json!({"stream": true}))).await;
+    let (status, said) = send(path, chat("Page?", json!({"stream": true}))).await;
     assert_eq!((status, &said["error"]["type"]), (503, &json!("server_error")), "{said}");
-    let (status, said) = told(path, chat("Busy?", json!({}))).await;
+    let (status, said) = send(path, chat("Busy?", json!({}))).await;
     assert_eq!((status, &said["error"]["type"]), (429, &json!("rate_limit_error")), "{said}");
     let body = json!({"model": "anthropic:m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
     for path in ["/v1/messages", "/v1/messages/count_tokens"] {
-        let (status, said) = told(path, body.clone()).await;
+        let (status, said) = send(path, body.clone()).await;
         assert!(status == 503 && said["type"] == "error", "{path}: {status} {said}");
     }
     doors.stop().await;
 }
 
-/// Longer than what the door looks at before it passes any of it.
+/// The answer is longer than the part that the door checks before passing any of it.
 #[tokio::test]
 async fn a_very_long_answer_passes_as_it_comes() {
     let vectors = "0.125,".repeat(500_000);
     let answer =
         format!(r#"{{"data":[{vectors}1],"usage":{{"prompt_tokens":9,"total_tokens":9}}}}"#);
     let (sent, whole) = (answer.clone(), answer.len());
-    let vendor = RawVendor::start(move |_| Says::json(200, &sent)).await;
+    let vendor = RawVendor::start(move |_| Reply::json(200, &sent)).await;
     let Some(doors) = doors("openai", &vendor).await else { return };
     let body = json!({"model": "openai:m", "input": "hi"});
     let got = doors.post("/v1/embeddings", &body).send().await.unwrap();
@@ -211,7 +211,7 @@ async fn a_very_long_answer_passes_as_it_comes() {
 async fn what_is_refused_is_refused_in_the_dialects_form() {
     let vendor = RawVendor::start(|_| {
         let says = r#"{"error":{"message":"bad value near secretword of yours alone","type":"invalid_request_error","param":"temperature","code":"invalid_value"}}"#;
-        Says::json(400, says)
+        Reply::json(400, says)
     })
     .await;
     let Some(doors) = doors("openai", &vendor).await else { return };

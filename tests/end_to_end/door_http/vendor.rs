@@ -1,4 +1,4 @@
-//! A vendor whose bytes the test writes, and which remembers what it was sent.
+//! A vendor whose exact bytes the test writes, and which records its requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use axum::{
 use futures::StreamExt as _;
 use parking_lot::Mutex;
 
-/// What it was sent: path, headers, body.
+/// A received request: path, headers, body.
 #[derive(Debug, Clone)]
 pub(super) struct Sent {
     pub(super) path: String,
@@ -20,16 +20,16 @@ pub(super) struct Sent {
     pub(super) body: String,
 }
 
-/// An answer: a status, a content type, and pieces that come one after the other.
+/// An answer: a status, a content type, and pieces that are sent one after the other.
 #[derive(Debug, Clone)]
-pub(super) struct Says {
+pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) kind: &'static str,
     pub(super) pieces: Vec<String>,
     pub(super) between: Duration,
 }
 
-type Answers = dyn Fn(&Sent) -> Says + Send + Sync;
+type Answers = dyn Fn(&Sent) -> Reply + Send + Sync;
 
 struct Shared {
     sent: Mutex<Vec<Sent>>,
@@ -41,7 +41,7 @@ pub(super) struct RawVendor {
     pub(super) url: String,
 }
 
-impl Says {
+impl Reply {
     pub(super) fn json(status: u16, body: &str) -> Self {
         let pieces = vec![body.to_owned()];
         Self { status, kind: "application/json", pieces, between: Duration::ZERO }
@@ -54,7 +54,7 @@ impl Says {
 }
 
 impl RawVendor {
-    pub(super) async fn start(answers: impl Fn(&Sent) -> Says + Send + Sync + 'static) -> Self {
+    pub(super) async fn start(answers: impl Fn(&Sent) -> Reply + Send + Sync + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let shared = Arc::new(Shared { sent: Mutex::default(), answers: Box::new(answers) });
@@ -74,7 +74,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let body = String::from_utf8(body.to_vec()).unwrap();
     let sent = Sent { path: parts.uri.path().to_owned(), headers: parts.headers, body };
     shared.sent.lock().push(sent.clone());
-    let Says { status, kind, pieces, between } = (shared.answers)(&sent);
+    let Reply { status, kind, pieces, between } = (shared.answers)(&sent);
     let pieces = futures::stream::iter(pieces).then(move |piece| async move {
         tokio::time::sleep(between).await;
         Ok::<_, std::io::Error>(Bytes::from(piece))

@@ -1,4 +1,4 @@
-//! A near turn waits in place; a far one is told, and kept.
+//! A near turn waits in place; a far turn is returned and kept.
 
 use futures::future::join_all;
 use tidegate_simulator::Simulator;
@@ -45,7 +45,7 @@ async fn a_far_turn_is_told_exactly_and_a_ticket_redeems_it() {
     let ticket = header(&got, "x-tidegate-ticket").unwrap();
     let said: Value = got.json().await.unwrap();
     assert_eq!(said["error"]["code"], "rate_limit_exceeded", "{said}");
-    // Others come meanwhile, and stand behind.
+    // Later calls queue behind.
     let others = join_all((100..103).map(|number| ask(number, &now))).await;
     assert!(others.iter().all(|got| got.status() == 429));
     tokio::time::sleep(Duration::from_secs_f64(turn)).await;
@@ -60,9 +60,9 @@ async fn a_far_turn_is_told_exactly_and_a_ticket_redeems_it() {
     doors.stop().await;
 }
 
-/// Its turn is released at once: whoever comes next waits no longer for it.
+/// Its turn is released at once: the next call does not wait for it.
 #[tokio::test]
-async fn who_hangs_up_while_it_waits_leaves_nothing() {
+async fn a_client_that_hangs_up_while_it_waits_leaves_nothing() {
     let Some((simulator, doors)) = stage(60).await else { return };
     let ask = |number: u32| {
         doors.post("/v1/chat/completions", &chat(&format!("Question {number}"), json!({}))).send()
@@ -82,14 +82,14 @@ async fn who_hangs_up_while_it_waits_leaves_nothing() {
     doors.stop().await;
 }
 
-/// 100 equal bodies of clients that know no ticket: over two doors, each is answered once.
+/// 100 equal bodies of clients without tickets: over two doors, each is answered once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_equal_bodies_are_answered_once_each() {
     let Some((simulator, mut doors)) = stage(600).await else { return };
     doors.one_more().await;
     let urls: Vec<String> = doors.running.iter().map(|(url, ..)| url.clone()).collect();
     let (http, body) = (&doors.http, chat("The same", json!({})));
-    // As an SDK tries: as often as it likes, here, and when it is told to.
+    // Repeats as an SDK does, as often as needed, and when it is told to.
     let client = |number: usize| {
         let (urls, body) = (&urls, &body);
         async move {

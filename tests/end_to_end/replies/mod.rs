@@ -1,5 +1,6 @@
-//! Each class of a provider's replies as a batch, in three patterns: always, once among good answers,
-//! and for three seconds. `TIDEGATE_FULL_SCALE=1` takes every row of the table, not one of each class.
+//! A batch for each class of a provider's replies, in three patterns: always, once among good answers,
+//! and for three seconds. `TIDEGATE_FULL_SCALE=1` takes every row of the table instead of one from each
+//! class.
 
 mod server;
 
@@ -19,12 +20,12 @@ use crate::fleet::{Fleet, fleet, free_address, full_scale};
 
 /// Documents of each batch.
 const DOCUMENTS: usize = 12;
-/// Batches that run beside each other.
+/// Batches that run at the same time.
 const TOGETHER: usize = 90;
-/// What passes by itself is watched for so long.
+/// How long a temporary fault is watched.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Calls for a fault that all documents share: three in a row, and those that were under way; a bound
-/// on the answer is halved between them.
+/// Maximum number of calls for a fault that all documents share: three in a row, and those that were
+/// under way. A limit on output is halved in between.
 const FEW: usize = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,23 +43,23 @@ fn patterns(row: &ReplyRow) -> Vec<Pattern> {
     all.into_iter().filter(named).map(|(pattern, _)| pattern).collect()
 }
 
-/// Time alone may mend it: no document fails of it soon.
+/// Whether time alone may end the fault: then no document fails soon.
 fn passes(row: &ReplyRow) -> bool {
     matches!(row.expected.outcome.as_str(), "RateLimited" | "Transient" | "Overloaded")
 }
 
-/// It may be read so.
+/// Whether the reply may be understood as temporary.
 fn may_pass(row: &ReplyRow) -> bool {
     passes(row) || row.is("Transient")
 }
 
-/// It is true of all documents, or of none.
+/// Whether the fault concerns all documents or none.
 fn is_shared(row: &ReplyRow) -> bool {
     matches!(row.class.as_str(), "model" | "param" | "auth" | "credit" | "month" | "max_tokens")
         || (row.class == "day" && row.expected.outcome == "QuotaExhausted")
 }
 
-/// A passing refusal costs no document.
+/// Whether a temporary refusal costs no document.
 fn costs_nothing_once(row: &ReplyRow) -> bool {
     passes(row)
         || row.transient_seen
@@ -79,7 +80,7 @@ fn rows() -> Vec<Arc<ReplyRow>> {
     .collect()
 }
 
-/// What stands where no reply comes from.
+/// The base URL, for replies that come from no server.
 fn base_url(row: &ReplyRow, name: &str, port: u16) -> String {
     let end =
         if matches!(row.kind.as_str(), "anthropic" | "gemini" | "bedrock") { "" } else { "/v1" };
@@ -111,25 +112,26 @@ fn batch(fleet: &Fleet, name: &str, row: &ReplyRow) -> Value {
         fields.insert("schema".to_owned(), schema.clone());
     }
     if row.budget {
-        // For about four documents by the estimate, for all of them by what good answers use.
+        // Enough for about four documents by the estimate, and for all of them by the use of good
+        // answers.
         fields.insert("budget_usd".to_owned(), json!(0.0013));
     }
     batch
 }
 
-/// What came of a batch.
+/// The outcome of a batch.
 #[derive(Debug)]
-struct Came {
+struct BatchOutcome {
     succeeded: usize,
     failures: BTreeMap<String, usize>,
     calls: usize,
     bad: usize,
-    /// The worker has said at its start that the provider is not reached.
+    /// Whether the worker has reported at its start that the provider is unreachable.
     is_named: bool,
 }
 
-fn fault(row: &ReplyRow, pattern: Pattern, came: &Came) -> Option<String> {
-    let Came { succeeded, failures, calls, bad, is_named } = came;
+fn fault(row: &ReplyRow, pattern: Pattern, outcome: &BatchOutcome) -> Option<String> {
+    let BatchOutcome { succeeded, failures, calls, bad, is_named } = outcome;
     let failed: usize = failures.values().sum();
     let others: Vec<_> =
         failures.keys().filter(|kind| !row.is(kind) && *kind != "Cancelled").collect();
@@ -146,7 +148,7 @@ fn fault(row: &ReplyRow, pattern: Pattern, came: &Came) -> Option<String> {
         Some("named before the batch, or not")
     } else if pattern == Pattern::Always {
         if row.is("success") {
-            // Texts that share a call may be asked alone after it.
+            // Texts that share a call may be asked separately afterwards.
             let most = if row.embed { 2 * DOCUMENTS } else { DOCUMENTS };
             (*succeeded < DOCUMENTS || *calls > most).then_some("answers are thrown away")
         } else if *succeeded > 0 {
@@ -158,7 +160,7 @@ fn fault(row: &ReplyRow, pattern: Pattern, came: &Came) -> Option<String> {
         } else if is_shared(row) && *calls > FEW {
             Some("asked for each document")
         } else {
-            // Cut answers are asked for with more room, twice.
+            // Truncated answers are asked for with more room, twice.
             (*calls > 3 * DOCUMENTS).then_some("asked too often")
         }
     } else if costs_nothing_once(row) && failures.keys().all(|it| *it == row.expected.outcome) {
@@ -174,11 +176,11 @@ fn fault(row: &ReplyRow, pattern: Pattern, came: &Came) -> Option<String> {
     } else {
         None
     };
-    wrong.map(|why| format!("{} {pattern:?}: {why}: {came:?}", row.id))
+    wrong.map(|why| format!("{} {pattern:?}: {why}: {outcome:?}", row.id))
 }
 
-/// The batches of some rows, all beside each other; what each came to.
-async fn run(all: &[(Arc<ReplyRow>, Pattern)]) -> Option<Vec<Came>> {
+/// Runs the batches of some rows at the same time; returns their outcomes.
+async fn run(all: &[(Arc<ReplyRow>, Pattern)]) -> Option<Vec<BatchOutcome>> {
     let cases: Cases = Arc::new(Mutex::default());
     let port = serve(Arc::clone(&cases)).await;
     let mut settings = String::new();
@@ -228,7 +230,7 @@ async fn run(all: &[(Arc<ReplyRow>, Pattern)]) -> Option<Vec<Came>> {
         }
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
-    let mut came = Vec::new();
+    let mut outcome = Vec::new();
     let log = std::fs::read_to_string(fleet.path("worker.log")).unwrap();
     for number in 0..all.len() {
         let report = std::fs::read(fleet.path(&format!("c{number}/report.json")));
@@ -237,7 +239,7 @@ async fn run(all: &[(Arc<ReplyRow>, Pattern)]) -> Option<Vec<Came>> {
         let case = &cases[&format!("c{number}")];
         let count = |value: &Value| usize::try_from(value.as_u64().unwrap_or_default()).unwrap();
         let failures = report["failures"].as_object().into_iter().flatten();
-        came.push(Came {
+        outcome.push(BatchOutcome {
             succeeded: count(&report["succeeded"]),
             failures: failures.map(|(kind, number)| (kind.clone(), count(number))).collect(),
             calls: case.calls(),
@@ -249,7 +251,7 @@ async fn run(all: &[(Arc<ReplyRow>, Pattern)]) -> Option<Vec<Came>> {
         });
     }
     fleet.stop().await;
-    Some(came)
+    Some(outcome)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -260,11 +262,11 @@ async fn each_class_as_a_batch_in_three_patterns() {
         .collect();
     let (mut classes, mut wrong) = (BTreeMap::new(), Vec::new());
     for some in all.chunks(TOGETHER) {
-        let Some(came) = run(some).await else { return };
-        for ((row, pattern), came) in some.iter().zip(&came) {
+        let Some(outcome) = run(some).await else { return };
+        for ((row, pattern), outcome) in some.iter().zip(&outcome) {
             let (right, all): &mut (u32, u32) = classes.entry(row.class.clone()).or_default();
             *all += 1;
-            match fault(row, *pattern, came) {
+            match fault(row, *pattern, outcome) {
                 None => *right += 1,
                 Some(why) => wrong.push(why),
             }

@@ -1,4 +1,4 @@
-//! A provider whose reply to some calls is a row of the table, and to all others a good answer.
+//! A provider that answers some calls with a row of the table, and all others with a good answer.
 
 use std::{
     collections::HashMap,
@@ -17,14 +17,14 @@ use tidegate_testkit::ReplyRow;
 
 use super::Pattern;
 
-/// Good answers before the bad ones of a spell, and before the only one.
+/// The number of good answers before a bad spell, and before a single bad reply.
 pub(super) const GOOD_FIRST: usize = 3;
-/// Length of a spell.
+/// The length of a bad spell.
 const SPELL: Duration = Duration::from_secs(3);
-/// How long an answer takes: the documents of a batch are under way together.
+/// The duration of an answer: the documents of a batch are under way together.
 const LATENCY: Duration = Duration::from_millis(300);
 
-/// What a TLS client begins with.
+/// The first byte of a TLS client.
 const TLS: u8 = 0x16;
 
 /// One batch's provider.
@@ -70,7 +70,7 @@ impl Case {
 /// All cases, by the first segment of their base URL.
 pub(super) type Cases = Arc<Mutex<HashMap<String, Case>>>;
 
-/// Serves the cases on a port of loopback for as long as the runtime lives; the port.
+/// Serves the cases on a port of loopback until the runtime ends; returns the port.
 pub(super) async fn serve(cases: Cases) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -83,7 +83,7 @@ pub(super) async fn serve(cases: Cases) -> u16 {
     port
 }
 
-/// Answers one request after the other; `None` when the connection ends.
+/// Answers requests one after the other; `None` when the connection ends.
 async fn converse(connection: TcpStream, cases: &Cases) -> Option<()> {
     let mut connection = BufReader::new(connection);
     if connection.fill_buf().await.ok()?.first() == Some(&TLS) {
@@ -100,7 +100,7 @@ async fn converse(connection: TcpStream, cases: &Cases) -> Option<()> {
             let is_bad = body.is_some() && case.is_bad_now();
             (Arc::clone(&case.row), is_bad)
         };
-        // What is asked without a body is a list of models, or whether anybody is there.
+        // A request without a body asks for the list of models, or probes the server.
         let Some(body) = body else {
             reply(&mut connection, 404, &[], b"{}", None).await?;
             continue;
@@ -161,7 +161,7 @@ async fn reply(
     cut.is_none().then_some(())
 }
 
-/// An answer in the words of each dialect.
+/// A good answer in each dialect.
 fn good(kind: &str, request: &Value) -> Value {
     let text = "{\"title\":\"ok\"}";
     if let Some(input) = request.get("input").and_then(Value::as_array) {

@@ -243,7 +243,7 @@ impl Checking<'_> {
         &self,
         pending: &Pending,
         levels: &[Route],
-    ) -> Result<Vec<tidegate_quota::budget::Hold>, Failure> {
+    ) -> Result<Vec<tidegate_quota::budget::BudgetHold>, Failure> {
         let Self { services, attempt, shard, content, .. } = self;
         let job = &shard.job;
         let input = content.tokens() + tokens::estimate(&job.instructions);

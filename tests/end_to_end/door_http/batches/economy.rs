@@ -1,4 +1,4 @@
-//! Batches of lines that their vendor's own batch API answers, at its price.
+//! Batches of lines that go through their vendor's batch API, at its price.
 
 use tidegate_simulator::Account;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const PRICE: &str = "price = { input-usd-per-mtok = 10.0, output-usd-per-mtok = 40.0 }";
 
-/// Of two models of one vendor; the vendor's batches take so long.
+/// A stage with two models of one vendor; its batches take this long.
 async fn stage_of(batches: &str) -> Option<Stage> {
     let limits = format!("rpm = 6000\n{PRICE}\n[models.\"openai:n\"]\nrpm = 6000\n{PRICE}");
     stage(&format!("mean-output-tokens = 20\n[batches]\n{batches}"), &limits).await
@@ -18,19 +18,19 @@ fn line(custom_id: &str, url: &str, body: &Value) -> String {
 }
 
 impl Stage {
-    /// A batch of this file; the status, and what the door says.
+    /// Starts a batch of this file; returns the status and the door's answer.
     async fn begin_with(&self, file: &str, more: Value, header: Option<&str>) -> (u16, Value) {
         let post = self.http.post(format!("{}/v1/files", self.url));
         let upload = post
             .header("content-type", "multipart/form-data; boundary=tests")
             .body(form(&[("purpose", "batch")], file));
-        let (status, file) = self.told(upload).await;
+        let (status, file) = self.send(upload).await;
         assert_eq!(status, 200, "{file}");
         let mut body = json!({"input_file_id": file["id"], "completion_window": "24h"});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let post = self.http.post(format!("{}/v1/batches", self.url)).json(&body);
         let post = header.into_iter().fold(post, |it, mode| it.header("x-tidegate-mode", mode));
-        self.told(post).await
+        self.send(post).await
     }
 
     async fn account(&self, holds: impl Fn(&Account) -> bool) -> Account {
@@ -44,8 +44,8 @@ impl Stage {
         panic!("never: {:?}", self.fleet.simulator.account());
     }
 
-    /// What a batch has written of each line: the model that answered, and its price as a part of the
-    /// vendor's usual one.
+    /// For each line of a batch: the model that answered, and its price as a fraction of the vendor's
+    /// list price.
     fn prices(&self, batch: &Value) -> Vec<(String, f64)> {
         let results = format!("files/web/batches/{}/results", batch["id"].as_str().unwrap());
         let parts = std::fs::read_dir(self.fleet.path(&results)).unwrap();
@@ -60,8 +60,8 @@ impl Stage {
     }
 }
 
-/// Of sixty lines those go into a vendor's batch, once, that can. What fails or expires there, what names
-/// other models and what is faulty takes the direct path. The worker dies while the vendor works on it.
+/// Of sixty lines, all that can go into a vendor's batch do, once. Lines that fail or expire there, name
+/// other models or are faulty take the direct path. The worker dies while the vendor works on the batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lines_cost_half_and_what_cannot_go_takes_the_direct_path() {
     let chat_at = |custom_id: &str, more: Value| {
@@ -128,7 +128,7 @@ async fn lines_cost_half_and_what_cannot_go_takes_the_direct_path() {
     }
 
     let account = stage.fleet.simulator.account();
-    // What the vendor refuses by itself is handed in, too.
+    // A line that the vendor itself refuses is submitted, too.
     assert_eq!((account.batches, account.batch_requests), (1, 51), "{account:?}");
     assert_eq!((account.answered_twice, account.rejected), (0, 1), "{account:?}");
     assert_eq!(account.model("n").requests, 2);
@@ -145,7 +145,7 @@ async fn lines_cost_half_and_what_cannot_go_takes_the_direct_path() {
     assert_eq!((of("openai:m", 0.5), of("openai:m", 1.0)), (50 - direct, direct), "{prices:?}");
     assert_eq!(of("openai:n", 1.0), 2, "{prices:?}");
 
-    // The same without a word, or with too little time, is asked directly.
+    // Without the metadata, or with too little time, the lines are asked directly.
     let direct = json!({"endpoint": "/v1/chat/completions"});
     let mut near = more.clone();
     near["completion_window"] = json!("1h");
@@ -158,8 +158,8 @@ async fn lines_cost_half_and_what_cannot_go_takes_the_direct_path() {
     stage.stop().await;
 }
 
-/// Each endpoint's lines are a batch of the vendor's for that endpoint; a header says the same as the
-/// metadata; and another word is refused.
+/// The lines of each endpoint become a vendor's batch for that endpoint. A header means the same as the
+/// metadata; an unknown word is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_endpoint_has_its_batches() {
     let Some(stage) = stage_of("duration = \"1s\"").await else { return };
@@ -191,7 +191,7 @@ async fn every_endpoint_has_its_batches() {
     let requests = json!({"requests": (0..10).map(request).collect::<Vec<_>>()});
     let url = format!("{}/v1/messages/batches", stage.url);
     let post = |mode: &str| stage.http.post(&url).json(&requests).header("x-tidegate-mode", mode);
-    let (status, batch) = stage.told(post("economy")).await;
+    let (status, batch) = stage.send(post("economy")).await;
     assert_eq!(status, 200, "{batch}");
     let path = format!("/v1/messages/batches/{}", batch["id"].as_str().unwrap());
     let mut told = batch;
@@ -209,12 +209,12 @@ async fn every_endpoint_has_its_batches() {
     let account = stage.fleet.simulator.account();
     assert_eq!((account.batches, account.models.len()), (4, 0), "{account:?}");
 
-    let (status, refused) = stage.told(post("cheap")).await;
+    let (status, refused) = stage.send(post("cheap")).await;
     let says = "x-tidegate-mode must be \"direct\" or";
     assert_eq!((status, refused["type"].as_str()), (400, Some("error")), "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().starts_with(says), "{refused}");
     let more = json!({"endpoint": "/v1/responses", "metadata": {"tidegate_mode": "cheap"}});
-    // What a batch says of itself goes before the header.
+    // The batch's metadata take precedence over the header.
     let (status, refused) = stage.begin_with("{}\n", more, economy).await;
     assert_eq!((status, &refused["error"]["param"]), (400, &json!("metadata.tidegate_mode")));
     stage.stop().await;

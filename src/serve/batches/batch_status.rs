@@ -1,4 +1,4 @@
-//! How a batch stands: as its report tells, else as its workflow does.
+//! The status of a batch, from its report, or else from its workflow.
 
 use axum::http::StatusCode;
 use chrono::DateTime;
@@ -9,36 +9,36 @@ use tidegate_types::FailureType;
 use tidegate_workflows::contract::{Progress, Totals};
 
 use super::{
-    batch::{Asked, Fault},
-    id::{Kind, Put},
-    page::Wanted,
-    place::{self, Place, away},
+    batch::{BatchRequest, Fault},
+    id::{Kind, OutputFile},
+    key_folder::{self, KeyFolder, store_unavailable},
+    list_query::ListQuery,
 };
 use crate::{
     serve::{door::Door, problem::Problem},
     temporal::{Ending, Status},
 };
 
-/// Batches of a list that are asked how they stand at once.
+/// Batches of a list whose status is fetched at once.
 const AT_ONCE: usize = 8;
 
-/// A batch, and how it stands.
+/// A batch and its status.
 #[derive(Debug, Clone)]
 pub(super) struct Batch {
-    pub(super) asked: Asked,
+    pub(super) asked: BatchRequest,
     pub(super) state: State,
     pub(super) counts: Counts,
-    /// In seconds since 1970, as all times here.
+    /// In seconds since 1970, like all times here.
     pub(super) began_at: Option<u64>,
     pub(super) stopping_at: Option<u64>,
     pub(super) ended_at: Option<u64>,
-    /// Whether it has put these out.
+    /// Whether the output file is there.
     pub(super) has_output: bool,
     pub(super) has_errors: bool,
     pub(super) fault: Option<Fault>,
 }
 
-/// In OpenAI's words.
+/// OpenAI's status of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
@@ -58,11 +58,11 @@ impl State {
     }
 }
 
-/// What its requests have come to.
+/// The outcomes of its requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) succeeded: u64,
-    /// Without those that came too late.
+    /// Without expired requests.
     pub(super) errored: u64,
     pub(super) expired: u64,
     pub(super) cancelled: u64,
@@ -82,13 +82,13 @@ impl From<Totals> for Counts {
     }
 }
 
-/// That it was asked to stop.
+/// When the batch was asked to stop.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stopping {
     at: u64,
 }
 
-/// How it ended, as the door keeps it: Temporal forgets.
+/// How the batch ended. The door stores this, because Temporal forgets.
 #[derive(Debug, Serialize, Deserialize)]
 struct Ended {
     state: State,
@@ -103,14 +103,14 @@ struct Ended {
     fault: Option<Fault>,
 }
 
-/// The batch of this name.
+/// Finds the batch of this id and its status.
 ///
 /// # Errors
-/// There is none, or who knows of it does not answer.
-pub(super) async fn find(door: &Door, place: &Place, id: &str) -> Result<Batch, Problem> {
-    let asked = place::read::<Asked>(&place.batch(id)).await?;
-    let asked = asked.ok_or_else(|| missing(id))?;
-    let stopping = place::read::<Stopping>(&place.stopping(id)).await?;
+/// There is no such batch, or the store or Temporal does not answer.
+pub(super) async fn find(door: &Door, place: &KeyFolder, id: &str) -> Result<Batch, Problem> {
+    let asked = key_folder::read::<BatchRequest>(&place.batch(id)).await?;
+    let asked = asked.ok_or_else(|| no_batch(id))?;
+    let stopping = key_folder::read::<Stopping>(&place.stopping(id)).await?;
     let batch = Batch {
         state: State::Validating,
         counts: Counts::default(),
@@ -122,16 +122,16 @@ pub(super) async fn find(door: &Door, place: &Place, id: &str) -> Result<Batch, 
         fault: None,
         asked,
     };
-    if let Some(ended) = place::read::<Ended>(&place.ended(id)).await? {
-        return Ok(batch.with(ended));
+    if let Some(ended) = key_folder::read::<Ended>(&place.ended(id)).await? {
+        return Ok(batch.with_end(ended));
     }
     let ended = match &batch.asked.fault {
-        Some(fault) => Some(failed(fault.clone(), batch.asked.created_at)),
-        None => reported(&batch, place).await?,
+        Some(fault) => Some(ended_as_failed(fault.clone(), batch.asked.created_at)),
+        None => read_report(&batch, place).await?,
     };
     match ended {
-        Some(ended) => batch.ends(door, place, ended).await,
-        None => batch.asked_of_its_workflow(door, place).await,
+        Some(ended) => batch.record_end(door, place, ended).await,
+        None => batch.with_status_of_workflow(door, place).await,
     }
 }
 
@@ -141,26 +141,29 @@ pub(super) async fn find(door: &Door, place: &Place, id: &str) -> Result<Batch, 
 /// As [`find`].
 pub(super) async fn list(
     door: &Door,
-    place: &Place,
+    place: &KeyFolder,
     kind: Kind,
-    wanted: &Wanted,
+    wanted: &ListQuery,
 ) -> Result<(Vec<Batch>, bool), Problem> {
-    let (ids, has_more) = wanted.of(Place::ids(&place.batches(), kind).await?);
+    let (ids, has_more) = wanted.select(KeyFolder::ids(&place.batches(), kind).await?);
     let found =
         stream::iter(ids).map(|id| async move { find(door, place, &id).await }).buffered(AT_ONCE);
     Ok((found.try_collect().await?, has_more))
 }
 
-pub(super) fn missing(id: &str) -> Problem {
+pub(super) fn no_batch(id: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, format!("there is no batch {id}"))
 }
 
-/// Its report, if it is written.
-async fn reported(batch: &Batch, place: &Place) -> Result<Option<Ended>, Problem> {
+/// The end that the batch's report states, if the report is written.
+async fn read_report(batch: &Batch, place: &KeyFolder) -> Result<Option<Ended>, Problem> {
     let id = &batch.asked.id;
-    let Some(report) = place::read::<Report>(&place.report(id)).await? else { return Ok(None) };
+    let Some(report) = key_folder::read::<Report>(&place.report(id)).await? else {
+        return Ok(None);
+    };
     let size = async |put| {
-        let stamp = place.put(id, put).stamp().await.map_err(|error| away(&error))?;
+        let stamp =
+            place.output_file(id, put).stamp().await.map_err(|error| store_unavailable(&error))?;
         Ok::<_, Problem>(stamp.is_some_and(|stamp| stamp.size > 0))
     };
     let counts = Counts::from(report.progress.totals);
@@ -176,14 +179,14 @@ async fn reported(batch: &Batch, place: &Place) -> Result<Option<Ended>, Problem
         counts,
         began_at: report.progress.started_at.as_deref().and_then(seconds),
         ended_at: seconds(&report.finished_at).unwrap_or_else(now),
-        has_output: size(Put::Output).await?,
-        has_errors: size(Put::Errors).await?,
+        has_output: size(OutputFile::Output).await?,
+        has_errors: size(OutputFile::Errors).await?,
         output_expires_at: None,
         fault: None,
     }))
 }
 
-fn failed(fault: Fault, ended_at: u64) -> Ended {
+fn ended_as_failed(fault: Fault, ended_at: u64) -> Ended {
     Ended {
         state: State::Failed,
         counts: Counts::default(),
@@ -197,7 +200,7 @@ fn failed(fault: Fault, ended_at: u64) -> Ended {
 }
 
 impl Batch {
-    fn with(self, ended: Ended) -> Self {
+    fn with_end(self, ended: Ended) -> Self {
         let Ended { state, counts, began_at, ended_at, has_output, has_errors, fault, .. } = ended;
         Self {
             state,
@@ -211,44 +214,54 @@ impl Batch {
         }
     }
 
-    /// It has ended, which is written down.
-    async fn ends(self, door: &Door, place: &Place, ended: Ended) -> Result<Self, Problem> {
-        // With its batch what it has put out goes in any case.
+    /// Stores how the batch has ended.
+    async fn record_end(
+        self,
+        door: &Door,
+        place: &KeyFolder,
+        ended: Ended,
+    ) -> Result<Self, Problem> {
+        // The output goes with its batch in any case.
         let batch_goes_at = self.asked.created_at + door.keep_files.as_secs();
         let wanted = self.asked.output_seconds.map(|seconds| ended.ended_at + seconds);
         let output_expires_at = wanted.map(|wanted| wanted.min(batch_goes_at));
         let ended = Ended { output_expires_at, ..ended };
-        place::write(&place.ended(&self.asked.id), &ended).await?;
-        Ok(self.with(ended))
+        key_folder::write(&place.ended(&self.asked.id), &ended).await?;
+        Ok(self.with_end(ended))
     }
 
-    async fn asked_of_its_workflow(self, door: &Door, place: &Place) -> Result<Self, Problem> {
+    async fn with_status_of_workflow(
+        self,
+        door: &Door,
+        place: &KeyFolder,
+    ) -> Result<Self, Problem> {
         let (temporal, id) = (door.temporal().await?, self.asked.id.clone());
         let Ok(seen) = temporal.describe(&id).await else {
-            // Not started, or forgotten; or nobody answers.
+            // Not started, or forgotten, or Temporal does not answer.
             temporal.count().await.map_err(|error| Problem::no_temporal(&error))?;
             let fault = Fault::new("lost", "the batch did not begin; create it again", None);
-            return self.ends(door, place, failed(fault, now())).await;
+            return self.record_end(door, place, ended_as_failed(fault, now())).await;
         };
-        // One that was ended by hand, or has failed, answers this question for ever.
+        // A workflow that was terminated or has failed still answers the progress query.
         if matches!(seen.status, Status::Running | Status::Continued) {
-            // Without a worker nobody can tell how far it is.
+            // Without a worker, the progress is unknown.
             let progress = temporal.progress(&id).await.unwrap_or_default();
-            return Ok(self.at(&progress));
+            return Ok(self.with_progress(&progress));
         }
-        // Its report may have been written since.
-        if let Some(ended) = reported(&self, place).await? {
-            return self.ends(door, place, ended).await;
+        // Its report may have been written in the meantime.
+        if let Some(ended) = read_report(&self, place).await? {
+            return self.record_end(door, place, ended).await;
         }
         let why = match temporal.ending(&id).await {
             Ok(Ending::Broken(why)) => why,
             _ => "it ended without a report".to_owned(),
         };
-        self.ends(door, place, failed(Fault::new("batch_failed", why, None), now())).await
+        self.record_end(door, place, ended_as_failed(Fault::new("batch_failed", why, None), now()))
+            .await
     }
 
-    /// While it goes on.
-    fn at(self, progress: &Progress) -> Self {
+    /// The status while the batch runs.
+    fn with_progress(self, progress: &Progress) -> Self {
         let counts = Counts::from(progress.totals);
         let state = match progress.documents {
             _ if self.stopping_at.is_some() => State::Cancelling,
@@ -263,11 +276,11 @@ impl Batch {
         Self { state, counts, began_at: began_at.filter(|_| progress.documents > 0), ..self }
     }
 
-    /// Asks it to stop: what is done stays done.
+    /// Asks the batch to stop: finished requests keep their results.
     ///
     /// # Errors
-    /// It has ended, or Temporal does not answer.
-    pub(super) async fn stop(self, door: &Door, place: &Place) -> Result<Self, Problem> {
+    /// The batch has ended, or Temporal does not answer.
+    pub(super) async fn stop(self, door: &Door, place: &KeyFolder) -> Result<Self, Problem> {
         if self.stopping_at.is_some() && !self.state.has_ended() {
             return Ok(self);
         }
@@ -283,12 +296,12 @@ impl Batch {
             }
             return Err(Problem::no_temporal(&error));
         }
-        place::write(&place.stopping(&self.asked.id), &Stopping { at }).await?;
+        key_folder::write(&place.stopping(&self.asked.id), &Stopping { at }).await?;
         Ok(Self { state: State::Cancelling, stopping_at: Some(at), ..self })
     }
 }
 
-/// Seconds since 1970 of a time as RFC 3339.
+/// The seconds since 1970 of an RFC 3339 time.
 fn seconds(text: &str) -> Option<u64> {
     u64::try_from(DateTime::parse_from_rfc3339(text).ok()?.timestamp()).ok()
 }

@@ -1,35 +1,35 @@
-//! Where a key's files and batches lie: in a folder of its own, which no other key's requests reach.
+//! The folder of a key's files and batches. Requests with another key never reach it.
 
 use axum::http::StatusCode;
 use serde::{Serialize, de::DeserializeOwned};
 use tidegate_activities::storage::{Error, Location};
 use tidegate_types::DocumentId;
 
-use super::id::{Kind, Put};
+use super::id::{Kind, OutputFile};
 use crate::serve::{keys::Holder, problem::Problem};
 
 /// A key's folder.
 #[derive(Debug, Clone)]
-pub(super) struct Place(Location);
+pub(super) struct KeyFolder(Location);
 
-impl Place {
-    /// The holder's, below the prefix for files.
-    pub(super) fn of(files: &Location, holder: &Holder) -> Self {
+impl KeyFolder {
+    /// The key's folder, below the prefix for files.
+    pub(super) fn new(files: &Location, holder: &Holder) -> Self {
         let name = DocumentId::from_relative_path(&holder.name);
         Self(files.child(name.as_str()))
     }
 
-    /// What is known of files that were uploaded.
+    /// Descriptions and contents of uploaded files.
     pub(super) fn files(&self) -> Location {
         self.0.child("files")
     }
 
-    /// What is known of batches; beside it their folders.
+    /// Requests for batches and their ends; beside them the batches' folders.
     pub(super) fn batches(&self) -> Location {
         self.0.child("batches")
     }
 
-    /// What is known of a file. It is there when its content is.
+    /// A file's description. It is written after the content.
     pub(super) fn file(&self, id: &str) -> Location {
         self.files().child(&format!("{id}.json"))
     }
@@ -39,27 +39,27 @@ impl Place {
         self.files().child(&format!("{id}.jsonl"))
     }
 
-    /// What was asked for with a batch.
+    /// The request for a batch.
     pub(super) fn batch(&self, id: &str) -> Location {
         self.batches().child(&format!("{id}.json"))
     }
 
-    /// When it was asked to stop.
+    /// When the batch was asked to stop.
     pub(super) fn stopping(&self, id: &str) -> Location {
         self.batches().child(&format!("{id}.stopping.json"))
     }
 
-    /// How it ended.
+    /// How the batch ended.
     pub(super) fn ended(&self, id: &str) -> Location {
         self.batches().child(&format!("{id}.ended.json"))
     }
 
-    /// What its workflow writes.
+    /// The folder that the batch's workflow writes to.
     pub(super) fn output(&self, id: &str) -> Location {
         self.batches().child(id)
     }
 
-    /// What it came to, as its workflow tells at its end.
+    /// The batch's report, which its workflow writes at the end.
     pub(super) fn report(&self, id: &str) -> Location {
         self.output(id).child("report.json")
     }
@@ -69,15 +69,15 @@ impl Place {
         self.output(id).child("requests.jsonl")
     }
 
-    /// A file of what it has put out.
-    pub(super) fn put(&self, id: &str, put: Put) -> Location {
+    /// An output file of the batch.
+    pub(super) fn output_file(&self, id: &str, put: OutputFile) -> Location {
         self.output(id).child(match put {
-            Put::Output => "results.jsonl",
-            Put::Errors => "failures.jsonl",
+            OutputFile::Output => "results.jsonl",
+            OutputFile::Errors => "failures.jsonl",
         })
     }
 
-    /// Removes a batch. What is known of it goes last, so that a removal that breaks off can be repeated.
+    /// Removes a batch. The request goes last, so that an interrupted removal can be repeated.
     pub(super) async fn remove(&self, id: &str) -> Result<(), Error> {
         self.output(id).clear().await?;
         for known in [self.stopping(id), self.ended(id), self.batch(id)] {
@@ -86,7 +86,7 @@ impl Place {
         Ok(())
     }
 
-    /// The names of what is known, the newest first.
+    /// The ids in a folder, newest first.
     pub(super) async fn ids(folder: &Location, kind: Kind) -> Result<Vec<String>, Problem> {
         let mut ids: Vec<String> = match folder.names().await {
             Ok(names) => names
@@ -96,16 +96,16 @@ impl Place {
                 .map(str::to_owned)
                 .collect(),
             Err(Error::Missing(_)) => Vec::new(),
-            Err(error) => return Err(away(&error)),
+            Err(error) => return Err(store_unavailable(&error)),
         };
         ids.sort_unstable_by(|one, other| other.cmp(one));
         Ok(ids)
     }
 }
 
-/// Reads what was written as JSON; `None` where there is nothing.
+/// Reads a JSON object; `None` if it is missing.
 pub(super) async fn read<T: DeserializeOwned>(location: &Location) -> Result<Option<T>, Problem> {
-    let bytes = location.read_if_there().await.map_err(|error| away(&error))?;
+    let bytes = location.read_if_there().await.map_err(|error| store_unavailable(&error))?;
     let read = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
     read.map_err(|error| {
         tracing::error!(%location, %error, "what the door has written is damaged");
@@ -113,14 +113,15 @@ pub(super) async fn read<T: DeserializeOwned>(location: &Location) -> Result<Opt
     })
 }
 
-/// Writes it.
+/// Writes a JSON object.
 pub(super) async fn write(location: &Location, value: &impl Serialize) -> Result<(), Problem> {
     let json = serde_json::to_vec(value).unwrap_or_default();
-    location.write(json).await.map_err(|error| away(&error))
+    location.write(json).await.map_err(|error| store_unavailable(&error))
 }
 
-/// The store does not answer, or does not let us. Its words name places that are no client's business.
-pub(super) fn away(error: &Error) -> Problem {
+/// The store does not answer or denies access. Its message names locations and stays out of the client's
+/// answer.
+pub(super) fn store_unavailable(error: &Error) -> Problem {
     tracing::warn!(%error, "the store of files failed");
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,

@@ -1,43 +1,43 @@
-//! What a stream of Chat Completions used, which the door asks every vendor for: where the client did
-//! not, it does not see it.
+//! Hides the usage event of a stream of Chat Completions. The door asks every vendor for usage; a client
+//! that did not ask does not see it.
 
 use axum::body::Bytes;
 use serde_json::Value;
 
-/// A longer event passes as it comes.
+/// A longer event passes unread.
 const MAX_EVENT: usize = 4 << 20;
 
-/// Lets every event pass but the one that tells of use and holds nothing else.
+/// Passes every event on, except an event that holds usage alone.
 #[derive(Debug, Default)]
-pub(super) struct WithoutUsage {
-    begun: Vec<u8>,
+pub(super) struct UsageFilter {
+    incomplete: Vec<u8>,
 }
 
-impl WithoutUsage {
-    /// The whole events of what has come so far, wherever it is cut.
+impl UsageFilter {
+    /// The complete events so far. Pieces may be cut anywhere.
     pub(super) fn pass(&mut self, piece: &[u8]) -> Bytes {
-        self.begun.extend_from_slice(piece);
-        let mut passed = Vec::with_capacity(self.begun.len());
-        while let Some(end) = end_of_event(&self.begun) {
-            let rest = self.begun.split_off(end);
-            let event = std::mem::replace(&mut self.begun, rest);
-            if !tells_of_use_alone(&event) {
+        self.incomplete.extend_from_slice(piece);
+        let mut passed = Vec::with_capacity(self.incomplete.len());
+        while let Some(end) = end_of_event(&self.incomplete) {
+            let rest = self.incomplete.split_off(end);
+            let event = std::mem::replace(&mut self.incomplete, rest);
+            if !is_usage_alone(&event) {
                 passed.extend_from_slice(&event);
             }
         }
-        if self.begun.len() > MAX_EVENT {
-            passed.append(&mut self.begun);
+        if self.incomplete.len() > MAX_EVENT {
+            passed.append(&mut self.incomplete);
         }
         passed.into()
     }
 
-    /// What has come after the last whole event.
+    /// The bytes after the last complete event.
     pub(super) fn rest(&mut self) -> Bytes {
-        std::mem::take(&mut self.begun).into()
+        std::mem::take(&mut self.incomplete).into()
     }
 }
 
-/// Behind the empty line that ends an event.
+/// The offset after the empty line that ends an event.
 fn end_of_event(bytes: &[u8]) -> Option<usize> {
     let end = |mark: &[u8]| {
         let at = bytes.windows(mark.len()).position(|window| window == mark)?;
@@ -46,7 +46,7 @@ fn end_of_event(bytes: &[u8]) -> Option<usize> {
     [end(b"\n\n"), end(b"\r\n\r\n")].into_iter().flatten().min()
 }
 
-fn tells_of_use_alone(event: &[u8]) -> bool {
+fn is_usage_alone(event: &[u8]) -> bool {
     let Some(data) = event.strip_prefix(b"data:") else { return false };
     let Ok(data) = serde_json::from_slice::<Value>(data) else { return false };
     let has_choice =
@@ -65,7 +65,7 @@ mod tests {
         let last = "data: {\"choices\":[],\"usage\":null}\r\n\r\ndata: [DONE]\n\nrest";
         let whole = format!("{first}{usage}{last}");
         for step in [1, 5, whole.len()] {
-            let mut filter = WithoutUsage::default();
+            let mut filter = UsageFilter::default();
             let mut passed: Vec<u8> =
                 whole.as_bytes().chunks(step).flat_map(|piece| filter.pass(piece)).collect();
             passed.extend(filter.rest());

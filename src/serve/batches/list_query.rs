@@ -1,26 +1,25 @@
-//! Pages of a list, by cursors.
+//! The query of a list, with cursors.
 
 use std::collections::HashMap;
 
 use crate::serve::problem::Problem;
 
-/// What a client asks of a list.
+/// The query of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct ListQuery {
     pub(super) limit: usize,
-    /// Behind this one.
+    /// List what follows this id.
     pub(super) after: Option<String>,
-    /// Before this one, and next to it.
+    /// List what directly precedes this id.
     pub(super) before: Option<String>,
     pub(super) oldest_first: bool,
 }
 
-impl Wanted {
-    /// From a query's fields, in OpenAI's or Anthropic's words, of a list of what `is_id` knows by its
-    /// name.
+impl ListQuery {
+    /// Reads a query's fields, in OpenAI's or Anthropic's names. `is_id` recognizes the ids of the list.
     ///
     /// # Errors
-    /// A field that is none, or cannot be used.
+    /// A field has an invalid value.
     pub(super) fn read(
         query: &HashMap<String, String>,
         (usual, most): (usize, usize),
@@ -52,10 +51,9 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// That page of these names, the newest of which comes first, and whether more follow in the
-    /// direction in which the client reads. A name of a cursor has its place in the order, also when what
-    /// it named is gone.
-    pub(super) fn of(&self, mut ids: Vec<String>) -> (Vec<String>, bool) {
+    /// Selects the page from these ids, newest first. Also returns whether more follow in the client's
+    /// direction of reading. A cursor keeps its position in the order after its item is gone.
+    pub(super) fn select(&self, mut ids: Vec<String>) -> (Vec<String>, bool) {
         if self.oldest_first {
             ids.reverse();
         }
@@ -90,8 +88,8 @@ mod tests {
         let ids = || ["e", "d", "c", "b", "a"].map(str::to_owned).to_vec();
         let page = |query: &[(&str, &str)]| {
             let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            let wanted = Wanted::read(&query.collect(), (2, 3), |id| id != "no id");
-            let (page, more) = wanted.unwrap().of(ids());
+            let wanted = ListQuery::read(&query.collect(), (2, 3), |id| id != "no id");
+            let (page, more) = wanted.unwrap().select(ids());
             (page.concat(), more)
         };
         let is = |text: &str, more| (text.to_owned(), more);
@@ -101,7 +99,7 @@ mod tests {
         assert_eq!(page(&[("before_id", "b")]), is("dc", true));
         assert_eq!(page(&[("order", "asc"), ("limit", "3")]), is("abc", true));
         assert_eq!(page(&[("order", "asc"), ("after", "d")]), is("e", false));
-        // What a cursor names was removed since.
+        // The item that the cursor names is gone.
         assert_eq!(page(&[("after", "c2")]), is("cb", true));
         assert_eq!(page(&[("before_id", "b2")]), is("dc", true));
         assert_eq!(page(&[("after", "0")]), is("", false));
@@ -109,7 +107,7 @@ mod tests {
         let cursors = ["after", "after_id", "before", "before_id"].map(|name| (name, "no id"));
         for (name, value) in limits.into_iter().chain(cursors) {
             let query = HashMap::from([(name.to_owned(), value.to_owned())]);
-            let refused = Wanted::read(&query, (2, 3), |id| id != "no id").unwrap_err();
+            let refused = ListQuery::read(&query, (2, 3), |id| id != "no id").unwrap_err();
             assert!(refused.message.starts_with(&format!("{name} must be")), "{}", refused.message);
         }
     }

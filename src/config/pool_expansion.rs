@@ -1,8 +1,8 @@
-//! Pools, spread out: their members stand among providers and models.
+//! Expands pools: their members become providers and models.
 //!
-//! A member is a provider of its own, `<name>/<member>`, with models of its own,
-//! `<name>/<member>:<model>`: what is known of one (quota, gate, key, health) is known of it alone. The
-//! pool's model is a route over them, under the name that it had.
+//! A member becomes a provider, `<name>/<member>`, with its own models, `<name>/<member>:<model>`: quota,
+//! gate, key and health are kept for each member. The pool's model becomes a route over its members,
+//! under its old name.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ impl Member {
         let Self { api_key_env, api_key_file, base_url, region, .. } = self.clone();
         let has_key = api_key_env.is_some() || api_key_file.is_some();
         let usual = match pool.key(name) {
-            Key::Usual(variable) => Some(variable.to_owned()),
+            Key::VendorEnv(variable) => Some(variable.to_owned()),
             _ => None,
         };
         let place = Provider { region: region.or_else(|| pool.region.clone()), ..pool.clone() };
         Provider {
-            // The member's own name is no vendor's.
+            // The member's own name is no vendor's name.
             kind: pool.vendor(name).map(|vendor| vendor.to_string()),
             api_key_env: if has_key { api_key_env } else { pool.api_key_env.clone().or(usual) },
             api_key_file: if has_key { api_key_file } else { pool.api_key_file.clone() },
-            // Its own key goes before the pool's token.
+            // The member's own key takes precedence over the pool's token.
             token_command: if has_key { Vec::new() } else { pool.token_command.clone() },
             base_url: base_url.or_else(|| place.endpoint(name)),
             pool: Vec::new(),
@@ -49,7 +49,7 @@ impl Member {
 }
 
 impl Provider {
-    /// The names of the pool's members.
+    /// The pool's members with their names.
     fn members(&self) -> impl Iterator<Item = (String, &Member)> {
         let numbered = self.pool.iter().zip(1..);
         numbered.map(|(member, number)| {
@@ -57,7 +57,7 @@ impl Provider {
         })
     }
 
-    /// What of its pool cannot be.
+    /// A fault of the pool, if any.
     pub(super) fn pool_fault(&self) -> Option<String> {
         let names: Vec<String> = self.members().map(|(name, _)| name).collect();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -73,8 +73,8 @@ impl Provider {
 }
 
 impl Config {
-    /// Puts each pool's members in the place of its models.
-    pub(super) fn spread_pools(&mut self) {
+    /// Replaces each pool's models with its members' models.
+    pub(super) fn expand_pools(&mut self) {
         let pools: Vec<(String, Provider)> = self
             .providers
             .iter()
@@ -113,14 +113,14 @@ impl Config {
                 models.iter().flat_map(members).collect()
             };
             let first = route.models.first().filter(|first| pools.contains_key(*first)).cloned();
-            // Members of a pool answer alike.
+            // Members of a pool are equivalent.
             route.equivalent.extend(first.filter(|first| !route.equivalent.contains(first)));
             (route.models, route.equivalent) = (spread(&route.models), spread(&route.equivalent));
         }
     }
 
-    /// As it is written, for those who read it.
-    pub(super) fn gather_pools(&mut self) {
+    /// Restores the pools as they were written, for display.
+    pub(super) fn collapse_pools(&mut self) {
         for (name, (section, members)) in std::mem::take(&mut self.pools) {
             for member in &members {
                 self.models.remove(member);
@@ -139,14 +139,14 @@ impl Config {
         }
     }
 
-    /// The models as a batch names them: a pool by its own name, and not by its members.
+    /// The models as a batch names them: a pool by its own name, not by its members.
     pub fn model_names(&self) -> Vec<String> {
         let mut written = self.clone();
-        written.gather_pools();
+        written.collapse_pools();
         written.models.into_keys().collect()
     }
 
-    /// The members of a pool's model; none where it is no pool's.
+    /// The members of a pool's model; empty if the model is no pool.
     pub fn pool_members(&self, model: &str) -> &[String] {
         self.pools.get(model).map_or(&[], |(_, members)| members)
     }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn what_is_shown_is_what_is_written() {
         let mut config = load(POOL).unwrap();
-        config.gather_pools();
+        config.collapse_pools();
         assert!(config.models.contains_key("openai:gpt-6-luna") && config.models.len() == 2);
         assert_eq!(config.routes["r"].models[0], "openai:gpt-6-luna");
         assert!(!config.providers.contains_key("openai/eu"));

@@ -1,42 +1,42 @@
-//! What is seen of a file of requests while it passes: how many lines it has, and which models they
-//! name. No more of it is in memory than one line.
+//! Summarizes a file of requests as it arrives: how many lines it has, and which models they name. At
+//! most one line is in memory.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// OpenAI takes no more of them.
+/// OpenAI's limit of lines.
 pub(super) const MAX_LINES: u64 = 50_000;
 
-/// A longer line is not looked into here.
-const MAX_LOOKED_AT: usize = 16 << 20;
+/// A longer line, in bytes, is counted but not parsed.
+const MAX_PARSED: usize = 16 << 20;
 
-/// So many models are told.
+/// At most this many models are recorded.
 const MAX_MODELS: usize = 32;
 
-/// What was seen.
+/// The summary of a file of requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct LineSummary {
     /// Lines that are not empty.
     pub(super) lines: u64,
-    /// Of these, objects of JSON.
+    /// Lines that are JSON objects.
     pub(super) objects: u64,
-    /// The models that they name, and how many lines name each.
+    /// The number of lines that name each model.
     pub(super) models: BTreeMap<String, u64>,
 }
 
-/// A file as it passes.
+/// Scans a file as it arrives.
 #[derive(Debug, Default)]
-pub(super) struct Passing {
+pub(super) struct LineScanner {
     line: Vec<u8>,
     is_too_long: bool,
-    seen: Seen,
+    seen: LineSummary,
 }
 
-/// What is read of a line.
+/// The part of a line that is parsed.
 #[derive(Deserialize)]
-struct Line {
+struct RequestLine {
     #[serde(default)]
     body: Option<Box<RawValue>>,
 }
@@ -46,8 +46,8 @@ struct Body {
     model: String,
 }
 
-impl Passing {
-    pub(super) fn pass(&mut self, mut bytes: &[u8]) {
+impl LineScanner {
+    pub(super) fn scan(&mut self, mut bytes: &[u8]) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.add(&bytes[..end]);
             self.end_line();
@@ -61,13 +61,13 @@ impl Passing {
         self.seen.lines
     }
 
-    pub(super) fn end(mut self) -> Seen {
+    pub(super) fn end(mut self) -> LineSummary {
         self.end_line();
         self.seen
     }
 
     fn add(&mut self, bytes: &[u8]) {
-        if self.line.len() + bytes.len() > MAX_LOOKED_AT {
+        if self.line.len() + bytes.len() > MAX_PARSED {
             self.is_too_long = true;
         } else {
             self.line.extend_from_slice(bytes);
@@ -79,7 +79,7 @@ impl Passing {
         let is_too_long = std::mem::take(&mut self.is_too_long);
         if is_too_long || !line.trim_ascii().is_empty() {
             self.seen.lines += 1;
-            let read = serde_json::from_slice::<Line>(line);
+            let read = serde_json::from_slice::<RequestLine>(line);
             self.seen.objects += u64::from(is_too_long || read.is_ok());
             let body = read.ok().and_then(|line| line.body);
             let body = body.and_then(|body| serde_json::from_str::<Body>(body.get()).ok());
@@ -101,12 +101,12 @@ mod tests {
     fn lines_are_counted_wherever_the_file_is_cut() {
         let file = "\u{feff}{\"body\":{\"model\":\"a:b\"}}\n\n{\"body\":{\"model\":\"a:c\"}}\n{\"body\":{\"model\":\"a:c\",\"x\":[1]}}\r\nno json\n{\"body\":7}";
         let seen = |step| {
-            let mut passing = Passing::default();
-            file.as_bytes().chunks(step).for_each(|piece| passing.pass(piece));
-            passing.end()
+            let mut scanner = LineScanner::default();
+            file.as_bytes().chunks(step).for_each(|piece| scanner.scan(piece));
+            scanner.end()
         };
         for step in [1, 3, 1000] {
-            let Seen { lines, objects, models } = seen(step);
+            let LineSummary { lines, objects, models } = seen(step);
             assert_eq!((lines, objects), (5, 4), "{step}");
             let models: Vec<_> = models.into_iter().collect();
             assert_eq!(models, [("a:b".to_owned(), 1), ("a:c".to_owned(), 2)], "{step}");

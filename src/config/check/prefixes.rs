@@ -1,13 +1,13 @@
-//! Prefixes that are read from, and those that are written to.
+//! Checks prefixes that are read from or written to.
 
 use super::Faults;
 use crate::config::{mask, sections::Calls};
 
 impl Faults<'_> {
-    pub(super) fn storage(&mut self) {
-        self.written(&["storage", "answers"], self.config.storage.answers.as_ref());
+    pub(super) fn check_storage(&mut self) {
+        self.check_written(&["storage", "answers"], self.config.storage.answers.as_ref());
         for root in &self.config.storage.roots {
-            self.read(&["storage", "roots"], root);
+            self.check_read(&["storage", "roots"], root);
         }
         let web = |root: &String| {
             let url = root.parse::<url::Url>().ok();
@@ -28,8 +28,8 @@ impl Faults<'_> {
         }
     }
 
-    /// A prefix that is written to.
-    pub(super) fn written(&mut self, key: &[&str], prefix: Option<&String>) {
+    /// Checks a prefix that is written to.
+    pub(super) fn check_written(&mut self, key: &[&str], prefix: Option<&String>) {
         let usable = |prefix: &&String| {
             prefix.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
                 "file" => url.to_file_path().is_ok(),
@@ -46,8 +46,8 @@ impl Faults<'_> {
         }
     }
 
-    /// One of the prefixes that are read from.
-    fn read(&mut self, key: &[&str], root: &str) {
+    /// Checks a prefix that is read from.
+    fn check_read(&mut self, key: &[&str], root: &str) {
         let usable = root.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
             "file" => url.to_file_path().is_ok(),
             "s3" | "gs" | "az" | "http" | "https" => url.has_host(),
@@ -62,11 +62,11 @@ impl Faults<'_> {
         }
     }
 
-    pub(super) fn calls(&mut self) {
+    pub(super) fn check_calls(&mut self) {
         let calls = &self.config.calls;
-        self.written(&["calls", "answers"], calls.answers.as_ref());
+        self.check_written(&["calls", "answers"], calls.answers.as_ref());
         for prefix in &calls.inputs {
-            self.read(&["calls", "inputs"], prefix);
+            self.check_read(&["calls", "inputs"], prefix);
         }
         if calls.inline > Calls::MAX_INLINE {
             let what = format!(

@@ -1,4 +1,4 @@
-//! A length of time as people write it: `"250ms"`, `"30s"`, `"5m"`.
+//! A duration as text: `"250ms"`, `"30s"`, `"5m"`.
 
 use std::{fmt, ops::Deref, str::FromStr, time::Duration};
 
@@ -6,21 +6,21 @@ use super::as_text::read_as_text;
 
 /// A [`Duration`] that is read and written with its unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(pub Duration);
+pub struct HumanDuration(pub Duration);
 
-impl Span {
-    /// So many seconds.
+impl HumanDuration {
+    /// A number of seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
-    /// So many milliseconds.
+    /// A number of milliseconds.
     pub const fn millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))
     }
 }
 
-impl Deref for Span {
+impl Deref for HumanDuration {
     type Target = Duration;
 
     fn deref(&self) -> &Duration {
@@ -28,13 +28,13 @@ impl Deref for Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for HumanDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         humantime::format_duration(self.0).fmt(f)
     }
 }
 
-impl FromStr for Span {
+impl FromStr for HumanDuration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -44,9 +44,9 @@ impl FromStr for Span {
     }
 }
 
-// The key's name stands before it.
+// The error follows the key's name.
 read_as_text!(
-    Span,
+    HumanDuration,
     "a length of time with its unit, such as \"250ms\", \"30s\" or \"5m\"",
     |text, why| format!("is \"{}\"; {why}", text.escape_debug())
 );
@@ -57,11 +57,11 @@ mod tests {
 
     #[test]
     fn units_are_read_written_and_asked_for() {
-        assert_eq!("60s 500ms".parse(), Ok(Span::millis(60_500)));
-        assert_eq!(Span::millis(60_500).to_string(), "1m 500ms");
-        let refused = "10".parse::<Span>().unwrap_err();
+        assert_eq!("60s 500ms".parse(), Ok(HumanDuration::millis(60_500)));
+        assert_eq!(HumanDuration::millis(60_500).to_string(), "1m 500ms");
+        let refused = "10".parse::<HumanDuration>().unwrap_err();
         assert!(refused.starts_with("write a length of time") && refused.contains("\"30s\""));
-        let of_a_key = serde_json::from_str::<Span>("\"10\"").unwrap_err().to_string();
+        let of_a_key = serde_json::from_str::<HumanDuration>("\"10\"").unwrap_err().to_string();
         assert!(of_a_key.starts_with("is \"10\"; write a length of time"), "{of_a_key}");
     }
 }
