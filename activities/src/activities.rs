@@ -86,7 +86,7 @@ impl DocumentActivities {
             }
             work.await.map_err(failure).inspect_err(|failure| log_failure(ctx, failure))
         };
-        heartbeat::beating(ctx, attempt, &self.services.guard, STEP, counted).await
+        heartbeat::run(ctx, attempt, &self.services.guard, STEP, counted).await
     }
 
     /// Runs an activity that asks a provider about documents. `outcome` names the document's outcome
@@ -107,11 +107,11 @@ impl DocumentActivities {
                 Err(failure) => (!failure.is_retried()).then_some(failure.kind.as_str()),
             };
             if let Some(outcome) = outcome {
-                metrics::document_ended(outcome);
+                metrics::count_document(outcome);
             }
             result
         };
-        heartbeat::beating(ctx, attempt, &self.services.guard, heartbeat::UNSENT, counted).await
+        heartbeat::run(ctx, attempt, &self.services.guard, heartbeat::UNSENT, counted).await
     }
 }
 

@@ -305,9 +305,9 @@ impl Attempt {
         tokio::time::sleep(SEND_TIME).await;
     }
 
-    /// Like [`Self::announce_reading`], for an attempt at a single document. The server is told only if a worker may
-    /// already have died of it: few do, and a heartbeat for each document would cost as much as its
-    /// attempt. Returns whether the server was told.
+    /// Like [`Self::announce_reading`], for an attempt at a single document. The server is told only
+    /// if a worker may already have died of it: few do, and a heartbeat for each document would cost as
+    /// much as its attempt. Returns whether the server was told.
     pub async fn announce_reading_alone(&self) -> bool {
         let suspected = {
             let mut state = self.state.lock();

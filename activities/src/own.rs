@@ -97,7 +97,8 @@ impl Quota {
     ) -> Result<T, ActivityError> {
         let attempt = Attempt::from_context(ctx, &ctx.info().activity_id);
         let made = self.make(&attempt, ask, work);
-        match heartbeat::under(ctx, &attempt, &self.guard, heartbeat::UNSENT, made).await {
+        match heartbeat::run_with_errors(ctx, &attempt, &self.guard, heartbeat::UNSENT, made).await
+        {
             Ok(value) => Ok(value),
             Err(WorkEnd::Cancelled) => Err(ActivityError::cancelled()),
             Err(WorkEnd::Stopped) => {

@@ -107,7 +107,7 @@ impl DocumentIds {
 const TOGETHER: u32 = 32;
 
 /// The pages whose stored ids cover the first `pages` pages.
-pub(super) fn read(pages: u32) -> std::ops::Range<u32> {
+pub(super) fn stored_pages(pages: u32) -> std::ops::Range<u32> {
     (pages / TOGETHER * TOGETHER).saturating_sub(1)..pages
 }
 

@@ -316,7 +316,7 @@ fn pack(services: &Services, job: &Job, route: &Route, input: Range, output: Ran
         }
     };
     wanted
-        .min(pack::most(job, input.to))
+        .min(pack::max_documents(job, input.to))
         .min(first(services, route).map_or(u32::MAX, |model| room(model, input, output)))
 }
 

@@ -44,10 +44,11 @@ impl ExpectedCalls {
             Bound::judges(job).map(|judge| Route::of_model(&judge.model, &services.routes));
         let judges = judges.filter_map(|route| route.models.into_iter().next()).collect();
         let most = if job.checks.is_empty() { 1.0 } else { f64::from(MAX_ASKS) };
-        let before = if job.checks.is_empty() { None } else { before(services, job).await? };
+        let before =
+            if job.checks.is_empty() { None } else { earlier_report(services, job).await? };
         let asks = levels.into_iter().enumerate().map(|(place, level)| {
             let range = match &before {
-                Some(report) => shown(report, &level.models),
+                Some(report) => observed_calls(report, &level.models),
                 None => Range { from: if place == 0 { 1.0 } else { 0.0 }, to: most },
             };
             (level.models, range)
@@ -97,7 +98,7 @@ impl ExpectedCalls {
 }
 
 /// The report on this question in the output, if some of it was asked there before.
-async fn before(services: &Services, job: &Job) -> Result<Option<Report>, Failure> {
+async fn earlier_report(services: &Services, job: &Job) -> Result<Option<Report>, Failure> {
     let output = resolve(&services.storage, "output", &job.output)?;
     if !recorded_question::has_answers(&output, job).await? {
         return Ok(None);
@@ -108,7 +109,7 @@ async fn before(services: &Services, job: &Job) -> Result<Option<Report>, Failur
 }
 
 /// How often these models were asked about each document of a report.
-fn shown(report: &Report, models: &[ModelId]) -> Range {
+fn observed_calls(report: &Report, models: &[ModelId]) -> Range {
     let asked = models.iter().filter_map(|model| report.checks.asked.get(model)).sum::<u64>();
     let documents = report.checks.documents;
     // A document is asked about once more or not, and at the next model or not: each is a proportion.

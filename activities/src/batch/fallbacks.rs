@@ -43,8 +43,9 @@ pub(crate) async fn with_reasons(
         if to == *first {
             continue;
         }
-        let compared =
-            || known.agreement_of(&asked(services, job, first), &asked(services, job, &to));
+        let compared = || {
+            known.agreement_of(&asked_model(services, job, first), &asked_model(services, job, &to))
+        };
         let because = if route.equivalent.contains(model) {
             Because::Equivalent
         } else if let Some(rate) = compared() {
@@ -65,7 +66,7 @@ pub(crate) async fn with_reasons(
     }
     match unknown.is_empty() {
         true => Ok(Job { fallbacks, ..job.clone() }),
-        false => Err(refused(job, route, first, &unknown, question)),
+        false => Err(refusal(job, route, first, &unknown, question)),
     }
 }
 
@@ -77,7 +78,7 @@ fn name(services: &Services, model: &ModelId) -> ModelId {
 }
 
 /// The fingerprint of a batch of this model alone.
-fn asked(services: &Services, job: &Job, model: &ModelId) -> Asked {
+fn asked_model(services: &Services, job: &Job, model: &ModelId) -> Asked {
     let own = |member: &ModelId| name(services, member) == *model;
     let asked_with = job.asked_with.iter().filter(|(member, _)| own(member));
     let asked_with = asked_with.map(|(member, with)| (member.clone(), with.clone())).collect();
@@ -85,7 +86,7 @@ fn asked(services: &Services, job: &Job, model: &ModelId) -> Asked {
     Asked { model: model.clone(), question: StatedQuestion::from_job(&alone).fingerprint() }
 }
 
-fn refused(
+fn refusal(
     job: &Job,
     route: &Route,
     first: &ModelId,

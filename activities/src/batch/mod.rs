@@ -2,12 +2,12 @@
 //!
 //! * [`plan`]: checks the input and writes the shards; [`source`]: lists the documents, `archives`: those in an archive,
 //!   [`document_ids`]: their ids; `plan_writer`: writes them
-//! * [`estimate`]: the forecast, `expected_calls`: how often models are asked where answers are checked; `in_flight`: how many
-//!   documents are in flight
+//! * [`estimate`]: the forecast, `expected_calls`: how often models are asked where answers are checked; `in_flight`: how
+//!   many documents are in flight
 //! * `model_parameters`: the parameters of each model; `fallbacks`: why a route may fall back; `examples`: examples and
 //!   templates; `sample`: a sample of the documents
-//! * [`run_status`]: whether a batch's run has ended; `labels`: a batch's labels in Temporal; [`turn_release`]: releases the turns of a
-//!   cancelled batch
+//! * [`run_status`]: whether a batch's run has ended; `labels`: a batch's labels in Temporal; [`turn_release`]: releases the
+//!   turns of a cancelled batch
 
 mod archives;
 pub mod document_ids;

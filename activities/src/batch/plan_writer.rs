@@ -78,7 +78,7 @@ impl<'a> PlanWriter<'a> {
         let earlier =
             EarlierResults::from_bytes(&object.read().await?).ok_or_else(|| damaged(&object))?;
         let mut names = DocumentIds::default();
-        for page in document_ids::read(plan.pages) {
+        for page in document_ids::stored_pages(plan.pages) {
             let object = layout::names(folder, page);
             let added = Added::from_bytes(&object.read().await?);
             names.add(&added.ok_or_else(|| damaged(&object))?);

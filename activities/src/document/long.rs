@@ -127,7 +127,7 @@ pub async fn process(
     if let Some((done, name)) = there
         && is_answer(&done, name, &shard, &begun, ends)
     {
-        return Ok(done_before(&done, attempt, task, ends));
+        return Ok(outcome_of_done(&done, attempt, task, ends));
     }
     pending_writes.check_spooled(attempt)?;
     let kept = folder.child(&format!("kept-{}", self::object(task.step)));
@@ -155,7 +155,7 @@ pub async fn process(
     };
     outcome.cuts.cut = u64::from(ends && done.is_cut());
     if ends {
-        done = done.answering(shard.asks, begun.version);
+        done = done.with_question(shard.asks, begun.version);
         let has_price = done.cost_usd.is_some();
         done = done.with_spend(task.spent + outcome.spend, has_price);
     }
@@ -169,7 +169,7 @@ pub async fn process(
     pending_writes.keep(attempt, &bought).await?;
     forget(attempt, &kept).await;
     if ends {
-        metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);
+        metrics::count_answer(&done.model, done.cost_usd, &shard.job.tenant);
         clean(&folder).await;
     } else {
         clean_late(&folder).await;
@@ -194,7 +194,7 @@ fn is_answer(
 
 /// The outcome of a step that is already done: nothing if an earlier run has paid for it, else its
 /// cost.
-fn done_before(
+fn outcome_of_done(
     done: &DocumentResult,
     attempt: &Attempt,
     task: &PartTask,
@@ -202,7 +202,7 @@ fn done_before(
 ) -> DocumentOutcome {
     let mut spend = Spend::from(attempt.counts());
     let mut cuts = attempt.state().document.cuts;
-    if done.is_of(attempt) {
+    if done.is_written_by(attempt) {
         cuts.cut = u64::from(ends && done.is_cut());
         // A result contains the cost of all steps; those before this one are counted already.
         let before = if ends { task.spent } else { Spend::default() };
@@ -254,14 +254,14 @@ impl TextPart {
     }
 }
 
-async fn borders(folder: &Location) -> Result<Vec<Range<u64>>, Failure> {
+async fn read_borders(folder: &Location) -> Result<Vec<Range<u64>>, Failure> {
     let borders = folder.child("parts.json").read().await?;
     serde_json::from_slice(&borders).map_err(|_| missing_step(folder))
 }
 
 /// All parts of a document.
-async fn all(folder: &Location) -> Result<Vec<TextPart>, Failure> {
-    let (borders, text) = (borders(folder).await?, folder.child("text").read().await?);
+async fn read_parts(folder: &Location) -> Result<Vec<TextPart>, Failure> {
+    let (borders, text) = (read_borders(folder).await?, folder.child("text").read().await?);
     let text = std::str::from_utf8(&text).map_err(|_| missing_step(folder))?;
     let part = |(number, range): (usize, Range<u64>)| {
         let [from, to] = [range.start, range.end].map(|at| usize::try_from(at).ok());
@@ -282,7 +282,7 @@ async fn question(
             let (from, to) = (group * FAN_IN, ((group + 1) * FAN_IN).min(of));
             let (mut text, mut cut) = (String::new(), false);
             for number in from..to {
-                let part = stored(folder, &format!("{}-{number}.json", level - 1)).await?;
+                let part = read_step(folder, &format!("{}-{number}.json", level - 1)).await?;
                 cut |= part.is_cut();
                 text.push_str(&format!(
                     "## Answer {} of {of}\n\n{}\n\n",
@@ -293,11 +293,11 @@ async fn question(
                     text.push_str(&format!("Evidence of {}: {}\n\n", quote.field, quote.quote));
                 }
             }
-            let of = if evidence { all(folder).await? } else { Vec::new() };
+            let of = if evidence { read_parts(folder).await? } else { Vec::new() };
             Ok(StepPrompt { text, beside: Some(REDUCE), cut, of })
         }
         Step::Part(part) => {
-            let range = borders(folder).await?.get(part as usize).cloned();
+            let range = read_borders(folder).await?.get(part as usize).cloned();
             let range = range.ok_or_else(|| missing_step(folder))?;
             let start = range.start;
             let bytes = folder.child("text").read_range(range).await?;
@@ -336,7 +336,7 @@ impl PartsInfo {
     }
 }
 
-async fn stored(folder: &Location, name: &str) -> Result<DocumentResult, Failure> {
+async fn read_step(folder: &Location, name: &str) -> Result<DocumentResult, Failure> {
     DocumentResult::read(&folder.child(name)).await?.ok_or_else(|| missing_step(folder))
 }
 
@@ -355,7 +355,7 @@ async fn join(
     let (mut answers, mut evidence) = (Vec::new(), None);
     let (mut last, mut cut): (Option<DocumentResult>, bool) = (None, false);
     for part in 0..parts.count {
-        let part = stored(folder, &object(Step::Part(part))).await?;
+        let part = read_step(folder, &object(Step::Part(part))).await?;
         answers.push(part.answer.clone());
         if let Some(own) = &part.evidence {
             evidence.get_or_insert_with(Vec::new).extend(own.iter().cloned());

@@ -62,7 +62,7 @@ const TOGETHER: &str = "You are given several documents at once, each in an <ite
 /// How many documents of a job fit into one call: limited by their answers, or, for embeddings, by
 /// their input tokens.
 // Never negative, and a cast of a float saturates.
-pub fn most(job: &Job, input_tokens: f64) -> u32 {
+pub fn max_documents(job: &Job, input_tokens: f64) -> u32 {
     let most = match job.task {
         Task::Answer => PACK_OUTPUT_TOKENS / job.likely_output_tokens().max(1),
         Task::Embed => (embed::TOGETHER_TOKENS as f64 / input_tokens.max(1.0)) as u32,
@@ -139,12 +139,12 @@ pub async fn process(
     }
     let asked: Vec<u32> = members.iter().map(|member| member.index).collect();
     let got = match shard.job.task {
-        Task::Answer => answers(services, attempt, &shard, task, &members).await?,
-        Task::Embed => vectors(services, attempt, &shard, &members).await?,
+        Task::Answer => ask_for_answers(services, attempt, &shard, task, &members).await?,
+        Task::Embed => ask_for_vectors(services, attempt, &shard, &members).await?,
     };
     let usage = got.usage;
     let cost_usd = got.cost_usd(services);
-    let results = results(attempt, &shard, got, cost_usd);
+    let results = build_results(attempt, &shard, got, cost_usd);
     outcome.left.extend(
         members.iter().map(|member| member.index).filter(|index| !results.contains_key(index)),
     );
@@ -157,11 +157,11 @@ pub async fn process(
     if results.is_empty() {
         outcome.spent += Spend::of_tokens(&usage, cost_usd);
     }
-    metrics::documents(results.len(), "succeeded");
+    metrics::count_documents(results.len(), "succeeded");
     for Packed { result, .. } in &results {
         offer(services, result).await;
         outcome.spent += result.spend().tokens();
-        metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
+        metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
     }
     let json = json(&results)?;
     pending_writes.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
@@ -196,7 +196,7 @@ impl PackAnswers<'_> {
 }
 
 /// Asks one question about all of them.
-async fn answers<'a>(
+async fn ask_for_answers<'a>(
     services: &Services,
     attempt: &Attempt,
     shard: &'a Shard,
@@ -247,7 +247,7 @@ async fn answers<'a>(
 }
 
 /// Embeds all of them.
-async fn vectors<'a>(
+async fn ask_for_vectors<'a>(
     services: &Services,
     attempt: &Attempt,
     shard: &'a Shard,
@@ -265,7 +265,7 @@ async fn vectors<'a>(
 }
 
 /// The text of a document that can share a call, or `None`.
-async fn shared(
+async fn shareable_text(
     reader: &Reader,
     job: &Job,
     document: &Document,
@@ -289,14 +289,14 @@ async fn gather(
     let (mut members, mut outcome, mut sum) = (Vec::new(), PackOutcome::default(), 0);
     let (small, most) = match shard.job.task {
         Task::Answer => (SMALL_TOKENS, PACK_TOKENS),
-        Task::Embed => (embed::small(services, shard), embed::TOGETHER_TOKENS),
+        Task::Embed => (embed::max_shared_tokens(services, shard), embed::TOGETHER_TOKENS),
     };
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
     for (index, document) in indices {
         let care = Care::of_several(Some(attempt));
         let before = existing_result::find_existing(services, shard, document, care).await;
         let Open { raw, updated, instead_of } = match before {
-            Ok(ExistingResult::Done(result)) if result.is_of(attempt) => {
+            Ok(ExistingResult::Done(result)) if result.is_written_by(attempt) => {
                 outcome.succeeded += 1;
                 outcome.spent += result.spend().tokens();
                 outcome.reused += result.reused();
@@ -328,9 +328,13 @@ async fn gather(
         }
         match content::extract(services, raw, &shard.job, &shard.route, care).await {
             Ok(Extracted { content, version, .. }) => {
-                let shared =
-                    shared(&services.reader_for(&shard.job.lane), &shard.job, document, content)
-                        .await;
+                let shared = shareable_text(
+                    &services.reader_for(&shard.job.lane),
+                    &shard.job,
+                    document,
+                    content,
+                )
+                .await;
                 let sized = shared.map(|text| (tokens::estimate(&text), text));
                 let fits = sized.filter(|(tokens, _)| *tokens <= small && sum + tokens <= most);
                 if let Some((tokens, text)) = fits {
@@ -358,7 +362,7 @@ async fn gather(
 
 /// The results of the documents with an answer, by their indices. They share the call's use in
 /// proportion to their length, so that their sum is the use of the call.
-fn results(
+fn build_results(
     attempt: &Attempt,
     shard: &Shard,
     PackAnswers { model, usage, usage_unknown, stop_reason, given }: PackAnswers<'_>,
@@ -382,12 +386,12 @@ fn results(
             MemberAnswer::Answer(answer) => {
                 DocumentResult::new(document, model, answer, &stop_reason)
             }
-            MemberAnswer::Vector(vector) => DocumentResult::embedded(document, model, vector),
+            MemberAnswer::Vector(vector) => DocumentResult::from_vector(document, model, vector),
         };
         let result = result.with_usage_unknown(usage_unknown);
         let result = result
-            .answering(shard.asks, member.version.clone())
-            .allowed_by(&shard.job)
+            .with_question(shard.asks, member.version.clone())
+            .with_fallback_of(&shard.job)
             .with_cost(std::mem::take(&mut calls), Some(own), cost);
         results.insert(member.index, Packed { result, instead_of: member.instead_of });
         before = after;

@@ -46,7 +46,7 @@ pub async fn process(
     let care = Care::alone(attempt);
     let before = existing_result::find_existing(services, &shard, &document, care).await?;
     let Open { raw, updated, instead_of } = match before {
-        ExistingResult::Done(result) if result.is_of(attempt) => {
+        ExistingResult::Done(result) if result.is_written_by(attempt) => {
             return Ok(result.outcome_beyond(attempt, task.escalated.unwrap_or_default()));
         }
         ExistingResult::Done(_) => {
@@ -66,7 +66,7 @@ pub async fn process(
         let answer = request::answer(services, attempt, &shard, lines, document);
         let result = Box::pin(answer).await?;
         pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
-        metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
+        metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
         return Ok(result.outcome(attempt));
     }
     // The document's share of this worker's memory is given back when it is done.
@@ -144,9 +144,9 @@ pub async fn process(
     pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
     forget(attempt, &kept).await;
     if attempt.state().document.checked > 0 {
-        check::forget(&checking).await;
+        check::remove_state(&checking).await;
     }
     stored_text::forget(attempt, &shard, task).await;
-    metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
+    metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
     Ok(result.outcome_beyond(attempt, before))
 }

@@ -41,7 +41,7 @@ pub(super) async fn ask(
     let usage = whole.heard.usage;
     let cost_usd = usage
         .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
-    metrics::answered(model, cost_usd, &tenant);
+    metrics::count_answer(model, cost_usd, &tenant);
     let own = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
     let spend = asked.attempt.spent() + own;
     Ok(CallOutcome {

@@ -66,7 +66,7 @@ pub(super) async fn ask(
         async move { answer(services, &attempt, inquiry, question, about).await }
     });
     let result = answered.await?;
-    metrics::answered(&result.model, result.cost_usd, &job.tenant);
+    metrics::count_answer(&result.model, result.cost_usd, &job.tenant);
     Ok(outcome(result, job.schema.is_some()))
 }
 

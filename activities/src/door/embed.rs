@@ -29,7 +29,8 @@ pub(super) async fn ask(
     let (job, inputs) = call.job().map_err(Failure::invalid_input)?;
     let route = route_of(&job.target, &services.routes)?;
     embed::check(services, &job, &route)?;
-    let job = Job { lane: lane.clone(), ..model_parameters::with_parameters(services, &job, &route)? };
+    let job =
+        Job { lane: lane.clone(), ..model_parameters::with_parameters(services, &job, &route)? };
     let texts: Vec<&str> = inputs.iter().map(String::as_str).collect();
     let each: Vec<u64> = texts.iter().map(|text| tokens::estimate(text)).collect();
     check_size(services, &route, &each)?;
@@ -50,7 +51,7 @@ pub(super) async fn ask(
     let estimate = Usage { uncached_input: tokens, ..Usage::default() };
     let usage = embedded.usage.unwrap_or(estimate);
     let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
-    metrics::answered(model, cost_usd, &job.tenant);
+    metrics::count_answer(model, cost_usd, &job.tenant);
     let spend = asked.attempt.spent() + Spend::of_tokens(&usage, cost_usd);
     Ok(EmbedOutcome {
         vectors: Some(embedded.vectors),

@@ -98,7 +98,7 @@ async fn buy_once<T: Large + Serialize + DeserializeOwned>(
     let counted = async {
         Box::pin(work).await.map_err(|failure: Failure| failure.counting(&attempt, STORE_DEADLINE))
     };
-    heartbeat::beating(ctx, &attempt, &services.guard, heartbeat::UNSENT, counted).await
+    heartbeat::run(ctx, &attempt, &services.guard, heartbeat::UNSENT, counted).await
 }
 
 /// Answers cannot be stored, so none is bought.

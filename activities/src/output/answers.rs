@@ -99,7 +99,7 @@ impl Answers {
         };
         let Version { content, stamp, .. } = version.clone();
         let version = Version { content, stamp, ..answer.version.clone() };
-        Some(answer.result(document.clone()).answering(question, version))
+        Some(answer.result(document.clone()).with_question(question, version))
     }
 
     /// Stores the answer of a result, if it is whole and states its question.

@@ -115,7 +115,7 @@ impl Stored {
     }
 
     /// The fingerprint of the question about each document.
-    pub fn asks(&self) -> Fingerprint {
+    pub fn question_fingerprint(&self) -> Fingerprint {
         StatedQuestion::from_job(&self.job).fingerprint()
     }
 }
@@ -244,7 +244,7 @@ impl Shards {
 async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failure> {
     let folder = resolve(storage, "job", uri)?;
     let stored = Stored::read(&folder).await?;
-    let asks = stored.asks();
+    let asks = stored.question_fingerprint();
     let Stored { job, route, parts_add_retries, first_part, .. } = stored;
     let object = manifest(&folder, number);
     let bytes = object.read().await?;

@@ -3,12 +3,12 @@
 //! * `layout`: their locations; `jsonl`: one value a line; [`ids`]: documents' ids in eight bytes
 //! * [`job`]: the input and the manifests, which every activity of a batch reads; [`forecast`]: what the batch was expected
 //!   to use, [`actions`]: of Temporal's; [`question`]: the question of a batch, in parts that can be compared
-//! * [`lease`]: one batch at a time writes there; `recorded_question`: the question that the results answer; [`comparisons`]: models
-//!   that were compared for a question; `row_ids`: ids of records without names
+//! * [`lease`]: one batch at a time writes there; `recorded_question`: the question that the results answer;
+//!   [`comparisons`]: models that were compared for a question; `row_ids`: ids of records without names
 //! * [`result`]: a document's result, and [`version`]: the document's version; [`pending_writes`]: answers that cannot be
 //!   written now, [`spool`]: a folder for them; [`answers`]: answers shared between batches
-//! * [`seal`]: merges a shard's results into a part; `part`: one part, `result_line`: a result in it, [`sealed`]: all parts of an
-//!   output; `tables`: parts as columns
+//! * [`seal`]: merges a shard's results into a part; `part`: one part, `result_line`: a result in it, [`sealed`]: all parts of
+//!   an output; `tables`: parts as columns
 //! * `truth`: expected answers, and [`agreement`]: how many answers agree with them
 //! * `vendor_lines`: results and failures of requests in a vendor's own form
 //! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: why shards paid the full

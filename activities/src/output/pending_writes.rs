@@ -253,20 +253,20 @@ impl PendingWrites {
         };
         let files = spool.files().map_err(cannot)?;
         let mut left = files.len();
-        metrics::answers_spooled(left);
+        metrics::set_spooled_answers(left);
         for file in files {
             let (entry, header, bytes) = match spool.take(&file) {
                 Ok(SpoolLookup::Answer(entry, header, bytes)) => (entry, header, bytes),
                 Ok(SpoolLookup::Nothing | SpoolLookup::Held) => continue,
                 Err(error) => {
-                    self.say_stuck(file, &error);
+                    self.log_stuck(file, &error);
                     continue;
                 }
             };
             let location = match resolve(&header.uri) {
                 Ok(location) => location,
                 Err(error) => {
-                    self.say_stuck(file, &error);
+                    self.log_stuck(file, &error);
                     continue;
                 }
             };
@@ -280,14 +280,14 @@ impl PendingWrites {
             }
             entry.remove();
             left -= 1;
-            metrics::answers_spooled(left);
+            metrics::set_spooled_answers(left);
             info!(place = header.uri, is_needed, "an answer leaves the spool");
         }
         Ok(())
     }
 
     /// Logs a file once.
-    fn say_stuck(&self, file: PathBuf, error: &dyn std::fmt::Display) {
+    fn log_stuck(&self, file: PathBuf, error: &dyn std::fmt::Display) {
         let mut stuck = self.stuck.lock();
         if !stuck.contains(&file) {
             warn!(file = %file.display(), %error, "this file of the spool cannot be written by this worker, and stays there");
@@ -323,7 +323,7 @@ impl PendingWrites {
                         held.left = Left::Written;
                     }
                     attempt.set_spooled(false);
-                    self.works(&attempt.call.batch);
+                    self.record_success(&attempt.call.batch);
                     return Ok(value);
                 }
                 Err(failure) if matches!(failure.retry, Retry::ByStore { .. }) => failure,
@@ -334,14 +334,14 @@ impl PendingWrites {
                 entry = spool();
             }
             held.left = if entry.is_some() { Left::InSpool } else { Left::Nowhere };
-            self.fails(&attempt.call.batch, &failure);
+            self.record_failure(&attempt.call.batch, &failure);
             let again = Retry::ByFaults { before, at_least: WRITE_AGAIN.base / 2 };
             tokio::time::sleep(again.delay(WRITE_AGAIN, 1).unwrap_or(WRITE_AGAIN.max)).await;
         }
         Err(Failure::transient("it was tried to write more often than can be counted"))
     }
 
-    fn fails(&self, batch: &str, failure: &Failure) {
+    fn record_failure(&self, batch: &str, failure: &Failure) {
         let mut batches = self.batches.lock();
         let Some(state) = batches.get_mut(batch) else { return };
         state.probe_at = Instant::now() + PROBE_UNWRITTEN;
@@ -354,7 +354,7 @@ impl PendingWrites {
         }
     }
 
-    fn works(&self, batch: &str) {
+    fn record_success(&self, batch: &str) {
         let mut batches = self.batches.lock();
         let Some(state) = batches.get_mut(batch) else { return };
         if state.fault.take().is_some() {
@@ -385,14 +385,14 @@ impl HeldAnswer {
     fn new(all: &Arc<PendingWrites>, batch: &str) -> Self {
         let fresh = || Batch { held: 0, fault: None, probe_at: Instant::now() };
         all.batches.lock().entry(batch.to_owned()).or_insert_with(fresh).held += 1;
-        metrics::answers_held(1.0);
+        metrics::change_held_answers(1.0);
         Self { all: Arc::clone(all), batch: batch.to_owned(), left: Left::Nowhere }
     }
 }
 
 impl Drop for HeldAnswer {
     fn drop(&mut self) {
-        metrics::answers_held(-1.0);
+        metrics::change_held_answers(-1.0);
         match self.left {
             Left::Written => {}
             Left::InSpool => {

@@ -155,18 +155,18 @@ impl DocumentResult {
     }
 
     /// A vector as a document's result, completed now.
-    pub(crate) fn embedded(document: Document, model: &ModelId, vector: Vec<f32>) -> Self {
+    pub(crate) fn from_vector(document: Document, model: &ModelId, vector: Vec<f32>) -> Self {
         let result = Self::new(document, model, String::new(), &StopReason::EndTurn);
         Self { embedding: Some(vector), finish: Finish::Complete, ..result }
     }
 
     /// Sets the question and the version of the document that it answers.
-    pub fn answering(self, question: Fingerprint, version: Version) -> Self {
+    pub fn with_question(self, question: Fingerprint, version: Version) -> Self {
         Self { question: Some(question), version, ..self }
     }
 
     /// Sets why its model may answer, from the batch's fallbacks.
-    pub fn allowed_by(self, job: &Job) -> Self {
+    pub fn with_fallback_of(self, job: &Job) -> Self {
         Self { fallback: job.fallbacks.get(&self.model).cloned(), ..self }
     }
 
@@ -306,7 +306,7 @@ impl DocumentResult {
 
     /// Whether the activity of this attempt wrote it: an attempt before this one may have, and died
     /// before it could report it. Any other result existed before, and is not counted.
-    pub fn is_of(&self, attempt: &Attempt) -> bool {
+    pub fn is_written_by(&self, attempt: &Attempt) -> bool {
         let completed = DateTime::parse_from_rfc3339(&self.completed_at);
         completed.map_or(0, |time| time.timestamp_millis()) >= attempt.scheduled_millis
     }

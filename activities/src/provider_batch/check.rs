@@ -57,7 +57,7 @@ async fn state(services: &Services, batch: &ProviderBatch) -> Result<BatchState,
         // It is removed from the queue at the next check.
         return Ok(BatchState::Running);
     }
-    forget(batches, batch).await;
+    delete_batch(batches, batch).await;
     Ok(state)
 }
 
@@ -70,7 +70,7 @@ async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, 
 }
 
 /// Deletes the provider's files of a batch. Files that stay cost nothing but privacy.
-pub(super) async fn forget(batches: &dyn BatchApi, batch: &ProviderBatch) {
+pub(super) async fn delete_batch(batches: &dyn BatchApi, batch: &ProviderBatch) {
     if let Err(error) = batches.forget(&batch.batch).await {
         tracing::info!(batch = batch.batch, %error, "the requests of a batch stay in the provider's store");
     }

@@ -8,7 +8,7 @@ use tidegate_workflows::contract::{
 };
 
 use super::{
-    check::forget,
+    check::delete_batch,
     choose::batch_api,
     queue,
     submission::{self, Sent, Submission},
@@ -160,9 +160,9 @@ pub async fn collect(
     }
     // Counted at the end, because an attempt that fails before is repeated.
     for (usage, failed, cost_usd) in counted {
-        metrics::batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);
+        metrics::count_batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);
     }
-    forget(batches, batch).await;
+    delete_batch(batches, batch).await;
     Ok(collected)
 }
 
@@ -225,8 +225,8 @@ async fn disposition(
     let (answer, evidence) = evidence::take_evidence(&shard.job, answer, &document, &sought);
     let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
     let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
-        .answering(shard.asks, sent.version)
-        .allowed_by(&shard.job)
+        .with_question(shard.asks, sent.version)
+        .with_fallback_of(&shard.job)
         .with_evidence(evidence)
         .with_usage_unknown(completion.usage.is_none())
         .with_cost(1, completion.usage, cost_usd);

@@ -160,7 +160,7 @@ pub(super) async fn rows(
         let file = Document { unreadable: Some(fault.to_string()), ..Document::file(id, uri) };
         return Ok((vec![file], None));
     }
-    let (mut rows, next) = read.map_err(|broken| refused(&name, broken))?;
+    let (mut rows, next) = read.map_err(|broken| refusal(&name, broken))?;
     // An empty export is reported, like an empty document.
     if rows.is_empty() && next.is_none() && is_beginning {
         let unreadable = Some(Unreadable::NoRecords.to_string());
@@ -181,7 +181,7 @@ pub(super) fn changed(location: &Location) -> Failure {
     ))
 }
 
-fn refused(name: &str, broken: Broken) -> Failure {
+fn refusal(name: &str, broken: Broken) -> Failure {
     let invalid = |why: String| Failure::invalid_input(format!("{name}: {why}"));
     match broken {
         Broken::Unreadable(unreadable) => invalid(unreadable.to_string()),

@@ -54,15 +54,15 @@ pub(super) async fn page(
     let size = stamp.size;
     let mut from = begin.byte;
     let mut reading = Reading::new(file.uri(), &stamp, lines, names, begin);
-    while from < size && !reading.fills(room) {
+    while from < size && !reading.is_full(room) {
         let to = (from + BLOCK).min(size);
         let block = file.read_range(from..to).await;
         reading.block(&block.map_err(|error| Failure::of_field("source", error))?, room);
         from = to;
     }
-    let next = reading.fills(room).then(|| reading.place()).filter(|place| place.byte < size);
+    let next = reading.is_full(room).then(|| reading.place()).filter(|place| place.byte < size);
     if next.is_none() {
-        reading.line_ends();
+        reading.finish_line();
     }
     let files = reading.seen.into_iter().collect();
     let next = next.map(|place| Cursor { files: FilePosition::Line(place), within: None });
@@ -126,7 +126,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether the page is full.
-    fn fills(&self, room: &PageBudget) -> bool {
+    fn is_full(&self, room: &PageBudget) -> bool {
         let bytes = self.at.0 - self.begin;
         bytes > 0 && (bytes >= room.bytes as u64 || self.documents.len() >= room.documents)
     }
@@ -140,11 +140,11 @@ impl<'a> Reading<'a> {
     fn block(&mut self, mut block: &[u8], room: &PageBudget) {
         while let Some(end) = block.iter().position(|byte| *byte == b'\n') {
             self.add(&block[..end]);
-            self.line_ends();
+            self.finish_line();
             // After the end of the line.
             self.at = (self.at.1 + 1, self.at.1 + 1);
             block = &block[end + 1..];
-            if self.fills(room) {
+            if self.is_full(room) {
                 return;
             }
         }
@@ -158,7 +158,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn line_ends(&mut self) {
+    fn finish_line(&mut self) {
         self.number += 1;
         let line = std::mem::take(&mut self.line).freeze();
         if line.trim_ascii().is_empty() {
@@ -254,7 +254,7 @@ mod tests {
                 .as_bytes()
                 .chunks(step)
                 .for_each(|block| reading.block(block, &PageBudget::page()));
-            reading.line_ends();
+            reading.finish_line();
             let documents = reading.documents;
             for document in &documents {
                 let (from, to) = document.line.unwrap();

@@ -12,7 +12,7 @@ use tidegate_workflows::contract::{Check, Job};
 
 use super::{
     prompt_builder::{DocumentFacts, OF_ALL},
-    template::{self, Variables, deep, engine, fault, is_plain_tag},
+    template::{self, Variables, engine, fault, is_plain_tag, run_deep},
 };
 use crate::output::result::Checked;
 
@@ -109,7 +109,7 @@ impl Expression<'_> {
                 "{place}: an expression of {size} bytes; at most {MAX_BYTES} are read"
             ));
         }
-        deep(place, || {
+        run_deep(place, || {
             let engine = engine(0);
             let read = engine.compile_expression(text);
             let read = read.map_err(|error| fault(place, &error, &Variables::new()))?;
@@ -122,14 +122,14 @@ impl Expression<'_> {
     }
 
     fn is_true(&self, with: &Variables<'_>) -> Result<bool, String> {
-        deep(&self.place, || {
+        run_deep(&self.place, || {
             let value = self.value(with).map_err(|error| fault(&self.place, &error, with))?;
             Ok(value.is_true())
         })
     }
 
     fn value(&self, with: &Variables<'_>) -> Result<Value, Error> {
-        let engine = engine(template::room(self.text, with));
+        let engine = engine(template::max_output_bytes(self.text, with));
         let values = Value::from_pairs(with.iter().map(|(name, value)| (*name, value.clone())));
         engine.compile_expression(self.text)?.eval(values)
     }
@@ -154,7 +154,7 @@ impl Expression<'_> {
             let answer = schema.map_or_else(|| json!(text), |schema| sample(schema, text, 0));
             let about = DocumentFacts { id: text, name: text.into(), fields: &Map::new(), text };
             let with = variables(&about, &answer);
-            let wrong = deep(place, || {
+            let wrong = run_deep(place, || {
                 let error = self.value(&with).err();
                 Ok(error.map(|error| (is_static(error.kind()), fault(place, &error, &with))))
             })?;
@@ -170,7 +170,7 @@ impl Expression<'_> {
     /// Whether it can be evaluated for a document with these fields, judged by its names.
     pub(crate) fn knows_its_names(&self, about: &DocumentFacts<'_>) -> bool {
         let with = variables(about, &serde_json::Value::Null);
-        let error = deep(&self.place, || Ok(self.value(&with).err().map(|error| error.kind())));
+        let error = run_deep(&self.place, || Ok(self.value(&with).err().map(|error| error.kind())));
         error != Ok(Some(ErrorKind::UndefinedError))
     }
 }

@@ -115,8 +115,8 @@ pub(crate) async fn answer(
     let (answer, evidence) = evidence::take_evidence(job, completion.answer, &document, &sought);
     let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
     let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
-        .answering(asks, version)
-        .allowed_by(job)
+        .with_question(asks, version)
+        .with_fallback_of(job)
         .with_evidence(evidence)
         .with_usage_unknown(completion.usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some());
@@ -124,7 +124,7 @@ pub(crate) async fn answer(
     let learned = services.guard.learned_caps.of(model);
     let room = question.room(cap).min(learned.unwrap_or(u32::MAX));
     if before.raises == 0 {
-        truncations.answered(cuts_of(model), result.is_cut());
+        truncations.count_answer(cuts_of(model), result.is_cut());
     }
     let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
     if let Err(failure) = judge(services, attempt, inquiry, (&result, wrong), room, has_more).await

@@ -1,6 +1,6 @@
 //! The question of a document's call. The guard around the call is [`tidegate_calls`].
 //!
-//! * `call_context`: asks any question and accepts the answer; `answer`: asks about a document; `embed`: gets
+//! * `inquiry`: asks any question and accepts the answer; `answer`: asks about a document; `embed`: gets
 //!   a document's vector
 //! * [`prompt`]: the question of a call; `prompt_builder`: its words, `template`: texts with names to fill in
 //! * `expression`: whether an expression of the author's is true of an answer

@@ -67,7 +67,7 @@ impl Text<'_> {
     /// # Errors
     /// A sentence that says where it cannot be parsed as a template.
     pub(crate) fn names(self) -> Result<BTreeSet<String>, String> {
-        self.deep(|| self.names_here())
+        self.run_deep(|| self.names_here())
     }
 
     fn names_here(&self) -> Result<BTreeSet<String>, String> {
@@ -86,20 +86,23 @@ impl Text<'_> {
     /// # Errors
     /// A sentence that says what is wrong, and in which line.
     pub(crate) fn fill(self, with: &Variables<'_>) -> Result<String, String> {
-        self.deep(|| self.fill_here(with))
+        self.run_deep(|| self.fill_here(with))
     }
 
     /// Runs the work on a thread whose stack suffices for this text's nesting.
-    fn deep<T: Send>(&self, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    fn run_deep<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, String> + Send,
+    ) -> Result<T, String> {
         if self.text.len() > MAX_TEXT {
             let (place, size, most) = (self.place, self.text.len(), MAX_TEXT);
             return Err(format!("{place}: a template of {size} bytes; at most {most} are read"));
         }
-        if self.text.contains('{') { deep(self.place, work) } else { work() }
+        if self.text.contains('{') { run_deep(self.place, work) } else { work() }
     }
 
     fn fill_here(&self, with: &Variables<'_>) -> Result<String, String> {
-        let room = room(self.text, with);
+        let room = max_output_bytes(self.text, with);
         let engine = engine(room);
         let template = self.read(&engine)?;
         let mut written = Bounded { text: Vec::new(), room };
@@ -117,7 +120,7 @@ impl Text<'_> {
 }
 
 /// Runs the work on a thread whose stack suffices for any nesting.
-pub(super) fn deep<T: Send>(
+pub(super) fn run_deep<T: Send>(
     place: &str,
     work: impl FnOnce() -> Result<T, String> + Send,
 ) -> Result<T, String> {
@@ -129,7 +132,7 @@ pub(super) fn deep<T: Send>(
 }
 
 /// Most bytes that a text may put out: twice everything that it can name, and some more.
-pub(super) fn room(text: &str, with: &Variables<'_>) -> usize {
+pub(super) fn max_output_bytes(text: &str, with: &Variables<'_>) -> usize {
     let texts = with.values().filter_map(|value| value.as_str()).map(str::len);
     text.len() + 2 * texts.sum::<usize>() + SPARE_BYTES
 }
@@ -157,7 +160,7 @@ pub(super) fn fault(place: &str, error: &Error, known: &Variables<'_>) -> String
 pub(crate) fn is_plain(text: &str) -> bool {
     let (mut rest, mut bytes) = (text, 0);
     while let Some(begin) = ["{{", "{%", "{#"].iter().filter_map(|tag| rest.find(tag)).min() {
-        let Some((tag, behind)) = tag(&rest[begin..]) else { return false };
+        let Some((tag, behind)) = split_tag(&rest[begin..]) else { return false };
         bytes += tag.len();
         if bytes > MAX_PLAIN || !is_plain_tag(tag) {
             return false;
@@ -168,7 +171,7 @@ pub(crate) fn is_plain(text: &str) -> bool {
 }
 
 /// The content of a tag, its first sign included, and the text after it.
-fn tag(text: &str) -> Option<(&str, &str)> {
+fn split_tag(text: &str) -> Option<(&str, &str)> {
     let (mut quote, mut before) = (None, ' ');
     for (at, sign) in text.char_indices().skip(2) {
         match quote {

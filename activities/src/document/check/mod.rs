@@ -120,10 +120,9 @@ impl Checking<'_> {
         result.checks =
             sandbox::evaluate_checks(&reader, &shard.job, &about, &result.answer).await?;
         let of_quotes = shard.job.checks.iter().filter(|check| check.is_of_quotes());
-        result.checks.extend(
-            of_quotes
-                .map(|check| quotes(&check.name, result.evidence.as_deref().unwrap_or_default())),
-        );
+        result.checks.extend(of_quotes.map(|check| {
+            check_quotes(&check.name, result.evidence.as_deref().unwrap_or_default())
+        }));
         Ok(())
     }
 
@@ -131,7 +130,7 @@ impl Checking<'_> {
     async fn ask_model(&self, pending: &mut Pending, levels: &[Route]) -> Result<(), Failure> {
         let Self { services, attempt, shard, document, content, pages, version, kept } = self;
         let failed = pending.failed_checks();
-        let amiss = (pending.asks > 0).then(|| amiss(&failed));
+        let amiss = (pending.asks > 0).then(|| correction(&failed));
         let level = usize::try_from(pending.level).unwrap_or_default().min(levels.len() - 1);
         let route = &levels[level];
         let before = attempt.spent();
@@ -224,7 +223,7 @@ impl Checking<'_> {
         {
             attempt.set_kept_answer(kept.to_string());
         }
-        forget(place).await;
+        remove_state(place).await;
         failure
     }
 
@@ -269,7 +268,7 @@ fn levels(shard: &Shard) -> Vec<Route> {
 }
 
 /// Removes the stored state of a document's checks. Failing to remove it does no harm.
-pub(crate) async fn forget(place: &Location) {
+pub(crate) async fn remove_state(place: &Location) {
     if let Err(error) = place.delete().await {
         tracing::debug!(%error, "an answer that was checked stays behind");
     }
@@ -281,7 +280,7 @@ pub(crate) fn location(shard: &Shard, document: &Document) -> Location {
 }
 
 /// Whether each quote is in the text that was sent.
-fn quotes(name: &str, evidence: &[Evidence]) -> Checked {
+fn check_quotes(name: &str, evidence: &[Evidence]) -> Checked {
     let missing = evidence.iter().filter(|it| it.found == Some(false));
     let missing: Vec<&str> = missing.map(|it| it.field.as_str()).collect();
     let why = || format!("the words given for {} are not in the document", missing.join(", "));
@@ -311,7 +310,7 @@ fn reasons(failed: &[Checked]) -> String {
 }
 
 /// The correction that the model is told.
-fn amiss(failed: &[Checked]) -> String {
+fn correction(failed: &[Checked]) -> String {
     format!(
         "Your last answer was refused, because it does not pass what is checked: {}. Look at the document again, and answer again.",
         reasons(failed)

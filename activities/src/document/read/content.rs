@@ -113,7 +113,7 @@ pub(crate) async fn fetch_version(
     document: &Document,
 ) -> Result<Version, Failure> {
     // A fault of the location is reported when it is read.
-    let Ok(location) = services.storage.resolve(place(document).0) else {
+    let Ok(location) = services.storage.resolve(split_uri(document).0) else {
         return Ok(Version::default());
     };
     let stamp = location.stamp().await.map_err(Failure::of_document)?;
@@ -135,7 +135,7 @@ pub(crate) async fn fetch(
         return Err(unreadable(why.clone()));
     }
     if let Some(line) = document.line {
-        let bytes = Box::pin(self::line(services, document, line)).await?;
+        let bytes = Box::pin(self::read_line(services, document, line)).await?;
         let (version, text) = (document.version.clone(), String::from_utf8_lossy(&bytes));
         return Ok(Raw {
             version,
@@ -143,7 +143,7 @@ pub(crate) async fn fetch(
             held: MemoryShare::default(),
         });
     }
-    let (uri, member) = place(document);
+    let (uri, member) = split_uri(document);
     let location = services.storage.resolve(uri).map_err(|error| unreadable(error.to_string()))?;
     if let Some(what) = location.special() {
         return Err(unreadable(format!("{location} is {what}, and no file")));
@@ -177,7 +177,7 @@ pub(crate) async fn fetch(
 }
 
 /// Reads a line of a file, by its range of bytes.
-pub(crate) async fn line(
+pub(crate) async fn read_line(
     services: &Services,
     document: &Document,
     (from, to): (u64, u64),
@@ -238,9 +238,10 @@ pub(crate) async fn extract(
             pages = read.page_starts;
             match read.pictures.is_empty() {
                 true => Content::Text(read.text),
-                false => {
-                    Content::Pictures(read.text, read.pictures.into_iter().map(sent).collect())
-                }
+                false => Content::Pictures(
+                    read.text,
+                    read.pictures.into_iter().map(to_picture).collect(),
+                ),
             }
         }
         // A scan: the model reads pictures.
@@ -281,14 +282,14 @@ pub(crate) async fn fetch_unless_read(
 }
 
 /// The URI of a document's object, and its path within it if that is an archive.
-fn place(document: &Document) -> (&str, Option<&str>) {
+fn split_uri(document: &Document) -> (&str, Option<&str>) {
     match document.uri.split_once('#') {
         Some((archive, member)) if document.text.is_none() => (archive, Some(member)),
         _ => (&document.uri, None),
     }
 }
 
-fn sent(picture: tidegate_documents::Picture) -> Picture {
+fn to_picture(picture: tidegate_documents::Picture) -> Picture {
     let tidegate_documents::Picture { media_type, width, height, bytes } = picture;
     Picture { media_type, width, height, bytes }
 }

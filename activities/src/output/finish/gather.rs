@@ -482,7 +482,7 @@ struct Takes {
 
 impl Takes {
     fn new(stored: Option<&Stored>, all_read: bool) -> Self {
-        Self { asks: stored.map(Stored::asks), all_read }
+        Self { asks: stored.map(Stored::question_fingerprint), all_read }
     }
 
     fn question(self, result: &DocumentResult) -> bool {

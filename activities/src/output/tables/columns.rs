@@ -160,7 +160,7 @@ impl ColumnType {
     ) -> Result<(), ParquetError> {
         match self {
             Self::Text => {
-                let (values, levels) = flat(taken(name, objects, |value| match value {
+                let (values, levels) = flat(take_column(name, objects, |value| match value {
                     Value::String(text) => Ok(ByteArray::from(text.into_bytes())),
                     other => Err(other),
                 }));
@@ -168,7 +168,7 @@ impl ColumnType {
             }
             Self::Count => {
                 let (values, levels) =
-                    flat(taken(name, objects, |value| value.as_i64().ok_or(value)));
+                    flat(take_column(name, objects, |value| value.as_i64().ok_or(value)));
                 column.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
             }
             Self::Real => {
@@ -176,22 +176,22 @@ impl ColumnType {
                     Value::Number(number) => number.as_f64().ok_or(value),
                     _ => Err(value),
                 };
-                let (values, levels) = flat(taken(name, objects, real));
+                let (values, levels) = flat(take_column(name, objects, real));
                 column.typed::<DoubleType>().write_batch(&values, Some(&levels), None)?;
             }
             Self::Time => {
-                let (values, levels) = flat(taken(name, objects, millis));
+                let (values, levels) = flat(take_column(name, objects, millis));
                 column.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
             }
             Self::Texts => {
                 let bytes = |text: String| ByteArray::from(text.into_bytes());
-                let lists = taken(name, objects, texts).into_iter();
+                let lists = take_column(name, objects, texts).into_iter();
                 let lists =
                     lists.map(|list| Some(list?.into_iter().map(bytes).collect::<Vec<_>>()));
                 write_lists::<ByteArrayType>(column, lists)?;
             }
             Self::Vector => {
-                write_lists::<FloatType>(column, taken(name, objects, vector).into_iter())?;
+                write_lists::<FloatType>(column, take_column(name, objects, vector).into_iter())?;
             }
         }
         Ok(())
@@ -221,7 +221,7 @@ fn write_lists<T: DataType>(
 }
 
 /// Takes a field out of each object, where it can be converted.
-fn taken<T>(
+fn take_column<T>(
     name: &str,
     objects: &mut [Object],
     make: impl Fn(Value) -> Result<T, Value>,
