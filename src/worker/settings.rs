@@ -225,11 +225,11 @@ mod tests {
         let id: ModelId = "a:7".parse().unwrap();
         let changes = PerLimit::from_fn(|_| Change::Set(500));
         quota.set_limits(&id, &changes).await.unwrap();
-        kept.look(&quota).await.unwrap();
-        assert!(kept.written.as_ref().unwrap().contains_key(&id));
+        copy.sync(&quota).await.unwrap();
+        assert!(copy.written.as_ref().unwrap().contains_key(&id));
         // It also sees that a limit will end by itself.
         quota.set_limits_expiry(&id, Some(Duration::from_secs(60))).await.unwrap();
-        kept.look(&quota).await.unwrap();
-        assert!(kept.written.as_ref().unwrap().is_empty());
+        copy.sync(&quota).await.unwrap();
+        assert!(copy.written.as_ref().unwrap().is_empty());
     }
 }
