@@ -24,7 +24,7 @@ use tracing::{info, warn};
 
 use crate::{
     attempt::Attempt,
-    batch::{ended as ended_batch, labels, leave, plan, source::Room},
+    batch::{labels, plan, run_status, source::PageBudget, turn_release},
     document::{long, pack, process},
     door,
     failure::{Failure, MAX_DEAD_STEPS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
@@ -65,7 +65,7 @@ impl DocumentActivities {
         deadline: Duration,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, ActivityError> {
-        self.step_in(ctx, &Attempt::of(ctx, "step"), deadline, work).await
+        self.step_in(ctx, &Attempt::from_context(ctx, "step"), deadline, work).await
     }
 
     /// Like `step`, for work that needs its attempt.
@@ -81,12 +81,12 @@ impl DocumentActivities {
             let failure = |failure: Failure| failure.counting(attempt, deadline);
             if attempt.deaths() >= MAX_DEAD_STEPS {
                 let failure = Failure::kills_its_worker(attempt.deaths());
-                fails(ctx, &failure);
+                log_failure(ctx, &failure);
                 return Err(failure);
             }
-            work.await.map_err(failure).inspect_err(|failure| fails(ctx, failure))
+            work.await.map_err(failure).inspect_err(|failure| log_failure(ctx, failure))
         };
-        heartbeat::beating(ctx, attempt, &self.services.guard, STEP, counted).await
+        heartbeat::run(ctx, attempt, &self.services.guard, STEP, counted).await
     }
 
     /// Runs an activity that asks a provider about documents. `outcome` names the document's outcome
@@ -107,11 +107,11 @@ impl DocumentActivities {
                 Err(failure) => (!failure.is_retried()).then_some(failure.kind.as_str()),
             };
             if let Some(outcome) = outcome {
-                metrics::document_ended(outcome);
+                metrics::count_document(outcome);
             }
             result
         };
-        heartbeat::beating(ctx, attempt, &self.services.guard, heartbeat::UNSENT, counted).await
+        heartbeat::run(ctx, attempt, &self.services.guard, heartbeat::UNSENT, counted).await
     }
 }
 
@@ -129,13 +129,19 @@ impl DocumentActivities {
             workflow: info.workflow_id.clone().unwrap_or_default(),
             run: info.workflow_run_id.clone().unwrap_or_default(),
         };
-        let has_ended = |other| ended_batch::has_ended(ctx.client(), other);
-        let attempt = Attempt::of(&ctx, "step");
-        let work =
-            plan::plan_in(&self.services, Some(&attempt), &job, &batch, Room::page(), has_ended);
+        let has_ended = |other| run_status::has_ended(ctx.client(), other);
+        let attempt = Attempt::from_context(&ctx, "step");
+        let work = plan::plan_in(
+            &self.services,
+            Some(&attempt),
+            &job,
+            &batch,
+            PageBudget::page(),
+            has_ended,
+        );
         let work = Box::pin(work);
         let plan = self.step_in(&ctx, &attempt, PLAN_DEADLINE, work).await?;
-        let plan = Plan { labels: Some(labels::found(&ctx.client()).await), ..plan };
+        let plan = Plan { labels: Some(labels::find_labels(&ctx.client()).await), ..plan };
         info!(batch = batch.workflow, documents = plan.documents, asked = %job.target, lane = %job.lane, "the batch has begun");
         Ok(plan)
     }
@@ -146,7 +152,7 @@ impl DocumentActivities {
         ctx: ActivityContext,
         plan: Plan,
     ) -> Result<Plan, ActivityError> {
-        let work = Box::pin(plan::plan_more(&self.services, &plan, Room::page()));
+        let work = Box::pin(plan::plan_more(&self.services, &plan, PageBudget::page()));
         self.step(&ctx, PLAN_DEADLINE, work).await
     }
 
@@ -156,9 +162,9 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: DocumentTask,
     ) -> Result<DocumentOutcome, ActivityError> {
-        let attempt = attempt(&ctx, &task, "").asked_before(task.asked);
+        let attempt = attempt(&ctx, &task, "").with_asked_before(task.asked);
         let work = process::process(&self.services, &attempt, &task);
-        let outcome = self.document(&ctx, &attempt, work, whole).await?;
+        let outcome = self.document(&ctx, &attempt, work, outcome_label).await?;
         Ok(DocumentOutcome { queued_seconds: queued_seconds(&ctx), ..outcome })
     }
 
@@ -169,7 +175,7 @@ impl DocumentActivities {
         task: PartTask,
     ) -> Result<DocumentOutcome, ActivityError> {
         let step = format!("{:?}", task.step);
-        let attempt = attempt(&ctx, &task.document, &step).in_parts(&task);
+        let attempt = attempt(&ctx, &task.document, &step).for_part(&task);
         let work = Box::pin(long::process(&self.services, &attempt, &task));
         // Only the workflow knows which step is a document's last.
         Box::pin(self.document(&ctx, &attempt, work, |_| None)).await
@@ -203,7 +209,7 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: SubmitBatch,
     ) -> Result<SubmittedBatch, ActivityError> {
-        let (attempt, number) = (Attempt::of(&ctx, "step"), ctx.info().attempt);
+        let (attempt, number) = (Attempt::from_context(&ctx, "step"), ctx.info().attempt);
         let work = provider_batch::submit(&self.services, Some(&attempt), &task, number);
         self.step_in(&ctx, &attempt, STORE_DEADLINE, work).await
     }
@@ -278,10 +284,14 @@ impl DocumentActivities {
     ) -> Result<Finished, ActivityError> {
         let work = Box::pin(finish::finish(&self.services.storage, &finish));
         let finished = self.step(&ctx, STORE_DEADLINE, work).await?;
-        ended(workflow(&ctx), &finish.progress, &finished);
+        log_ended(workflow(&ctx), &finish.progress, &finished);
         if finished.cancelled > 0 {
-            leave::leave(&self.services.storage, &self.services.guard.quota, &finish.plan.job)
-                .await;
+            turn_release::release_turns(
+                &self.services.storage,
+                &self.services.guard.quota,
+                &finish.plan.job,
+            )
+            .await;
         }
         Ok(finished)
     }
@@ -297,7 +307,7 @@ impl DocumentActivities {
             workflow: notify.batch.clone(),
             run: notify.run.clone(),
         };
-        let has_ended = Box::pin(ended_batch::has_ended(ctx.client(), batch)).await;
+        let has_ended = Box::pin(run_status::has_ended(ctx.client(), batch)).await;
         if !has_ended.unwrap_or(true) {
             // A receiver may look at the batch, or start the next one, as soon as it is notified.
             let failure = ApplicationFailure::builder(StillEnding)
@@ -343,7 +353,7 @@ impl DocumentActivities {
 }
 
 /// Logs why a batch cannot go on; repeated failures that may pass are logged ever less often.
-fn fails(ctx: &ActivityContext, failure: &Failure) {
+fn log_failure(ctx: &ActivityContext, failure: &Failure) {
     let (batch, info) = (workflow(ctx), ctx.info());
     let (step, tries) = (info.activity_type.as_str(), info.attempt);
     if !failure.is_retried() {
@@ -354,7 +364,7 @@ fn fails(ctx: &ActivityContext, failure: &Failure) {
 }
 
 /// Logs the end of a batch in one line, with its totals.
-fn ended(batch: &str, progress: &Progress, finished: &Finished) {
+fn log_ended(batch: &str, progress: &Progress, finished: &Finished) {
     let totals = finished.correct(progress.totals);
     let spend = totals.spend;
     // Omitted where no price is known.
@@ -377,7 +387,7 @@ fn ended(batch: &str, progress: &Progress, finished: &Finished) {
 
 /// The outcome of a successful document for the metrics. `None` for a document that is read in parts,
 /// which has only begun, and for one that goes to its route's next model.
-fn whole(outcome: &DocumentOutcome) -> Option<&'static str> {
+fn outcome_label(outcome: &DocumentOutcome) -> Option<&'static str> {
     let ended = if outcome.skipped { "skipped" } else { "succeeded" };
     (outcome.parts.is_none() && !outcome.escalates).then_some(ended)
 }
@@ -391,7 +401,7 @@ fn workflow(ctx: &ActivityContext) -> &str {
 fn attempt(ctx: &ActivityContext, task: &DocumentTask, step: &str) -> Attempt {
     let step: String = step.chars().filter(char::is_ascii_alphanumeric).collect();
     let work = format!("{}.{}{step}", task.shard, task.index);
-    Attempt::of(ctx, &work).of_batch(&task.workflow, &task.job)
+    Attempt::from_context(ctx, &work).for_batch(&task.workflow, &task.job)
 }
 
 /// Seconds that the attempt has waited in its task queue, by the server's clock.

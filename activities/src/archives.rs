@@ -54,7 +54,7 @@ impl Archives {
             return Err(Fault::Unreadable(Unreadable::TooLarge { what, size, most }));
         }
         let (bytes, stamp) = location.read_stamped().await.map_err(Fault::Store)?;
-        let bytes = unpacked(bytes, location.name().to_owned(), *limits).await;
+        let bytes = unpack(bytes, location.name().to_owned(), *limits).await;
         at_hand.retain(|(known, _, _)| *known != uri);
         at_hand.truncate(AT_HAND - 1);
         at_hand.push_front((uri, stamp.clone(), bytes.clone()));
@@ -63,7 +63,7 @@ impl Archives {
 }
 
 /// Unpacks a compressed tar archive once, and not for each document in it.
-async fn unpacked(bytes: Bytes, name: String, limits: Limits) -> Bytes {
+async fn unpack(bytes: Bytes, name: String, limits: Limits) -> Bytes {
     let packed = bytes.clone();
     let unpacked =
         tokio::task::spawn_blocking(move || archive::unpacked_tar(&packed, &name, &limits)).await;

@@ -86,7 +86,7 @@ pub struct DocumentState {
 
 impl AttemptState {
     /// The state with which the next attempt begins.
-    pub fn resumed(self) -> Self {
+    pub fn for_next_attempt(self) -> Self {
         let DocumentState { dead_readers, reading, .. } = self.document;
         let dead_readers = dead_readers + u32::from(reading > 0);
         Self { document: DocumentState { dead_readers, reading: 0, ..self.document }, ..self }
@@ -129,10 +129,10 @@ impl StoreFaults {
 }
 
 /// Time after which a heartbeat has left this process.
-const TELL: Duration = Duration::from_millis(50);
+const SEND_TIME: Duration = Duration::from_millis(50);
 
 /// Time after which a heartbeat has reached the server: the worker sends at most one a second.
-const TOLD: Duration = Duration::from_secs(2);
+const DELIVERY_TIME: Duration = Duration::from_secs(2);
 
 /// How often the cap on output is raised for one document.
 pub const MAX_RAISES: u32 = 2;
@@ -180,12 +180,12 @@ impl Attempt {
 
     /// The running attempt at an activity. `work` names its work among the activities of its run; it
     /// must not contain a document's name.
-    pub fn of(ctx: &ActivityContext, work: &str) -> Self {
+    pub fn from_context(ctx: &ActivityContext, work: &str) -> Self {
         let info = ctx.info();
         let runs = [info.workflow_run_id.as_deref(), info.activity_run_id.as_deref()];
         let run = runs.into_iter().flatten().find(|run| !run.is_empty()).unwrap_or_default();
         let state = ctx.heartbeat_details().deserialize::<AttemptState>().ok().flatten();
-        let mut state = state.unwrap_or_default().resumed();
+        let mut state = state.unwrap_or_default().for_next_attempt();
         let is_suspect = state.call.course.died_silently(info.attempt);
         state.call.course = state.call.course.resumed_by(info.attempt);
         let attempt = Self::new(
@@ -195,31 +195,31 @@ impl Attempt {
             state,
         );
         let workflow = info.workflow_id.as_deref().unwrap_or_default();
-        Self { is_suspect, ..attempt.of_batch(workflow, run) }
+        Self { is_suspect, ..attempt.for_batch(workflow, run) }
     }
 
     /// For the batch with this workflow id, in the run whose job has this folder.
-    pub fn of_batch(self, workflow: &str, job: &str) -> Self {
+    pub fn for_batch(self, workflow: &str, job: &str) -> Self {
         Self { call: self.call.of_batch(workflow, job), ..self }
     }
 
     /// Sets whether another attempt may follow.
-    pub fn last(self, is_last: bool) -> Self {
+    pub fn with_last(self, is_last: bool) -> Self {
         Self { is_last, ..self }
     }
 
     /// Replaces what the guard knows.
-    pub fn asking(self, call: attempt::Attempt) -> Self {
+    pub fn with_call(self, call: attempt::Attempt) -> Self {
         Self { call, ..self }
     }
 
     /// Sets whether the document was asked before, in a provider's batch or a pack.
-    pub fn asked_before(self, asked: bool) -> Self {
+    pub fn with_asked_before(self, asked: bool) -> Self {
         Self { call: self.call.asked_before(asked), ..self }
     }
 
     /// For a step of a document that is read in parts.
-    pub fn in_parts(self, task: &PartTask) -> Self {
+    pub fn for_part(self, task: &PartTask) -> Self {
         let document = format!("{}.{}", task.document.shard, task.document.index);
         Self { call: self.call.in_parts(document, task.parts.calls()), ..self }
     }
@@ -279,7 +279,7 @@ impl Attempt {
     }
 
     /// Records that this many questions about the document are answered.
-    pub fn answered(&self, questions: u32) {
+    pub fn set_answered_questions(&self, questions: u32) {
         let mut state = self.state.lock();
         if state.checked != questions {
             (state.checked, state.invalid_outputs, state.wrong) = (questions, 0, None);
@@ -288,27 +288,27 @@ impl Attempt {
     }
 
     /// Records the checks that the last answer has failed for good.
-    pub fn fails_checks(&self, names: Vec<String>) {
+    pub fn set_failed_checks(&self, names: Vec<String>) {
         self.state.lock().failed_checks = names;
     }
 
     /// Records the checked answers that the document was asked for so far, in order.
-    pub fn was_asked(&self, asked: Vec<AskedAnswer>) {
+    pub fn set_asked_answers(&self, asked: Vec<AskedAnswer>) {
         self.state.lock().asked = asked;
     }
 
     /// Tells the server, before a read that may kill the process, that it begins, so that the next
     /// attempt knows.
-    pub async fn reads(&self) {
+    pub async fn announce_reading(&self) {
         self.state.lock().reading += 1;
         self.news.notify_one();
-        tokio::time::sleep(TELL).await;
+        tokio::time::sleep(SEND_TIME).await;
     }
 
-    /// Like `reads`, for an attempt at a single document. The server is told only if a worker may
-    /// already have died of it: few do, and a heartbeat for each document would cost as much as its
-    /// attempt. Returns whether the server was told.
-    pub async fn reads_alone(&self) -> bool {
+    /// Like [`Self::announce_reading`], for an attempt at a single document. The server is told only
+    /// if a worker may already have died of it: few do, and a heartbeat for each document would cost as
+    /// much as its attempt. Returns whether the server was told.
+    pub async fn announce_reading_alone(&self) -> bool {
         let suspected = {
             let mut state = self.state.lock();
             if self.is_suspect {
@@ -317,7 +317,7 @@ impl Attempt {
             state.dead_readers > 0
         };
         if suspected {
-            self.reads().await;
+            self.announce_reading().await;
         } else {
             self.state.lock().reading += 1;
         }
@@ -336,7 +336,7 @@ impl Attempt {
 
     /// Records that the read has ended and the process lives. `told` says whether the server was told
     /// of the read.
-    pub async fn has_read(&self, told: bool) {
+    pub async fn finish_reading(&self, told: bool) {
         let suspected = {
             let mut state = self.state.lock();
             state.reading = state.reading.saturating_sub(1);
@@ -347,24 +347,24 @@ impl Attempt {
         }
         if suspected {
             // The next death of a worker must not look like one of this read.
-            tokio::time::sleep(TOLD).await;
+            tokio::time::sleep(DELIVERY_TIME).await;
         }
     }
 
     /// Records that the attempt ends and its process lives on.
-    pub(crate) fn ends(&self) {
+    pub(crate) fn mark_ended(&self) {
         self.state.lock().reading = 0;
         self.call.ends();
     }
 
     /// Resolves when the state is to be sent before the next heartbeat is due.
-    pub(crate) async fn news(&self) {
+    pub(crate) async fn state_changed(&self) {
         self.news.notified().await;
     }
 
     /// Raises the cap on output for the next call, after a cut answer. Returns whether a raise was
     /// left.
-    pub fn raise(&self) -> bool {
+    pub fn raise_output_cap(&self) -> bool {
         let mut state = self.state.lock();
         let raised = state.raises < MAX_RAISES;
         state.raises += u32::from(raised);
@@ -409,7 +409,7 @@ impl Attempt {
     }
 
     /// Records whether the answer is in this worker's spool.
-    pub fn spooled(&self, is_there: bool) {
+    pub fn set_spooled(&self, is_there: bool) {
         let mut state = self.state.lock();
         let since = state.spooled_millis.unwrap_or_else(|| millis(Some(SystemTime::now())));
         let known = std::mem::replace(&mut state.spooled_millis, is_there.then_some(since));
@@ -420,25 +420,25 @@ impl Attempt {
     }
 
     /// How long the answer has been in a worker's spool.
-    pub fn spooled_for(&self, now: SystemTime) -> Option<Duration> {
+    pub fn spooled_duration(&self, now: SystemTime) -> Option<Duration> {
         let since = self.state.lock().spooled_millis?;
         let lasting = millis(Some(now)).saturating_sub(since);
         Some(Duration::from_millis(u64::try_from(lasting).unwrap_or_default()))
     }
 
     /// Records that the document is asked again because its content has changed.
-    pub fn updates(&self) {
+    pub fn mark_updated(&self) {
         self.state.lock().updated = true;
     }
 
     /// Records that the document's text is stored beside its shard, so that the next attempt does not
     /// extract it again.
-    pub fn has_text(&self) {
+    pub fn mark_text_stored(&self) {
         self.state.lock().has_text = true;
     }
 
     /// Records the URI of the last answer that was not accepted.
-    pub fn keep(&self, uri: String) {
+    pub fn set_kept_answer(&self, uri: String) {
         self.state.lock().kept = Some(uri);
     }
 }
@@ -461,16 +461,16 @@ mod tests {
             Attempt { is_suspect, ..new }
         };
         let first = attempt(false);
-        assert!(!first.reads_alone().await);
+        assert!(!first.announce_reading_alone().await);
         assert_eq!((first.state().document.reading, first.dead_readers()), (1, 0));
-        let silent = tokio::time::timeout(Duration::from_millis(20), first.news()).await;
+        let silent = tokio::time::timeout(Duration::from_millis(20), first.state_changed()).await;
         assert!(silent.is_err(), "nothing is told");
         let second = attempt(true);
-        assert!(second.reads_alone().await);
+        assert!(second.announce_reading_alone().await);
         assert_eq!((second.state().document.reading, second.dead_readers()), (1, 1));
-        second.news().await;
+        second.state_changed().await;
         assert_eq!(
-            second.state().resumed().document.dead_readers,
+            second.state().for_next_attempt().document.dead_readers,
             2,
             "the third one does not read it"
         );

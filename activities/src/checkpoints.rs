@@ -76,7 +76,7 @@ impl Checkpoints {
 
     /// Opens a budget that is missing from Redis with the spending of its newest checkpoint.
     async fn find(&self, budget: &Budget, day: u64) -> Result<(), Failure> {
-        let folder = self.of(&budget.payer, day);
+        let folder = self.folder(&budget.payer, day);
         let mut newest: Option<Location> = None;
         let look = |entry| {
             if let Entry::Object(object, _) = entry
@@ -112,7 +112,7 @@ impl Checkpoints {
         let at = seconds_since_1970(SystemTime::now());
         let payer = budget.payer.to_string();
         let stored = Stored { payer, ceiling_usd, spent_usd, at };
-        let object = self.of(&budget.payer, day).child(&format!("{generation:020}.json"));
+        let object = self.folder(&budget.payer, day).child(&format!("{generation:020}.json"));
         object.write(serde_json::to_vec(&stored).unwrap_or_default()).await?;
         self.ledger.end_checkpoint(budget, &checkpoint).await?;
         let before = self.written.lock().insert(budget.payer.clone(), object);
@@ -125,7 +125,7 @@ impl Checkpoints {
     }
 
     /// The name contains a hash of the payer, because ids of batches may be anything.
-    fn of(&self, payer: &Payer, day: u64) -> Location {
+    fn folder(&self, payer: &Payer, day: u64) -> Location {
         let (kind, name) = match payer {
             Payer::Tenant(tenant) => ("tenant", tenant.as_str()),
             Payer::Batch(batch) => ("batch", batch.as_str()),

@@ -4,13 +4,13 @@
 //!
 //! | what happened | type | retried | delay of the next attempt |
 //! |---|---|---|---|
-//! | workers die while they have a step of a batch | Temporal's own, then `InvalidInput` | until [`MAX_DEAD_STEPS`] have died | |
+//! | workers die during a step of a batch | Temporal's own, then `InvalidInput` | until [`MAX_DEAD_STEPS`] have died | |
 //! | workers die while they read a document | Temporal's own, then `UnreadableDocument` | until [`MAX_DEAD_READERS`] have died | |
 //! | a document's reader cannot be started | `Transient` | yes | grows with the attempts |
 //! | a store is busy or away | `Transient` | for [`STORE_DEADLINE`]; a plan for [`PLAN_DEADLINE`] | grows with the faults |
-//! | a store forbids it, is not set up for it, or has lost what was there | `Transient`, at the end `InvalidInput` | up to [`MAX_STORE_REFUSALS`] tries | the same |
+//! | a store forbids it, is not set up for it, or has lost an object | `Transient`, at the end `InvalidInput` | up to [`MAX_STORE_REFUSALS`] tries | the same |
 //! | results of the batch cannot be written now | `Transient` | yes; an answer is held meanwhile | [`UNWRITABLE`] |
-//! | its answer lies in the spool of a worker that is away | `Transient` | for [`SPOOL_PATIENCE`]; then it is bought again | [`SPOOLED`], and a little later |
+//! | its answer is in the spool of a worker that is away | `Transient` | for [`SPOOL_PATIENCE`]; then it is bought again | [`SPOOLED`], and a little later |
 //! | either of these for the document itself | at the end `UnreadableDocument` | the same | the same |
 //! | a step of a provider's batch | by the provider's error | a few times, see below | grows with the attempts |
 //!

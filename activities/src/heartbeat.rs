@@ -24,7 +24,7 @@ pub const UNSENT: Duration = Duration::from_secs(2);
 
 /// Why work has no result.
 #[derive(Debug)]
-pub(crate) enum Over<E> {
+pub(crate) enum WorkEnd<E> {
     /// Its own error.
     Failed(E),
     /// The worker stops, and no call was sent.
@@ -39,48 +39,48 @@ pub(crate) enum Over<E> {
 ///
 /// # Errors
 /// The work's failure with its type, delay and details; or the cancellation.
-pub async fn beating<T>(
+pub async fn run<T>(
     ctx: &ActivityContext,
     attempt: &Attempt,
     guard: &Guard,
     patience: Duration,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, ActivityError> {
-    let over = match under(ctx, attempt, guard, patience, work).await {
+    let over = match run_with_errors(ctx, attempt, guard, patience, work).await {
         Ok(value) => return Ok(value),
         Err(over) => over,
     };
     Err(match over {
-        Over::Failed(failure) => failed(ctx, attempt, guard, failure),
-        Over::Stopped => failed(ctx, attempt, guard, Failure::worker_stops()),
-        Over::Cancelled => ActivityError::cancelled(),
+        WorkEnd::Failed(failure) => failed(ctx, attempt, guard, failure),
+        WorkEnd::Stopped => failed(ctx, attempt, guard, Failure::worker_stops()),
+        WorkEnd::Cancelled => ActivityError::cancelled(),
     })
 }
 
 /// Like [`beating`], for work with errors of its own.
-pub(crate) async fn under<T, E>(
+pub(crate) async fn run_with_errors<T, E>(
     ctx: &ActivityContext,
     attempt: &Attempt,
     guard: &Guard,
     patience: Duration,
     work: impl Future<Output = Result<T, E>>,
-) -> Result<T, Over<E>> {
+) -> Result<T, WorkEnd<E>> {
     let interval = interval(ctx.info().heartbeat_timeout);
     let mut beat = tokio::time::interval_at(Instant::now() + interval, interval);
     let mut work = Box::pin(work.instrument(spans::attempt(ctx, attempt)));
-    let mut given_up = pin!(given_up(&guard.stopping, attempt, patience));
+    let mut given_up = pin!(wait_until_given_up(&guard.stopping, attempt, patience));
     let result = loop {
         tokio::select! {
-            result = &mut work => break result.map_err(Over::Failed),
-            () = &mut given_up => break Err(Over::Stopped),
-            () = attempt.news() => record(ctx, attempt).await,
-            () = ctx.cancelled() => break Err(Over::Cancelled),
-            _ = beat.tick() => record(ctx, attempt).await,
+            result = &mut work => break result.map_err(WorkEnd::Failed),
+            () = &mut given_up => break Err(WorkEnd::Stopped),
+            () = attempt.state_changed() => send(ctx, attempt).await,
+            () = ctx.cancelled() => break Err(WorkEnd::Cancelled),
+            _ = beat.tick() => send(ctx, attempt).await,
         }
     };
     if result.is_err() {
-        attempt.ends();
-        record(ctx, attempt).await;
+        attempt.mark_ended();
+        send(ctx, attempt).await;
     }
     result
 }
@@ -105,7 +105,7 @@ fn interval(timeout: Option<Duration>) -> Duration {
 /// Resolves when the worker stops and the work should be dropped: it has sent no call, and had
 /// `patience` to end by itself. A call that was sent is waited for until Temporal's SDK cancels it,
 /// after the worker's `shutdown-grace`.
-async fn given_up(stopping: &CancellationToken, attempt: &Attempt, patience: Duration) {
+async fn wait_until_given_up(stopping: &CancellationToken, attempt: &Attempt, patience: Duration) {
     stopping.cancelled().await;
     tokio::time::sleep(patience).await;
     if attempt.has_sent() {
@@ -114,7 +114,7 @@ async fn given_up(stopping: &CancellationToken, attempt: &Attempt, patience: Dur
 }
 
 /// A heartbeat that does not arrive is replaced by the next.
-async fn record(ctx: &ActivityContext, attempt: &Attempt) {
+async fn send(ctx: &ActivityContext, attempt: &Attempt) {
     if let Err(error) = ctx.record_heartbeat(attempt.state()).await {
         tracing::warn!(%error, "a heartbeat could not be recorded");
     }
@@ -143,13 +143,15 @@ mod tests {
         let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
         let (unsent, sent, stopping) = (attempt(), attempt(), CancellationToken::new());
         sent.call.calling();
-        let early = tokio::time::timeout(LONG, given_up(&stopping, &unsent, PATIENCE)).await;
+        let early =
+            tokio::time::timeout(LONG, wait_until_given_up(&stopping, &unsent, PATIENCE)).await;
         assert!(early.is_err(), "a worker that goes on gives nothing up");
         stopping.cancel();
         let began = tokio::time::Instant::now();
-        given_up(&stopping, &unsent, PATIENCE).await;
+        wait_until_given_up(&stopping, &unsent, PATIENCE).await;
         assert!(began.elapsed() >= PATIENCE);
-        let late = tokio::time::timeout(LONG, given_up(&stopping, &sent, PATIENCE)).await;
+        let late =
+            tokio::time::timeout(LONG, wait_until_given_up(&stopping, &sent, PATIENCE)).await;
         assert!(late.is_err(), "a call that has left is waited for");
     }
 }

@@ -24,7 +24,7 @@ pub struct Memory {
 
 /// A share of the memory, given back when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Held(Option<OwnedSemaphorePermit>);
+pub(crate) struct MemoryShare(Option<OwnedSemaphorePermit>);
 
 impl Memory {
     /// A limit of this many bytes.
@@ -35,13 +35,13 @@ impl Memory {
 
     /// Waits for a share for a document of this size; a document larger than the limit takes the whole
     /// of it.
-    pub(crate) async fn hold(&self, bytes: u64) -> Held {
+    pub(crate) async fn hold(&self, bytes: u64) -> MemoryShare {
         if bytes < SMALL {
-            return Held(None);
+            return MemoryShare(None);
         }
         let units = units(bytes).min(self.units);
         // The semaphore is never closed.
-        Held(Arc::clone(&self.free).acquire_many_owned(units).await.ok())
+        MemoryShare(Arc::clone(&self.free).acquire_many_owned(units).await.ok())
     }
 }
 
@@ -52,7 +52,7 @@ impl Default for Memory {
     }
 }
 
-impl Held {
+impl MemoryShare {
     /// Gives back what the document no longer needs, now that it has this size.
     pub(crate) fn shrink(&mut self, bytes: u64) {
         let needed = if bytes < SMALL { 0 } else { units(bytes) as usize };

@@ -36,7 +36,7 @@ pub fn describe() {
 static ANSWERED: Mutex<f64> = Mutex::new(0.0);
 
 /// Counts an answer out of a provider's batch.
-pub(crate) fn batch_answer(
+pub(crate) fn count_batch_answer(
     model: &ModelId,
     usage: Option<&Usage>,
     failed: Option<Kind>,
@@ -44,14 +44,14 @@ pub(crate) fn batch_answer(
     tenant: &Tenant,
 ) {
     tidegate_calls::metrics::batch_call(model, usage, failed);
-    documents(1, failed.map_or("succeeded", Kind::label));
+    count_documents(1, failed.map_or("succeeded", Kind::label));
     if failed.is_none() {
-        answered(model, cost_usd, tenant);
+        count_answer(model, cost_usd, tenant);
     }
 }
 
 /// Counts a document's answer, at this price.
-pub(crate) fn answered(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) {
+pub(crate) fn count_answer(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) {
     if let Some(cost) = cost_usd {
         gauge!(COST, "model" => model.to_string(), "tenant" => tenant.to_string()).increment(cost);
     }
@@ -61,21 +61,21 @@ pub(crate) fn answered(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) 
 }
 
 /// Changes the number of attempts that hold an answer which cannot be written.
-pub(crate) fn answers_held(change: f64) {
+pub(crate) fn change_held_answers(change: f64) {
     gauge!(UNWRITTEN_ANSWERS).increment(change);
 }
 
 /// Sets the number of files in the spool.
-pub(crate) fn answers_spooled(count: usize) {
+pub(crate) fn set_spooled_answers(count: usize) {
     gauge!(SPOOLED_ANSWERS).set(count as f64);
 }
 
 /// Counts a document that has ended.
-pub(crate) fn document_ended(outcome: &'static str) {
-    documents(1, outcome);
+pub(crate) fn count_document(outcome: &'static str) {
+    count_documents(1, outcome);
 }
 
 /// Counts several documents that have ended.
-pub(crate) fn documents(count: usize, outcome: &'static str) {
+pub(crate) fn count_documents(count: usize, outcome: &'static str) {
     counter!(DOCUMENTS, "outcome" => outcome).increment(count as u64);
 }

@@ -36,7 +36,7 @@ use crate::{
     Services,
     attempt::Attempt,
     failure::{Backoff, Failure},
-    heartbeat::{self, Over},
+    heartbeat::{self, WorkEnd},
 };
 
 /// One model's quota, for activities. Clones share it.
@@ -95,18 +95,19 @@ impl Quota {
         ask: Ask,
         work: impl AsyncFnOnce(Call) -> Result<T, Fault>,
     ) -> Result<T, ActivityError> {
-        let attempt = Attempt::of(ctx, &ctx.info().activity_id);
+        let attempt = Attempt::from_context(ctx, &ctx.info().activity_id);
         let made = self.make(&attempt, ask, work);
-        match heartbeat::under(ctx, &attempt, &self.guard, heartbeat::UNSENT, made).await {
+        match heartbeat::run_with_errors(ctx, &attempt, &self.guard, heartbeat::UNSENT, made).await
+        {
             Ok(value) => Ok(value),
-            Err(Over::Cancelled) => Err(ActivityError::cancelled()),
-            Err(Over::Stopped) => {
+            Err(WorkEnd::Cancelled) => Err(ActivityError::cancelled()),
+            Err(WorkEnd::Stopped) => {
                 Err(heartbeat::failed(ctx, &attempt, &self.guard, Failure::worker_stops()))
             }
-            Err(Over::Failed(Ended::Call(failure))) => {
+            Err(WorkEnd::Failed(Ended::Call(failure))) => {
                 Err(heartbeat::failed(ctx, &attempt, &self.guard, failure))
             }
-            Err(Over::Failed(Ended::Work(error))) => Err(own_failure(error)),
+            Err(WorkEnd::Failed(Ended::Work(error))) => Err(own_failure(error)),
         }
     }
 
@@ -133,14 +134,14 @@ impl Quota {
         drop(span);
         match result {
             Ok(value) => {
-                settled(sent.settled(usage.as_ref(), &observed)).await;
+                wait_for_settlement(sent.settled(usage.as_ref(), &observed)).await;
                 Ok(value)
             }
             Err(Fault::Provider(error)) => Err(Ended::Call(sent.refused(&error).await)),
             Err(Fault::Own(error)) => {
                 // Without a report, the reservation stays charged.
                 if usage.is_some() {
-                    settled(sent.settled(usage.as_ref(), &observed)).await;
+                    wait_for_settlement(sent.settled(usage.as_ref(), &observed)).await;
                 }
                 Err(Ended::Work(error))
             }
@@ -149,7 +150,7 @@ impl Quota {
 }
 
 /// Waits until the limiter has recorded the use of the call.
-async fn settled(settlement: JoinHandle<()>) {
+async fn wait_for_settlement(settlement: JoinHandle<()>) {
     // It is never cancelled.
     let _ = settlement.await;
 }
@@ -175,7 +176,7 @@ impl Call {
     pub async fn read(&self, reply: reqwest::Response) -> Result<Value, Fault> {
         let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
         let body = reply.bytes().await.map_err(|error| Error::from(&error))?;
-        self.heard(status, &headers, &body)?;
+        self.read_parts(status, &headers, &body)?;
         Ok(serde_json::from_slice(&body)?)
     }
 
@@ -183,7 +184,7 @@ impl Call {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn heard(
+    pub fn read_parts(
         &self,
         status: u16,
         headers: &reqwest::header::HeaderMap,

@@ -32,8 +32,8 @@ impl Judge {
     /// # Errors
     /// `InvalidInput` says what is wrong with it. Nothing is fetched: a reference to another document
     /// is an error.
-    pub fn of(schema: &Value) -> Result<Self, Failure> {
-        let expansion = Expansion::of(schema);
+    pub fn compile(schema: &Value) -> Result<Self, Failure> {
+        let expansion = Expansion::measure(schema);
         if expansion.schemas > MAX_SCHEMAS {
             return Err(Failure::invalid_input(format!(
                 "schema would judge one value by more than {MAX_SCHEMAS} schemas, because it refers to the same ones again and again; refer to each once"
@@ -53,7 +53,7 @@ impl Judge {
     }
 
     /// Checks an answer. The error says what is wrong, and quotes nothing of the answer.
-    pub(crate) fn valid(&self, answer: &str) -> Result<(), String> {
+    pub(crate) fn check(&self, answer: &str) -> Result<(), String> {
         let value: Value =
             serde_json::from_str(answer).map_err(|error| format!("it is not JSON: {error}"))?;
         self.validator.validate(&value).map_err(|error| {
@@ -83,19 +83,19 @@ mod tests {
     fn what_is_wrong_is_said_without_quoting_the_answer() {
         let schema =
             json!({"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]});
-        let judge = Judge::of(&schema).unwrap();
-        judge.valid("{\"n\":1}").unwrap();
+        let judge = Judge::compile(&schema).unwrap();
+        judge.check("{\"n\":1}").unwrap();
         for (answer, reason) in [
             ("{\"n\":\"secret words\"}", "at /n"),
             ("no JSON: secret", "not JSON"),
             ("[\"secret\"]", "at its top"),
         ] {
-            let wrong = judge.valid(answer).unwrap_err();
+            let wrong = judge.check(answer).unwrap_err();
             assert!(wrong.contains(reason) && !wrong.contains("secret"), "{wrong}");
         }
         let deep = format!("{{\"{}\":1}}", "k".repeat(5_000));
-        let narrow = Judge::of(&json!({"additionalProperties":{"type":"string"}})).unwrap();
-        assert!(narrow.valid(&deep).unwrap_err().chars().count() < 3 * MAX_REASON_CHARS);
+        let narrow = Judge::compile(&json!({"additionalProperties":{"type":"string"}})).unwrap();
+        assert!(narrow.check(&deep).unwrap_err().chars().count() < 3 * MAX_REASON_CHARS);
     }
 
     #[test]
@@ -112,10 +112,10 @@ mod tests {
                 (0..=length).map(|at| (format!("d{at}"), link(at))).collect();
             json!({"$ref": format!("#/$defs/d{length}"), "$defs": defs})
         };
-        let failure = Judge::of(&doubling(45)).unwrap_err();
+        let failure = Judge::compile(&doubling(45)).unwrap_err();
         assert!(failure.message.contains("refers to the same"), "{failure}");
-        let judge = Judge::of(&doubling(5)).unwrap();
-        judge.valid("7").unwrap();
+        let judge = Judge::compile(&doubling(5)).unwrap();
+        judge.check("7").unwrap();
         assert!(judge.is_harmless);
         // A tree whose nodes all have one schema refers to itself, and is accepted.
         let tree = json!({
@@ -123,8 +123,8 @@ mod tests {
             "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "n": {"type": "integer"}},
             "required": ["n"],
         });
-        let judge = Judge::of(&tree).unwrap();
-        judge.valid(r#"{"n":1,"left":{"n":2},"right":{"n":3}}"#).unwrap();
+        let judge = Judge::compile(&tree).unwrap();
+        judge.check(r#"{"n":1,"left":{"n":2},"right":{"n":3}}"#).unwrap();
         assert!(!judge.is_harmless, "an answer decides how often it is gone through");
         for (schema, is_harmless) in [
             (json!({"pattern": "^[A-Z]{2}\\d+$"}), true),
@@ -133,7 +133,7 @@ mod tests {
             (json!({"patternProperties": {"(a)\\1": {}}}), false),
             (json!({"$anchor": "a", "items": {"$ref": "#a"}}), false),
         ] {
-            assert_eq!(Judge::of(&schema).unwrap().is_harmless, is_harmless, "{schema}");
+            assert_eq!(Judge::compile(&schema).unwrap().is_harmless, is_harmless, "{schema}");
         }
     }
 
@@ -143,7 +143,7 @@ mod tests {
             (json!({"type":"objct"}), "objct"),
             (json!({"$ref":"https://example.com/x.json"}), "example.com"),
         ] {
-            let failure = Judge::of(&bad).unwrap_err();
+            let failure = Judge::compile(&bad).unwrap_err();
             assert!(
                 failure.kind == FailureType::InvalidInput && failure.message.contains(reason),
                 "{failure}"

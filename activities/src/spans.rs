@@ -26,12 +26,12 @@ pub(crate) fn attempt(ctx: &ActivityContext, attempt: &Attempt) -> Span {
 }
 
 /// Records the document's name in the span of its attempt.
-pub(crate) fn names(document: &DocumentId) {
+pub(crate) fn record_document(document: &DocumentId) {
     Span::current().record("document", document.as_str());
 }
 
 /// A span around the writing of an answer.
-pub(crate) fn result() -> Span {
+pub(crate) fn writing() -> Span {
     debug_span!("result")
 }
 

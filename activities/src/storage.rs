@@ -266,7 +266,7 @@ impl Location {
     }
 
     /// Waits for the turn of a host whose reads have a rate.
-    async fn turn(&self) -> Result<(), Error> {
+    async fn wait_for_turn(&self) -> Result<(), Error> {
         match self.root().url.host_str().filter(|_| self.is_read_only()) {
             Some(host) => {
                 let turn = self.storage.rates.wait(host).await;
@@ -289,7 +289,7 @@ impl Location {
     /// # Errors
     /// An error of the store.
     pub async fn stamp(&self) -> Result<Option<Stamp>, Error> {
-        self.turn().await?;
+        self.wait_for_turn().await?;
         match self.store().head(&self.path).await {
             Ok(meta) => Ok(Some(self.stamp_of(meta))),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -310,7 +310,7 @@ impl Location {
     /// # Errors
     /// As [`Self::read`].
     pub async fn read_stamped(&self) -> Result<(Bytes, Stamp), Error> {
-        self.turn().await?;
+        self.wait_for_turn().await?;
         let result = match self.store().get(&self.path).await {
             Ok(result) => {
                 let stamp = self.stamp_of(result.meta.clone());
@@ -341,7 +341,7 @@ impl Location {
     /// # Errors
     /// [`Error::Missing`], or another error of the store.
     pub async fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
-        self.turn().await?;
+        self.wait_for_turn().await?;
         self.store().get_range(&self.path, range).await.map_err(|error| match error {
             object_store::Error::NotFound { .. } => Error::Missing(self.uri()),
             error => self.failed("read", &error),
@@ -526,10 +526,10 @@ impl Location {
             let found = found.map_err(|error| self.failed_folder(error))?;
             for (path, found) in found {
                 let entry = match found {
-                    local::Found::File(path, stamp) => {
+                    local::FolderEntry::File(path, stamp) => {
                         Entry::Object(Self { path, ..self.clone() }, stamp)
                     }
-                    local::Found::Odd(odd) => Entry::Odd(odd),
+                    local::FolderEntry::Odd(odd) => Entry::Odd(odd),
                 };
                 if each(local::to_key(&path), entry).is_break() {
                     break;

@@ -41,7 +41,7 @@ struct Seen {
 
 impl TruncationStats {
     /// Counts an answer to a call with the cap that all documents begin with.
-    pub fn answered(&self, asks: Asks<'_>, is_cut: bool) {
+    pub fn count_answer(&self, asks: Asks<'_>, is_cut: bool) {
         let mut questions = self.0.lock();
         if questions.len() >= REMEMBERED {
             questions.clear();
@@ -75,7 +75,7 @@ mod tests {
         let stats = TruncationStats::default();
         let (a, b): (ModelId, ModelId) = ("p:a".parse().unwrap(), "p:b".parse().unwrap());
         let asks = Asks { model: &a, template: 7, room: 100 };
-        let answered = |count, is_cut| (0..count).for_each(|_| stats.answered(asks, is_cut));
+        let answered = |count, is_cut| (0..count).for_each(|_| stats.count_answer(asks, is_cut));
         answered(1, true);
         assert!(!stats.are_many(asks));
         answered(39, false);

@@ -36,7 +36,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_activities::{
     attempt::{Attempt, AttemptState},
-    batch::{plan, source::Room},
+    batch::{plan, source::PageBudget},
     document::{long, pack, process},
     failure::{Backoff, Failure},
     output::{
@@ -138,7 +138,7 @@ struct Rig {
     folder: TempDir,
     runs: u32,
     /// The bounds of the plan's pages.
-    room: Option<Room>,
+    room: Option<PageBudget>,
 }
 
 impl Rig {
@@ -517,7 +517,9 @@ async fn one_batch_at_a_time_has_an_output() {
     let job = rig.job(&json!({}));
     let plan = async |batch: Holder, ended: bool| {
         let has_ended = |_| std::future::ready(Ok(ended));
-        plan::plan_in(&rig.services, None, &job, &batch, Room::page(), has_ended).await.map(drop)
+        plan::plan_in(&rig.services, None, &job, &batch, PageBudget::page(), has_ended)
+            .await
+            .map(drop)
     };
     plan(holder("first", "r1"), false).await.unwrap();
     plan(holder("first", "r1"), false).await.unwrap();
@@ -540,7 +542,9 @@ async fn one_batch_at_a_time_has_an_output() {
         let has_ended = |other: Holder| std::future::ready(Ok(other.workflow == "second"));
         {
             let batch = holder(workflow, "r4");
-            plan::plan_in(&rig.services, None, &job, &batch, Room::page(), has_ended).await.is_ok()
+            plan::plan_in(&rig.services, None, &job, &batch, PageBudget::page(), has_ended)
+                .await
+                .is_ok()
         }
     };
     let (one, other) = tokio::join!(race("third"), race("fourth"));

@@ -203,7 +203,8 @@ async fn where_many_are_cut_later_documents_begin_with_more_room() {
     let refused = fails(Kind::InvalidRequest, Charged::No);
     let answers =
         vec![cut("a"), whole("A."), cut("b"), whole("B."), whole("C."), refused, whole("D.")];
-    let mut rig = Rig::of(&["One.", "Two.", "Three.", "Four."], json!({}), answers).await;
+    let mut rig =
+        Rig::with_documents(&["One.", "Two.", "Three.", "Four."], json!({}), answers).await;
     let mut cuts = Vec::new();
     for _ in 0..4 {
         let outcome = rig.end().await.0.unwrap();
@@ -219,7 +220,8 @@ async fn where_many_are_cut_later_documents_begin_with_more_room() {
 #[tokio::test]
 async fn who_keeps_cut_answers_gets_no_more_room() {
     let answers = vec![cut("a"), cut("b"), cut("c"), cut("d")];
-    let mut rig = Rig::of(&["One.", "Two.", "Three."], json!({"on_cut": "keep"}), answers).await;
+    let mut rig =
+        Rig::with_documents(&["One.", "Two.", "Three."], json!({"on_cut": "keep"}), answers).await;
     for _ in 0..3 {
         rig.end().await.0.unwrap();
         rig.next_document();

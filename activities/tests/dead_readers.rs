@@ -19,7 +19,8 @@ use tidegate_workflows::contract::FailureType;
 
 #[tokio::test]
 async fn what_kills_two_workers_is_not_read_a_third_time() {
-    let mut rig = Rig::of(&["", "The tide is high."], json!({}), vec![whole("High.")]).await;
+    let mut rig =
+        Rig::with_documents(&["", "The tide is high."], json!({}), vec![whole("High.")]).await;
     std::fs::write(rig.folder.path().join("in/a.txt"), "%PDF-1.7\n").unwrap();
     let begun = rig.folder.path().join("begun");
     let reads = || std::fs::read_to_string(&begun).map_or(0, |text| text.lines().count());

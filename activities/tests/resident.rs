@@ -94,7 +94,7 @@ fn many_documents_at_once() {
 }
 
 /// Megabytes that a child used.
-fn taken(count: usize, megabytes: usize, room: usize) -> u64 {
+fn peak_memory(count: usize, megabytes: usize, room: usize) -> u64 {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "many_documents_at_once", "--ignored", "--nocapture"])
         .env(TASK, format!("{count} {megabytes} {room}"))
@@ -114,12 +114,12 @@ fn taken(count: usize, megabytes: usize, room: usize) -> u64 {
 fn a_process_takes_no_more_than_its_room_however_many_documents_come() {
     let is_full = std::env::var_os("TIDEGATE_FULL_SCALE").is_some_and(|value| value == "1");
     let (count, megabytes, room) = if is_full { (200, 16, 512) } else { (16, 4, 24) };
-    let bounded = taken(count, megabytes, room);
+    let bounded = peak_memory(count, megabytes, room);
     println!("{count} documents of {megabytes} MB within {room} MB took {bounded} MB");
     assert!(bounded <= room as u64, "{bounded} MB of {room}");
     if !is_full {
         // Proves the measurement: with room for all, all are in memory.
-        let all = taken(count, megabytes, 100_000);
+        let all = peak_memory(count, megabytes, 100_000);
         println!("without a bound: {all} MB");
         assert!(all > 2 * room as u64, "{all} MB");
     }

@@ -27,8 +27,8 @@ use tidegate_activities::{
     Services,
     attempt::{Attempt, AttemptState},
     batch::{
-        names::Names,
-        source::{self, Cursor, Room},
+        document_ids::DocumentIds,
+        source::{self, Cursor, PageBudget},
     },
     document::process,
     failure::{Backoff, Failure, MAX_STORE_REFUSALS, OfStore as _, PLAN_DEADLINE, STORE_DEADLINE},
@@ -103,7 +103,7 @@ fn options(endpoint: &str, key: &str, secret: &str) -> Vec<(String, String)> {
 }
 
 async fn tried(root: &str, options: &[(String, String)]) -> Access {
-    let storage = Storage::to_try_with(root, options).unwrap();
+    let storage = Storage::for_access_test_with(root, options).unwrap();
     storage.resolve(root).unwrap().try_access(CredentialKind::AccessKey).await
 }
 
@@ -307,9 +307,9 @@ async fn a_forbidden_prefix_is_the_authors_to_mend_after_a_few_tries() {
         "instructions": "x", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 1});
     let job: Job = serde_json::from_value(job).unwrap();
     let planning = Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
-    let mut failure = listed(&storage, &job, &output, Room::page()).await.unwrap_err();
+    let mut failure = listed(&storage, &job, &output, PageBudget::page()).await.unwrap_err();
     for attempt in 1..=MAX_STORE_REFUSALS {
-        failure = listed(&storage, &job, &output, Room::page()).await.unwrap_err();
+        failure = listed(&storage, &job, &output, PageBudget::page()).await.unwrap_err();
         failure = failure.counting(&planning, PLAN_DEADLINE);
         assert_eq!(failure.is_retried(), attempt < MAX_STORE_REFUSALS, "{failure}");
     }
@@ -550,11 +550,11 @@ async fn a_key_that_cannot_be_a_path_is_a_failure_of_its_own() {
         "instructions": "x", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 1});
     let job: Job = serde_json::from_value(job).unwrap();
     let output = storage.resolve("s3://bucket/data/out/").unwrap();
-    let found = listed(&storage, &job, &output, Room::page()).await.unwrap();
+    let found = listed(&storage, &job, &output, PageBudget::page()).await.unwrap();
     let asked = asked.load(Ordering::SeqCst);
     assert!(asked <= 8 + 12 * 4, "{asked} requests");
     assert_eq!(found.len(), 2_500 + odd.len());
-    let pages = listed(&storage, &job, &output, Room::of(700)).await.unwrap();
+    let pages = listed(&storage, &job, &output, PageBudget::of_documents(700)).await.unwrap();
     assert!(pages == found, "the same in pages");
     let (bad, good): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|document| document.unreadable.is_some());
@@ -576,12 +576,13 @@ async fn listed(
     storage: &Storage,
     job: &Job,
     output: &Location,
-    room: Room,
+    room: PageBudget,
 ) -> Result<Vec<Document>, Failure> {
     let (mut all, mut next) = (Vec::new(), Some(Cursor::default()));
     while let Some(cursor) = next {
         let page =
-            source::page(storage, job, output, cursor, &Names::default(), room.clone()).await?;
+            source::page(storage, job, output, cursor, &DocumentIds::default(), room.clone())
+                .await?;
         all.extend(page.documents);
         next = page.next;
     }

@@ -293,7 +293,8 @@ async fn record(
         let question = question.with_context(|| format!("what {} was asked is gone", one.model))?;
         questions.insert(&one.model, question);
     }
-    let Some(question) = questions.values().next().map(StatedQuestion::of_any_model) else {
+    let Some(question) = questions.values().next().map(StatedQuestion::fingerprint_of_any_model)
+    else {
         return Ok(());
     };
     let output = services.storage.resolve(output).context("output")?;
@@ -317,7 +318,7 @@ async fn record(
             question: questions[model].fingerprint(),
         });
         match enough {
-            true => known.put(comparisons::Pair { models, documents: agreement.documents }),
+            true => known.insert(comparisons::Pair { models, documents: agreement.documents }),
             false => known.remove(&models),
         }
     }
@@ -337,7 +338,7 @@ fn between(one: &Seen, other: &Seen) -> Compared {
             None => compared.agreement.unanswered += 1,
         }
     }
-    compared.told()
+    compared.into_report()
 }
 
 fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> {

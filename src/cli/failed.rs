@@ -111,7 +111,7 @@ mod tests {
             let line = json!({ "id": id, "error_type": error_type, "message": message });
             given_up.add(line.to_string().as_bytes());
         }
-        given_up.told()
+        given_up.into_report()
     }
 
     #[test]

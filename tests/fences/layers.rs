@@ -15,7 +15,7 @@ pub(crate) const ACTIVITIES: [&[&str]; 10] = [
     &["attempt", "checkpoints", "failure", "heartbeat", "schema", "spans", "webhooks"],
     &["output"],
     &["services"],
-    &["document/keep"],
+    &["document/shared_answers"],
     &["document/ask"],
     &["document/read"],
     &["document"],

@@ -5,7 +5,7 @@ use tidegate_documents::{Limits, Reader, Unreadable, archive};
 use tidegate_types::DocumentId;
 
 use crate::{
-    batch::source::Room,
+    batch::source::PageBudget,
     failure::{Failure, OfStore as _},
     output::{
         job::{Document, resolve},
@@ -21,13 +21,13 @@ pub(super) fn is_archive(file: &Document) -> bool {
 }
 
 /// The documents in an archive, which is read whole; any other file is returned unchanged.
-pub(super) async fn expanded(
+pub(super) async fn expand(
     storage: &Storage,
     file: Document,
-    room: &Room,
+    room: &PageBudget,
 ) -> Result<Vec<Document>, Failure> {
     match is_archive(&file) {
-        true => of_archive(storage, file, &room.reader, &room.limits).await,
+        true => list_archive(storage, file, &room.reader, &room.limits).await,
         false => Ok(vec![file]),
     }
 }
@@ -36,10 +36,10 @@ pub(super) async fn expanded(
 ///
 /// # Errors
 /// Inner: why it cannot be read. Outer: `Transient` when a store fails.
-pub(super) async fn unpacked(
+pub(super) async fn unpack(
     location: &Location,
     member: &str,
-    room: &Room,
+    room: &PageBudget,
 ) -> Result<Result<(Bytes, Stamp), Unreadable>, Failure> {
     let read = location.read_stamped().await;
     let (bytes, stamp) = read.map_err(|error| Failure::of_field("source", error))?;
@@ -54,7 +54,7 @@ fn no_reader(error: &std::io::Error) -> Failure {
 }
 
 /// The documents of an archive; an archive that cannot be read becomes one document that reports why.
-async fn of_archive(
+async fn list_archive(
     storage: &Storage,
     file: Document,
     reader: &Reader,

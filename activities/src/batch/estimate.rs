@@ -21,12 +21,12 @@ use tidegate_workflows::contract::{
 
 use crate::{
     attempt::Attempt,
-    batch::checked::Checked,
+    batch::expected_calls::ExpectedCalls,
     document::{
         ask::{
             embed, evidence,
             prompt::{self, Content},
-            prompt_builder::About,
+            prompt_builder::DocumentFacts,
             sandbox,
         },
         pack,
@@ -89,7 +89,7 @@ impl Sample {
     }
 
     /// The sampled documents, spread over all pages.
-    fn spread(self) -> Vec<Document> {
+    fn into_documents(self) -> Vec<Document> {
         let step = self.documents.len().div_ceil(SAMPLE).max(1);
         self.documents.into_iter().step_by(step).collect()
     }
@@ -108,7 +108,7 @@ pub async fn forecast(
 ) -> Result<Forecast, Failure> {
     let care = Care::of_several(attempt);
     let documents = sample.of;
-    let sample = sample.spread();
+    let sample = sample.into_documents();
     let sampled = sample.len() as u64;
     let mut tokens = Vec::new();
     let mut read = std::pin::pin!(
@@ -142,7 +142,7 @@ pub async fn forecast(
         from: f64::from(job.likely_output_tokens()) * MIN_OUTPUT,
         to: f64::from(job.likely_output_tokens()),
     };
-    let checked = Checked::of(services, job, route).await?;
+    let checked = ExpectedCalls::load(services, job, route).await?;
     let calls = count * readable;
     let pack = pack(services, job, route, input, output);
     Ok(Forecast {
@@ -163,7 +163,7 @@ pub async fn forecast(
         temporal_actions: None,
         notes: notes(services, job, route)
             .into_iter()
-            .chain(first(services, route).and_then(|model| held(job, model, input)))
+            .chain(first(services, route).and_then(|model| cap_cost_note(job, model, input)))
             .collect(),
         full_price: None,
         of_the_first: false,
@@ -188,8 +188,14 @@ async fn input_tokens(
             Err(failure) => Err(failure),
         };
     }
-    let wording = sandbox::wording(reader, job, &About::of(document, content.text())).await?;
-    Ok(Some(prompt::input_tokens(&wording, content, "", evidence::form(job).as_ref())))
+    let wording =
+        sandbox::build_prompt(reader, job, &DocumentFacts::new(document, content.text())).await?;
+    Ok(Some(prompt::input_tokens(
+        &wording,
+        content,
+        "",
+        evidence::schema_with_evidence(job).as_ref(),
+    )))
 }
 
 /// Notes on models that cannot be forced to follow the schema, and on those that were never tested for
@@ -203,7 +209,7 @@ fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
             )
         })
         .collect();
-    let Some(schema) = &evidence::form(job) else { return notes };
+    let Some(schema) = &evidence::schema_with_evidence(job) else { return notes };
     let note = |model: &ModelId| {
         let form = services.providers.dialect(model)?.schema(model.model(), schema);
         let Form::Told { why } = form else { return None };
@@ -217,7 +223,7 @@ fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
 
 /// A note on what `max_output_tokens` costs where the provider charges it against the limit, used or
 /// not.
-fn held(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
+fn cap_cost_note(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
     if !model.charge.counts_bound() {
         return None;
     }
@@ -310,7 +316,7 @@ fn pack(services: &Services, job: &Job, route: &Route, input: Range, output: Ran
         }
     };
     wanted
-        .min(pack::most(job, input.to))
+        .min(pack::max_documents(job, input.to))
         .min(first(services, route).map_or(u32::MAX, |model| room(model, input, output)))
 }
 
@@ -384,12 +390,20 @@ mod tests {
             .unwrap()
         };
         let input = Range { from: 1_000.0, to: 1_400.0 };
-        let note = held(&job(10_000), &model(Charge::CAUTIOUS), input).unwrap();
+        let note = cap_cost_note(&job(10_000), &model(Charge::CAUTIOUS), input).unwrap();
         for part in ["(10000)", "3.2 calls a second", "max_output_tokens = 1024"] {
             assert!(note.contains(part), "{note}");
         }
-        assert_eq!(held(&job(100), &model(Charge::CAUTIOUS), input), None, "it would give little");
-        assert_eq!(held(&job(10_000), &model(Charge::default()), input), None, "it costs nothing");
+        assert_eq!(
+            cap_cost_note(&job(100), &model(Charge::CAUTIOUS), input),
+            None,
+            "it would give little"
+        );
+        assert_eq!(
+            cap_cost_note(&job(10_000), &model(Charge::default()), input),
+            None,
+            "it costs nothing"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tidegate_workflows::contract::{Example, Job};
 use crate::{
     document::ask::{
         expression::{self, OF_CHECKS},
-        prompt_builder::{self, About, OF_ALL, PromptText},
+        prompt_builder::{self, DocumentFacts, OF_ALL, PromptText},
         template::Text,
     },
     failure::{Failure, OfStore as _},
@@ -110,7 +110,7 @@ pub(super) fn check<'a>(
         let text = document.text.as_deref().unwrap_or_default();
         if !fields.is_empty()
             && (!prompt_builder::is_plain(job)
-                || PromptText::of(job, &About::of(document, text)).is_ok())
+                || PromptText::build(job, &DocumentFacts::new(document, text)).is_ok())
         {
             continue;
         }
@@ -126,7 +126,7 @@ pub(super) fn check<'a>(
 
 /// Checks the expressions of the job's checks in this way.
 fn check_expressions(job: &Job, documents: &[&Document]) -> Result<(), Failure> {
-    for (_, expression) in expression::of(&job.checks) {
+    for (_, expression) in expression::expressions(&job.checks) {
         let mut names = expression.names().map_err(Failure::invalid_input)?;
         names.retain(|name| !OF_ALL.contains(&&**name) && !OF_CHECKS.contains(&&**name));
         let lacks = |document: &&&Document| {
@@ -135,7 +135,7 @@ fn check_expressions(job: &Job, documents: &[&Document]) -> Result<(), Failure> 
             // A name may be used only where it is known.
             let may_do = || {
                 !expression::are_plain(&job.checks)
-                    || expression.knows_its_names(&About::of(document, ""))
+                    || expression.knows_its_names(&DocumentFacts::new(document, ""))
             };
             missing && (fields.is_empty() || !may_do())
         };

@@ -22,15 +22,19 @@ use crate::{
 ///
 /// # Errors
 /// `InvalidInput` for a model without a reason, with the command that compares it.
-pub(crate) async fn decided(services: &Services, job: &Job, route: &Route) -> Result<Job, Failure> {
+pub(crate) async fn with_reasons(
+    services: &Services,
+    job: &Job,
+    route: &Route,
+) -> Result<Job, Failure> {
     let (mut fallbacks, mut unknown) = (BTreeMap::new(), Vec::new());
     let Some(first) = route.models.first() else { return Ok(job.clone()) };
     let first = &name(services, first);
-    let question = StatedQuestion::of(job).of_any_model();
+    let question = StatedQuestion::from_job(job).fingerprint_of_any_model();
     let known = match route.compared.as_deref().filter(|_| route.others().next().is_some()) {
         Some(prefix) => {
             let prefix = resolve(&services.storage, "the route's compared", prefix)?;
-            Comparisons::under(&prefix, question).await?
+            Comparisons::read_all(&prefix, question).await?
         }
         None => Comparisons::default(),
     };
@@ -39,7 +43,9 @@ pub(crate) async fn decided(services: &Services, job: &Job, route: &Route) -> Re
         if to == *first {
             continue;
         }
-        let compared = || known.of(&asked(services, job, first), &asked(services, job, &to));
+        let compared = || {
+            known.agreement_of(&asked_model(services, job, first), &asked_model(services, job, &to))
+        };
         let because = if route.equivalent.contains(model) {
             Because::Equivalent
         } else if let Some(rate) = compared() {
@@ -60,7 +66,7 @@ pub(crate) async fn decided(services: &Services, job: &Job, route: &Route) -> Re
     }
     match unknown.is_empty() {
         true => Ok(Job { fallbacks, ..job.clone() }),
-        false => Err(refused(job, route, first, &unknown, question)),
+        false => Err(refusal(job, route, first, &unknown, question)),
     }
 }
 
@@ -72,15 +78,15 @@ fn name(services: &Services, model: &ModelId) -> ModelId {
 }
 
 /// The fingerprint of a batch of this model alone.
-fn asked(services: &Services, job: &Job, model: &ModelId) -> Asked {
+fn asked_model(services: &Services, job: &Job, model: &ModelId) -> Asked {
     let own = |member: &ModelId| name(services, member) == *model;
     let asked_with = job.asked_with.iter().filter(|(member, _)| own(member));
     let asked_with = asked_with.map(|(member, with)| (member.clone(), with.clone())).collect();
     let alone = Job { target: Target::Model(model.clone()), asked_with, ..job.clone() };
-    Asked { model: model.clone(), question: StatedQuestion::of(&alone).fingerprint() }
+    Asked { model: model.clone(), question: StatedQuestion::from_job(&alone).fingerprint() }
 }
 
-fn refused(
+fn refusal(
     job: &Job,
     route: &Route,
     first: &ModelId,

@@ -50,7 +50,12 @@ pub(super) struct InFlight {
 /// The documents in flight that the limits of the route's models can use together, by Little's law with
 /// headroom, and at most that many more for a burst. What this worker has learned about their calls
 /// takes precedence over the forecast.
-pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forecast) -> InFlight {
+pub(super) fn choose_window(
+    services: &Services,
+    job: &Job,
+    route: &Route,
+    forecast: &Forecast,
+) -> InFlight {
     let documents = |at_most: bool| {
         let models = route.models.iter().map(|id| {
             let model = services.guard.quota.models().find(|model| model.id == *id)?;

@@ -8,7 +8,7 @@ use tidegate_workflows::{contract::Labels, labels::NAMES};
 
 /// Asks the server for the search attributes of its namespace. If it does not answer, batches get a
 /// memo.
-pub(crate) async fn found(client: &Client) -> Labels {
+pub(crate) async fn find_labels(client: &Client) -> Labels {
     let request = ListSearchAttributesRequest { namespace: client.namespace() };
     let mut service = client.connection().operator_service();
     match service.list_search_attributes(request.into_request()).await {

@@ -1,26 +1,26 @@
 //! The plan of a batch: its documents and its forecast.
 //!
 //! * [`plan`]: checks the input and writes the shards; [`source`]: lists the documents, `archives`: those in an archive,
-//!   [`names`]: their ids; `pages`: writes them
-//! * [`estimate`]: the forecast, `checked`: how often models are asked where answers are checked; `in_flight`: how many
-//!   documents are in flight
-//! * `asked_with`: the parameters of each model; `fallbacks`: why a route may fall back; `examples`: examples and
+//!   [`document_ids`]: their ids; `plan_writer`: writes them
+//! * [`estimate`]: the forecast, `expected_calls`: how often models are asked where answers are checked; `in_flight`: how
+//!   many documents are in flight
+//! * `model_parameters`: the parameters of each model; `fallbacks`: why a route may fall back; `examples`: examples and
 //!   templates; `sample`: a sample of the documents
-//! * [`ended`]: whether a batch's run has ended; `labels`: a batch's labels in Temporal; [`leave`]: releases the turns of a
-//!   cancelled batch
+//! * [`run_status`]: whether a batch's run has ended; `labels`: a batch's labels in Temporal; [`turn_release`]: releases the
+//!   turns of a cancelled batch
 
 mod archives;
-pub(crate) mod asked_with;
-mod checked;
-pub mod ended;
+pub mod document_ids;
 pub mod estimate;
 mod examples;
+mod expected_calls;
 mod fallbacks;
 mod in_flight;
 pub(crate) mod labels;
-pub mod leave;
-pub mod names;
-mod pages;
+pub(crate) mod model_parameters;
 pub mod plan;
+mod plan_writer;
+pub mod run_status;
 mod sample;
 pub mod source;
+pub mod turn_release;

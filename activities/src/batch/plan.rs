@@ -11,13 +11,12 @@ use tidegate_workflows::contract::{Job, Plan, ProviderBatching};
 use crate::{
     attempt::Attempt,
     batch::{
-        asked_with,
+        document_ids::DocumentIds,
         estimate::{self, Sample},
-        examples, fallbacks, in_flight,
-        names::Names,
-        pages::Pages,
+        examples, fallbacks, in_flight, model_parameters,
+        plan_writer::PlanWriter,
         sample,
-        source::{self, Cursor, Page, Room},
+        source::{self, Cursor, Page, PageBudget},
     },
     document::{
         ask::{embed, output_cap, sandbox},
@@ -32,8 +31,8 @@ use crate::{
         job::{Document, Stored, payers, resolve, route_of},
         layout,
         lease::{self, Holder},
-        recorded,
-        sealed::Earlier,
+        recorded_question,
+        sealed::EarlierResults,
         tables,
         truth::Truth,
     },
@@ -60,7 +59,7 @@ pub async fn plan(
         run: run_id.to_owned(),
     };
     let has_ended = |_| std::future::ready(Ok(true));
-    plan_in(services, None, job, &batch, Room::page(), has_ended).await
+    plan_in(services, None, job, &batch, PageBudget::page(), has_ended).await
 }
 
 /// Like [`plan`], in an activity whose earlier attempts may have died of a file that they read.
@@ -72,28 +71,28 @@ pub async fn plan_in<F, Fut>(
     attempt: Option<&Attempt>,
     job: &Job,
     batch: &Holder,
-    room: Room,
+    room: PageBudget,
     has_ended: F,
 ) -> Result<Plan, Failure>
 where
     F: Fn(Holder) -> Fut,
     Fut: Future<Output = Result<bool, Failure>>,
 {
-    let room = room.read_by(&services.reader_for(&job.lane));
-    let (job, route, output) = prepared(services, job, &batch.workflow).await?;
+    let room = room.with_reader(&services.reader_for(&job.lane));
+    let (job, route, output) = prepare(services, job, &batch.workflow).await?;
     let job = &job;
     let storage = &services.storage;
     // Validate the source before taking the output's lease.
-    let mut page = first(storage, job, &output, room.clone()).await?;
+    let mut page = first_page(storage, job, &output, room.clone()).await?;
     let truth = match &job.truth {
-        Some(uri) => Some(Truth::checked(storage, uri).await?),
+        Some(uri) => Some(Truth::read_checked(storage, uri).await?),
         None => None,
     };
     if page.documents.is_empty() && page.next.is_none() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
     lease::take(&output, batch, has_ended).await?;
-    let recorded = recorded::check(&output, job).await?;
+    let recorded = recorded_question::check(&output, job).await?;
     let judges = judges(services, job);
     route.models.iter().chain(&judges).try_for_each(|model| check_provider(services, model))?;
     if let Some(webhook) = &job.webhook {
@@ -112,9 +111,9 @@ where
     if let Some(truth) = truth {
         Truth::keep(&folder, truth).await?;
     }
-    let earlier = Earlier::of(&output).await?;
+    let earlier = EarlierResults::load(&output).await?;
     let first_part = earlier.next;
-    let mut pages = Pages::begin(&output, &folder, job, earlier);
+    let mut pages = PlanWriter::begin(&output, &folder, job, earlier);
     // A budget or a deadline needs all documents to be listed.
     let by_all = job.budget_usd.is_some() || job.deadline.is_some();
     let mut sample = Sample::default();
@@ -130,14 +129,15 @@ where
         }
     }
     sample.is_of(pages.documents());
-    let (forecast, provider_batching) = expected(services, attempt, job, &route, sample).await?;
+    let (forecast, provider_batching) =
+        make_forecast(services, attempt, job, &route, sample).await?;
     forecast.check(job.budget_usd)?;
     services.budgets.open(&payers(job, &batch.workflow)).await?;
     recorded.write(&output).await?;
     for model in route.models.iter().chain(&judges) {
         services.guard.quota.expect_documents(&job.lane, model);
     }
-    let in_flight = in_flight::of(services, job, &route, &forecast);
+    let in_flight = in_flight::choose_window(services, job, &route, &forecast);
     let plan = Plan {
         provider_batching,
         pack: forecast.pack,
@@ -166,13 +166,17 @@ where
 ///
 /// # Errors
 /// As [`plan`].
-pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<Plan, Failure> {
+pub async fn plan_more(
+    services: &Services,
+    plan: &Plan,
+    room: PageBudget,
+) -> Result<Plan, Failure> {
     let (storage, began) = (&services.storage, Instant::now());
     let folder = resolve(storage, "job", &plan.job)?;
     let mut stored = Stored::read(&folder).await?;
-    let room = room.read_by(&services.reader_for(&stored.job.lane));
+    let room = room.with_reader(&services.reader_for(&stored.job.lane));
     let output = resolve(storage, "output", &stored.job.output)?;
-    let (mut pages, cursor) = Pages::resume(&output, &folder, &stored.job, plan).await?;
+    let (mut pages, cursor) = PlanWriter::resume(&output, &folder, &stored.job, plan).await?;
     let mut next = Some(cursor);
     while let Some(cursor) = next {
         let (job, names) = (&stored.job, &pages.names);
@@ -196,8 +200,8 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
 /// # Errors
 /// As [`plan`].
 pub async fn check(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failure> {
-    let (job, route, output) = prepared(services, job, "").await?;
-    recorded::check(&output, &job).await?;
+    let (job, route, output) = prepare(services, job, "").await?;
+    recorded_question::check(&output, &job).await?;
     Ok(route.models)
 }
 
@@ -206,7 +210,7 @@ pub async fn check(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failu
 /// # Errors
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
-    let (job, route, output) = prepared(services, job, "").await?;
+    let (job, route, output) = prepare(services, job, "").await?;
     let job = &job;
     let (mut sample, mut unasked) = (Sample::default(), Ok(()));
     let mut add = |documents: Vec<Document>| {
@@ -215,9 +219,9 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
         }
         sample.add(&documents);
     };
-    let room = Room::page().read_by(&services.reader_for(&job.lane));
+    let room = PageBudget::page().with_reader(&services.reader_for(&job.lane));
     if job.sample.is_some() {
-        add(first(&services.storage, job, &output, room).await?.documents);
+        add(first_page(&services.storage, job, &output, room).await?.documents);
     } else {
         each_page(&services.storage, job, &output, &room, add).await?;
     }
@@ -225,25 +229,25 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     if sample.is_empty() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
-    recorded::check(&output, job).await?;
-    Ok(expected(services, None, job, &route, sample).await?.0)
+    recorded_question::check(&output, job).await?;
+    Ok(make_forecast(services, None, job, &route, sample).await?.0)
 }
 
 /// The first page of the source; or the sample that the author wants, drawn from all pages.
-async fn first(
+async fn first_page(
     storage: &Storage,
     job: &Job,
     output: &Location,
-    room: Room,
+    room: PageBudget,
 ) -> Result<Page, Failure> {
     let Some(count) = job.sample else {
-        let (from, none) = (Cursor::default(), Names::default());
+        let (from, none) = (Cursor::default(), DocumentIds::default());
         return source::page(storage, job, output, from, &none, room).await;
     };
     let mut documents = Vec::new();
     each_page(storage, job, output, &room, |page| documents.extend(page)).await?;
     let seed = Fingerprint::of_json(&json!(job.instructions));
-    let documents = sample::drawn(documents, usize::try_from(count).unwrap_or(usize::MAX), seed);
+    let documents = sample::draw(documents, usize::try_from(count).unwrap_or(usize::MAX), seed);
     Ok(Page { documents, files: Vec::new(), next: None })
 }
 
@@ -252,13 +256,13 @@ async fn each_page(
     storage: &Storage,
     job: &Job,
     output: &Location,
-    room: &Room,
+    room: &PageBudget,
     mut each: impl FnMut(Vec<Document>),
 ) -> Result<(), Failure> {
-    let (mut cursor, mut names) = (Some(Cursor::default()), Names::default());
+    let (mut cursor, mut names) = (Some(Cursor::default()), DocumentIds::default());
     while let Some(from) = cursor {
         let page = source::page(storage, job, output, from, &names, room.clone()).await?;
-        let (documents, _, added) = names.give(page.documents, page.files);
+        let (documents, _, added) = names.assign(page.documents, page.files);
         names.add(&added);
         each(documents);
         cursor = page.next;
@@ -267,7 +271,7 @@ async fn each_page(
 }
 
 /// The forecast, and whether the documents go through the provider's batch API.
-async fn expected(
+async fn make_forecast(
     services: &Services,
     attempt: Option<&Attempt>,
     job: &Job,
@@ -282,21 +286,21 @@ async fn expected(
         Forecast { full_price: provider_batch::full_price(services, job, route), ..forecast }
     };
     let call = in_flight::seconds_of_a_call(services, job, route, &forecast);
-    let temporal_actions = Some(actions::expected(&forecast, call));
+    let temporal_actions = Some(actions::forecast_actions(&forecast, call));
     Ok((Forecast { temporal_actions, ..forecast }, batching))
 }
 
 /// Route and output: everything that can be checked without a store.
-async fn prepared(
+async fn prepare(
     services: &Services,
     job: &Job,
     batch: &str,
 ) -> Result<(Job, Route, Location), Failure> {
     let (route, output) = survey(services, job, batch)?;
-    sandbox::examined(&services.reader_for(&job.lane), job).await?;
-    let job = &asked_with::decided(services, job, &route)?;
+    sandbox::examine_checks(&services.reader_for(&job.lane), job).await?;
+    let job = &model_parameters::with_parameters(services, job, &route)?;
     let job = &examples::read(services, job).await?;
-    let job = Box::pin(fallbacks::decided(services, job, &route)).await?;
+    let job = Box::pin(fallbacks::with_reasons(services, job, &route)).await?;
     Ok((job, route, output))
 }
 
@@ -306,7 +310,7 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
         None => route_of(&job.target, &services.routes)?,
     };
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
-    job.schema.as_ref().map(Judge::of).transpose()?;
+    job.schema.as_ref().map(Judge::compile).transpose()?;
     pack::check(job)?;
     if let Some(webhook) = &job.webhook {
         services.webhooks.check(webhook).map_err(Failure::invalid_input)?;
@@ -346,7 +350,7 @@ fn judges(services: &Services, job: &Job) -> Vec<ModelId> {
 
 fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failure> {
     let Some(model) = services.guard.quota.models().find(|model| model.id == *id) else {
-        let known = known(services).join(", ");
+        let known = known_names(services).join(", ");
         let choose = if known.is_empty() {
             "no model is;".to_owned()
         } else {
@@ -368,7 +372,7 @@ fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failu
 }
 
 /// The models that a job can name: pools, and models that are in no pool.
-fn known(services: &Services) -> Vec<&str> {
+fn known_names(services: &Services) -> Vec<&str> {
     let pools = || services.routes.iter().filter(|(_, route)| route.by_room);
     let is_alone = |id: &&ModelId| !pools().any(|(_, pool)| pool.models.contains(id));
     let alone = services.guard.quota.models().map(|model| &model.id).filter(is_alone);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crate::{fingerprint::Fingerprint, hash::hash, output::job::Document};
 
 /// Draws `count` documents, in their order; all of them where there are no more.
-pub(crate) fn drawn(documents: Vec<Document>, count: usize, seed: Fingerprint) -> Vec<Document> {
+pub(crate) fn draw(documents: Vec<Document>, count: usize, seed: Fingerprint) -> Vec<Document> {
     if documents.len() <= count {
         return documents;
     }
@@ -71,7 +71,7 @@ mod tests {
 
     fn names(count: usize, seed: u32) -> Vec<String> {
         let seed = Fingerprint::of_json(&json!(seed));
-        drawn(documents(), count, seed).into_iter().map(|it| it.id.to_string()).collect()
+        draw(documents(), count, seed).into_iter().map(|it| it.id.to_string()).collect()
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The documents of a batch, page by page: memory does not grow with their number.
 
-mod after;
 mod archived;
-mod earlier;
+mod cursor;
+mod earlier_outputs;
 mod manifest;
+mod page_budget;
 mod records;
 mod requests;
-mod room;
 
 use std::{collections::HashSet, path::Path as FilePath};
 
@@ -15,22 +15,22 @@ use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Source};
 
-pub use self::room::Room;
+pub use self::page_budget::PageBudget;
 use self::{
-    after::After,
     archived::Archived,
-    earlier::{EarlierOutputs, is_ours},
+    cursor::FilePosition,
+    earlier_outputs::{EarlierOutputs, is_ours},
     records::{Within, has_records},
 };
 use crate::{
     batch::{
         archives,
-        names::{File, Names},
+        document_ids::{DocumentIds, File},
     },
     failure::{Failure, OfStore as _},
     output::{
         job::{Document, resolve},
-        rows::Known,
+        row_ids::RowIds,
         version::Version,
     },
     storage::{Entry, Location, OddEntry, Storage},
@@ -39,7 +39,7 @@ use crate::{
 /// Where a source continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
-    files: After,
+    files: FilePosition,
     /// The file of records that is being read; it is not among the files that follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within: Option<Within>,
@@ -57,7 +57,7 @@ pub struct Page {
 }
 
 /// Files, each with the position after it; and whether more may follow.
-type Files = (Vec<(Document, After)>, bool);
+type Files = (Vec<(Document, FilePosition)>, bool);
 
 /// The next documents of a source, without files that earlier pages had. Each record is a document, and
 /// so is each file in an archive; each record of a file in an archive is one too.
@@ -69,8 +69,8 @@ pub async fn page(
     job: &Job,
     output: &Location,
     cursor: Cursor,
-    names: &Names,
-    mut room: Room,
+    names: &DocumentIds,
+    mut room: PageBudget,
 ) -> Result<Page, Failure> {
     if let Some(lines) = &job.lines {
         return requests::page(storage, job, lines, cursor.files.line(), names, &room).await;
@@ -80,19 +80,19 @@ pub async fn page(
     // A listing names each file once.
     let can_repeat = !matches!(job.source, Source::Prefix(_));
     if let (Some(file), Some(fields)) = (within.take(), &job.records) {
-        let known = Known::default();
+        let known = RowIds::default();
         let (rows, next) =
             Box::pin(records::rows(storage, fields, &known, file, &mut room)).await?;
         documents = rows;
         within = next;
     }
     loop {
-        let is_over = within.is_none() && files == After::Everything;
+        let is_over = within.is_none() && files == FilePosition::Everything;
         if is_over || room.is_full() {
             let next = (!is_over).then_some(Cursor { files, within });
             return Ok(Page { documents, files: had.into_iter().collect(), next });
         }
-        if let (After::Within(archive), Some(fields)) = (&files, &job.records) {
+        if let (FilePosition::Within(archive), Some(fields)) = (&files, &job.records) {
             let read = archive.clone().read(storage, fields, output, &mut room).await?;
             documents.extend(read.documents);
             (files, within) = (read.after, read.within);
@@ -103,27 +103,27 @@ pub async fn page(
             Some(_) => {
                 let files = found.iter().map(|(file, _)| file);
                 let of_records = files.filter(|file| has_records(file));
-                Known::of(output, &of_records.map(|file| file.id.clone()).collect::<Vec<_>>())
+                RowIds::load(output, &of_records.map(|file| file.id.clone()).collect::<Vec<_>>())
                     .await?
             }
-            None => Known::default(),
+            None => RowIds::default(),
         };
         let mut found = found.into_iter().peekable();
         while !room.is_full()
             && within.is_none()
-            && !matches!(files, After::Within(_))
+            && !matches!(files, FilePosition::Within(_))
             && let Some((file, after)) = found.next()
         {
             files = after;
             if can_repeat {
-                let it = Names::file(&file);
-                if names.has_had(&it) || !had.insert(it) {
+                let it = DocumentIds::file(&file);
+                if names.contains_file(&it) || !had.insert(it) {
                     continue;
                 }
             }
             match &job.records {
                 Some(_) if archives::is_archive(&file) => {
-                    files = After::Within(Archived::beginning(&file, files));
+                    files = FilePosition::Within(Archived::beginning(&file, files));
                 }
                 Some(fields) if has_records(&file) => {
                     let file = Within::beginning(&file);
@@ -137,14 +137,14 @@ pub async fn page(
                     within = next;
                 }
                 _ => {
-                    let files = Box::pin(archives::expanded(storage, file, &room)).await?;
+                    let files = Box::pin(archives::expand(storage, file, &room)).await?;
                     files.iter().for_each(|file| room.take(file));
                     documents.extend(files);
                 }
             }
         }
-        if found.peek().is_none() && !more && !matches!(files, After::Within(_)) {
-            files = After::Everything;
+        if found.peek().is_none() && !more && !matches!(files, FilePosition::Within(_)) {
+            files = FilePosition::Everything;
         }
     }
 }
@@ -153,20 +153,20 @@ async fn next_files(
     storage: &Storage,
     job: &Job,
     output: &Location,
-    after: &After,
+    after: &FilePosition,
     most: usize,
 ) -> Result<Files, Failure> {
     match (&job.source, after) {
-        (_, After::Everything) => Ok((Vec::new(), false)),
-        (Source::Prefix(uri), After::Key(key)) => {
+        (_, FilePosition::Everything) => Ok((Vec::new(), false)),
+        (Source::Prefix(uri), FilePosition::Key(key)) => {
             under(storage, uri, output, Some(key), most).await
         }
         (Source::Prefix(uri), _) => under(storage, uri, output, None, most).await,
-        (Source::Documents(uris), After::Listed(before)) => each(storage, uris, *before),
+        (Source::Documents(uris), FilePosition::Listed(before)) => each(storage, uris, *before),
         (Source::Documents(uris), _) => each(storage, uris, 0),
         (Source::Manifest(uri), after) => {
             let (listed, more) = manifest::lines(storage, uri, after.line(), most).await?;
-            let after = |(file, place)| (file, After::Line(place));
+            let after = |(file, place)| (file, FilePosition::Line(place));
             Ok((listed.into_iter().map(after).collect(), more))
         }
     }
@@ -243,7 +243,7 @@ async fn under(
                 _ => false,
             };
             if let Some(document) = wanted(entry).filter(|_| !is_earlier) {
-                files.push((document, After::Key(key)));
+                files.push((document, FilePosition::Key(key)));
             }
         }
     }
@@ -254,7 +254,7 @@ async fn under(
             )));
         }
         let id = DocumentId::from_relative_path(base.name());
-        files.push((Document::file(id, base.uri()), After::Everything));
+        files.push((Document::file(id, base.uri()), FilePosition::Everything));
     }
     Ok((files, more))
 }
@@ -270,7 +270,7 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Files, F
         return Err(Failure::invalid_input(format!("source {uri}: there is no such file")));
     }
     let file = Document::file(DocumentId::from_relative_path(base.name()), base.uri());
-    Ok((vec![(file, After::Everything)], false))
+    Ok((vec![(file, FilePosition::Everything)], false))
 }
 
 /// Whether the batch itself writes the object: by its path in the output, if it is there.
@@ -306,7 +306,7 @@ fn each(storage: &Storage, uris: &[String], before: usize) -> Result<Files, Fail
     let document = |(place, uri): (usize, &String)| {
         let location = resolve(storage, "documents", uri)?;
         let id = DocumentId::from_relative_path(&location.relative_to_root());
-        Ok((Document::file(id, location.uri()), After::Listed(place + 1)))
+        Ok((Document::file(id, location.uri()), FilePosition::Listed(place + 1)))
     };
     let files: Result<_, Failure> = uris.iter().enumerate().skip(before).map(document).collect();
     Ok((files?, false))

@@ -20,11 +20,11 @@ use crate::{
     attempt::Attempt,
     document::{
         ask::{
-            answer::{Asked, answer},
-            evidence::Sought,
+            answer::{ContentQuestion, answer},
+            evidence::QuoteSource,
             prompt::Content,
         },
-        keep::{forget, offer},
+        shared_answers::{forget, offer},
     },
     failure::Failure,
     fingerprint::Fingerprint,
@@ -62,7 +62,7 @@ pub async fn begin(
     shard: &Shard,
     document: &Document,
     text: &str,
-    begun: Begun,
+    begun: PartsInfo,
     long: Long,
 ) -> Result<DocumentOutcome, Failure> {
     let how = Split {
@@ -107,7 +107,7 @@ pub async fn process(
     task: &PartTask,
 ) -> Result<DocumentOutcome, Failure> {
     let (shard, document) = services.shards.find(&services.storage, &task.document).await?;
-    spans::names(&document.id);
+    spans::record_document(&document.id);
     let (folder, result) = (
         folder(&shard, &document, &task.parts),
         DocumentResult::location(&shard.output, &document.id),
@@ -121,13 +121,13 @@ pub async fn process(
     let pending_writes = &services.pending_writes;
     pending_writes.recover(attempt, &object).await?;
     let needs_begun = ends || shard.job.evidence;
-    let begun = if needs_begun { Begun::read(&folder).await? } else { Begun::default() };
+    let begun = if needs_begun { PartsInfo::read(&folder).await? } else { PartsInfo::default() };
     let there = DocumentResult::read_named(&object).await?;
     let name = there.as_ref().map(|(_, name)| *name);
     if let Some((done, name)) = there
         && is_answer(&done, name, &shard, &begun, ends)
     {
-        return Ok(done_before(&done, attempt, task, ends));
+        return Ok(outcome_of_done(&done, attempt, task, ends));
     }
     pending_writes.check_spooled(attempt)?;
     let kept = folder.child(&format!("kept-{}", self::object(task.step)));
@@ -135,14 +135,14 @@ pub async fn process(
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
         step => {
             let prompt = question(&folder, step, &task.parts, shard.job.evidence).await?;
-            let Prompt { text, beside, cut, of } = prompt;
+            let StepPrompt { text, beside, cut, of } = prompt;
             let content = Content::Text(text);
-            let parts: Vec<(usize, usize, &str)> = of.iter().map(Part::sent).collect();
-            let sought = Sought::Parts(&parts, &begun.pages);
+            let parts: Vec<(usize, usize, &str)> = of.iter().map(TextPart::as_source).collect();
+            let sought = QuoteSource::Parts(&parts, &begun.pages);
             // Steps are in a folder of one version; only the result must state its version.
             let (content, version) = (&content, Version::default());
             let route = &shard.route;
-            let asked = Asked { content, version, beside, amiss: None, route, sought };
+            let asked = ContentQuestion { content, version, beside, amiss: None, route, sought };
             let mut done =
                 Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await?;
             if cut {
@@ -155,7 +155,7 @@ pub async fn process(
     };
     outcome.cuts.cut = u64::from(ends && done.is_cut());
     if ends {
-        done = done.answering(shard.asks, begun.version);
+        done = done.with_question(shard.asks, begun.version);
         let has_price = done.cost_usd.is_some();
         done = done.with_spend(task.spent + outcome.spend, has_price);
     }
@@ -169,7 +169,7 @@ pub async fn process(
     pending_writes.keep(attempt, &bought).await?;
     forget(attempt, &kept).await;
     if ends {
-        metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);
+        metrics::count_answer(&done.model, done.cost_usd, &shard.job.tenant);
         clean(&folder).await;
     } else {
         clean_late(&folder).await;
@@ -183,7 +183,7 @@ fn is_answer(
     done: &DocumentResult,
     name: Fingerprint,
     shard: &Shard,
-    begun: &Begun,
+    begun: &PartsInfo,
     ends: bool,
 ) -> bool {
     match ends {
@@ -194,7 +194,7 @@ fn is_answer(
 
 /// The outcome of a step that is already done: nothing if an earlier run has paid for it, else its
 /// cost.
-fn done_before(
+fn outcome_of_done(
     done: &DocumentResult,
     attempt: &Attempt,
     task: &PartTask,
@@ -202,7 +202,7 @@ fn done_before(
 ) -> DocumentOutcome {
     let mut spend = Spend::from(attempt.counts());
     let mut cuts = attempt.state().document.cuts;
-    if done.is_of(attempt) {
+    if done.is_written_by(attempt) {
         cuts.cut = u64::from(ends && done.is_cut());
         // A result contains the cost of all steps; those before this one are counted already.
         let before = if ends { task.spent } else { Spend::default() };
@@ -233,42 +233,42 @@ fn object(step: Step) -> String {
 
 /// The prompt of a step.
 #[derive(Debug, Default)]
-struct Prompt {
+struct StepPrompt {
     text: String,
     /// Follows the instructions.
     beside: Option<&'static str>,
     /// Whether some of the answers in the text are cut.
     cut: bool,
     /// The parts of the document in which evidence is searched.
-    of: Vec<Part>,
+    of: Vec<TextPart>,
 }
 
 /// A part of a document, by its number from 0, its start in the document's text, and its text.
 #[derive(Debug)]
-struct Part(usize, u64, String);
+struct TextPart(usize, u64, String);
 
-impl Part {
-    fn sent(&self) -> (usize, usize, &str) {
+impl TextPart {
+    fn as_source(&self) -> (usize, usize, &str) {
         let Self(number, at, text) = self;
         (number + 1, usize::try_from(*at).unwrap_or(usize::MAX), text)
     }
 }
 
-async fn borders(folder: &Location) -> Result<Vec<Range<u64>>, Failure> {
+async fn read_borders(folder: &Location) -> Result<Vec<Range<u64>>, Failure> {
     let borders = folder.child("parts.json").read().await?;
-    serde_json::from_slice(&borders).map_err(|_| gone(folder))
+    serde_json::from_slice(&borders).map_err(|_| missing_step(folder))
 }
 
 /// All parts of a document.
-async fn all(folder: &Location) -> Result<Vec<Part>, Failure> {
-    let (borders, text) = (borders(folder).await?, folder.child("text").read().await?);
-    let text = std::str::from_utf8(&text).map_err(|_| gone(folder))?;
+async fn read_parts(folder: &Location) -> Result<Vec<TextPart>, Failure> {
+    let (borders, text) = (read_borders(folder).await?, folder.child("text").read().await?);
+    let text = std::str::from_utf8(&text).map_err(|_| missing_step(folder))?;
     let part = |(number, range): (usize, Range<u64>)| {
         let [from, to] = [range.start, range.end].map(|at| usize::try_from(at).ok());
         let own = text.get(from?..to?)?;
-        Some(Part(number, range.start, own.to_owned()))
+        Some(TextPart(number, range.start, own.to_owned()))
     };
-    borders.into_iter().enumerate().map(|it| part(it).ok_or_else(|| gone(folder))).collect()
+    borders.into_iter().enumerate().map(|it| part(it).ok_or_else(|| missing_step(folder))).collect()
 }
 
 async fn question(
@@ -276,13 +276,13 @@ async fn question(
     step: Step,
     parts: &Parts,
     evidence: bool,
-) -> Result<Prompt, Failure> {
+) -> Result<StepPrompt, Failure> {
     match step {
         Step::Reduce { level, group, of } => {
             let (from, to) = (group * FAN_IN, ((group + 1) * FAN_IN).min(of));
             let (mut text, mut cut) = (String::new(), false);
             for number in from..to {
-                let part = stored(folder, &format!("{}-{number}.json", level - 1)).await?;
+                let part = read_step(folder, &format!("{}-{number}.json", level - 1)).await?;
                 cut |= part.is_cut();
                 text.push_str(&format!(
                     "## Answer {} of {of}\n\n{}\n\n",
@@ -293,27 +293,30 @@ async fn question(
                     text.push_str(&format!("Evidence of {}: {}\n\n", quote.field, quote.quote));
                 }
             }
-            let of = if evidence { all(folder).await? } else { Vec::new() };
-            Ok(Prompt { text, beside: Some(REDUCE), cut, of })
+            let of = if evidence { read_parts(folder).await? } else { Vec::new() };
+            Ok(StepPrompt { text, beside: Some(REDUCE), cut, of })
         }
         Step::Part(part) => {
-            let range = borders(folder).await?.get(part as usize).cloned();
-            let range = range.ok_or_else(|| gone(folder))?;
+            let range = read_borders(folder).await?.get(part as usize).cloned();
+            let range = range.ok_or_else(|| missing_step(folder))?;
             let start = range.start;
             let bytes = folder.child("text").read_range(range).await?;
-            let text = std::str::from_utf8(&bytes).map_err(|_| gone(folder))?;
-            let own = evidence.then(|| Part(part as usize, start, text.to_owned()));
-            let text =
-                format!("[Part {} of {} of a longer document]\n\n{text}", part + 1, parts.count);
-            Ok(Prompt { text, of: own.into_iter().collect(), ..Prompt::default() })
+            let text = std::str::from_utf8(&bytes).map_err(|_| missing_step(folder))?;
+            let own = evidence.then(|| TextPart(part as usize, start, text.to_owned()));
+            let text = format!(
+                "[TextPart {} of {} of a longer document]\n\n{text}",
+                part + 1,
+                parts.count
+            );
+            Ok(StepPrompt { text, of: own.into_iter().collect(), ..StepPrompt::default() })
         }
-        Step::Join => Ok(Prompt::default()),
+        Step::Join => Ok(StepPrompt::default()),
     }
 }
 
 /// What is known of a document since it was split.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Begun {
+pub struct PartsInfo {
     /// The version of the document that the parts come from.
     #[serde(flatten)]
     pub version: Version,
@@ -325,19 +328,19 @@ pub struct Begun {
     pub pages: Vec<usize>,
 }
 
-impl Begun {
+impl PartsInfo {
     async fn read(folder: &Location) -> Result<Self, Failure> {
         let bytes = folder.child(VERSION).read_if_there().await?;
         let begun = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
-        Ok(begun.map_err(|_| gone(folder))?.unwrap_or_default())
+        Ok(begun.map_err(|_| missing_step(folder))?.unwrap_or_default())
     }
 }
 
-async fn stored(folder: &Location, name: &str) -> Result<DocumentResult, Failure> {
-    DocumentResult::read(&folder.child(name)).await?.ok_or_else(|| gone(folder))
+async fn read_step(folder: &Location, name: &str) -> Result<DocumentResult, Failure> {
+    DocumentResult::read(&folder.child(name)).await?.ok_or_else(|| missing_step(folder))
 }
 
-fn gone(folder: &Location) -> Failure {
+fn missing_step(folder: &Location) -> Failure {
     Failure::invalid_input(format!(
         "{folder} is damaged or was removed while the batch ran; start the batch again"
     ))
@@ -352,7 +355,7 @@ async fn join(
     let (mut answers, mut evidence) = (Vec::new(), None);
     let (mut last, mut cut): (Option<DocumentResult>, bool) = (None, false);
     for part in 0..parts.count {
-        let part = stored(folder, &object(Step::Part(part))).await?;
+        let part = read_step(folder, &object(Step::Part(part))).await?;
         answers.push(part.answer.clone());
         if let Some(own) = &part.evidence {
             evidence.get_or_insert_with(Vec::new).extend(own.iter().cloned());
@@ -363,7 +366,7 @@ async fn join(
             last = Some(part);
         }
     }
-    let last = last.ok_or_else(|| gone(folder))?;
+    let last = last.ok_or_else(|| missing_step(folder))?;
     let (answer, parts) = (answers.join("\n\n"), Some(answers));
     Ok(DocumentResult {
         id: document.id.clone(),

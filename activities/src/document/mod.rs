@@ -5,13 +5,13 @@
 //! * [`read`]: what is sent of it, unless its answer exists already
 //! * [`ask`]: the prompt, the call, and whether the answer is accepted
 //! * `check`: whether the answer passes the checks of the batch's author
-//! * `keep`: how answers are shared between batches
+//! * `shared_answers`: how answers are shared between batches
 
 pub mod ask;
 pub(crate) mod check;
-pub(crate) mod keep;
 pub mod long;
 pub mod pack;
 pub mod process;
 pub mod read;
 pub(crate) mod request;
+pub(crate) mod shared_answers;

@@ -21,11 +21,11 @@ use crate::{
     attempt::Attempt,
     document::{
         ask::{answer::question, embed, prompt::Content, sandbox},
-        keep::{bought_before, offer},
         read::{
-            content::{self, Care, Read},
-            done::{self, Before, Open},
+            content::{self, Care, Extracted},
+            existing_result::{self, ExistingResult, Open},
         },
+        shared_answers::{bought_before, offer},
     },
     failure::Failure,
     fingerprint::Fingerprint,
@@ -62,7 +62,7 @@ const TOGETHER: &str = "You are given several documents at once, each in an <ite
 /// How many documents of a job fit into one call: limited by their answers, or, for embeddings, by
 /// their input tokens.
 // Never negative, and a cast of a float saturates.
-pub fn most(job: &Job, input_tokens: f64) -> u32 {
+pub fn max_documents(job: &Job, input_tokens: f64) -> u32 {
     let most = match job.task {
         Task::Answer => PACK_OUTPUT_TOKENS / job.likely_output_tokens().max(1),
         Task::Embed => (embed::TOGETHER_TOKENS as f64 / input_tokens.max(1.0)) as u32,
@@ -124,7 +124,7 @@ pub async fn process(
     pending_writes.recover(attempt, &kept).await?;
     if let Some(results) = read(&kept).await? {
         // An earlier attempt has paid for these; the documents after them are unchanged since.
-        spread(&shard, &kept, results).await?;
+        write_results(&shard, &kept, results).await?;
     }
     pending_writes.check_spooled(attempt)?;
     let (members, mut outcome) = gather(services, attempt, &shard, task).await?;
@@ -139,12 +139,12 @@ pub async fn process(
     }
     let asked: Vec<u32> = members.iter().map(|member| member.index).collect();
     let got = match shard.job.task {
-        Task::Answer => answers(services, attempt, &shard, task, &members).await?,
-        Task::Embed => vectors(services, attempt, &shard, &members).await?,
+        Task::Answer => ask_for_answers(services, attempt, &shard, task, &members).await?,
+        Task::Embed => ask_for_vectors(services, attempt, &shard, &members).await?,
     };
     let usage = got.usage;
     let cost_usd = got.cost_usd(services);
-    let results = results(attempt, &shard, got, cost_usd);
+    let results = build_results(attempt, &shard, got, cost_usd);
     outcome.left.extend(
         members.iter().map(|member| member.index).filter(|index| !results.contains_key(index)),
     );
@@ -157,38 +157,38 @@ pub async fn process(
     if results.is_empty() {
         outcome.spent += Spend::of_tokens(&usage, cost_usd);
     }
-    metrics::documents(results.len(), "succeeded");
+    metrics::count_documents(results.len(), "succeeded");
     for Packed { result, .. } in &results {
         offer(services, result).await;
         outcome.spent += result.spend().tokens();
-        metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
+        metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
     }
     let json = json(&results)?;
     pending_writes.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
-    spread(&shard, &kept, results).await?;
+    write_results(&shard, &kept, results).await?;
     outcome.spent += attempt.spent();
     Ok(outcome)
 }
 
 /// What a call returned for some of its documents.
 #[derive(Debug)]
-struct Got<'a> {
+struct PackAnswers<'a> {
     model: &'a ModelId,
     usage: Usage,
     usage_unknown: bool,
     stop_reason: StopReason,
     /// The documents with an answer.
-    given: Vec<(&'a Member, Given)>,
+    given: Vec<(&'a Member, MemberAnswer)>,
 }
 
 /// What a call returned for a document.
 #[derive(Debug)]
-enum Given {
+enum MemberAnswer {
     Answer(String),
     Vector(Vec<f32>),
 }
 
-impl Got<'_> {
+impl PackAnswers<'_> {
     fn cost_usd(&self, services: &Services) -> Option<f64> {
         let day = chrono::Utc::now().date_naive();
         services.prices.cost_usd(self.model, &self.usage, day)
@@ -196,13 +196,13 @@ impl Got<'_> {
 }
 
 /// Asks one question about all of them.
-async fn answers<'a>(
+async fn ask_for_answers<'a>(
     services: &Services,
     attempt: &Attempt,
     shard: &'a Shard,
     task: &PackTask,
     members: &'a [Member],
-) -> Result<Got<'a>, Failure> {
+) -> Result<PackAnswers<'a>, Failure> {
     let salt =
         hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
     let content =
@@ -218,25 +218,24 @@ async fn answers<'a>(
     let question = question(&reader, shard, &first.document, &content)
         .await?
         .with_note(TOGETHER)
-        .answered_as(members::form(shard.job.schema.as_ref()), output);
+        .with_schema(members::form(shard.job.schema.as_ref()), output);
     let (model, completion) =
         services.caller().ask(&attempt.call, shard.terms(), &shard.route, &question).await?;
     let mut answers =
-        members::matched(&completion.answer, salt, members.len(), shard.judge.is_some());
+        members::match_answers(&completion.answer, salt, members.len(), shard.judge.is_some());
     if let Some(judge) = &shard.judge {
         for (place, answer) in std::mem::take(&mut answers) {
             // A document whose answer is refused is asked alone.
             if let Ok(Ok(())) =
-                sandbox::judged(&services.reader_for(&shard.job.lane), judge, &answer).await
+                sandbox::judge_answer(&services.reader_for(&shard.job.lane), judge, &answer).await
             {
                 answers.insert(place, answer);
             }
         }
     }
-    let given = members
-        .iter()
-        .enumerate()
-        .filter_map(|(place, member)| Some((member, Given::Answer(answers.remove(&place)?))));
+    let given = members.iter().enumerate().filter_map(|(place, member)| {
+        Some((member, MemberAnswer::Answer(answers.remove(&place)?)))
+    });
     // An entry that is whole in a cut list is accepted.
     let stop_reason = match completion.stop_reason.finish() {
         Finish::Complete | Finish::Cut => StopReason::EndTurn,
@@ -244,29 +243,29 @@ async fn answers<'a>(
     };
     let usage_unknown = completion.usage.is_none();
     let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
-    Ok(Got { model, usage, usage_unknown, stop_reason, given: given.collect() })
+    Ok(PackAnswers { model, usage, usage_unknown, stop_reason, given: given.collect() })
 }
 
 /// Embeds all of them.
-async fn vectors<'a>(
+async fn ask_for_vectors<'a>(
     services: &Services,
     attempt: &Attempt,
     shard: &'a Shard,
     members: &'a [Member],
-) -> Result<Got<'a>, Failure> {
+) -> Result<PackAnswers<'a>, Failure> {
     let texts: Vec<&str> = members.iter().map(|member| member.text.as_str()).collect();
     let tokens = members.iter().map(|member| member.tokens).sum();
     let (model, embedded) = embed::ask(services, attempt, shard, &texts, tokens).await?;
-    let given = members.iter().zip(embedded.vectors.into_iter().map(Given::Vector));
+    let given = members.iter().zip(embedded.vectors.into_iter().map(MemberAnswer::Vector));
     let stop_reason = StopReason::EndTurn;
     let usage_unknown = embedded.usage.is_none();
     let estimate = Usage { uncached_input: tokens, ..Usage::default() };
     let usage = embedded.usage.unwrap_or(estimate);
-    Ok(Got { model, usage, usage_unknown, stop_reason, given: given.collect() })
+    Ok(PackAnswers { model, usage, usage_unknown, stop_reason, given: given.collect() })
 }
 
 /// The text of a document that can share a call, or `None`.
-async fn shared(
+async fn shareable_text(
     reader: &Reader,
     job: &Job,
     document: &Document,
@@ -290,31 +289,32 @@ async fn gather(
     let (mut members, mut outcome, mut sum) = (Vec::new(), PackOutcome::default(), 0);
     let (small, most) = match shard.job.task {
         Task::Answer => (SMALL_TOKENS, PACK_TOKENS),
-        Task::Embed => (embed::small(services, shard), embed::TOGETHER_TOKENS),
+        Task::Embed => (embed::max_shared_tokens(services, shard), embed::TOGETHER_TOKENS),
     };
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
     for (index, document) in indices {
         let care = Care::of_several(Some(attempt));
-        let before = done::before(services, shard, document, care).await;
+        let before = existing_result::find_existing(services, shard, document, care).await;
         let Open { raw, updated, instead_of } = match before {
-            Ok(Before::Done(result)) if result.is_of(attempt) => {
+            Ok(ExistingResult::Done(result)) if result.is_written_by(attempt) => {
                 outcome.succeeded += 1;
                 outcome.spent += result.spend().tokens();
                 outcome.reused += result.reused();
                 continue;
             }
-            Ok(Before::Done(_)) => {
+            Ok(ExistingResult::Done(_)) => {
                 outcome.skipped += 1;
                 continue;
             }
-            Ok(Before::Open(open)) => open,
+            Ok(ExistingResult::Open(open)) => open,
             Err(failure) if failure.kind == FailureType::UnreadableDocument => {
                 outcome.left.push(index);
                 continue;
             }
             Err(failure) => return Err(failure),
         };
-        let Ok(raw) = content::fetched(services, document, raw, &shard.job.lane).await else {
+        let Ok(raw) = content::fetch_unless_read(services, document, raw, &shard.job.lane).await
+        else {
             outcome.left.push(index);
             continue;
         };
@@ -327,10 +327,14 @@ async fn gather(
             continue;
         }
         match content::extract(services, raw, &shard.job, &shard.route, care).await {
-            Ok(Read { content, version, .. }) => {
-                let shared =
-                    shared(&services.reader_for(&shard.job.lane), &shard.job, document, content)
-                        .await;
+            Ok(Extracted { content, version, .. }) => {
+                let shared = shareable_text(
+                    &services.reader_for(&shard.job.lane),
+                    &shard.job,
+                    document,
+                    content,
+                )
+                .await;
                 let sized = shared.map(|text| (tokens::estimate(&text), text));
                 let fits = sized.filter(|(tokens, _)| *tokens <= small && sum + tokens <= most);
                 if let Some((tokens, text)) = fits {
@@ -358,10 +362,10 @@ async fn gather(
 
 /// The results of the documents with an answer, by their indices. They share the call's use in
 /// proportion to their length, so that their sum is the use of the call.
-fn results(
+fn build_results(
     attempt: &Attempt,
     shard: &Shard,
-    Got { model, usage, usage_unknown, stop_reason, given }: Got<'_>,
+    PackAnswers { model, usage, usage_unknown, stop_reason, given }: PackAnswers<'_>,
     cost_usd: Option<f64>,
 ) -> BTreeMap<u32, Packed> {
     let all: u64 = given.iter().map(|(member, _)| member.tokens.max(1)).sum();
@@ -379,14 +383,16 @@ fn results(
         let cost = cost_usd.map(|usd| usd * (after - before) as f64 / all as f64);
         let document = member.document.clone();
         let result = match given {
-            Given::Answer(answer) => DocumentResult::new(document, model, answer, &stop_reason),
-            Given::Vector(vector) => DocumentResult::embedded(document, model, vector),
+            MemberAnswer::Answer(answer) => {
+                DocumentResult::new(document, model, answer, &stop_reason)
+            }
+            MemberAnswer::Vector(vector) => DocumentResult::from_vector(document, model, vector),
         };
         let result = result.with_usage_unknown(usage_unknown);
         let result = result
-            .answering(shard.asks, member.version.clone())
-            .allowed_by(&shard.job)
-            .taking(std::mem::take(&mut calls), Some(own), cost);
+            .with_question(shard.asks, member.version.clone())
+            .with_fallback_of(&shard.job)
+            .with_cost(std::mem::take(&mut calls), Some(own), cost);
         results.insert(member.index, Packed { result, instead_of: member.instead_of });
         before = after;
     }
@@ -406,7 +412,11 @@ async fn read(kept: &Location) -> Result<Option<Vec<Packed>>, Failure> {
 }
 
 /// Writes each result to its own location, and removes the object that held them together.
-async fn spread(shard: &Shard, kept: &Location, results: Vec<Packed>) -> Result<(), Failure> {
+async fn write_results(
+    shard: &Shard,
+    kept: &Location,
+    results: Vec<Packed>,
+) -> Result<(), Failure> {
     for Packed { result, instead_of } in results {
         let location = DocumentResult::location(&shard.output, &result.id);
         result.bought(&location, instead_of)?.write().await?;

@@ -7,20 +7,20 @@ use crate::{
     attempt::Attempt,
     document::{
         ask::{
-            answer::{Asked, answer},
+            answer::{ContentQuestion, answer},
             embed,
-            evidence::Sought,
+            evidence::QuoteSource,
             prompt::Content,
         },
         check::{self, Checking, Outcome},
-        keep::{bought_before, forget, offer},
         long,
         read::{
-            content::{self, Care, Read},
-            done::{self, Before, Open},
-            readings,
+            content::{self, Care, Extracted},
+            existing_result::{self, ExistingResult, Open},
+            stored_text,
         },
         request,
+        shared_answers::{bought_before, forget, offer},
     },
     failure::Failure,
     metrics,
@@ -39,44 +39,44 @@ pub async fn process(
     task: &DocumentTask,
 ) -> Result<DocumentOutcome, Failure> {
     let (shard, document) = services.shards.find(&services.storage, task).await?;
-    spans::names(&document.id);
+    spans::record_document(&document.id);
     let location = DocumentResult::location(&shard.output, &document.id);
     let pending_writes = &services.pending_writes;
     pending_writes.recover(attempt, &location).await?;
     let care = Care::alone(attempt);
-    let before = done::before(services, &shard, &document, care).await?;
+    let before = existing_result::find_existing(services, &shard, &document, care).await?;
     let Open { raw, updated, instead_of } = match before {
-        Before::Done(result) if result.is_of(attempt) => {
+        ExistingResult::Done(result) if result.is_written_by(attempt) => {
             return Ok(result.outcome_beyond(attempt, task.escalated.unwrap_or_default()));
         }
-        Before::Done(_) => {
+        ExistingResult::Done(_) => {
             return Ok(DocumentOutcome { skipped: true, ..DocumentOutcome::default() });
         }
-        Before::Open(open) => open,
+        ExistingResult::Open(open) => open,
     };
     pending_writes.check_spooled(attempt)?;
     if updated {
-        attempt.updates();
+        attempt.mark_updated();
     }
     let again = match attempt.state().document.has_text && raw.is_none() {
-        true => readings::find(services, &shard, task, &document).await,
+        true => stored_text::find(services, &shard, task, &document).await,
         false => None,
     };
     if let Some(lines) = &shard.job.lines {
         let answer = request::answer(services, attempt, &shard, lines, document);
         let result = Box::pin(answer).await?;
         pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
-        metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
+        metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
         return Ok(result.outcome(attempt));
     }
     // The document's share of this worker's memory is given back when it is done.
-    let Read { content, version, parsed, pages, held } = match again {
+    let Extracted { content, version, parsed, pages, held } = match again {
         Some((text, version, pages)) => {
             let held = services.memory.hold(text.len() as u64).await;
-            Read { content: Content::Text(text), version, parsed: false, pages, held }
+            Extracted { content: Content::Text(text), version, parsed: false, pages, held }
         }
         None => {
-            let raw = content::fetched(services, &document, raw, &shard.job.lane).await?;
+            let raw = content::fetch_unless_read(services, &document, raw, &shard.job.lane).await?;
             if let Some(result) = bought_before(services, &shard, &document, &raw.version).await {
                 pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
                 return Ok(result.outcome(attempt));
@@ -87,11 +87,11 @@ pub async fn process(
     if let Content::Text(text) = &content
         && let Some(long) = shard.job.in_parts(content.tokens())
     {
-        let begun = long::Begun { version, instead_of, pages };
+        let begun = long::PartsInfo { version, instead_of, pages };
         let begun = long::begin(&shard, &document, text, begun, long).await?;
         return Ok(DocumentOutcome { updated, ..begun });
     }
-    let kept = DocumentResult::kept(&shard.output, &document.id);
+    let kept = DocumentResult::kept_location(&shard.output, &document.id);
     if task.raised {
         attempt.begin_raised(kept.to_string());
     }
@@ -107,13 +107,16 @@ pub async fn process(
             Box::pin(it.answer()).await
         }
         Task::Answer => {
-            let sought = Sought::Whole(&content, &pages);
+            let sought = QuoteSource::Whole(&content, &pages);
             let (content, route) = (&content, &shard.route);
-            let asked = Asked { content, version, beside: None, amiss: None, route, sought };
+            let asked =
+                ContentQuestion { content, version, beside: None, amiss: None, route, sought };
             Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await.map(passed)
         }
         Task::Embed => {
-            embed::one(services, attempt, &shard, document, &content, version).await.map(passed)
+            embed::embed_document(services, attempt, &shard, document, &content, version)
+                .await
+                .map(passed)
         }
     };
     let (result, before) = match answered {
@@ -128,10 +131,10 @@ pub async fn process(
                 && parsed
                 && failure.is_retried()
             {
-                readings::keep(attempt, &shard, task, (text, &pages), &read).await;
+                stored_text::keep(attempt, &shard, task, (text, &pages), &read).await;
             }
             if !failure.is_retried() {
-                readings::forget(attempt, &shard, task).await;
+                stored_text::forget(attempt, &shard, task).await;
             }
             return Err(failure);
         }
@@ -141,9 +144,9 @@ pub async fn process(
     pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
     forget(attempt, &kept).await;
     if attempt.state().document.checked > 0 {
-        check::forget(&checking).await;
+        check::remove_state(&checking).await;
     }
-    readings::forget(attempt, &shard, task).await;
-    metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
+    stored_text::forget(attempt, &shard, task).await;
+    metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
     Ok(result.outcome_beyond(attempt, before))
 }

@@ -46,7 +46,7 @@ pub(crate) fn fields(line: &[u8]) -> Result<Fields, String> {
 pub(crate) fn route(services: &Services, job: &Job, lines: &Lines) -> Result<Route, Failure> {
     let mut models: Vec<ModelId> = Vec::new();
     for name in &lines.names {
-        for model in named(services, name).map(|route| route.models).unwrap_or_default() {
+        for model in route_of_name(services, name).map(|route| route.models).unwrap_or_default() {
             if !models.contains(&model) {
                 models.push(model);
             }
@@ -59,7 +59,7 @@ pub(crate) fn route(services: &Services, job: &Job, lines: &Lines) -> Result<Rou
 }
 
 /// The models behind a name; `None` where this worker knows no such model or route.
-fn named(services: &Services, name: &str) -> Option<Route> {
+fn route_of_name(services: &Services, name: &str) -> Option<Route> {
     let is_configured =
         |model: &ModelId| services.guard.quota.models().any(|known| known.id == *model);
     let routes: &Routes = &services.routes;
@@ -89,7 +89,7 @@ pub(crate) async fn in_batch(
     if document.unreadable.is_some() {
         return Ok(None);
     }
-    let bytes = content::line(services, document, document.line.unwrap_or_default()).await?;
+    let bytes = content::read_line(services, document, document.line.unwrap_or_default()).await?;
     let call = Call::read(services, lines, document, &bytes).ok();
     let call = call.filter(|call| call.as_it_is(services).step(0).contains(&model));
     Ok(call.and_then(|Call { operation, body, asked, .. }| {
@@ -128,7 +128,7 @@ pub(crate) async fn answer(
     if let Some(why) = document.unreadable {
         return Err(Failure::never(FailureType::InvalidRequest, why));
     }
-    let bytes = content::line(services, &document, document.line.unwrap_or_default()).await?;
+    let bytes = content::read_line(services, &document, document.line.unwrap_or_default()).await?;
     let call = Call::read(services, lines, &document, &bytes)?;
     let (model, usage, reply) = Box::pin(call.ask(services, attempt, shard)).await?;
     let cost_usd = usage.and_then(|usage| {
@@ -137,7 +137,7 @@ pub(crate) async fn answer(
     let own = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
     let version = document.version.clone();
     Ok(DocumentResult::new(document, &model, reply.to_string(), &StopReason::EndTurn)
-        .answering(shard.asks, version)
+        .with_question(shard.asks, version)
         .with_usage_unknown(usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some()))
 }
@@ -169,7 +169,7 @@ impl Call {
         let word = if lines.is_anthropics() { "request" } else { "line" };
         let number = document.id.as_str().trim_start_matches('0');
         let place = format!("{word} {number}");
-        let refused = |why: String| refused(&place, &why);
+        let refused = |why: String| refusal(&place, &why);
         let operation = Operation::at(&lines.endpoint)
             .ok_or_else(|| refused(format!("url: there is no {} here", lines.endpoint)))?;
         let line = fields(line).map_err(refused)?;
@@ -179,7 +179,7 @@ impl Call {
             return Err(refused("model must be a model's or a route's name".to_owned()));
         };
         let may_ask = lines.may_ask.is_empty() || lines.may_ask.contains(&name);
-        let route = named(services, &name).filter(|_| may_ask).ok_or_else(|| {
+        let route = route_of_name(services, &name).filter(|_| may_ask).ok_or_else(|| {
             Failure::invalid_input(format!(
                 "{place}: the model {name} does not exist, or this key may not ask it; GET /v1/models lists those that it may"
             ))
@@ -214,13 +214,13 @@ impl Call {
         let Self { operation, body, name, route, asked, place } = self;
         let named = (*operation, name.as_str());
         let read = Ways::read(named, body, asked, route, &services.providers);
-        let ways = read.map_err(|why| refused(place, &why.to_string()))?;
+        let ways = read.map_err(|why| refusal(place, &why.to_string()))?;
         let (caller, terms) = (services.caller(), shard.terms());
         let (model, usage, reply) = ways.ask(caller, &attempt.call, terms, body).await?;
         Ok((model.clone(), usage, reply))
     }
 }
 
-fn refused(place: &str, why: &str) -> Failure {
+fn refusal(place: &str, why: &str) -> Failure {
     Failure::never(FailureType::InvalidRequest, format!("{place}: body.{why}"))
 }

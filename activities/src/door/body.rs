@@ -9,7 +9,7 @@ use tidegate_workflows::{
     input::call::CallInput,
 };
 
-use super::asked::Asked;
+use super::call_context::CallContext;
 use crate::{failure::Failure, metrics, output::job::route_of};
 
 /// Stands for details of a reply that is not parsed.
@@ -20,11 +20,11 @@ const UNKNOWN: &str = "unknown";
 /// # Errors
 /// `InvalidInput` says what to change; otherwise the failures of the guard and the provider.
 pub(super) async fn ask(
-    asked: Asked<'_>,
+    asked: CallContext<'_>,
     call: CallInput,
     body: Fields,
 ) -> Result<CallOutcome, Failure> {
-    let Asked { services, lane, patience, .. } = asked;
+    let CallContext { services, lane, patience, .. } = asked;
     let (model, tenant) = call.of_body().map_err(Failure::invalid_input)?;
     if body.get("stream").is_some_and(|stream| stream == true) {
         return Err(Failure::invalid_input(
@@ -41,7 +41,7 @@ pub(super) async fn ask(
     let usage = whole.heard.usage;
     let cost_usd = usage
         .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
-    metrics::answered(model, cost_usd, &tenant);
+    metrics::count_answer(model, cost_usd, &tenant);
     let own = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
     let spend = asked.attempt.spent() + own;
     Ok(CallOutcome {

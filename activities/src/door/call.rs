@@ -9,15 +9,15 @@ use tidegate_workflows::{
     input,
 };
 
-use super::{asked::Asked, body, given::Given};
+use super::{body, call_context::CallContext, input::ResolvedInput};
 use crate::{
-    batch::asked_with,
+    batch::model_parameters,
     document::ask::{
-        asked::{About, Inquiry, answer},
-        evidence::Sought,
+        evidence::QuoteSource,
+        inquiry::{AnswerSubject, Inquiry, answer},
         output_cap,
         prompt::{Content, Question},
-        prompt_builder::{Place, PromptText, role},
+        prompt_builder::{InstructionsPosition, PromptText, role},
     },
     failure::Failure,
     hash::hash,
@@ -34,16 +34,19 @@ use crate::{
 ///
 /// # Errors
 /// `InvalidInput` says what to change; otherwise the failures of the guard and the provider.
-pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, Failure> {
+pub(super) async fn ask(
+    asked: CallContext<'_>,
+    given: ResolvedInput,
+) -> Result<CallOutcome, Failure> {
     let call = input::call::call(given.value).map_err(Failure::invalid_input)?;
     if let Some(body) = given.body {
         return body::ask(asked, call, body).await;
     }
-    let Asked { services, lane, patience, kept, .. } = asked;
+    let CallContext { services, lane, patience, kept, .. } = asked;
     let job = Job { lane: lane.clone(), ..call.job().map_err(Failure::invalid_input)? };
-    let judge = job.schema.as_ref().map(Judge::of).transpose()?;
+    let judge = job.schema.as_ref().map(Judge::compile).transpose()?;
     let route = route_of(&job.target, &services.routes)?.of_no_question()?;
-    let mut job = asked_with::decided(services, &job, &route)?;
+    let mut job = model_parameters::with_parameters(services, &job, &route)?;
     if job.default_output {
         let (guard, thinking) = (&services.guard, job.thinking_tokens());
         job.max_output_tokens = output_cap::of_route(guard, &services.providers, &route, thinking);
@@ -54,15 +57,16 @@ pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, F
         Inquiry { job: &job, route: &route, judge: judge.as_ref(), terms, asks: kept.asks };
     let nothing = Content::Text(String::new());
     let answered = patience.ask(asked, &route, |attempt| {
-        let question = Question::of(&job, template, wording(&job), &nothing).uncached();
+        let question =
+            Question::for_document(&job, template, wording(&job), &nothing).without_cache();
         let document = Document::file(DocumentId::from_relative_path("call"), String::new());
         let way_out = "ask for less, or choose a model that takes more".into();
-        let (version, kept, sought) = (Version::default(), &kept.part, Sought::Gone);
-        let about = About { document, version, kept, amiss: None, way_out, sought };
+        let (version, kept, sought) = (Version::default(), &kept.part, QuoteSource::Gone);
+        let about = AnswerSubject { document, version, kept, amiss: None, way_out, sought };
         async move { answer(services, &attempt, inquiry, question, about).await }
     });
     let result = answered.await?;
-    metrics::answered(&result.model, result.cost_usd, &job.tenant);
+    metrics::count_answer(&result.model, result.cost_usd, &job.tenant);
     Ok(outcome(result, job.schema.is_some()))
 }
 
@@ -72,7 +76,7 @@ fn wording(job: &Job) -> PromptText<'_> {
     PromptText {
         system: job.system.as_deref().unwrap_or_default().into(),
         turns: turns.map(|it| Turn { role: role(it.role), text: it.content.clone() }).collect(),
-        place: Place::Around,
+        place: InstructionsPosition::Around,
         instructions: job.instructions.as_str().into(),
         is_shared: false,
     }

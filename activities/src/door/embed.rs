@@ -9,9 +9,9 @@ use tidegate_workflows::{
     input,
 };
 
-use super::{asked::Asked, given::Given};
+use super::{call_context::CallContext, input::ResolvedInput};
 use crate::{
-    batch::asked_with, document::ask::embed, failure::Failure, hash::hash, metrics,
+    batch::model_parameters, document::ask::embed, failure::Failure, hash::hash, metrics,
     output::job::route_of, services::Services,
 };
 
@@ -20,16 +20,20 @@ use crate::{
 /// # Errors
 /// `InvalidInput` and `TooLarge` say what to change; otherwise the failures of the guard and the
 /// provider.
-pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<EmbedOutcome, Failure> {
+pub(super) async fn ask(
+    asked: CallContext<'_>,
+    given: ResolvedInput,
+) -> Result<EmbedOutcome, Failure> {
     let call = input::call::embed(given.value).map_err(Failure::invalid_input)?;
-    let Asked { services, lane, patience, .. } = asked;
+    let CallContext { services, lane, patience, .. } = asked;
     let (job, inputs) = call.job().map_err(Failure::invalid_input)?;
     let route = route_of(&job.target, &services.routes)?;
     embed::check(services, &job, &route)?;
-    let job = Job { lane: lane.clone(), ..asked_with::decided(services, &job, &route)? };
+    let job =
+        Job { lane: lane.clone(), ..model_parameters::with_parameters(services, &job, &route)? };
     let texts: Vec<&str> = inputs.iter().map(String::as_str).collect();
     let each: Vec<u64> = texts.iter().map(|text| tokens::estimate(text)).collect();
-    fits(services, &route, &each)?;
+    check_size(services, &route, &each)?;
     let tokens = each.iter().sum();
     let terms = Terms { lane, tenant: &job.tenant, batch_usd: None, retries: None };
     let like = (tokens, hash([&b"embed"[..]]));
@@ -47,7 +51,7 @@ pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<EmbedOutcome, 
     let estimate = Usage { uncached_input: tokens, ..Usage::default() };
     let usage = embedded.usage.unwrap_or(estimate);
     let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
-    metrics::answered(model, cost_usd, &job.tenant);
+    metrics::count_answer(model, cost_usd, &job.tenant);
     let spend = asked.attempt.spent() + Spend::of_tokens(&usage, cost_usd);
     Ok(EmbedOutcome {
         vectors: Some(embedded.vectors),
@@ -61,7 +65,7 @@ pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<EmbedOutcome, 
 }
 
 /// Checks that the texts, with these estimated tokens each, fit into one request.
-fn fits(services: &Services, route: &Route, each: &[u64]) -> Result<(), Failure> {
+fn check_size(services: &Services, route: &Route, each: &[u64]) -> Result<(), Failure> {
     let Some(model) = route.models.first() else { return Ok(()) };
     let input = services.providers.dialect(model).and_then(|it| it.embeds(model.model()));
     input.map_or(Ok(()), |input| fit(model, input, each))

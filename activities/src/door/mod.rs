@@ -4,19 +4,19 @@
 //! * [`calls`]: where answers are stored, and where inputs are read
 //! * `call`: `tidegate.call` with tidegate's own fields, `body` with a vendor's; `embed`:
 //!   `tidegate.embed`
-//! * `asked`: the inputs of both; `caller`: workflow and lane of the caller
-//! * `given`: fetches the parts of an input that are in a store
-//! * `kept`: stores an answer, so that it is bought once
-//! * `patience`: how long a call may wait, by its caller's time-outs and retry policy
+//! * `call_context`: the inputs of both; `caller`: workflow and lane of the caller
+//! * `input`: fetches the parts of an input that are in a store
+//! * `stored_answer`: stores an answer, so that it is bought once
+//! * `wait_policy`: how long a call may wait, by its caller's time-outs and retry policy
 
-mod asked;
 mod body;
 mod call;
+mod call_context;
 mod caller;
 mod embed;
-mod given;
-mod kept;
-mod patience;
+mod input;
+mod stored_answer;
+mod wait_policy;
 
 use futures::{FutureExt as _, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
@@ -33,11 +33,11 @@ use crate::{
 };
 
 use self::{
-    asked::Asked,
+    call_context::CallContext,
     caller::{lane, workflow},
-    given::Given,
-    kept::{Kept, Large},
-    patience::Patience,
+    input::ResolvedInput,
+    stored_answer::{Large, StoredAnswer},
+    wait_policy::WaitPolicy,
 };
 
 /// Answers a call, once.
@@ -49,7 +49,7 @@ pub async fn call(
     ctx: &ActivityContext,
     input: &RawValue,
 ) -> Result<CallOutcome, ActivityError> {
-    once(services, ctx, input, |asked, input| call::ask(asked, input).boxed()).await
+    buy_once(services, ctx, input, |asked, input| call::ask(asked, input).boxed()).await
 }
 
 /// Embeds some texts, once.
@@ -61,48 +61,48 @@ pub async fn embed(
     ctx: &ActivityContext,
     input: &RawValue,
 ) -> Result<EmbedOutcome, ActivityError> {
-    once(services, ctx, input, |asked, input| embed::ask(asked, input).boxed()).await
+    buy_once(services, ctx, input, |asked, input| embed::ask(asked, input).boxed()).await
 }
 
 /// Buys an answer under heartbeats, unless it was bought before.
-async fn once<T: Large + Serialize + DeserializeOwned>(
+async fn buy_once<T: Large + Serialize + DeserializeOwned>(
     services: &Services,
     ctx: &ActivityContext,
     input: &RawValue,
-    ask: impl for<'a> FnOnce(Asked<'a>, Given) -> BoxFuture<'a, Result<T, Failure>>,
+    ask: impl for<'a> FnOnce(CallContext<'a>, ResolvedInput) -> BoxFuture<'a, Result<T, Failure>>,
 ) -> Result<T, ActivityError> {
     let info = ctx.info();
     let text = input.get();
     let input: Value = serde_json::from_str(text).unwrap_or_default();
-    let patience = Patience::of(ctx);
+    let patience = WaitPolicy::from_context(ctx);
     // Hashed, because an activity's id may contain more than the limiter should know.
     let name = format!("{:016x}", hash([info.activity_id.as_bytes()]));
-    let attempt = Attempt::of(ctx, &name).last(patience.is_last);
+    let attempt = Attempt::from_context(ctx, &name).with_last(patience.is_last);
     // Calls of one workflow belong together, unless the caller names a batch.
     let batch = input.get("batch").and_then(Value::as_str).or_else(|| workflow(info));
     let run = if attempt.call.run.is_empty() { name.clone() } else { attempt.call.run.clone() };
-    let attempt = attempt.of_batch(batch.unwrap_or(&name), &run);
+    let attempt = attempt.for_batch(batch.unwrap_or(&name), &run);
     let work = async {
-        let calls = services.calls.as_ref().ok_or_else(missing)?;
+        let calls = services.calls.as_ref().ok_or_else(no_store)?;
         let lane = lane(services, &info.task_queue)?;
-        let kept = Kept::of(calls, info, &input);
+        let kept = StoredAnswer::new(calls, info, &input);
         if let Some(bought) = kept.find(services, &attempt).await? {
             return Ok(bought);
         }
-        let input = given::fetched(services, calls, text, input).await?;
+        let input = input::fetch(services, calls, text, input).await?;
         let (attempt, patience, kept) = (&attempt, &patience, &kept);
-        let asked = Asked { services, attempt, lane: &lane, patience, kept };
+        let asked = CallContext { services, attempt, lane: &lane, patience, kept };
         let outcome = ask(asked, input).await?;
         kept.keep(services, attempt, outcome).await
     };
     let counted = async {
         Box::pin(work).await.map_err(|failure: Failure| failure.counting(&attempt, STORE_DEADLINE))
     };
-    heartbeat::beating(ctx, &attempt, &services.guard, heartbeat::UNSENT, counted).await
+    heartbeat::run(ctx, &attempt, &services.guard, heartbeat::UNSENT, counted).await
 }
 
 /// Answers cannot be stored, so none is bought.
-fn missing() -> Failure {
+fn no_store() -> Failure {
     Failure::invalid_input(
         "this worker has no place for answers; set answers in the [calls] section of all workers' configuration, such as file:///data/calls or s3://bucket/calls",
     )

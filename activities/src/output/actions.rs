@@ -39,12 +39,12 @@ const CHECKS: f64 = 150.0;
 const DAY: f64 = 86_400.0;
 
 /// The forecast of a batch. `call` is the seconds of a call, as far as that is known.
-pub(crate) fn expected(forecast: &Forecast, call: f64) -> Range {
+pub(crate) fn forecast_actions(forecast: &Forecast, call: f64) -> Range {
     let documents = float(forecast.documents);
     let seconds = forecast.seconds.unwrap_or(Range { from: 0.0, to: 0.0 });
     let shards = shards(documents);
     if forecast.provider_batch {
-        let of = |seconds: f64| of_batch(shards, seconds, true);
+        let of = |seconds: f64| batch_actions(shards, seconds, true);
         return Range { from: of(seconds.from), to: of(seconds.to) };
     }
     let attempts = documents / f64::from(forecast.pack.max(1));
@@ -53,27 +53,34 @@ pub(crate) fn expected(forecast: &Forecast, call: f64) -> Range {
     let waits = if binds { attempts * DEFERRALS * DEFERRAL } else { 0.0 };
     let calls = forecast.calls.unwrap_or(Range { from: 1.0, to: 1.0 });
     Range {
-        from: calls.from * attempts + beats(call / 2.0) + of_batch(shards, seconds.from, false),
-        to: calls.to * attempts + beats(2.0 * call) + waits + of_batch(shards, seconds.to, false),
+        from: calls.from * attempts
+            + beats(call / 2.0)
+            + batch_actions(shards, seconds.from, false),
+        to: calls.to * attempts
+            + beats(2.0 * call)
+            + waits
+            + batch_actions(shards, seconds.to, false),
     }
 }
 
 /// The actions of a batch that has ended, without heartbeats of calls longer than [`BEAT`], which are
 /// not counted.
-pub(crate) fn taken(plan: &Plan, spend: &Spend, seconds: f64) -> u64 {
+pub(crate) fn count_actions(plan: &Plan, spend: &Spend, seconds: f64) -> u64 {
     let asked = float(plan.asked());
     let shards = f64::from(plan.shards());
     if plan.provider_batching.is_some() {
-        return whole(of_batch(shards, seconds, true));
+        return whole(batch_actions(shards, seconds, true));
     }
     let first = (asked / f64::from(plan.pack.max(1))).ceil();
     let again = (float(spend.provider_calls) - first).max(0.0);
     let attempts = first + DEFERRAL * (again + float(spend.deferrals));
-    whole(attempts + f64::from(plan.pages.saturating_sub(1)) + of_batch(shards, seconds, false))
+    whole(
+        attempts + f64::from(plan.pages.saturating_sub(1)) + batch_actions(shards, seconds, false),
+    )
 }
 
 /// Start, plan, labels and finish, the actions of its shards, and its progress reports.
-fn of_batch(shards: f64, seconds: f64, asleep: bool) -> f64 {
+fn batch_actions(shards: f64, seconds: f64, asleep: bool) -> f64 {
     let checks = if asleep { shards * (2.0 + CHECKS * (seconds / DAY).min(1.0)) } else { 0.0 };
     if shards <= 1.0 {
         return OF_EACH + shards + checks;
@@ -98,16 +105,16 @@ mod tests {
     fn as_a_server_has_counted() {
         let plan = Plan { documents: 100, shard_size: 500, pages: 1, ..Plan::default() };
         let spend = Spend { provider_calls: 100, ..Spend::default() };
-        assert_eq!(taken(&plan, &spend, 13.0), 105);
+        assert_eq!(count_actions(&plan, &spend, 13.0), 105);
         let waited = Spend { deferrals: 20, provider_calls: 103, ..spend };
-        assert_eq!(taken(&plan, &waited, 60.0), 105 + 2 * 23);
+        assert_eq!(count_actions(&plan, &waited, 60.0), 105 + 2 * 23);
         let large = Plan { documents: 10_000, ..plan.clone() };
         let spend = Spend { provider_calls: 10_000, ..spend };
-        assert_eq!(taken(&large, &spend, 200.0), 10_000 + 4 + 20 * 5 + 20);
+        assert_eq!(count_actions(&large, &spend, 200.0), 10_000 + 4 + 20 * 5 + 20);
         let settled = Plan { settled: 10_000, ..large };
-        assert_eq!(taken(&settled, &Spend::default(), 1.0), 4);
+        assert_eq!(count_actions(&settled, &Spend::default(), 1.0), 4);
         let packed = Plan { pack: 20, ..plan };
-        assert_eq!(taken(&packed, &Spend { provider_calls: 5, ..spend }, 5.0), 5 + 5);
+        assert_eq!(count_actions(&packed, &Spend { provider_calls: 5, ..spend }, 5.0), 5 + 5);
     }
 
     #[test]
@@ -129,14 +136,14 @@ mod tests {
             full_price: None,
             of_the_first: false,
         };
-        let free = expected(&forecast, 7.0);
+        let free = forecast_actions(&forecast, 7.0);
         assert_eq!((free.from, free.to), (105.0, 105.0), "nothing binds, no call needs a beat");
-        let slow = expected(&forecast, 40.0);
+        let slow = forecast_actions(&forecast, 40.0);
         assert_eq!((slow.from, slow.to), (105.0, 405.0), "none or three beats");
         let seconds = Some(Range { from: 60.0, to: 90.0 });
-        let bound = expected(&Forecast { seconds, ..forecast.clone() }, 7.0);
+        let bound = forecast_actions(&Forecast { seconds, ..forecast.clone() }, 7.0);
         assert_eq!((bound.from, bound.to), (105.0, 205.0));
         let asleep = Forecast { seconds, provider_batch: true, ..forecast };
-        assert!(expected(&asleep, 7.0).to < 10.0);
+        assert!(forecast_actions(&asleep, 7.0).to < 10.0);
     }
 }

@@ -221,7 +221,8 @@ impl Compared {
             }
             field.confuse(expected, found);
             if self.disagreements.len() < DISAGREEMENTS {
-                let (id, expected, answered) = (id.to_owned(), kept(expected), kept(found));
+                let (id, expected, answered) =
+                    (id.to_owned(), shorten_text(expected), shorten_text(found));
                 self.disagreements.push(Disagreement { id, field: path, expected, answered });
             }
         }
@@ -233,7 +234,7 @@ impl Compared {
     }
 
     /// Orders the mistakes for the report: the most frequent first.
-    pub fn told(mut self) -> Self {
+    pub fn into_report(mut self) -> Self {
         for field in self.agreement.fields.values_mut() {
             field.confusion.sort_by_key(|mistake| std::cmp::Reverse(mistake.documents));
         }
@@ -243,7 +244,7 @@ impl Compared {
 
 impl Field {
     fn confuse(&mut self, expected: &Value, answered: &Value) {
-        let (expected, answered) = (shown(expected), shown(answered));
+        let (expected, answered) = (shortened_json(expected), shortened_json(answered));
         let known = |it: &Mistake| it.expected == expected && it.answered == answered;
         match self.confusion.iter().position(known) {
             Some(at) => self.confusion[at].documents += 1,
@@ -297,22 +298,22 @@ fn agree(expected: &Value, answered: &Value) -> bool {
     }
 }
 
-fn shown(value: &Value) -> String {
-    cut(value.to_string(), SHOWN)
+fn shortened_json(value: &Value) -> String {
+    truncate(value.to_string(), SHOWN)
 }
 
 /// A value for the list of disagreements: a long text is cut.
-fn kept(value: &Value) -> Value {
+fn shorten_text(value: &Value) -> Value {
     match value {
-        Value::String(text) => Value::String(cut(text.clone(), KEPT)),
+        Value::String(text) => Value::String(truncate(text.clone(), KEPT)),
         Value::Array(_) | Value::Object(_) if value.to_string().len() > KEPT => {
-            Value::String(cut(value.to_string(), KEPT))
+            Value::String(truncate(value.to_string(), KEPT))
         }
         value => value.clone(),
     }
 }
 
-fn cut(text: String, most: usize) -> String {
+fn truncate(text: String, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -331,7 +332,7 @@ mod tests {
         for (number, (expected, answer)) in pairs.iter().enumerate() {
             compared.add(&number.to_string(), expected, answer, Some(0.5));
         }
-        compared.told()
+        compared.into_report()
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Answers {
         };
         let Version { content, stamp, .. } = version.clone();
         let version = Version { content, stamp, ..answer.version.clone() };
-        Some(answer.result(document.clone()).answering(question, version))
+        Some(answer.result(document.clone()).with_question(question, version))
     }
 
     /// Stores the answer of a result, if it is whole and states its question.
@@ -110,7 +110,7 @@ impl Answers {
             return;
         };
         let place = self.place(question, content);
-        let Ok(json) = serde_json::to_vec(&Answer::of(result)) else { return };
+        let Ok(json) = serde_json::to_vec(&Answer::from_result(result)) else { return };
         self.ask("write", place.write(json)).await;
     }
 
@@ -135,7 +135,7 @@ impl Answers {
 }
 
 impl Answer {
-    fn of(result: &DocumentResult) -> Self {
+    fn from_result(result: &DocumentResult) -> Self {
         Self {
             model: result.model.clone(),
             answer: result.answer.clone(),

@@ -14,7 +14,7 @@ use crate::{
         agreement::Rate,
         jsonl::pretty,
         question::StatedQuestion,
-        recorded::{self, Recorded},
+        recorded_question::{self, RecordedQuestion},
     },
     storage::Location,
 };
@@ -65,7 +65,7 @@ impl Comparisons {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub async fn under(prefix: &Location, question: Fingerprint) -> Result<Self, Failure> {
+    pub async fn read_all(prefix: &Location, question: Fingerprint) -> Result<Self, Failure> {
         let mut all = Self::read(prefix, question).await?;
         let own = Self::read(&prefix.child(&folder(question)), question).await?;
         all.pairs.extend(own.pairs);
@@ -73,7 +73,7 @@ impl Comparisons {
     }
 
     /// Adds a pair, and replaces an older one of these models.
-    pub fn put(&mut self, pair: Pair) {
+    pub fn insert(&mut self, pair: Pair) {
         self.remove(&pair.models);
         self.pairs.push(pair);
     }
@@ -87,7 +87,7 @@ impl Comparisons {
     }
 
     /// How far these two agree, if both were asked this and have answers in common.
-    pub fn of(&self, one: &Asked, other: &Asked) -> Option<Rate> {
+    pub fn agreement_of(&self, one: &Asked, other: &Asked) -> Option<Rate> {
         let both = |pair: &&Pair| pair.models.contains(one) && pair.models.contains(other);
         let rates = self.pairs.iter().filter(both).map(|pair| pair.documents);
         rates.filter(|rate| rate.compared > 0).max_by_key(|rate| rate.compared)
@@ -117,8 +117,8 @@ fn place(output: &Location, question: Fingerprint) -> Location {
 /// # Errors
 /// `Transient` when the store fails.
 pub async fn question_of(output: &Location) -> Result<Option<StatedQuestion>, Failure> {
-    let there = recorded::location(output).read_if_there().await?;
-    let recorded = there.and_then(|json| serde_json::from_slice::<Recorded>(&json).ok());
+    let there = recorded_question::location(output).read_if_there().await?;
+    let recorded = there.and_then(|json| serde_json::from_slice::<RecordedQuestion>(&json).ok());
     Ok(recorded.map(|recorded| recorded.question))
 }
 
@@ -145,16 +145,16 @@ mod tests {
             documents: Rate { agreed: 1, compared },
         };
         let mut known = Comparisons::default();
-        known.put(pair(0));
-        assert_eq!(known.of(&one, &other), None, "nothing was answered");
-        known.put(pair(2));
+        known.insert(pair(0));
+        assert_eq!(known.agreement_of(&one, &other), None, "nothing was answered");
+        known.insert(pair(2));
         assert_eq!(known.pairs.len(), 1);
         for output in [prefix.clone(), prefix.child(&folder(question))] {
-            assert_eq!(Comparisons::under(&prefix, question).await.unwrap().pairs, []);
+            assert_eq!(Comparisons::read_all(&prefix, question).await.unwrap().pairs, []);
             known.write(&output, question).await.unwrap();
-            let read = Comparisons::under(&prefix, question).await.unwrap();
-            assert_eq!(read.of(&other, &one).unwrap().compared, 2, "in either order");
-            assert_eq!(read.of(&one, &asked("a:two", "with effort")), None);
+            let read = Comparisons::read_all(&prefix, question).await.unwrap();
+            assert_eq!(read.agreement_of(&other, &one).unwrap().compared, 2, "in either order");
+            assert_eq!(read.agreement_of(&one, &asked("a:two", "with effort")), None);
             output.child(&format!("{question}.json")).delete().await.unwrap();
         }
         known.remove(&[other, one]);

@@ -3,14 +3,14 @@
 
 mod checkpoint;
 mod checks;
-mod counted;
-mod course;
+mod failure_messages;
 mod gather;
 mod given_up;
+mod merged_results;
 mod page;
 mod report;
-mod said;
-mod together;
+mod timeline;
+mod totals;
 
 use tidegate_workflows::contract::{Finish, Finished, Progress};
 
@@ -21,10 +21,10 @@ use self::{
 };
 pub use self::{
     checks::{CheckTotals, Checks},
-    counted::LeftOutTotal,
-    given_up::{GivenUp, Kind},
+    failure_messages::{FailureMessages, Sentence},
+    given_up::{FailureGroup, GivenUp},
     report::{ModelTotals, Report},
-    said::{Said, Sentence},
+    totals::LeftOutTotal,
 };
 use crate::{
     failure::Failure,
@@ -50,7 +50,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
     let output = resolve(storage, "output", &finish.output)?;
     let folder = resolve(storage, "job", &finish.plan.job)?;
     let stored = Stored::read_if_there(&folder).await?;
-    let truth = Truth::of_job(&folder).await?;
+    let truth = Truth::read_of_job(&folder).await?;
     let has_truth = truth.is_some();
     let gathering = Gathering::begin(&output, &folder, finish, stored.as_ref(), truth).await?;
     let (counted, answered) = gathering.gather().await?;
@@ -64,7 +64,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
 
     let planned = stored.as_ref().and_then(|stored| stored.forecast.as_ref());
     let full_price = match planned.and_then(|forecast| forecast.full_price.clone()) {
-        None => full_price::said(&folder).await,
+        None => full_price::recorded_reason(&folder).await,
         planned => planned,
     };
     let finished_at = result::now();
@@ -72,7 +72,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         finish.progress.totals.spend,
         seconds_between(finish.progress.started_at.as_deref(), &finished_at),
     );
-    let compared = answered.compared.clone().told();
+    let compared = answered.compared.clone().into_report();
     let report = Report {
         checks: answered.checks.clone(),
         agreement: has_truth.then_some(compared.agreement),
@@ -85,7 +85,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         },
         finished_at,
         full_price,
-        temporal_actions: actions::taken(&finish.plan, &spend, duration_seconds),
+        temporal_actions: actions::count_actions(&finish.plan, &spend, duration_seconds),
         fallbacks: stored.as_ref().map(|it| it.job.fallbacks.clone()).unwrap_or_default(),
         forecast: stored.and_then(|stored| stored.forecast),
         models: answered.models.iter().map(|(id, sum)| (id.clone(), (*sum).into())).collect(),
@@ -94,7 +94,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         unknown_stop_reasons: answered.unknown_stop_reasons.clone(),
         missing: finished.missing,
         first_missing: finished.first_missing.clone(),
-        given_up: answered.given_up.clone().told(),
+        given_up: answered.given_up.clone().into_report(),
         progress: Progress {
             totals: finished.correct(finish.progress.totals).rounded(),
             done: finish.progress.done && finished.missing == 0,

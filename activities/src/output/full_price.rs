@@ -12,7 +12,7 @@ const OBJECT: &str = "full-price.txt";
 
 /// Records that the provider refused the batch, so that its documents take the direct path. If this
 /// cannot be written, the worker's log has it.
-pub(crate) async fn refused(folder: &Location, model: &ModelId, error: &Error) {
+pub(crate) async fn record_refusal(folder: &Location, model: &ModelId, error: &Error) {
     let why = format!(
         "documents that could wait were asked directly, at the full price: {} takes no batches ({})",
         model.provider(),
@@ -24,7 +24,7 @@ pub(crate) async fn refused(folder: &Location, model: &ModelId, error: &Error) {
 }
 
 /// The reason that a shard of this job has recorded.
-pub(crate) async fn said(folder: &Location) -> Option<String> {
+pub(crate) async fn recorded_reason(folder: &Location) -> Option<String> {
     let said = folder.child(OBJECT).read_if_there().await.ok()??;
     Some(String::from_utf8_lossy(&said).into_owned())
 }
@@ -40,13 +40,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = format!("file://{}/", folder.path().canonicalize().unwrap().display());
         let folder = crate::Storage::new([root.as_str()]).unwrap().resolve(&root).unwrap();
-        assert_eq!(said(&folder).await, None);
+        assert_eq!(recorded_reason(&folder).await, None);
         let error = Error::no_reply("404, no such page".to_owned(), Charged::No);
         // Two shards write the same object: the last one stays.
         for _ in 0..2 {
-            refused(&folder, &"odd:m".parse().unwrap(), &error).await;
+            record_refusal(&folder, &"odd:m".parse().unwrap(), &error).await;
         }
-        let said = said(&folder).await.unwrap();
+        let said = recorded_reason(&folder).await.unwrap();
         assert!(
             said.ends_with("at the full price: odd takes no batches (404, no such page)"),
             "{said}"

@@ -115,8 +115,8 @@ impl Stored {
     }
 
     /// The fingerprint of the question about each document.
-    pub fn asks(&self) -> Fingerprint {
-        StatedQuestion::of(&self.job).fingerprint()
+    pub fn question_fingerprint(&self) -> Fingerprint {
+        StatedQuestion::from_job(&self.job).fingerprint()
     }
 }
 
@@ -244,7 +244,7 @@ impl Shards {
 async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failure> {
     let folder = resolve(storage, "job", uri)?;
     let stored = Stored::read(&folder).await?;
-    let asks = stored.asks();
+    let asks = stored.question_fingerprint();
     let Stored { job, route, parts_add_retries, first_part, .. } = stored;
     let object = manifest(&folder, number);
     let bytes = object.read().await?;
@@ -253,7 +253,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         .collect::<Result<_, _>>()
         .map_err(|error| damaged(&object, &error))?;
     let output = resolve(storage, "output", &job.output)?;
-    let judge = job.schema.as_ref().map(Judge::of).transpose()?;
+    let judge = job.schema.as_ref().map(Judge::compile).transpose()?;
     let retries = job.retry_budget.map(|calls| RetryBudget {
         run: folder.name().to_owned(),
         calls,

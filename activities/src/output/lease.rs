@@ -63,7 +63,7 @@ where
             let is_our_workflow =
                 (&holder.namespace, &holder.workflow) == (&ours.namespace, &ours.workflow);
             if !is_our_workflow && !has_ended(holder.clone()).await? {
-                return Err(held(output, &holder));
+                return Err(held_by_another(output, &holder));
             }
         }
         let json = json(ours)?;
@@ -77,7 +77,7 @@ where
     Err(Failure::transient(format!("many batches want to write to {output} at once")))
 }
 
-fn held(output: &Location, holder: &Holder) -> Failure {
+fn held_by_another(output: &Location, holder: &Holder) -> Failure {
     Failure::invalid_input(format!(
         "output {output} belongs to the batch \"{}\" (run {}), which is running; wait for its end, cancel it, or choose another output",
         holder.workflow, holder.run

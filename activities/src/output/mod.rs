@@ -3,14 +3,14 @@
 //! * `layout`: their locations; `jsonl`: one value a line; [`ids`]: documents' ids in eight bytes
 //! * [`job`]: the input and the manifests, which every activity of a batch reads; [`forecast`]: what the batch was expected
 //!   to use, [`actions`]: of Temporal's; [`question`]: the question of a batch, in parts that can be compared
-//! * [`lease`]: one batch at a time writes there; `recorded`: the question that the results answer; [`comparisons`]: models
-//!   that were compared for a question; `rows`: ids of records without names
+//! * [`lease`]: one batch at a time writes there; `recorded_question`: the question that the results answer;
+//!   [`comparisons`]: models that were compared for a question; `row_ids`: ids of records without names
 //! * [`result`]: a document's result, and [`version`]: the document's version; [`pending_writes`]: answers that cannot be
 //!   written now, [`spool`]: a folder for them; [`answers`]: answers shared between batches
-//! * [`seal`]: merges a shard's results into a part; `part`: one part, `line`: a result in it, [`sealed`]: all parts of an
-//!   output; `tables`: parts as columns
+//! * [`seal`]: merges a shard's results into a part; `part`: one part, `result_line`: a result in it, [`sealed`]: all parts of
+//!   an output; `tables`: parts as columns
 //! * `truth`: expected answers, and [`agreement`]: how many answers agree with them
-//! * `reply`: results and failures of requests in a vendor's own form
+//! * `vendor_lines`: results and failures of requests in a vendor's own form
 //! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: why shards paid the full
 //!   price
 
@@ -27,17 +27,17 @@ pub mod job;
 pub(crate) mod jsonl;
 pub mod layout;
 pub mod lease;
-mod line;
 pub mod part;
 pub mod pending_writes;
 pub mod question;
-pub(crate) mod recorded;
-mod reply;
+pub(crate) mod recorded_question;
 pub mod result;
-pub(crate) mod rows;
+mod result_line;
+pub(crate) mod row_ids;
 pub mod seal;
 pub mod sealed;
 pub mod spool;
 pub(crate) mod tables;
 pub(crate) mod truth;
+mod vendor_lines;
 pub mod version;

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::{
     failure::Failure,
-    output::{jsonl::lines, layout, line::Line, tables},
+    output::{jsonl::lines, layout, result_line::ResultLine, tables},
     storage::{Error, Location},
 };
 
@@ -31,7 +31,7 @@ impl Part {
         output: &Location,
         number: u32,
         first: ResultsAs,
-    ) -> Result<Option<(Self, Vec<Line>)>, Failure> {
+    ) -> Result<Option<(Self, Vec<ResultLine>)>, Failure> {
         for written_as in [first, first.other()] {
             let part = Self::new(output, number, written_as);
             if let Some(lines) = part.read().await? {
@@ -42,16 +42,16 @@ impl Part {
     }
 
     /// Its lines, in order; `None` where it does not exist.
-    pub(super) async fn read(&self) -> Result<Option<Vec<Line>>, Failure> {
+    pub(super) async fn read(&self) -> Result<Option<Vec<ResultLine>>, Failure> {
         let Some(whole) = self.location.read_if_there().await? else { return Ok(None) };
         Ok(Some(match self.written_as {
-            ResultsAs::Jsonl => lines(&whole).filter_map(Line::of).collect(),
+            ResultsAs::Jsonl => lines(&whole).filter_map(ResultLine::parse).collect(),
             ResultsAs::Parquet => tables::read(&self.location, whole).await?,
         }))
     }
 
     /// Its results, by their documents.
-    pub(super) async fn results(&self) -> Result<HashMap<DocumentId, Line>, Failure> {
+    pub(super) async fn results(&self) -> Result<HashMap<DocumentId, ResultLine>, Failure> {
         Ok(by_document(self.read().await?.unwrap_or_default()))
     }
 
@@ -70,7 +70,7 @@ impl Part {
 }
 
 /// Lines by their documents.
-pub(super) fn by_document(lines: Vec<Line>) -> HashMap<DocumentId, Line> {
+pub(super) fn by_document(lines: Vec<ResultLine>) -> HashMap<DocumentId, ResultLine> {
     lines.into_iter().map(|line| (line.result.id.clone(), line)).collect()
 }
 
@@ -78,7 +78,7 @@ pub(super) fn by_document(lines: Vec<Line>) -> HashMap<DocumentId, Line> {
 pub(super) async fn results(
     output: &Location,
     number: u32,
-) -> Result<HashMap<DocumentId, Line>, Failure> {
+) -> Result<HashMap<DocumentId, ResultLine>, Failure> {
     let found = Part::find(output, number, ResultsAs::Jsonl).await?;
     Ok(found.map(|(_, lines)| by_document(lines)).unwrap_or_default())
 }
@@ -105,7 +105,7 @@ impl Writer {
         match self {
             Self::Lines(mut writer) => writer.shutdown().await.map_err(failure),
             Self::Table(location, lines) => {
-                Ok(location.write(tables::written(&location, lines).await?).await?)
+                Ok(location.write(tables::write_table(&location, lines).await?).await?)
             }
         }
     }

@@ -36,7 +36,7 @@ use crate::{
     },
     fingerprint::Fingerprint,
     metrics,
-    output::spool::{Entry, Found, Header, Over, Spool},
+    output::spool::{Entry, Header, Overwrite, Spool, SpoolLookup},
     spans,
     storage::{Error, Location},
 };
@@ -56,25 +56,30 @@ pub struct PendingWrites {
 pub struct Bought {
     location: Location,
     bytes: Bytes,
-    over: Over,
+    over: Overwrite,
     needs: Option<String>,
 }
 
 impl Bought {
     /// An object that is written only where none exists.
     pub fn new(location: &Location, bytes: impl Into<Bytes>) -> Self {
-        Self { location: location.clone(), bytes: bytes.into(), over: Over::default(), needs: None }
+        Self {
+            location: location.clone(),
+            bytes: bytes.into(),
+            over: Overwrite::default(),
+            needs: None,
+        }
     }
 
     /// Allows it to replace any object.
     pub fn replacing(self) -> Self {
-        Self { over: Over { anything: true, ..self.over }, ..self }
+        Self { over: Overwrite { anything: true, ..self.over }, ..self }
     }
 
     /// Allows it to replace the object with this fingerprint. Another object that has replaced that one
     /// meanwhile stays.
     pub fn instead_of(self, object: Option<Fingerprint>) -> Self {
-        Self { over: Over { object, ..self.over }, ..self }
+        Self { over: Overwrite { object, ..self.over }, ..self }
     }
 
     /// Makes it obsolete once this object is gone: it is then not written out of the spool any more.
@@ -177,7 +182,7 @@ impl PendingWrites {
         bought: &Bought,
     ) -> Result<bool, Failure> {
         let spool = || self.put(attempt, bought);
-        self.hold(attempt, None, spool, || bought.write()).instrument(spans::result()).await
+        self.hold(attempt, None, spool, || bought.write()).instrument(spans::writing()).await
     }
 
     /// Writes the answer that an attempt before this one has bought and could not write, if it is in
@@ -192,9 +197,9 @@ impl PendingWrites {
     ) -> Result<(), Failure> {
         let Some(spool) = &self.spool else { return Ok(()) };
         let (entry, header, bytes) = match spool.find(&location.uri()) {
-            Ok(Found::Answer(entry, header, bytes)) => (entry, header, bytes),
-            Ok(Found::Nothing) => return Ok(()),
-            Ok(Found::Held) => return Err(Failure::spooled()),
+            Ok(SpoolLookup::Answer(entry, header, bytes)) => (entry, header, bytes),
+            Ok(SpoolLookup::Nothing) => return Ok(()),
+            Ok(SpoolLookup::Held) => return Err(Failure::spooled()),
             Err(error) => {
                 warn!(%location, %error, "the spool cannot be read");
                 return Ok(());
@@ -211,7 +216,7 @@ impl PendingWrites {
     /// # Errors
     /// A retried failure, until the wait has lasted too long.
     pub fn check_spooled(&self, attempt: &Attempt) -> Result<(), Failure> {
-        match attempt.spooled_for(SystemTime::now()) {
+        match attempt.spooled_duration(SystemTime::now()) {
             Some(lasting) if lasting < SPOOL_PATIENCE => Err(Failure::spooled()),
             Some(lasting) => {
                 warn!(
@@ -219,7 +224,7 @@ impl PendingWrites {
                     ?lasting,
                     "an answer lies in the spool of a worker that did not come back; it is bought again"
                 );
-                attempt.spooled(false);
+                attempt.set_spooled(false);
                 Ok(())
             }
             None => Ok(()),
@@ -248,20 +253,20 @@ impl PendingWrites {
         };
         let files = spool.files().map_err(cannot)?;
         let mut left = files.len();
-        metrics::answers_spooled(left);
+        metrics::set_spooled_answers(left);
         for file in files {
             let (entry, header, bytes) = match spool.take(&file) {
-                Ok(Found::Answer(entry, header, bytes)) => (entry, header, bytes),
-                Ok(Found::Nothing | Found::Held) => continue,
+                Ok(SpoolLookup::Answer(entry, header, bytes)) => (entry, header, bytes),
+                Ok(SpoolLookup::Nothing | SpoolLookup::Held) => continue,
                 Err(error) => {
-                    self.say_stuck(file, &error);
+                    self.log_stuck(file, &error);
                     continue;
                 }
             };
             let location = match resolve(&header.uri) {
                 Ok(location) => location,
                 Err(error) => {
-                    self.say_stuck(file, &error);
+                    self.log_stuck(file, &error);
                     continue;
                 }
             };
@@ -275,14 +280,14 @@ impl PendingWrites {
             }
             entry.remove();
             left -= 1;
-            metrics::answers_spooled(left);
+            metrics::set_spooled_answers(left);
             info!(place = header.uri, is_needed, "an answer leaves the spool");
         }
         Ok(())
     }
 
     /// Logs a file once.
-    fn say_stuck(&self, file: PathBuf, error: &dyn std::fmt::Display) {
+    fn log_stuck(&self, file: PathBuf, error: &dyn std::fmt::Display) {
         let mut stuck = self.stuck.lock();
         if !stuck.contains(&file) {
             warn!(file = %file.display(), %error, "this file of the spool cannot be written by this worker, and stays there");
@@ -295,7 +300,7 @@ impl PendingWrites {
         let put = put.inspect_err(|error| {
             warn!(%error, place = %bought.location, "an answer cannot be put into the spool either");
         });
-        attempt.spooled(put.is_ok());
+        attempt.set_spooled(put.is_ok());
         put.ok()
     }
 
@@ -307,7 +312,7 @@ impl PendingWrites {
         spool: impl Fn() -> Option<Entry>,
         mut write: impl FnMut() -> W,
     ) -> Result<T, Failure> {
-        let mut held: Option<Held> = None;
+        let mut held: Option<HeldAnswer> = None;
         for before in 0.. {
             let failure = match write().await {
                 Ok(value) => {
@@ -317,26 +322,26 @@ impl PendingWrites {
                     if let Some(held) = &mut held {
                         held.left = Left::Written;
                     }
-                    attempt.spooled(false);
-                    self.works(&attempt.call.batch);
+                    attempt.set_spooled(false);
+                    self.record_success(&attempt.call.batch);
                     return Ok(value);
                 }
                 Err(failure) if matches!(failure.retry, Retry::ByStore { .. }) => failure,
                 Err(failure) => return Err(failure),
             };
-            let held = held.get_or_insert_with(|| Held::new(self, &attempt.call.batch));
+            let held = held.get_or_insert_with(|| HeldAnswer::new(self, &attempt.call.batch));
             if entry.is_none() && before == 0 {
                 entry = spool();
             }
             held.left = if entry.is_some() { Left::InSpool } else { Left::Nowhere };
-            self.fails(&attempt.call.batch, &failure);
+            self.record_failure(&attempt.call.batch, &failure);
             let again = Retry::ByFaults { before, at_least: WRITE_AGAIN.base / 2 };
             tokio::time::sleep(again.delay(WRITE_AGAIN, 1).unwrap_or(WRITE_AGAIN.max)).await;
         }
         Err(Failure::transient("it was tried to write more often than can be counted"))
     }
 
-    fn fails(&self, batch: &str, failure: &Failure) {
+    fn record_failure(&self, batch: &str, failure: &Failure) {
         let mut batches = self.batches.lock();
         let Some(state) = batches.get_mut(batch) else { return };
         state.probe_at = Instant::now() + PROBE_UNWRITTEN;
@@ -349,7 +354,7 @@ impl PendingWrites {
         }
     }
 
-    fn works(&self, batch: &str) {
+    fn record_success(&self, batch: &str) {
         let mut batches = self.batches.lock();
         let Some(state) = batches.get_mut(batch) else { return };
         if state.fault.take().is_some() {
@@ -362,7 +367,7 @@ impl PendingWrites {
 }
 
 /// An answer that is held until this is dropped.
-struct Held {
+struct HeldAnswer {
     all: Arc<PendingWrites>,
     batch: String,
     /// Where the answer is when this is dropped.
@@ -376,18 +381,18 @@ enum Left {
     Nowhere,
 }
 
-impl Held {
+impl HeldAnswer {
     fn new(all: &Arc<PendingWrites>, batch: &str) -> Self {
         let fresh = || Batch { held: 0, fault: None, probe_at: Instant::now() };
         all.batches.lock().entry(batch.to_owned()).or_insert_with(fresh).held += 1;
-        metrics::answers_held(1.0);
+        metrics::change_held_answers(1.0);
         Self { all: Arc::clone(all), batch: batch.to_owned(), left: Left::Nowhere }
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldAnswer {
     fn drop(&mut self) {
-        metrics::answers_held(-1.0);
+        metrics::change_held_answers(-1.0);
         match self.left {
             Left::Written => {}
             Left::InSpool => {

@@ -20,7 +20,7 @@ pub struct StatedQuestion(BTreeMap<String, Fingerprint>);
 
 impl StatedQuestion {
     /// The question of a job.
-    pub fn of(job: &Job) -> Self {
+    pub fn from_job(job: &Job) -> Self {
         let Job {
             instructions,
             target,
@@ -96,7 +96,7 @@ impl StatedQuestion {
     }
 
     /// The fingerprint of the question without its model and that model's parameters.
-    pub fn of_any_model(&self) -> Fingerprint {
+    pub fn fingerprint_of_any_model(&self) -> Fingerprint {
         let Self(parts) = self;
         let of_one = ["model", "route", "parameters", "effort"];
         let common = parts.iter().filter(|(name, _)| !of_one.contains(&name.as_str()));

@@ -118,7 +118,7 @@ pub struct DocumentResult {
 }
 
 impl DocumentResult {
-    /// An answer as a document's result, completed now. Its cost is added by [`Self::taking`].
+    /// An answer as a document's result, completed now. Its cost is added by [`Self::with_cost`].
     pub fn new(
         document: Document,
         model: &ModelId,
@@ -155,23 +155,23 @@ impl DocumentResult {
     }
 
     /// A vector as a document's result, completed now.
-    pub(crate) fn embedded(document: Document, model: &ModelId, vector: Vec<f32>) -> Self {
+    pub(crate) fn from_vector(document: Document, model: &ModelId, vector: Vec<f32>) -> Self {
         let result = Self::new(document, model, String::new(), &StopReason::EndTurn);
         Self { embedding: Some(vector), finish: Finish::Complete, ..result }
     }
 
     /// Sets the question and the version of the document that it answers.
-    pub fn answering(self, question: Fingerprint, version: Version) -> Self {
+    pub fn with_question(self, question: Fingerprint, version: Version) -> Self {
         Self { question: Some(question), version, ..self }
     }
 
     /// Sets why its model may answer, from the batch's fallbacks.
-    pub fn allowed_by(self, job: &Job) -> Self {
+    pub fn with_fallback_of(self, job: &Job) -> Self {
         Self { fallback: job.fallbacks.get(&self.model).cloned(), ..self }
     }
 
     /// Sets the quotes that it rests on.
-    pub fn resting_on(self, evidence: Option<Vec<Evidence>>) -> Self {
+    pub fn with_evidence(self, evidence: Option<Vec<Evidence>>) -> Self {
         Self { evidence, ..self }
     }
 
@@ -181,7 +181,12 @@ impl DocumentResult {
     }
 
     /// Sets its calls, tokens and price.
-    pub fn taking(self, provider_calls: u64, usage: Option<Usage>, cost_usd: Option<f64>) -> Self {
+    pub fn with_cost(
+        self,
+        provider_calls: u64,
+        usage: Option<Usage>,
+        cost_usd: Option<f64>,
+    ) -> Self {
         let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
         self.with_spend(Spend { provider_calls, ..tokens }, cost_usd.is_some())
     }
@@ -217,7 +222,7 @@ impl DocumentResult {
     }
 
     /// The location of an answer of `id` that is not accepted: cut, or not valid by the schema.
-    pub fn kept(output: &Location, id: &DocumentId) -> Location {
+    pub fn kept_location(output: &Location, id: &DocumentId) -> Location {
         output.child(layout::FOLDER).child("kept").child(&format!("{id}.json"))
     }
 
@@ -301,7 +306,7 @@ impl DocumentResult {
 
     /// Whether the activity of this attempt wrote it: an attempt before this one may have, and died
     /// before it could report it. Any other result existed before, and is not counted.
-    pub fn is_of(&self, attempt: &Attempt) -> bool {
+    pub fn is_written_by(&self, attempt: &Attempt) -> bool {
         let completed = DateTime::parse_from_rfc3339(&self.completed_at);
         completed.map_or(0, |time| time.timestamp_millis()) >= attempt.scheduled_millis
     }

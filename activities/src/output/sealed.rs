@@ -47,7 +47,7 @@ pub(crate) struct IndexLine {
 /// The parts that earlier batches have sealed in an output and that are unchanged: 16 bytes for each
 /// result, and as much again while they are read.
 #[derive(Debug, Default)]
-pub(crate) struct Earlier {
+pub(crate) struct EarlierResults {
     /// Ordered by key: the part with the document's last line.
     parts: Vec<(Key, u32)>,
     /// The number of the next part.
@@ -67,30 +67,30 @@ pub(crate) struct Settled {
 
 /// Which sealed answers a batch accepts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Settles {
+pub(crate) struct ReusePolicy {
     asks: Fingerprint,
     /// [`Job::reread`].
     rereads: bool,
 }
 
-impl Settles {
-    pub(crate) fn of(job: &Job) -> Self {
-        Self { asks: StatedQuestion::of(job).fingerprint(), rereads: job.reread }
+impl ReusePolicy {
+    pub(crate) fn from_job(job: &Job) -> Self {
+        Self { asks: StatedQuestion::from_job(job).fingerprint(), rereads: job.reread }
     }
 
-    fn takes(self, line: &IndexLine, document: &Document) -> bool {
+    fn accepts(self, line: &IndexLine, document: &Document) -> bool {
         line.question == Some(self.asks)
             && document.version.is_same(&line.version) == Some(true)
             && !(self.rereads && line.version.is_of_older_reader())
     }
 }
 
-impl Earlier {
+impl EarlierResults {
     /// Lists the parts and results, and reads the indexes.
     ///
     /// # Errors
     /// `Transient` when a store fails.
-    pub(crate) async fn of(output: &Location) -> Result<Self, Failure> {
+    pub(crate) async fn load(output: &Location) -> Result<Self, Failure> {
         // Where workers may not list, each document is looked up by itself.
         let indexes = indexes(output).await?;
         let Some(last) = indexes.last() else { return Ok(Self::default()) };
@@ -170,7 +170,7 @@ impl Earlier {
     pub(crate) async fn settle(
         &self,
         output: &Location,
-        settles: Settles,
+        settles: ReusePolicy,
         documents: &[Document],
     ) -> Result<Vec<Option<u32>>, Failure> {
         let mut by_part: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -189,7 +189,7 @@ impl Earlier {
             let mut alone = Vec::new();
             for place in places {
                 let Some(line) = index.get(&documents[place].id) else { continue };
-                if settles.takes(line, &documents[place]) {
+                if settles.accepts(line, &documents[place]) {
                     settled[place] = Some(number);
                 } else if line.object.is_none() {
                     alone.push(&line.id);

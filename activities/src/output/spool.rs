@@ -43,7 +43,7 @@ pub(crate) struct Header {
     pub(crate) uri: String,
     /// Which objects it may replace there.
     #[serde(flatten)]
-    pub(crate) over: Over,
+    pub(crate) over: Overwrite,
     /// URI of an object without which the answer is not needed any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) needs: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Header {
 
 /// Which existing object may be replaced; no other is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Over {
+pub(crate) struct Overwrite {
     /// Any object.
     #[serde(rename = "replaces")]
     pub(crate) anything: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Entry {
 
 /// The outcome of looking for a file.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum SpoolLookup {
     Nothing,
     /// Another attempt or worker has locked it.
     Held,
@@ -112,7 +112,7 @@ impl Spool {
     }
 
     /// Finds the file for this URI.
-    pub(crate) fn find(&self, uri: &str) -> io::Result<Found> {
+    pub(crate) fn find(&self, uri: &str) -> io::Result<SpoolLookup> {
         self.take(&self.path(uri))
     }
 
@@ -132,26 +132,30 @@ impl Spool {
     }
 
     /// Locks and reads one of [`Self::files`].
-    pub(crate) fn take(&self, path: &Path) -> io::Result<Found> {
+    pub(crate) fn take(&self, path: &Path) -> io::Result<SpoolLookup> {
         // Only regular files are opened: reading a pipe might never end.
         match path.symlink_metadata() {
             Ok(meta) => self.is_ours(&meta)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(SpoolLookup::Nothing);
+            }
             Err(error) => return Err(error),
         }
         let file = match File::open(path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(SpoolLookup::Nothing);
+            }
             Err(error) => return Err(error),
         };
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(Found::Held),
+            Err(TryLockError::WouldBlock) => return Ok(SpoolLookup::Held),
             Err(TryLockError::Error(error)) => return Err(error),
         }
         // Its holder wrote and removed it between the look-up and the lock.
         if file.metadata()?.nlink() == 0 {
-            return Ok(Found::Nothing);
+            return Ok(SpoolLookup::Nothing);
         }
         let (mut line, mut object) = (String::new(), Vec::new());
         let mut reader = BufReader::new(&file);
@@ -161,7 +165,7 @@ impl Spool {
             return Err(odd("it has the name of another place's answer"));
         }
         reader.take(LARGEST).read_to_end(&mut object)?;
-        Ok(Found::Answer(Entry { path: path.to_owned(), _lock: file }, header, object.into()))
+        Ok(SpoolLookup::Answer(Entry { path: path.to_owned(), _lock: file }, header, object.into()))
     }
 
     /// Whether it is what [`Self::put`] creates: a file of the folder's owner, no larger than answers
@@ -213,7 +217,7 @@ mod tests {
     const URI: &str = "s3://bucket/out/results/a.json";
 
     fn header() -> Header {
-        Header { uri: URI.to_owned(), over: Over::default(), needs: None }
+        Header { uri: URI.to_owned(), over: Overwrite::default(), needs: None }
     }
 
     #[test]
@@ -221,20 +225,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("deep/spool");
         let (one, other) = (Spool::open(&folder).unwrap(), Spool::open(&folder).unwrap());
-        assert!(matches!(other.find(URI).unwrap(), Found::Nothing));
+        assert!(matches!(other.find(URI).unwrap(), SpoolLookup::Nothing));
         let entry = one.put(&header(), b"{\"answer\":\"High.\n\"}").unwrap();
-        assert!(matches!(other.find(URI).unwrap(), Found::Held));
+        assert!(matches!(other.find(URI).unwrap(), SpoolLookup::Held));
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         let files = other.files().unwrap();
         assert_eq!((files.len(), mode(&files[0]), mode(&folder)), (1, 0o600, 0o700));
         drop(entry);
-        let Found::Answer(entry, found, object) = other.find(URI).unwrap() else {
+        let SpoolLookup::Answer(entry, found, object) = other.find(URI).unwrap() else {
             panic!("it is held by nobody")
         };
         assert_eq!((found, &object[..]), (header(), &b"{\"answer\":\"High.\n\"}"[..]));
-        assert!(matches!(one.find(URI).unwrap(), Found::Held));
+        assert!(matches!(one.find(URI).unwrap(), SpoolLookup::Held));
         entry.remove();
-        assert!(matches!(one.find(URI).unwrap(), Found::Nothing));
+        assert!(matches!(one.find(URI).unwrap(), SpoolLookup::Nothing));
         assert!(one.files().unwrap().is_empty());
     }
 

@@ -4,12 +4,12 @@
 #[cfg(feature = "parquet")]
 mod columns;
 #[cfg(feature = "parquet")]
-mod together;
+mod table_writer;
 
 #[cfg(feature = "parquet")]
 pub(in crate::output) use self::{
-    columns::{read, written},
-    together::Table,
+    columns::{read, write_table},
+    table_writer::Table,
 };
 #[cfg(not(feature = "parquet"))]
 pub(in crate::output) use absent::{Table, read, written};
@@ -39,7 +39,7 @@ mod absent {
     use bytes::Bytes;
 
     use super::ABSENT;
-    use crate::{failure::Failure, output::line::Line, storage::Location};
+    use crate::{failure::Failure, output::result_line::ResultLine, storage::Location};
 
     /// Stands for tables in a build without them.
     pub(in crate::output) enum Table {}
@@ -60,16 +60,19 @@ mod absent {
             match *self {}
         }
 
-        pub(in crate::output) async fn ended(self) -> Result<Bytes, Failure> {
+        pub(in crate::output) async fn finish(self) -> Result<Bytes, Failure> {
             match self {}
         }
     }
 
-    pub(in crate::output) async fn read(of: &Location, _: Bytes) -> Result<Vec<Line>, Failure> {
+    pub(in crate::output) async fn read(
+        of: &Location,
+        _: Bytes,
+    ) -> Result<Vec<ResultLine>, Failure> {
         Err(absent(of))
     }
 
-    pub(in crate::output) async fn written(
+    pub(in crate::output) async fn write_table(
         of: &Location,
         _: Vec<Bytes>,
     ) -> Result<Vec<u8>, Failure> {

@@ -49,7 +49,7 @@ impl Truth {
     ///
     /// # Errors
     /// `InvalidInput` names the line that is wrong; `Transient` when the store fails.
-    pub(crate) async fn checked(storage: &Storage, uri: &str) -> Result<Bytes, Failure> {
+    pub(crate) async fn read_checked(storage: &Storage, uri: &str) -> Result<Bytes, Failure> {
         let location = resolve(storage, "truth", uri)?;
         let of_field = |error| Failure::of_field("truth", error);
         if location.size().await.map_err(of_field)?.is_some_and(|size| size > MOST) {
@@ -69,13 +69,13 @@ impl Truth {
 
     /// Copies it to a batch's job.
     pub(crate) async fn keep(folder: &Location, truth: Bytes) -> Result<(), Failure> {
-        Ok(kept(folder).write(truth).await?)
+        Ok(copy_location(folder).write(truth).await?)
     }
 
     /// Reads the copy of a batch's job, if there is one.
-    pub(crate) async fn of_job(folder: &Location) -> Result<Option<Self>, Failure> {
-        let Some(bytes) = kept(folder).read_if_there().await? else { return Ok(None) };
-        let damaged = |why| Failure::invalid_input(format!("{}, {why}", kept(folder)));
+    pub(crate) async fn read_of_job(folder: &Location) -> Result<Option<Self>, Failure> {
+        let Some(bytes) = copy_location(folder).read_if_there().await? else { return Ok(None) };
+        let damaged = |why| Failure::invalid_input(format!("{}, {why}", copy_location(folder)));
         Self::parse(&bytes).map(Some).map_err(damaged)
     }
 
@@ -95,12 +95,12 @@ impl Truth {
     }
 
     /// The expected answer of a document, if there is one.
-    pub(crate) fn of(&self, id: &DocumentId) -> Option<&Value> {
+    pub(crate) fn expected(&self, id: &DocumentId) -> Option<&Value> {
         self.0.get(id.as_str()).map(|expected| &expected.value)
     }
 
     /// Marks the id of a document of the batch. Returns whether there is an expected answer for it.
-    pub(crate) fn meet(&mut self, id: &DocumentId) -> bool {
+    pub(crate) fn mark_seen(&mut self, id: &DocumentId) -> bool {
         let expected = self.0.get_mut(id.as_str());
         expected.map(|expected| expected.is_met = true).is_some()
     }
@@ -122,7 +122,7 @@ fn key(id: &str) -> String {
     if is_id { id.to_owned() } else { DocumentId::from_relative_path(id).to_string() }
 }
 
-fn kept(folder: &Location) -> Location {
+fn copy_location(folder: &Location) -> Location {
     folder.child("truth.jsonl")
 }
 
@@ -135,7 +135,7 @@ mod tests {
     fn a_mark_at_the_beginning_is_none_of_the_first_row() {
         let rows = "\u{feff}{\"id\": \"a\", \"expected\": 1}\r\n{\"id\": \"b\", \"expected\": 2}";
         let truth = Truth::parse(&Bytes::from(rows)).unwrap();
-        let expected = |id: &str| truth.of(&DocumentId::from_relative_path(id)).cloned();
+        let expected = |id: &str| truth.expected(&DocumentId::from_relative_path(id)).cloned();
         assert_eq!((expected("a"), expected("b")), (Some(1.into()), Some(2.into())));
     }
 
@@ -150,8 +150,8 @@ mod tests {
         let row = |id: &str| format!("{{\"id\": \"{id}\", \"expected\": 1}}\n");
         let rows: String = ["z/ä.md", "b", "a"].map(row).concat();
         let mut truth = Truth::parse(&Bytes::from(rows)).unwrap();
-        assert!(truth.meet(&DocumentId::from_relative_path("b")));
-        assert!(!truth.meet(&DocumentId::from_relative_path("c")));
+        assert!(truth.mark_seen(&DocumentId::from_relative_path("b")));
+        assert!(!truth.mark_seen(&DocumentId::from_relative_path("c")));
         let unmet = truth.unmet();
         assert_eq!((unmet.count, unmet.first), (2, vec!["z/ä.md".to_owned(), "a".to_owned()]));
     }

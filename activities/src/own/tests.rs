@@ -32,7 +32,7 @@ async fn a_reply_settles_its_call_and_a_word_on_it_does_too() {
     let (quota, first, second) = (quota(6_000), attempt("a"), attempt("b"));
     let answer = br#"{"usage": {"input_tokens": 30, "output_tokens": 4}, "content": []}"#;
     let done = quota.make(&first, Ask::tokens(100, 50), async |call| {
-        call.heard(200, &Default::default(), answer)?;
+        call.read_parts(200, &Default::default(), answer)?;
         Ok(())
     });
     assert!(done.await.is_ok());
@@ -54,7 +54,7 @@ async fn a_429_closes_the_gate_and_the_next_call_waits_for_it() {
     });
     let refused = quota.make(&first, Ask::tokens(1, 1), async |call| {
         let headers = headers.clone().into_iter().collect();
-        call.heard(429, &headers, b"{}")?;
+        call.read_parts(429, &headers, b"{}")?;
         Ok(())
     });
     let Err(Ended::Call(failure)) = refused.await else { unreachable!("it was refused") };

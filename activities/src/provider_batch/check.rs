@@ -7,7 +7,7 @@ use tidegate_workflows::contract::{BatchState, OpenBatches, ProviderBatch};
 use super::{
     choose::batch_api,
     submission::{self, Submission},
-    submit::took_nothing,
+    submit::release_holds,
 };
 use crate::{
     failure::{Failure, MAX_BATCH_CANCELS},
@@ -53,11 +53,11 @@ async fn state(services: &Services, batch: &ProviderBatch) -> Result<BatchState,
     tracing::warn!(%model, batch = batch.batch, why, "a provider's batch was not done");
     // Nothing was spent.
     let key = submission::key(&batch.submitted);
-    if !took_nothing(services, (&shard, model), workflow, &key, batch.requests).await {
+    if !release_holds(services, (&shard, model), workflow, &key, batch.requests).await {
         // It is removed from the queue at the next check.
         return Ok(BatchState::Running);
     }
-    forget(batches, batch).await;
+    delete_batch(batches, batch).await;
     Ok(state)
 }
 
@@ -70,7 +70,7 @@ async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, 
 }
 
 /// Deletes the provider's files of a batch. Files that stay cost nothing but privacy.
-pub(super) async fn forget(batches: &dyn BatchApi, batch: &ProviderBatch) {
+pub(super) async fn delete_batch(batches: &dyn BatchApi, batch: &ProviderBatch) {
     if let Err(error) = batches.forget(&batch.batch).await {
         tracing::info!(batch = batch.batch, %error, "the requests of a batch stay in the provider's store");
     }

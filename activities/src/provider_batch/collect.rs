@@ -8,7 +8,7 @@ use tidegate_workflows::contract::{
 };
 
 use super::{
-    check::forget,
+    check::delete_batch,
     choose::batch_api,
     queue,
     submission::{self, Sent, Submission},
@@ -17,12 +17,12 @@ use crate::{
     document::{
         ask::{
             answer::way_out,
-            evidence::{self, Sought},
+            evidence::{self, QuoteSource},
             sandbox,
         },
-        keep::offer,
-        read::content::{self, Care, Read},
+        read::content::{self, Care, Extracted},
         request,
+        shared_answers::offer,
     },
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
@@ -160,9 +160,9 @@ pub async fn collect(
     }
     // Counted at the end, because an attempt that fails before is repeated.
     for (usage, failed, cost_usd) in counted {
-        metrics::batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);
+        metrics::count_batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);
     }
-    forget(batches, batch).await;
+    delete_batch(batches, batch).await;
     Ok(collected)
 }
 
@@ -215,25 +215,27 @@ async fn disposition(
     };
     tidegate_calls::metrics::stopped(model, &completion.stop_reason);
     let dialect = services.providers.dialect(model);
-    let answer = match (&evidence::form(&shard.job), dialect) {
+    let answer = match (&evidence::schema_with_evidence(&shard.job), dialect) {
         (Some(schema), Some(dialect)) => dialect.restored(model.model(), schema, completion.answer),
         _ => completion.answer,
     };
     let read = read_again(services, shard, &document, &sent.version).await;
-    let sought = read.as_ref().map_or(Sought::Gone, |it| Sought::Whole(&it.content, &it.pages));
-    let (answer, evidence) = evidence::taken(&shard.job, answer, &document, &sought);
+    let sought =
+        read.as_ref().map_or(QuoteSource::Gone, |it| QuoteSource::Whole(&it.content, &it.pages));
+    let (answer, evidence) = evidence::take_evidence(&shard.job, answer, &document, &sought);
     let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
     let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
-        .answering(shard.asks, sent.version)
-        .allowed_by(&shard.job)
-        .resting_on(evidence)
+        .with_question(shard.asks, sent.version)
+        .with_fallback_of(&shard.job)
+        .with_evidence(evidence)
         .with_usage_unknown(completion.usage.is_none())
-        .taking(1, completion.usage, cost_usd);
+        .with_cost(1, completion.usage, cost_usd);
     let (cut, short) = (result.is_cut(), result.shortfall(shard.job.max_output_tokens));
     let valid = match (wrong, &shard.judge) {
         (Some(wrong), _) => Some(Ok(Err(wrong))),
         (None, Some(judge)) => Some(
-            sandbox::judged(&services.reader_for(&shard.job.lane), judge, &result.answer).await,
+            sandbox::judge_answer(&services.reader_for(&shard.job.lane), judge, &result.answer)
+                .await,
         ),
         (None, None) => None,
     };
@@ -259,7 +261,7 @@ async fn disposition(
             return Ok(Disposition::Done { cut });
         }
     };
-    let kept = DocumentResult::kept(&shard.output, &result.id);
+    let kept = DocumentResult::kept_location(&shard.output, &result.id);
     let kept = result.keep(&kept).await.then(|| kept.to_string());
     Ok(failure.map_or(Disposition::Raise, |failure| Disposition::Failed { failure, kept }))
 }
@@ -271,12 +273,12 @@ async fn read_again(
     shard: &Shard,
     document: &Document,
     sent: &Version,
-) -> Option<Read> {
+) -> Option<Extracted> {
     if !shard.job.evidence {
         return None;
     }
     let Shard { job, route, .. } = shard;
-    let raw = content::fetched(services, document, None, &job.lane).await.ok()?;
+    let raw = content::fetch_unless_read(services, document, None, &job.lane).await.ok()?;
     let read = content::extract(services, raw, job, route, Care::of_several(None)).await.ok()?;
     let is_same = read.version.is_same(sent) == Some(true);
     (is_same && read.version.extracted == sent.extracted).then_some(read)

@@ -14,12 +14,12 @@ use super::{
 use crate::{
     document::{
         ask::{answer::question, prompt::Content},
-        keep::bought_before,
         read::{
-            content::{self, Care, Read},
-            done::{self, Before, Open},
+            content::{self, Care, Extracted},
+            existing_result::{self, ExistingResult, Open},
         },
         request,
+        shared_answers::bought_before,
     },
     failure::{Failure, MAX_BATCH_SUBMITS},
     output::job::{Document, Shard},
@@ -35,7 +35,7 @@ const READ_AHEAD: usize = 8;
 
 /// One document's request.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct BatchRequest {
     pub(super) index: u32,
     pub(super) sent: Sent,
     pub(super) json: Vec<u8>,
@@ -54,7 +54,7 @@ pub(super) async fn gather(
     task: &SubmitBatch,
     key: &str,
     (attempt, care): (u32, Care<'_>),
-) -> Result<(Vec<Line>, u32), Failure> {
+) -> Result<(Vec<BatchRequest>, u32), Failure> {
     let (mut lines, mut bytes, mut tokens) = (Vec::new(), 0, 0_u64);
     // A request larger than the queue's limit would never fit.
     let queue = queue::limit(services, model);
@@ -66,7 +66,7 @@ pub(super) async fn gather(
             .map(|(index, document)| async move {
                 let custom_id = submission::custom_id(key, index);
                 let of = (model, batches);
-                let asked = asked(services, shard, document, of, &custom_id, attempt, care);
+                let asked = build_request(services, shard, document, of, &custom_id, attempt, care);
                 (index, asked.await)
             })
             .buffered(READ_AHEAD)
@@ -86,14 +86,14 @@ pub(super) async fn gather(
         let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0)
             * batch::PRICE;
         bytes += json.len();
-        lines.push(Line { index, sent, json, usd, tokens: input });
+        lines.push(BatchRequest { index, sent, json, usd, tokens: input });
     }
     Ok((lines, task.to))
 }
 
 /// A document's request in a batch, its input tokens and the content that is sent; `None` for a
 /// document that must take the direct path.
-async fn asked(
+async fn build_request(
     services: &Services,
     shard: &Shard,
     document: Document,
@@ -103,12 +103,12 @@ async fn asked(
     care: Care<'_>,
 ) -> Result<Option<(Vec<u8>, u64, Sent)>, Failure> {
     let not_now = |failure: &Failure| failure.is_retried() && attempt < MAX_BATCH_SUBMITS;
-    let before = done::before(services, shard, &document, care).await;
+    let before = existing_result::find_existing(services, shard, &document, care).await;
     let Open { raw, updated, instead_of } = match before {
-        Ok(Before::Open(open)) => open,
+        Ok(ExistingResult::Open(open)) => open,
         Err(failure) if not_now(&failure) => return Err(failure),
         // The direct path handles it.
-        Ok(Before::Done(_)) | Err(_) => return Ok(None),
+        Ok(ExistingResult::Done(_)) | Err(_) => return Ok(None),
     };
     if let Some(lines) = &shard.job.lines {
         let of = (model, batches);
@@ -121,7 +121,7 @@ async fn asked(
             })),
         };
     }
-    let raw = match content::fetched(services, &document, raw, &shard.job.lane).await {
+    let raw = match content::fetch_unless_read(services, &document, raw, &shard.job.lane).await {
         Ok(raw) => raw,
         Err(failure) if not_now(&failure) => return Err(failure),
         Err(_) => return Ok(None),
@@ -133,12 +133,12 @@ async fn asked(
     let extracted = content::extract(services, raw, &shard.job, &shard.route, care).await;
     let (content, version) = match extracted {
         // Its parts are steps of their own.
-        Ok(Read { content: Content::Text(text), .. })
+        Ok(Extracted { content: Content::Text(text), .. })
             if shard.job.in_parts(tokens::estimate(&text)).is_some() =>
         {
             return Ok(None);
         }
-        Ok(Read { content, version, .. }) => (content, version),
+        Ok(Extracted { content, version, .. }) => (content, version),
         Err(failure) if not_now(&failure) => return Err(failure),
         Err(_) => return Ok(None),
     };

@@ -70,7 +70,7 @@ impl Submission {
 }
 
 /// The provider's ids of all known batches of a job.
-pub(super) async fn taken(folder: &Location) -> Result<BTreeSet<String>, Failure> {
+pub(super) async fn known_batch_ids(folder: &Location) -> Result<BTreeSet<String>, Failure> {
     let (mut submissions, mut taken) = (Vec::new(), BTreeSet::new());
     folder
         .list(|location| {

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use super::{
     choose::{batch_api, operation},
     queue,
-    requests::{Line, gather},
+    requests::{BatchRequest, gather},
     submission::{self, Sent, Submission},
 };
 use crate::{
@@ -44,7 +44,7 @@ pub async fn submit(
     attempt: u32,
 ) -> Result<SubmittedBatch, Failure> {
     let care = Care::of_several(carried);
-    match try_to(services, task, attempt, care).await {
+    match try_to_submit(services, task, attempt, care).await {
         // The workflow waits better than an activity does: it handles pauses, deadlines and
         // cancellation.
         Err(failure) if failure.is_retried() && attempt >= MAX_BATCH_SUBMITS => {
@@ -53,7 +53,7 @@ pub async fn submit(
             // If the record cannot be read, a batch may exist.
             let unsure = !matches!(Submission::read(&folder, task).await, Ok(None));
             if !unsure {
-                waits_no_longer(services, task).await;
+                release_queue(services, task).await;
             }
             Ok(SubmittedBatch { later: true, unsure, ..nothing(task.from) })
         }
@@ -62,7 +62,7 @@ pub async fn submit(
 }
 
 /// Releases the queue's tokens, which an attempt that died may have counted.
-async fn waits_no_longer(services: &Services, task: &SubmitBatch) {
+async fn release_queue(services: &Services, task: &SubmitBatch) {
     if let Ok(shard) = services.shards.get(&services.storage, &task.job, task.shard).await
         && let Ok((model, _)) = batch_api(services, &shard)
     {
@@ -70,7 +70,7 @@ async fn waits_no_longer(services: &Services, task: &SubmitBatch) {
     }
 }
 
-async fn try_to(
+async fn try_to_submit(
     services: &Services,
     task: &SubmitBatch,
     attempt: u32,
@@ -96,7 +96,7 @@ async fn try_to(
     }
     if task.only_find {
         if let Some(submission) = recorded {
-            took_nothing(services, (&shard, model), workflow, &key, submission.requests).await;
+            release_holds(services, (&shard, model), workflow, &key, submission.requests).await;
         } else {
             // An attempt that died before it wrote the record may have counted it.
             queue::dequeue(services, model, &key).await;
@@ -150,7 +150,7 @@ async fn try_to(
     match services.guard.gates.keys.enter(model, &task.job, Instant::now()) {
         Ok(probe) => probe.leaves(),
         Err(failure) => {
-            took_nothing(services, (&shard, model), workflow, &key, count(&lines)).await;
+            release_holds(services, (&shard, model), workflow, &key, count(&lines)).await;
             // A final failure: the direct path reports it for each document.
             return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
         }
@@ -162,7 +162,7 @@ async fn try_to(
     let at = Utc::now();
     let submission = Submission { at, requests, next, usd, guessed: false, sent, batch: None };
     if let Err(failure) = submission.write(&folder, task).await {
-        took_nothing(services, (&shard, model), workflow, &key, requests).await;
+        release_holds(services, (&shard, model), workflow, &key, requests).await;
         return Err(failure);
     }
     match batches.submit(&key, operation(&shard.job), &lines).await {
@@ -174,7 +174,7 @@ async fn try_to(
             if error.charged == Charged::No {
                 // There is no such batch, and none that could be this one.
                 Submission::remove(&folder, task).await;
-                took_nothing(services, (&shard, model), workflow, &key, requests).await;
+                release_holds(services, (&shard, model), workflow, &key, requests).await;
             }
             if error.kind == Kind::Unauthorized {
                 let (keys, provider) = (&services.guard.gates.keys, model.provider());
@@ -188,9 +188,9 @@ async fn try_to(
                 let failure = keys.refused(model, &task.job, &error, now, Instant::now());
                 return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
             }
-            let meant = refused(&shard, model, task, &error, attempt)?;
+            let meant = handle_refusal(&shard, model, task, &error, attempt)?;
             if !meant.later {
-                full_price::refused(&folder, model, &error).await;
+                full_price::record_refusal(&folder, model, &error).await;
             }
             Ok(meant)
         }
@@ -199,7 +199,7 @@ async fn try_to(
 
 /// Releases the budget and the queue of a batch that was not created, or of which nothing was done.
 /// Returns whether the queue has released it.
-pub(super) async fn took_nothing(
+pub(super) async fn release_holds(
     services: &Services,
     (shard, model): (&Shard, &ModelId),
     workflow: &str,
@@ -212,7 +212,7 @@ pub(super) async fn took_nothing(
 }
 
 /// What follows from a refusal: a retry, a failure, or the direct path.
-fn refused(
+fn handle_refusal(
     shard: &Shard,
     model: &ModelId,
     task: &SubmitBatch,
@@ -236,7 +236,7 @@ fn refused(
     Ok(nothing(task.to))
 }
 
-fn count(lines: &[Line]) -> u32 {
+fn count(lines: &[BatchRequest]) -> u32 {
     u32::try_from(lines.len()).unwrap_or(u32::MAX)
 }
 
@@ -281,7 +281,7 @@ async fn find_submitted(
         Err(error) => return Err(Failure::from_batch_api(&error, attempt)),
     };
     if !batches.takes_notes() && !found.is_empty() {
-        let taken = submission::taken(folder).await?;
+        let taken = submission::known_batch_ids(folder).await?;
         found.retain(|batch| !taken.contains(batch));
     }
     // Without metadata, several candidates cannot be told apart; with it, each of them holds these

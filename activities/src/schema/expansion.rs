@@ -24,10 +24,10 @@ pub(super) struct Expansion {
 }
 
 impl Expansion {
-    pub(super) fn of(schema: &Value) -> Self {
+    pub(super) fn measure(schema: &Value) -> Self {
         let found = Self::default();
         let mut count = Count { root: schema, known: HashMap::new(), depth: 0, found };
-        let schemas = count.of(schema);
+        let schemas = count.count(schema);
         Self { schemas, ..count.found }
     }
 }
@@ -42,12 +42,12 @@ struct Count<'s> {
 }
 
 impl<'s> Count<'s> {
-    fn of(&mut self, schema: &'s Value) -> u64 {
+    fn count(&mut self, schema: &'s Value) -> u64 {
         match schema {
             Value::Object(parts) => {
                 let parts = parts.iter().map(|(name, part)| match (name.as_str(), part) {
                     ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
-                        self.led_to(to)
+                        self.count_reference(to)
                     }
                     ("pattern", Value::String(pattern)) => {
                         self.found.has_costly_pattern |= is_costly(pattern);
@@ -55,22 +55,22 @@ impl<'s> Count<'s> {
                     }
                     ("patternProperties", Value::Object(patterns)) => {
                         self.found.has_costly_pattern |= patterns.keys().any(|it| is_costly(it));
-                        self.of(part)
+                        self.count(part)
                     }
                     // Definitions count where they are referred to.
                     ("$defs" | "definitions" | "enum" | "const" | "default" | "examples", _) => 0,
-                    _ => self.of(part),
+                    _ => self.count(part),
                 });
                 parts.fold(1, u64::saturating_add)
             }
             Value::Array(parts) => {
-                parts.iter().map(|part| self.of(part)).fold(0, u64::saturating_add)
+                parts.iter().map(|part| self.count(part)).fold(0, u64::saturating_add)
             }
             _ => 0,
         }
     }
 
-    fn led_to(&mut self, to: &'s str) -> u64 {
+    fn count_reference(&mut self, to: &'s str) -> u64 {
         if let Some(known) = self.known.get(to) {
             self.found.is_open |= known.is_none();
             return known.unwrap_or(1);
@@ -87,7 +87,7 @@ impl<'s> Count<'s> {
         }
         self.known.insert(to, None);
         self.depth += 1;
-        let count = self.of(target);
+        let count = self.count(target);
         self.depth -= 1;
         self.known.insert(to, Some(count));
         count

@@ -82,15 +82,15 @@ impl Storage {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn to_try(root: &str) -> Result<Self, Error> {
-        Self::to_try_with(root, &variables())
+    pub fn for_access_test(root: &str) -> Result<Self, Error> {
+        Self::for_access_test_with(root, &variables())
     }
 
-    /// Like [`Self::to_try`], with these variables instead of the environment.
+    /// Like [`Self::for_access_test`], with these variables instead of the environment.
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn to_try_with(root: &str, options: &[(String, String)]) -> Result<Self, Error> {
+    pub fn for_access_test_with(root: &str, options: &[(String, String)]) -> Result<Self, Error> {
         let retries =
             RetryConfig { max_retries: 1, retry_timeout: ANSWER_WITHIN, ..RetryConfig::default() };
         Self::open([root], options, &retries)
@@ -117,7 +117,7 @@ impl Location {
             None => Tried::Works,
         };
         if access.credential.works() != Some(true) {
-            return access.without("there is no credential");
+            return access.mark_untried("there is no credential");
         }
         if self.is_read_only() {
             access.read = match within(self.size()).await {
@@ -127,7 +127,7 @@ impl Location {
                 }
                 Err(error) => Tried::Fails(error),
             };
-            return access.without("over HTTP objects are read, and nothing else");
+            return access.mark_untried("over HTTP objects are read, and nothing else");
         }
         let first = match within(self.first()).await {
             Ok(first) => {
@@ -138,7 +138,7 @@ impl Location {
                 let is_all = !matches!(&error, Error::Forbidden(_)) || refuses_key(&error);
                 access.list = Tried::Fails(error);
                 if is_all {
-                    return access.without("the store or the credential is at fault");
+                    return access.mark_untried("the store or the credential is at fault");
                 }
                 None
             }
@@ -149,7 +149,7 @@ impl Location {
                 Some(first) => within(first.size()).await.map(drop).into(),
                 None => Tried::Untried("nothing was found that could be read"),
             };
-            return access.without("nothing can be written");
+            return access.mark_untried("nothing can be written");
         }
         access.write = within(probe.write(Bytes::from_static(b"second"))).await.into();
         access.read = within(probe.read()).await.map(drop).into();
@@ -174,7 +174,7 @@ impl Access {
     }
 
     /// Marks every operation that was not tried yet with this reason.
-    fn without(mut self, why: &'static str) -> Self {
+    fn mark_untried(mut self, why: &'static str) -> Self {
         let steps =
             [&mut self.list, &mut self.read, &mut self.create, &mut self.write, &mut self.delete];
         for step in steps {

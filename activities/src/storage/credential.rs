@@ -48,9 +48,9 @@ impl Credential {
             _ if matches!(url.scheme(), "http" | "https") => {
                 Self::new(CredentialKind::Anonymous, "over HTTP there is none")
             }
-            Ok((ObjectStoreScheme::AmazonS3, _)) => aws::found(&variables, home),
-            Ok((ObjectStoreScheme::GoogleCloudStorage, _)) => google::found(&variables, home),
-            Ok((ObjectStoreScheme::MicrosoftAzure, _)) => azure::found(&variables),
+            Ok((ObjectStoreScheme::AmazonS3, _)) => aws::find(&variables, home),
+            Ok((ObjectStoreScheme::GoogleCloudStorage, _)) => google::find(&variables, home),
+            Ok((ObjectStoreScheme::MicrosoftAzure, _)) => azure::find(&variables),
             _ => Self::new(CredentialKind::User, "the file system asks for nothing else"),
         }
     }

@@ -18,7 +18,7 @@ const KEPT: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b'%');
 
 /// An entry of a folder.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FolderEntry {
     /// A file.
     File(Path, Stamp),
     /// An entry that cannot be read as a file.
@@ -77,7 +77,7 @@ pub(super) fn walk(
     root: &FilePath,
     after: Option<&FilePath>,
     most: usize,
-) -> io::Result<Vec<(PathBuf, Found)>> {
+) -> io::Result<Vec<(PathBuf, FolderEntry)>> {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let mut found = Vec::new();
     let mut walk =
@@ -107,7 +107,7 @@ pub(super) fn walk(
             }
             Ok(entry) if is_behind(&path) => {
                 let entry = match file(&entry) {
-                    Ok((path, stamp)) => Found::File(path, stamp),
+                    Ok((path, stamp)) => FolderEntry::File(path, stamp),
                     Err(why) => odd(folder, entry.path(), why, false),
                 };
                 found.push((path, entry));
@@ -185,10 +185,10 @@ pub(super) fn names(folder: &FilePath) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-fn odd(folder: &FilePath, path: &FilePath, why: String, is_folder: bool) -> Found {
+fn odd(folder: &FilePath, path: &FilePath, why: String, is_folder: bool) -> FolderEntry {
     let relative = path.strip_prefix(folder).unwrap_or(path).to_owned();
     let uri = Url::from_file_path(path).map_or_else(|()| printable(path), String::from);
-    Found::Odd(OddEntry { path: relative, uri, why, is_folder })
+    FolderEntry::Odd(OddEntry { path: relative, uri, why, is_folder })
 }
 
 /// Why a link is not followed: it leads beyond the root, which workers must not read.

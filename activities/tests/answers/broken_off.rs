@@ -28,7 +28,7 @@ impl Batch {
             "results": format}));
         let batch = Self { rig, job, format };
         let plan = batch.plan("run-1").await;
-        let asks = StatedQuestion::of(&batch.job).fingerprint();
+        let asks = StatedQuestion::from_job(&batch.job).fingerprint();
         let mut seed = 7_u64;
         for shard in 0..SHARDS {
             scale::answered_with(&batch.rig, shard, &json!(asks), || {

@@ -7,7 +7,7 @@ pub(super) async fn plan(
     services: &Services,
     job: &Job,
     run: &str,
-    room: &Room,
+    room: &PageBudget,
 ) -> Result<Plan, Failure> {
     let batch = Holder { namespace: String::new(), workflow: "w".to_owned(), run: run.to_owned() };
     let has_ended = |_| std::future::ready(Ok(true));
@@ -48,7 +48,7 @@ async fn pages_make_the_plan_that_one_page_makes() {
     let forecast = plan::forecast(&rig.services, &rig.job(&records)).await.unwrap();
     assert_eq!(forecast.documents, 1_203);
 
-    rig.room = Some(Room::of(300));
+    rig.room = Some(PageBudget::of_documents(300));
     let ran = rig.run(records.clone()).await.unwrap();
     let Plan { documents, settled, renamed, pages, .. } = ran.plan;
     assert_eq!((documents, settled, renamed, ran.plan.shards()), (1_203, 0, 600, 3));
@@ -78,7 +78,7 @@ async fn pages_make_the_plan_that_one_page_makes() {
     assert_eq!(ids(&rig), sorted, "ordered by id as a whole");
 
     // Changed rows are asked, wherever they are.
-    rig.room = Some(Room::of(300));
+    rig.room = Some(PageBudget::of_documents(300));
     rig.document(
         "log.csv",
         &text.replace("note 7\n", "other 7\n").replace("note 1111\n", "other\n"),
@@ -94,7 +94,7 @@ async fn pages_make_the_plan_that_one_page_makes() {
 async fn a_budget_is_held_against_all_pages() {
     let mut rig = Rig::new();
     (0..20).for_each(|number| rig.document(&format!("{number}.md"), "a text", 0));
-    rig.room = Some(Room::of(3));
+    rig.room = Some(PageBudget::of_documents(3));
     let all = plan::forecast(&rig.services, &rig.job(&json!({}))).await.unwrap().cost_usd.unwrap();
     let enough_for_a_page = all.from / 4.0;
     let failure = rig.run(json!({"budget_usd": enough_for_a_page})).await.unwrap_err();
@@ -113,11 +113,12 @@ async fn a_source_that_changes_on_the_way_is_refused() {
     let job = rig.job(&json!({"records": {"id": "ship"}}));
     let batch = Holder { namespace: String::new(), workflow: "w".to_owned(), run: "r".to_owned() };
     let has_ended = |_| std::future::ready(Ok(true));
-    let plan = plan::plan_in(&rig.services, None, &job, &batch, Room::page(), has_ended).await;
+    let plan =
+        plan::plan_in(&rig.services, None, &job, &batch, PageBudget::page(), has_ended).await;
     let plan = plan.unwrap();
     assert!(plan.more && plan.documents >= 4_000, "{plan:?}");
     rig.document("log.csv", &format!("ship,note\nnew,row\n{rows}"), 9);
-    let refused = plan::plan_more(&rig.services, &plan, Room::page()).await.unwrap_err();
+    let refused = plan::plan_more(&rig.services, &plan, PageBudget::page()).await.unwrap_err();
     assert_eq!(refused.kind, FailureType::InvalidInput);
     assert!(refused.message.contains("has changed"), "{refused}");
 }
@@ -158,10 +159,11 @@ async fn plans_and_says_its_memory() {
     let job = rig.job(&json!({"records": {"id": "ship"}}));
     let batch = Holder { namespace: String::new(), workflow: "w".to_owned(), run: "r".to_owned() };
     let has_ended = |_| std::future::ready(Ok(true));
-    let plan = plan::plan_in(&rig.services, None, &job, &batch, Room::page(), has_ended).await;
+    let plan =
+        plan::plan_in(&rig.services, None, &job, &batch, PageBudget::page(), has_ended).await;
     let mut plan = plan.unwrap();
     while plan.more {
-        plan = plan::plan_more(&rig.services, &plan, Room::page()).await.unwrap();
+        plan = plan::plan_more(&rig.services, &plan, PageBudget::page()).await.unwrap();
     }
     assert_eq!(plan.documents, rows);
     println!("took {} kB", memory() - before);

@@ -4,7 +4,7 @@ use super::*;
 
 impl Rig {
     /// The system prompt, the turns before, and the document's own, of each call since the last look.
-    fn said(&self) -> Vec<Vec<String>> {
+    fn prompts(&self) -> Vec<Vec<String>> {
         std::mem::take(&mut *self.provider.said.lock().unwrap())
     }
 }
@@ -16,7 +16,7 @@ async fn records_are_asked_about_by_their_own_fields_and_keep_them() {
     let asks = |instructions: &str| json!({"records": {"id": "nr", "text": "note"}, "template": true, "instructions": instructions});
     let ran = rig.run(asks("{{ city }} ({{ id }}, {{ name }}): {{ document }}")).await.unwrap();
     assert_eq!(ran.figures().0, [2, 0, 0, 0]);
-    let said = rig.said();
+    let said = rig.prompts();
     assert_eq!(said[0], ["", "Husum (in.csv__7, in.csv): Ebb."]);
     assert_eq!(said[1], ["", "Emden (in.csv__8, in.csv): Flood."]);
     let lines = rig.lines("out/results.jsonl");
@@ -60,12 +60,12 @@ async fn a_name_that_is_not_known_fails_the_plan_and_says_where() {
         plan::forecast(&rig.services, &rig.job(&asks("{{ x }}"))).await.map(|_| unreachable!()),
     );
     assert!(message.contains("{{ x }} is not known"), "{message}");
-    assert!(rig.said().is_empty());
+    assert!(rig.prompts().is_empty());
 
     // Without templates, braces are ordinary text.
     let ran = rig.run(json!({"instructions": "Keep {{ town }} and {% this %}."})).await.unwrap();
     assert_eq!(ran.figures().0, [1, 0, 0, 0]);
-    assert_eq!(rig.said()[0][0], "Keep {{ town }} and {% this %}.");
+    assert_eq!(rig.prompts()[0][0], "Keep {{ town }} and {% this %}.");
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn turns_and_examples_come_before_the_document() {
     let asks = json!({"system": "Be brief.", "messages": messages, "examples": examples});
     rig.run(asks.clone()).await.unwrap();
     let wrapped = |text: &str| format!("Sum up.\n\n<document>\n{text}\n</document>");
-    let said = rig.said();
+    let said = rig.prompts();
     let expected = [
         "Be brief.",
         &wrapped("Flood."),
@@ -112,6 +112,6 @@ async fn the_parts_of_a_long_document_are_documents_to_a_template() {
     let asks = json!({"template": true, "instructions": "From {{ name }}: {{ document }}",
         "long": {"how": "per_chunk", "chunk_tokens": 1_000}});
     assert_eq!(rig.run(asks).await.unwrap().figures().0, [1, 0, 0, 0]);
-    let said = rig.said();
+    let said = rig.prompts();
     assert!(said.len() > 1 && said[0][1].starts_with("From long.txt: [Part 1 of"), "{:?}", said[0]);
 }

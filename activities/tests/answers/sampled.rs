@@ -9,7 +9,7 @@ async fn the_whole_does_not_buy_its_sample_again() {
     let mut rig = Rig::new();
     let row = |row: u32| format!("ship-{:02},note {row}\n", row % 20);
     rig.document("log.csv", &format!("ship,note\n{}", (0..40).map(row).collect::<String>()), 0);
-    rig.room = Some(Room::of(7));
+    rig.room = Some(PageBudget::of_documents(7));
     let records = json!({"records": {"id": "ship", "text": "note"}});
     let sampled = json!({"records": {"id": "ship", "text": "note"}, "sample": 9});
 

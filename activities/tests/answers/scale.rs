@@ -23,18 +23,18 @@ async fn a_large_batch_is_planned_finished_and_found_done() {
     }
     drop(file);
     let job = rig.job(&json!({"records": {"id": "letter", "text": "text"}, "per_document": false}));
-    let asks = StatedQuestion::of(&job).fingerprint();
+    let asks = StatedQuestion::from_job(&job).fingerprint();
     // Small files of records make one page.
-    let room = Room::page();
+    let room = PageBudget::page();
     let clock = Instant::now();
     let plan = pages::plan(&rig.services, &job, "run-1", &room).await.unwrap();
-    said("planned (pages behind the first twice)", clock, documents);
+    print_step("planned (pages behind the first twice)", clock, documents);
     assert_eq!((plan.documents, plan.settled), (documents, 0));
     assert_eq!(u64::from(plan.shards()), documents.div_ceil(500));
 
     let clock = Instant::now();
     (0..plan.shards()).for_each(|shard| answered(&rig, shard, &json!(asks)));
-    said("shards written by the script", clock, documents);
+    print_step("shards written by the script", clock, documents);
 
     let progress = Progress {
         documents,
@@ -46,7 +46,7 @@ async fn a_large_batch_is_planned_finished_and_found_done() {
     let clock = Instant::now();
     let of = Finish { plan: plan.clone(), output: job.output.clone(), progress };
     let finished = finish::finish(&rig.services.storage, &of).await.unwrap();
-    said("finished", clock, documents);
+    print_step("finished", clock, documents);
     assert_eq!((finished.succeeded, finished.missing, finished.failed), (documents, 0, 0));
     let in_one = rig.path("out/results.jsonl");
     assert_eq!(in_one.exists(), documents <= 100_000, "larger ones stay in parts");
@@ -59,7 +59,7 @@ async fn a_large_batch_is_planned_finished_and_found_done() {
 
     let clock = Instant::now();
     let again = pages::plan(&rig.services, &job, "run-2", &room).await.unwrap();
-    said("found to be done", clock, documents);
+    print_step("found to be done", clock, documents);
     assert_eq!((again.settled, again.shards()), (documents, 0));
 }
 
@@ -96,7 +96,7 @@ pub(super) fn answered_with(
 }
 
 /// Prints the time of a step, and the peak memory so far.
-fn said(what: &str, clock: Instant, documents: u64) {
+fn print_step(what: &str, clock: Instant, documents: u64) {
     let took = clock.elapsed();
     let each = took / u32::try_from(documents).unwrap();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -139,11 +139,15 @@ impl Rig {
     }
 
     pub async fn reading(text: &str, more: Value, answers: Vec<Result<Completion, Error>>) -> Self {
-        Self::of(&[text], more, answers).await
+        Self::with_documents(&[text], more, answers).await
     }
 
     /// Several documents: `a.txt`, `b.txt` …
-    pub async fn of(texts: &[&str], more: Value, answers: Vec<Result<Completion, Error>>) -> Self {
+    pub async fn with_documents(
+        texts: &[&str],
+        more: Value,
+        answers: Vec<Result<Completion, Error>>,
+    ) -> Self {
         let limits = Limits { margin: 1.0, ..Limits::default() }.with(Dimension::Requests, 6_000);
         Self::limited(limits, texts, more, answers).await
     }
@@ -242,7 +246,7 @@ impl Rig {
             format!("run#0.{}.{}", self.task.index, self.attempts),
             "w".to_owned(),
             0,
-            state.resumed(),
+            state.for_next_attempt(),
         )
     }
 

@@ -61,7 +61,7 @@ pub(super) fn read<R: Read + Send + 'static, W: Write>(
         for (number, row) in (1..).zip(reader.into_records()) {
             let row = row.with_context(|| format!("row {number} of the table cannot be read"));
             let asked = row.map(|row| {
-                let prompt = prompt.filled(head.iter().zip(&row));
+                let prompt = prompt.fill(head.iter().zip(&row));
                 Asked { number, beside: row, prompt }
             });
             if sender.blocking_send(asked).is_err() {

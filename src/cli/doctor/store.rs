@@ -33,7 +33,7 @@ pub(super) async fn look(place: &str, config: Option<&Config>) -> Found {
     let credential = Credential::find(&url);
     let mut checks = vec![of_credential(&credential)];
     checks.extend(config.and_then(|config| of_roots(place, config)));
-    let location = Storage::to_try(place).and_then(|storage| storage.resolve(place));
+    let location = Storage::for_access_test(place).and_then(|storage| storage.resolve(place));
     let location = match location {
         Ok(location) => location,
         Err(error) => {

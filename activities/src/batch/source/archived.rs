@@ -5,16 +5,16 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::Records;
 
 use super::{
-    after::After,
+    cursor::FilePosition,
+    page_budget::PageBudget,
     records::{self, Within, has_records},
-    room::Room,
 };
 use crate::{
     batch::archives,
     failure::{Failure, OfStore as _},
     output::{
         job::{Document, resolve},
-        rows::Known,
+        row_ids::RowIds,
     },
     storage::{Location, Stamp, Storage},
 };
@@ -30,19 +30,19 @@ pub(super) struct Archived {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stamp: Option<Stamp>,
     /// The position after the archive.
-    behind: Box<After>,
+    behind: Box<FilePosition>,
 }
 
 /// What was read of an archive.
-pub(super) struct Read {
+pub(super) struct ArchivePage {
     pub(super) documents: Vec<Document>,
-    pub(super) after: After,
+    pub(super) after: FilePosition,
     /// The file of records in it that is being read.
     pub(super) within: Option<Within>,
 }
 
 impl Archived {
-    pub(super) fn beginning(file: &Document, behind: After) -> Self {
+    pub(super) fn beginning(file: &Document, behind: FilePosition) -> Self {
         let (id, uri) = (file.id.clone(), file.uri.clone());
         Self { id, uri, before: 0, stamp: None, behind: Box::new(behind) }
     }
@@ -56,8 +56,8 @@ impl Archived {
         storage: &Storage,
         fields: &Records,
         output: &Location,
-        room: &mut Room,
-    ) -> Result<Read, Failure> {
+        room: &mut PageBudget,
+    ) -> Result<ArchivePage, Failure> {
         let location = resolve(storage, "source", &self.uri)?;
         let stamp = match location.special() {
             Some(_) => None,
@@ -69,18 +69,22 @@ impl Archived {
             return Err(records::changed(&location));
         }
         let file = Document::file(self.id.clone(), self.uri.clone());
-        let members = Box::pin(archives::expanded(storage, file, room)).await?;
+        let members = Box::pin(archives::expand(storage, file, room)).await?;
         let of_records = members.iter().skip(self.before).filter(|member| has_records(member));
         let of_records: Vec<DocumentId> = of_records.map(|member| member.id.clone()).collect();
         let known = match of_records.is_empty() {
-            true => Known::default(),
-            false => Known::of(output, &of_records).await?,
+            true => RowIds::default(),
+            false => RowIds::load(output, &of_records).await?,
         };
         let mut documents = Vec::new();
         for member in members.into_iter().skip(self.before) {
             if room.is_full() {
                 self.stamp = stamp;
-                return Ok(Read { documents, after: After::Within(self), within: None });
+                return Ok(ArchivePage {
+                    documents,
+                    after: FilePosition::Within(self),
+                    within: None,
+                });
             }
             self.before += 1;
             if !has_records(&member) {
@@ -93,9 +97,13 @@ impl Archived {
             documents.extend(rows);
             if next.is_some() {
                 self.stamp = stamp;
-                return Ok(Read { documents, after: After::Within(self), within: next });
+                return Ok(ArchivePage {
+                    documents,
+                    after: FilePosition::Within(self),
+                    within: next,
+                });
             }
         }
-        Ok(Read { documents, after: *self.behind, within: None })
+        Ok(ArchivePage { documents, after: *self.behind, within: None })
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use tidegate_types::DocumentId;
 
-use super::after::Place;
+use super::cursor::LinePosition;
 use crate::{
     failure::{Failure, OfStore as _},
     output::{
@@ -27,9 +27,9 @@ struct Line {
 pub(super) async fn lines(
     storage: &Storage,
     uri: &str,
-    mut place: Place,
+    mut place: LinePosition,
     most: usize,
-) -> Result<(Vec<(Document, Place)>, bool), Failure> {
+) -> Result<(Vec<(Document, LinePosition)>, bool), Failure> {
     let location = resolve(storage, "manifest", uri)?;
     if let Some(what) = location.special() {
         return Err(Failure::invalid_input(format!("manifest {uri} is {what}; name a file")));
@@ -44,7 +44,7 @@ pub(super) async fn lines(
             break;
         }
         let text = if place.byte == 0 { unmarked(line) } else { line };
-        place = Place { byte: place.byte + line.len() as u64, line: place.line + 1 };
+        place = LinePosition { byte: place.byte + line.len() as u64, line: place.line + 1 };
         let bad = |why: String| {
             Failure::invalid_input(format!("manifest {uri}, line {}: {why}", place.line))
         };

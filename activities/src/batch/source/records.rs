@@ -19,13 +19,13 @@ use crate::{
     failure::{Failure, OfStore as _},
     output::{
         job::{Document, resolve},
-        rows::{IsNumbered, Known},
+        row_ids::{IsNumbered, RowIds},
         version::Version,
     },
     storage::{Error, Location, Stamp, Storage},
 };
 
-use super::room::Room;
+use super::page_budget::PageBudget;
 
 /// A file of fewer bytes is read whole, in any encoding.
 const WHOLE: u64 = 16 << 20;
@@ -85,9 +85,9 @@ fn records_in(uri: &str) -> Option<RecordsIn> {
 pub(super) async fn rows(
     storage: &Storage,
     fields: &Records,
-    known: &Known,
+    known: &RowIds,
     within: Within,
-    room: &mut Room,
+    room: &mut PageBudget,
 ) -> Result<(Vec<Document>, Option<Within>), Failure> {
     // In an archive, the file's name follows the archive's URI.
     let (uri, member) = match within.uri.split_once('#') {
@@ -110,7 +110,7 @@ pub(super) async fn rows(
     }
     let (whole, size) = match &member {
         Some(member) => {
-            match archives::unpacked(&location, member, room).await? {
+            match archives::unpack(&location, member, room).await? {
                 Ok((_, now)) if !now.is_same(&stamp) => return Err(changed(&location)),
                 Ok((bytes, _)) => {
                     let size = bytes.len() as u64;
@@ -125,7 +125,7 @@ pub(super) async fn rows(
         }
         None => (None, stamp.size),
     };
-    let mut binds = size <= WHOLE || size <= MAX_BOUND && known.knows(&within.id);
+    let mut binds = size <= WHOLE || size <= MAX_BOUND && known.has_file(&within.id);
     let (id, uri) = (within.id.clone(), within.uri.clone());
     let is_beginning = within.at == Position::default();
     let reading = Reading {
@@ -137,8 +137,8 @@ pub(super) async fn rows(
         size,
         room: room.clone(),
     };
-    let begun = |room| Reading { room, ..reading.clone() }.begun();
-    let whole = room.of_a_whole_file(MOST_AT_ONCE);
+    let begun = |room| Reading { room, ..reading.clone() }.run();
+    let whole = room.for_whole_file(MOST_AT_ONCE);
     let mut read = begun(if binds { whole } else { room.clone() }).await;
     if binds && matches!(&read, Ok(Ok((_, Some(_))))) {
         binds = false;
@@ -160,7 +160,7 @@ pub(super) async fn rows(
         let file = Document { unreadable: Some(fault.to_string()), ..Document::file(id, uri) };
         return Ok((vec![file], None));
     }
-    let (mut rows, next) = read.map_err(|broken| refused(&name, broken))?;
+    let (mut rows, next) = read.map_err(|broken| refusal(&name, broken))?;
     // An empty export is reported, like an empty document.
     if rows.is_empty() && next.is_none() && is_beginning {
         let unreadable = Some(Unreadable::NoRecords.to_string());
@@ -181,7 +181,7 @@ pub(super) fn changed(location: &Location) -> Failure {
     ))
 }
 
-fn refused(name: &str, broken: Broken) -> Failure {
+fn refusal(name: &str, broken: Broken) -> Failure {
     let invalid = |why: String| Failure::invalid_input(format!("{name}: {why}"));
     match broken {
         Broken::Unreadable(unreadable) => invalid(unreadable.to_string()),
@@ -207,11 +207,11 @@ struct Reading {
     within: Within,
     whole: Option<Bytes>,
     size: u64,
-    room: Room,
+    room: PageBudget,
 }
 
 impl Reading {
-    async fn begun(self) -> Result<Result<Rows, Broken>, JoinError> {
+    async fn run(self) -> Result<Result<Rows, Broken>, JoinError> {
         if records_in(&self.within.uri) == Some(RecordsIn::Table) {
             return Ok(table(self).await);
         }
@@ -255,7 +255,7 @@ fn cut<R: io::Read>(
     mut file: RecordFile<R>,
     within: Within,
     text: Option<&str>,
-    mut room: Room,
+    mut room: PageBudget,
 ) -> io::Result<Rows> {
     let (mut rows, mut at) = (Vec::new(), within.at.clone());
     while let Some(record) = file.read_next()? {

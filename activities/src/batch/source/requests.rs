@@ -10,11 +10,11 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Lines, Source};
 
 use super::{
-    Cursor, Page, Room,
-    after::{After, Place},
+    Cursor, Page, PageBudget,
+    cursor::{FilePosition, LinePosition},
 };
 use crate::{
-    batch::names::Names,
+    batch::document_ids::DocumentIds,
     document::request,
     failure::{Failure, OfStore as _},
     fingerprint::Fingerprint,
@@ -41,9 +41,9 @@ pub(super) async fn page(
     storage: &Storage,
     job: &Job,
     lines: &Lines,
-    begin: Place,
-    names: &Names,
-    room: &Room,
+    begin: LinePosition,
+    names: &DocumentIds,
+    room: &PageBudget,
 ) -> Result<Page, Failure> {
     let Source::Prefix(uri) = &job.source else {
         return Err(Failure::invalid_input("lines are those of one file, which source names"));
@@ -53,19 +53,19 @@ pub(super) async fn page(
     let stamp = stamp.ok_or_else(|| Failure::of_field("source", Error::Missing(file.uri())))?;
     let size = stamp.size;
     let mut from = begin.byte;
-    let mut reading = Reading::of(file.uri(), &stamp, lines, names, begin);
-    while from < size && !reading.fills(room) {
+    let mut reading = Reading::new(file.uri(), &stamp, lines, names, begin);
+    while from < size && !reading.is_full(room) {
         let to = (from + BLOCK).min(size);
         let block = file.read_range(from..to).await;
         reading.block(&block.map_err(|error| Failure::of_field("source", error))?, room);
         from = to;
     }
-    let next = reading.fills(room).then(|| reading.place()).filter(|place| place.byte < size);
+    let next = reading.is_full(room).then(|| reading.place()).filter(|place| place.byte < size);
     if next.is_none() {
-        reading.line_ends();
+        reading.finish_line();
     }
     let files = reading.seen.into_iter().collect();
-    let next = next.map(|place| Cursor { files: After::Line(place), within: None });
+    let next = next.map(|place| Cursor { files: FilePosition::Line(place), within: None });
     Ok(Page { documents: reading.documents, files, next })
 }
 
@@ -89,7 +89,7 @@ struct Reading<'a> {
     stamp: Vec<u8>,
     lines: &'a Lines,
     /// The ids of the pages before.
-    names: &'a Names,
+    names: &'a DocumentIds,
     /// The byte where this page begins.
     begin: u64,
     /// The bytes of the current line, unless it is too long.
@@ -104,7 +104,13 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn of(uri: String, stamp: &Stamp, lines: &'a Lines, names: &'a Names, begin: Place) -> Self {
+    fn new(
+        uri: String,
+        stamp: &Stamp,
+        lines: &'a Lines,
+        names: &'a DocumentIds,
+        begin: LinePosition,
+    ) -> Self {
         Self {
             uri,
             stamp: serde_json::to_vec(stamp).unwrap_or_default(),
@@ -120,25 +126,25 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether the page is full.
-    fn fills(&self, room: &Room) -> bool {
+    fn is_full(&self, room: &PageBudget) -> bool {
         let bytes = self.at.0 - self.begin;
         bytes > 0 && (bytes >= room.bytes as u64 || self.documents.len() >= room.documents)
     }
 
     /// The position after the last whole line.
-    fn place(&self) -> Place {
-        Place { byte: self.at.0, line: self.number }
+    fn place(&self) -> LinePosition {
+        LinePosition { byte: self.at.0, line: self.number }
     }
 
     /// Reads a block, until the page is full.
-    fn block(&mut self, mut block: &[u8], room: &Room) {
+    fn block(&mut self, mut block: &[u8], room: &PageBudget) {
         while let Some(end) = block.iter().position(|byte| *byte == b'\n') {
             self.add(&block[..end]);
-            self.line_ends();
+            self.finish_line();
             // After the end of the line.
             self.at = (self.at.1 + 1, self.at.1 + 1);
             block = &block[end + 1..];
-            if self.fills(room) {
+            if self.is_full(room) {
                 return;
             }
         }
@@ -152,7 +158,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn line_ends(&mut self) {
+    fn finish_line(&mut self) {
         self.number += 1;
         let line = std::mem::take(&mut self.line).freeze();
         if line.trim_ascii().is_empty() {
@@ -240,12 +246,15 @@ mod tests {
         ];
         let whole = file.join("\n");
         for step in [1, 7, whole.len()] {
-            let (names, uri) = (Names::default(), "file:///in.jsonl".to_owned());
-            let begin = Place::default();
+            let (names, uri) = (DocumentIds::default(), "file:///in.jsonl".to_owned());
+            let begin = LinePosition::default();
             let stamp = Stamp { etag: None, size: 0, modified: DateTime::default() };
-            let mut reading = Reading::of(uri, &stamp, &lines, &names, begin);
-            whole.as_bytes().chunks(step).for_each(|block| reading.block(block, &Room::page()));
-            reading.line_ends();
+            let mut reading = Reading::new(uri, &stamp, &lines, &names, begin);
+            whole
+                .as_bytes()
+                .chunks(step)
+                .for_each(|block| reading.block(block, &PageBudget::page()));
+            reading.finish_line();
             let documents = reading.documents;
             for document in &documents {
                 let (from, to) = document.line.unwrap();

@@ -5,7 +5,7 @@ use tidegate_documents::Limits;
 use tidegate_workflows::contract::{Lines, Records};
 
 use super::*;
-use crate::batch::names::{Added, Names};
+use crate::batch::document_ids::{Added, DocumentIds};
 
 /// All documents of a source, ordered by id, and how many were numbered.
 #[derive(Debug)]
@@ -16,9 +16,9 @@ struct Documents {
 
 /// Lists in one page, and checks that pages of any length give the same.
 async fn documents(storage: &Storage, job: &Job, output: &Location) -> Result<Documents, Failure> {
-    let whole = in_pages(storage, job, output, Room::page()).await?;
+    let whole = in_pages(storage, job, output, PageBudget::page()).await?;
     for length in [1, 2, 3, 7] {
-        let pages = in_pages(storage, job, output, Room::of(length)).await?;
+        let pages = in_pages(storage, job, output, PageBudget::of_documents(length)).await?;
         assert_eq!(pages.documents, whole.documents, "in pages of {length}");
         assert_eq!(pages.renamed, whole.renamed, "in pages of {length}");
     }
@@ -29,20 +29,20 @@ async fn in_pages(
     storage: &Storage,
     job: &Job,
     output: &Location,
-    room: Room,
+    room: PageBudget,
 ) -> Result<Documents, Failure> {
-    let (mut names, mut next) = (Names::default(), Some(Cursor::default()));
+    let (mut names, mut next) = (DocumentIds::default(), Some(Cursor::default()));
     let (mut all, mut renamed) = (Vec::new(), 0);
     while let Some(cursor) = next {
         // Another worker continues.
         let cursor = serde_json::from_str(&serde_json::to_string(&cursor).unwrap()).unwrap();
         let found = page(storage, job, output, cursor, &names, room.clone()).await?;
-        let (documents, numbered, added) = names.give(found.documents, found.files);
+        let (documents, numbered, added) = names.assign(found.documents, found.files);
         // The ids that are stored with the first page, and with several.
-        let written = Added::from_bytes(&Names::default().behind(0, &added)).unwrap();
+        let written = Added::from_bytes(&DocumentIds::default().stored_after(0, &added)).unwrap();
         names.add(&written);
-        let whole = Added::from_bytes(&names.behind(31, &added)).unwrap();
-        names = Names::default();
+        let whole = Added::from_bytes(&names.stored_after(31, &added)).unwrap();
+        names = DocumentIds::default();
         names.add(&whole);
         all.extend(documents);
         renamed += numbered;
@@ -210,7 +210,7 @@ async fn a_small_table_is_decoded_in_a_process_of_its_own() {
     let output = storage.resolve(&format!("{root}out/")).unwrap();
     let job = job(Source::Prefix(root.to_string()), Some(Records::default()));
     let nowhere = tidegate_documents::Reader::isolated("/nowhere", [], Limits::default());
-    let room = Room::page().read_by(&nowhere);
+    let room = PageBudget::page().with_reader(&nowhere);
     let error = in_pages(&storage, &job, &output, room).await.unwrap_err();
     assert!(error.message.ends_with("ships.parquet cannot be read"), "{error}");
 }
@@ -328,7 +328,7 @@ fn a_number_that_is_taken_is_left_out() {
     let id = DocumentId::from_relative_path("x");
     let taken = document(&id.numbered(2), "taken");
     let all = vec![document(&id, "1"), document(&id, "2"), document(&id, "3"), taken];
-    let (found, renamed, _) = Names::default().give(all, Vec::new());
+    let (found, renamed, _) = DocumentIds::default().assign(all, Vec::new());
     let shown: Vec<_> = found.iter().map(|it| (it.id.as_str(), it.uri.as_str())).collect();
     assert_eq!(shown, [("x", "1"), ("x~2", "taken"), ("x~3", "2"), ("x~4", "3")]);
     assert_eq!(renamed, 2);
@@ -426,20 +426,34 @@ async fn a_file_of_records_is_cut_while_it_is_read() {
     let output = storage.resolve(&format!("{root}out/")).unwrap();
     let records = Records { id: Some("ship".into()), text: Some("note".into()) };
     let job = job(Source::Prefix(root.to_string()), Some(records));
-    let first = page(&storage, &job, &output, Cursor::default(), &Names::default(), Room::page())
-        .await
-        .unwrap();
+    let first = page(
+        &storage,
+        &job,
+        &output,
+        Cursor::default(),
+        &DocumentIds::default(),
+        PageBudget::page(),
+    )
+    .await
+    .unwrap();
     assert!(first.next.is_some() && first.documents.len() < 20_000);
-    let whole = in_pages(&storage, &job, &output, Room::page()).await.unwrap();
+    let whole = in_pages(&storage, &job, &output, PageBudget::page()).await.unwrap();
     assert_eq!((whole.documents.len(), whole.renamed), (20_000, 10_000));
-    let pages = in_pages(&storage, &job, &output, Room::of(777)).await.unwrap();
+    let pages = in_pages(&storage, &job, &output, PageBudget::of_documents(777)).await.unwrap();
     assert!(pages.documents == whole.documents);
     let text = whole.documents[9_999].text.as_ref().unwrap();
     assert!(text.contains("größer") && text.contains("\"so\""), "{text}");
     // It must not change meanwhile.
     std::fs::write(path.join("log.csv"), format!("ship,note\nnew,\"row\"\n{rows}")).unwrap();
-    let refused =
-        page(&storage, &job, &output, first.next.unwrap(), &Names::default(), Room::page()).await;
+    let refused = page(
+        &storage,
+        &job,
+        &output,
+        first.next.unwrap(),
+        &DocumentIds::default(),
+        PageBudget::page(),
+    )
+    .await;
     let refused = refused.unwrap_err();
     assert!(refused.message.contains("has changed while the batch was planned"), "{refused}");
 }
@@ -489,7 +503,7 @@ async fn archives_have_the_bounds_of_whoever_reads_them() {
     let job = job(Source::Prefix(root.to_string()), None);
     // A file that is not an archive in spite of its name is left to the reader of documents.
     for (archive_bytes, is_refused) in [(99, true), (100, false)] {
-        let room = Room::page().within(&Limits { archive_bytes, ..Limits::default() });
+        let room = PageBudget::page().with_limits(&Limits { archive_bytes, ..Limits::default() });
         let found = in_pages(&storage, &job, &output, room).await.unwrap();
         let [archive] = found.documents.as_slice() else { panic!("{found:?}") };
         let why = archive.unreadable.as_deref().unwrap_or_default();
@@ -599,11 +613,11 @@ async fn a_large_file_of_records_in_an_archive_is_cut_too() {
     let output = storage.resolve(&format!("{root}out/")).unwrap();
     let records = Records { id: Some("ship".into()), text: Some("note".into()) };
     let job = job(Source::Prefix(root.to_string()), Some(records));
-    let names = Names::default();
-    let from = |cursor| page(&storage, &job, &output, cursor, &names, Room::page());
+    let names = DocumentIds::default();
+    let from = |cursor| page(&storage, &job, &output, cursor, &names, PageBudget::page());
     let first = from(Cursor::default()).await.unwrap();
     assert!(first.next.is_some() && first.documents.len() < 18_000, "{}", first.documents.len());
-    let whole = in_pages(&storage, &job, &output, Room::page()).await.unwrap();
+    let whole = in_pages(&storage, &job, &output, PageBudget::page()).await.unwrap();
     assert_eq!(whole.documents.len(), 18_000);
     let ids: HashSet<&str> = whole.documents.iter().map(|it| it.id.as_str()).collect();
     assert_eq!(ids.len(), 18_000);
@@ -614,7 +628,7 @@ async fn a_large_file_of_records_in_an_archive_is_cut_too() {
     assert!(refused.message.contains("has changed while the batch was planned"), "{refused}");
     // An archive that unpacks to more than the bound is a document that reports it.
     let limits = Limits { archive_bytes: 1 << 20, ..Limits::default() };
-    let room = Room::page().within(&limits);
+    let room = PageBudget::page().with_limits(&limits);
     let found = in_pages(&storage, &job, &output, room).await.unwrap();
     let [one] = found.documents.as_slice() else { panic!("{}", found.documents.len()) };
     assert!(one.unreadable.as_ref().unwrap().contains("1048576"), "{one:?}");

@@ -9,10 +9,10 @@ use tidegate_workflows::contract::Job;
 use crate::{
     attempt::Attempt,
     document::ask::{
-        asked::{self, Inquiry},
-        evidence::{self, Sought},
+        evidence::{self, QuoteSource},
+        inquiry::{self, Inquiry},
         prompt::{Content, Question},
-        prompt_builder::About,
+        prompt_builder::DocumentFacts,
         sandbox,
     },
     failure::Failure,
@@ -35,21 +35,23 @@ pub(crate) async fn question<'a>(
     document: &Document,
     content: &'a Content,
 ) -> Result<Question<'a>, Failure> {
-    let about = About::of(document, content.text());
-    let wording = sandbox::wording(reader, &shard.job, &about).await;
+    let about = DocumentFacts::new(document, content.text());
+    let wording = sandbox::build_prompt(reader, &shard.job, &about).await;
     let wording = wording.map_err(|failure| failure.asked_of(&document.uri))?;
-    let question = Question::of(&shard.job, shard.template, wording, content);
+    let question = Question::for_document(&shard.job, shard.template, wording, content);
     let question = match shard.job.evidence {
-        true => question.with_note(evidence::NOTE).in_form(evidence::form(&shard.job)),
+        true => question
+            .with_note(evidence::NOTE)
+            .with_answer_schema(evidence::schema_with_evidence(&shard.job)),
         false => question,
     };
     let asked_once = shard.documents.len() == 1 && shard.job.long.is_none();
-    Ok(if asked_once { question.uncached() } else { question })
+    Ok(if asked_once { question.without_cache() } else { question })
 }
 
 /// The question about one content.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct ContentQuestion<'a> {
     /// The content that is sent.
     pub(crate) content: &'a Content,
     /// The version of the document that it comes from.
@@ -61,7 +63,7 @@ pub(crate) struct Asked<'a> {
     /// The models that are asked.
     pub(crate) route: &'a Route,
     /// The text in which quotes of evidence are searched.
-    pub(crate) sought: Sought<'a>,
+    pub(crate) sought: QuoteSource<'a>,
 }
 
 /// The answer about a content, with its cost. An answer that is not accepted is stored at `kept`.
@@ -73,18 +75,18 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     shard: &Shard,
     document: Document,
-    Asked { content, version, beside, amiss, route, sought }: Asked<'_>,
+    ContentQuestion { content, version, beside, amiss, route, sought }: ContentQuestion<'_>,
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
     let reader = services.reader_for(&shard.job.lane);
     let mut question = question(&reader, shard, &document, content).await?;
     if let Some(beside) = beside {
-        question = question.with_note(beside).uncached();
+        question = question.with_note(beside).without_cache();
     }
     let way_out = way_out(&shard.job);
-    let about = asked::About { document, version, kept, amiss, way_out, sought };
-    let inquiry = Inquiry { route, ..Inquiry::of(shard) };
-    asked::answer(services, attempt, inquiry, question, about).await
+    let about = inquiry::AnswerSubject { document, version, kept, amiss, way_out, sought };
+    let inquiry = Inquiry { route, ..Inquiry::for_shard(shard) };
+    inquiry::answer(services, attempt, inquiry, question, about).await
 }
 
 /// A sentence on what the batch's author can do about a document that is too large for a call.

@@ -14,7 +14,7 @@ use tidegate_workflows::contract::{FailureType, Job, Taken, Target, Task};
 
 use crate::{
     attempt::Attempt,
-    document::ask::{prompt::Content, prompt_builder::About, sandbox, template::Text},
+    document::ask::{prompt::Content, prompt_builder::DocumentFacts, sandbox, template::Text},
     failure::Failure,
     output::{
         job::{Document, Shard},
@@ -88,19 +88,19 @@ pub(crate) async fn text<'a>(
     if !job.template {
         return Ok(own.as_str().into());
     }
-    let wording = sandbox::wording(reader, job, &About::of(document, own)).await;
+    let wording = sandbox::build_prompt(reader, job, &DocumentFacts::new(document, own)).await;
     let wording = wording.map_err(|failure| failure.asked_of(&document.uri))?;
     Ok(wording.instructions.into_owned().into())
 }
 
 /// Most estimated tokens of a text that may share a call.
-pub(crate) fn small(services: &Services, shard: &Shard) -> u64 {
-    let most = input(services, &shard.route).and_then(|(_, input)| input.tokens);
+pub(crate) fn max_shared_tokens(services: &Services, shard: &Shard) -> u64 {
+    let most = input_limits(services, &shard.route).and_then(|(_, input)| input.tokens);
     most.map_or(UNKNOWN_ALONE_TOKENS, |most| u64::from(most) * 3 / 4)
 }
 
 /// The model's limits on an input, as far as they are known.
-fn input<'a>(services: &Services, route: &'a Route) -> Option<(&'a ModelId, Input)> {
+fn input_limits<'a>(services: &Services, route: &'a Route) -> Option<(&'a ModelId, Input)> {
     let model = route.models.first()?;
     Some((model, services.providers.dialect(model)?.embeds(model.model())?))
 }
@@ -131,7 +131,7 @@ pub(crate) async fn ask<'s>(
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
-pub(crate) async fn one(
+pub(crate) async fn embed_document(
     services: &Services,
     attempt: &Attempt,
     shard: &Shard,
@@ -141,7 +141,7 @@ pub(crate) async fn one(
 ) -> Result<DocumentResult, Failure> {
     let text = text(&services.reader_for(&shard.job.lane), &shard.job, &document, content).await?;
     let tokens = tokens::estimate(&text);
-    let known = input(services, &shard.route);
+    let known = input_limits(services, &shard.route);
     let most = known.and_then(|(_, input)| input.tokens).map(u64::from);
     let cuts = known.is_some_and(|(_, input)| input.cuts);
     if let Some(((model, _), most)) = known.zip(most) {
@@ -163,8 +163,8 @@ pub(crate) async fn one(
     }
     let vector = embedded.vectors.into_iter().next();
     let vector = vector.ok_or_else(|| Failure::transient("the provider sent no embedding"))?;
-    Ok(DocumentResult::embedded(document, model, vector)
-        .answering(shard.asks, version)
+    Ok(DocumentResult::from_vector(document, model, vector)
+        .with_question(shard.asks, version)
         .with_usage_unknown(embedded.usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some()))
 }

@@ -26,7 +26,7 @@ pub(crate) const NOTE: &str = "Answer with a JSON object of two fields. `answer`
 const MAX_DEPTH: usize = 4;
 
 /// The schema that is sent for a job's question.
-pub(crate) fn form(job: &Job) -> Option<Value> {
+pub(crate) fn schema_with_evidence(job: &Job) -> Option<Value> {
     if !job.evidence {
         return job.schema.clone();
     }
@@ -79,7 +79,7 @@ fn below(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut Vec
 
 /// An answer, and the quotes of its fields.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Opened {
+pub(crate) struct SplitReply {
     /// The answer as it would be without evidence.
     pub(crate) answer: String,
     quotes: BTreeMap<String, Quotes>,
@@ -106,7 +106,7 @@ enum Quotes {
 ///
 /// # Errors
 /// What is wrong with the reply; quotes nothing of it.
-pub(crate) fn opened(job: &Job, answer: &str) -> Result<Opened, String> {
+pub(crate) fn split_reply(job: &Job, answer: &str) -> Result<SplitReply, String> {
     let wrong = |error: serde_json::Error| {
         let place = format!("line {}, column {}", error.line(), error.column());
         format!("it is no JSON object of answer and evidence, at {place}")
@@ -117,12 +117,12 @@ pub(crate) fn opened(job: &Job, answer: &str) -> Result<Opened, String> {
         None => serde_json::from_str(answer.get())
             .map_err(|_| "at /answer: it is no text".to_owned())?,
     };
-    Ok(Opened { answer, quotes: evidence })
+    Ok(SplitReply { answer, quotes: evidence })
 }
 
 /// The text in which quotes are searched: what was sent of a document as text.
 #[derive(Debug)]
-pub(crate) enum Sought<'a> {
+pub(crate) enum QuoteSource<'a> {
     /// The whole content, and where its pages begin in its text, in bytes.
     Whole(&'a Content, &'a [usize]),
     /// Parts by their numbers from 1, each with its start in the document's text; and the starts of the
@@ -139,7 +139,7 @@ struct Piece<'a> {
     part: Option<usize>,
 }
 
-impl<'a> Sought<'a> {
+impl<'a> QuoteSource<'a> {
     /// The texts to search; the fields of a record too, because a template may have put them into the
     /// prompt.
     fn pieces(&self, job: &Job, document: &'a Document) -> Vec<Piece<'a>> {
@@ -169,7 +169,7 @@ impl<'a> Sought<'a> {
         matches!(self, Self::Whole(Content::Text(_), _) | Self::Parts(..))
     }
 
-    fn look(&self, pieces: &[Piece<'_>], field: &str, quote: &str) -> Evidence {
+    fn find_quote(&self, pieces: &[Piece<'_>], field: &str, quote: &str) -> Evidence {
         let place = |piece: &Piece<'_>| Some((piece.text.find(quote)?, piece.at, piece.part));
         let place = pieces.iter().find_map(place);
         let page = place.and_then(|(at, begins, _)| {
@@ -189,16 +189,16 @@ impl<'a> Sought<'a> {
 /// An answer, and its evidence if that was asked for.
 ///
 /// In place of the evidence, what is wrong with its form; the answer is then unchanged.
-pub(crate) fn taken(
+pub(crate) fn take_evidence(
     job: &Job,
     answer: String,
     document: &Document,
-    sought: &Sought<'_>,
+    sought: &QuoteSource<'_>,
 ) -> (String, Result<Option<Vec<Evidence>>, String>) {
     if !job.evidence {
         return (answer, Ok(None));
     }
-    match opened(job, &answer) {
+    match split_reply(job, &answer) {
         Ok(opened) => {
             let evidence = opened.evidence(job, document, sought);
             (opened.answer, Ok(Some(evidence)))
@@ -207,9 +207,9 @@ pub(crate) fn taken(
     }
 }
 
-impl Opened {
+impl SplitReply {
     /// A field with an answer and no quote gets an empty quote.
-    fn evidence(&self, job: &Job, document: &Document, sought: &Sought<'_>) -> Vec<Evidence> {
+    fn evidence(&self, job: &Job, document: &Document, sought: &QuoteSource<'_>) -> Vec<Evidence> {
         let answer = match &job.schema {
             Some(_) => serde_json::from_str(&self.answer).unwrap_or_default(),
             None => Value::from(&*self.answer),
@@ -221,9 +221,9 @@ impl Opened {
                 Some(Quotes::One(quote)) => std::slice::from_ref(quote),
                 Some(Quotes::None(())) | None => &[],
             };
-            evidence.extend(quotes.iter().map(|quote| sought.look(&pieces, &field, quote)));
+            evidence.extend(quotes.iter().map(|quote| sought.find_quote(&pieces, &field, quote)));
             if quotes.is_empty() && says_something(&answer, &field) {
-                evidence.push(sought.look(&pieces, &field, ""));
+                evidence.push(sought.find_quote(&pieces, &field, ""));
             }
         }
         evidence
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn the_authors_schema_stands_in_another_and_its_answer_comes_out_as_it_was() {
         let job = job(json!({"schema": invoice()}));
-        let form = form(&job).unwrap();
+        let form = schema_with_evidence(&job).unwrap();
         let fields = ["note", "to", "total.amount", "total.currency"];
         assert_eq!(form["properties"]["evidence"]["required"], json!(fields));
         assert!(form["$defs"]["money"].is_object(), "{form}");
@@ -280,12 +280,12 @@ mod tests {
         let came = format!(
             "{{\"answer\": {answer}, \"evidence\": {{\"to\": [\"To Anna Berg\"], \"note\": [], \"total.amount\": [], \"total.currency\": []}}}}"
         );
-        Judge::of(&form).unwrap().valid(&came).unwrap();
-        let opened = opened(&job, &came).unwrap();
+        Judge::compile(&form).unwrap().check(&came).unwrap();
+        let opened = split_reply(&job, &came).unwrap();
         assert_eq!(opened.answer, answer);
         let content = Content::Text("Invoice\n\nTo Anna\u{a0}Berg of Husum".to_owned());
         let document = document(json!({}));
-        let sought = Sought::Whole(&content, &[0, 9]);
+        let sought = QuoteSource::Whole(&content, &[0, 9]);
         let found = opened.evidence(&job, &document, &sought);
         // The note has no quote, and nothing supports the amount.
         let seen: Vec<_> = found.iter().map(|it| (&*it.field, it.page, it.found)).collect();
@@ -298,13 +298,13 @@ mod tests {
         let job = job(json!({"template": true}));
         let came = json!({"answer": "Yes.", "evidence": {"answer": [
             "the tide turns at noon", "Kapitän aus Husum", "the tide never turns", "tide"]}});
-        let opened = opened(&job, &came.to_string()).unwrap();
+        let opened = split_reply(&job, &came.to_string()).unwrap();
         assert_eq!(opened.answer, "Yes.");
         let text = "First page.\n\nHere the tide\nturns at noon.".to_owned();
         let document = document(json!({"from": "ein Kapitän aus Husum"}));
         let pages = [0, 13];
         let looked = |content: &Content| {
-            let found = opened.evidence(&job, &document, &Sought::Whole(content, &pages));
+            let found = opened.evidence(&job, &document, &QuoteSource::Whole(content, &pages));
             found.into_iter().map(|it| (it.page, it.found)).collect::<Vec<_>>()
         };
         let text = Content::Text(text);
@@ -313,7 +313,7 @@ mod tests {
         let pdf = Content::Pdf(bytes::Bytes::new(), 2);
         assert_eq!(looked(&pdf), [(None, None), (None, yes), (None, None), (None, no)]);
         let parts = [(1, 0, "First page."), (2, 13, "Here the tide\nturns at noon.")];
-        let found = &opened.evidence(&job, &document, &Sought::Parts(&parts, &pages))[0];
+        let found = &opened.evidence(&job, &document, &QuoteSource::Parts(&parts, &pages))[0];
         assert_eq!((found.part, found.page), (Some(2), Some(2)));
     }
 
@@ -325,23 +325,23 @@ mod tests {
             "{\"answer\": {\"secret\": 1}, \"evidence\": {}}",
             "{\"answer\": \"secr",
         ] {
-            let why = opened(&text, wrong).unwrap_err();
+            let why = split_reply(&text, wrong).unwrap_err();
             assert!(!why.contains("secret") && !why.is_empty(), "{why}");
         }
         for quotes in [json!("one of twelve letters"), json!(null), json!(["a", "b"])] {
-            opened(&text, &json!({"answer": "a", "evidence": {"answer": quotes}}).to_string())
+            split_reply(&text, &json!({"answer": "a", "evidence": {"answer": quotes}}).to_string())
                 .unwrap();
         }
-        let opened = opened(&list, "{\"answer\": [1], \"evidence\": {}}").unwrap();
-        let found = opened.evidence(&list, &document(json!({})), &Sought::Parts(&[], &[]));
+        let opened = split_reply(&list, "{\"answer\": [1], \"evidence\": {}}").unwrap();
+        let found = opened.evidence(&list, &document(json!({})), &QuoteSource::Parts(&[], &[]));
         assert_eq!((&*opened.answer, &*found[0].quote, found[0].found), ("[1]", "", Some(false)));
-        let gone = taken(
+        let gone = take_evidence(
             &text,
             json!({"answer": "a", "evidence": {"answer": "one of twelve letters"}}).to_string(),
             &document(json!({})),
-            &Sought::Gone,
+            &QuoteSource::Gone,
         );
         assert_eq!(gone.1.unwrap().unwrap()[0].found, None);
-        assert_eq!(form(&job(json!({"evidence": false}))), None);
+        assert_eq!(schema_with_evidence(&job(json!({"evidence": false}))), None);
     }
 }

@@ -11,8 +11,8 @@ use serde_json::{Map, json};
 use tidegate_workflows::contract::{Check, Job};
 
 use super::{
-    prompt_builder::{About, OF_ALL},
-    template::{self, Variables, deep, engine, fault, is_plain_tag},
+    prompt_builder::{DocumentFacts, OF_ALL},
+    template::{self, Variables, engine, fault, is_plain_tag, run_deep},
 };
 use crate::output::result::Checked;
 
@@ -34,7 +34,7 @@ pub(crate) struct Expression<'a> {
 }
 
 /// The expressions of a job's checks, with their names.
-pub(crate) fn of(checks: &[Check]) -> impl Iterator<Item = (&str, Expression<'_>)> {
+pub(crate) fn expressions(checks: &[Check]) -> impl Iterator<Item = (&str, Expression<'_>)> {
     let checks = checks.iter().enumerate();
     checks.filter_map(|(at, Check { name, expression, .. })| {
         let place = format!("checks[{at}] \"{name}\"");
@@ -44,7 +44,7 @@ pub(crate) fn of(checks: &[Check]) -> impl Iterator<Item = (&str, Expression<'_>
 
 /// Whether no value of the expressions can be much longer than their inputs.
 pub(crate) fn are_plain(checks: &[Check]) -> bool {
-    of(checks).all(|(_, it)| is_plain(it.text))
+    expressions(checks).all(|(_, it)| is_plain(it.text))
 }
 
 /// The rules for texts of templates, and a few values may be joined.
@@ -56,13 +56,13 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// The results of a job's expressions for an answer.
-pub(crate) fn outcomes(job: &Job, about: &About<'_>, answer: &str) -> Vec<Checked> {
+pub(crate) fn outcomes(job: &Job, about: &DocumentFacts<'_>, answer: &str) -> Vec<Checked> {
     let answer = match &job.schema {
         Some(_) => serde_json::from_str(answer).unwrap_or_default(),
         None => json!(answer),
     };
     let with = variables(about, &answer);
-    let outcomes = of(&job.checks).map(|(name, expression)| {
+    let outcomes = expressions(&job.checks).map(|(name, expression)| {
         let why = match expression.is_true(&with) {
             Ok(true) => None,
             Ok(false) => Some(format!("not true of it: {}", expression.text)),
@@ -79,10 +79,10 @@ pub(crate) fn outcomes(job: &Job, about: &About<'_>, answer: &str) -> Vec<Checke
 /// A sentence that says which expression is wrong, and where: it cannot be parsed, uses an unknown
 /// name, has one value for every answer, or can be evaluated for no answer that the schema allows.
 pub(crate) fn examine(job: &Job) -> Result<(), String> {
-    of(&job.checks).try_for_each(|(_, expression)| expression.examine(job.schema.as_ref()))
+    expressions(&job.checks).try_for_each(|(_, expression)| expression.examine(job.schema.as_ref()))
 }
 
-fn variables<'a>(about: &About<'a>, answer: &serde_json::Value) -> Variables<'a> {
+fn variables<'a>(about: &DocumentFacts<'a>, answer: &serde_json::Value) -> Variables<'a> {
     let mut with = about.variables();
     let record = Value::from(Serde(about.fields));
     with.extend([("answer", Value::from(Serde(answer))), ("record", record)]);
@@ -109,7 +109,7 @@ impl Expression<'_> {
                 "{place}: an expression of {size} bytes; at most {MAX_BYTES} are read"
             ));
         }
-        deep(place, || {
+        run_deep(place, || {
             let engine = engine(0);
             let read = engine.compile_expression(text);
             let read = read.map_err(|error| fault(place, &error, &Variables::new()))?;
@@ -122,14 +122,14 @@ impl Expression<'_> {
     }
 
     fn is_true(&self, with: &Variables<'_>) -> Result<bool, String> {
-        deep(&self.place, || {
+        run_deep(&self.place, || {
             let value = self.value(with).map_err(|error| fault(&self.place, &error, with))?;
             Ok(value.is_true())
         })
     }
 
     fn value(&self, with: &Variables<'_>) -> Result<Value, Error> {
-        let engine = engine(template::room(self.text, with));
+        let engine = engine(template::max_output_bytes(self.text, with));
         let values = Value::from_pairs(with.iter().map(|(name, value)| (*name, value.clone())));
         engine.compile_expression(self.text)?.eval(values)
     }
@@ -152,9 +152,9 @@ impl Expression<'_> {
         let mut said = None;
         for text in SAMPLES {
             let answer = schema.map_or_else(|| json!(text), |schema| sample(schema, text, 0));
-            let about = About { id: text, name: text.into(), fields: &Map::new(), text };
+            let about = DocumentFacts { id: text, name: text.into(), fields: &Map::new(), text };
             let with = variables(&about, &answer);
-            let wrong = deep(place, || {
+            let wrong = run_deep(place, || {
                 let error = self.value(&with).err();
                 Ok(error.map(|error| (is_static(error.kind()), fault(place, &error, &with))))
             })?;
@@ -168,9 +168,9 @@ impl Expression<'_> {
     }
 
     /// Whether it can be evaluated for a document with these fields, judged by its names.
-    pub(crate) fn knows_its_names(&self, about: &About<'_>) -> bool {
+    pub(crate) fn knows_its_names(&self, about: &DocumentFacts<'_>) -> bool {
         let with = variables(about, &serde_json::Value::Null);
-        let error = deep(&self.place, || Ok(self.value(&with).err().map(|error| error.kind())));
+        let error = run_deep(&self.place, || Ok(self.value(&with).err().map(|error| error.kind())));
         error != Ok(Some(ErrorKind::UndefinedError))
     }
 }
@@ -296,7 +296,8 @@ mod tests {
     #[test]
     fn an_answer_passes_what_is_true_of_it() {
         let fields = json!({"nr": 7, "odd name": "x"}).as_object().unwrap().clone();
-        let about = About { id: "a", name: "a.txt".into(), fields: &fields, text: "In EUR." };
+        let about =
+            DocumentFacts { id: "a", name: "a.txt".into(), fields: &fields, text: "In EUR." };
         let of = |expression: &str, answer: &str| {
             outcomes(&job(expression, schema()), &about, answer).remove(0)
         };
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn work_is_bounded_and_what_can_grow_is_not_plain() {
         let fields = Map::new();
-        let about = About { id: "a", name: "a".into(), fields: &fields, text: "" };
+        let about = DocumentFacts { id: "a", name: "a".into(), fields: &fields, text: "" };
         let ever = "range(9999)|map('string')|map('upper')|map('lower')|join|length * answer == 1";
         let checked = outcomes(&job(ever, schema()), &about, "1").remove(0);
         assert!(!checked.passed, "{checked:?}");

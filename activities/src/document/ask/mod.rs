@@ -1,6 +1,6 @@
 //! The question of a document's call. The guard around the call is [`tidegate_calls`].
 //!
-//! * `asked`: asks any question and accepts the answer; `answer`: asks about a document; `embed`: gets
+//! * `inquiry`: asks any question and accepts the answer; `answer`: asks about a document; `embed`: gets
 //!   a document's vector
 //! * [`prompt`]: the question of a call; `prompt_builder`: its words, `template`: texts with names to fill in
 //! * `expression`: whether an expression of the author's is true of an answer
@@ -9,10 +9,10 @@
 //! * [`sandbox`]: runs work that may take all memory or never end in a process of its own
 
 pub(crate) mod answer;
-pub(crate) mod asked;
 pub(crate) mod embed;
 pub(crate) mod evidence;
 pub(crate) mod expression;
+pub(crate) mod inquiry;
 pub(crate) mod output_cap;
 pub mod prompt;
 pub(crate) mod prompt_builder;

@@ -107,7 +107,7 @@ pub(crate) struct Question<'a> {
 
 impl<'a> Question<'a> {
     /// The batch's question about one document.
-    pub(crate) fn of(
+    pub(crate) fn for_document(
         job: &'a Job,
         template: u64,
         wording: PromptText<'a>,
@@ -138,13 +138,13 @@ impl<'a> Question<'a> {
     }
 
     /// Sets the schema of the answer.
-    pub(crate) fn in_form(self, schema: Option<Value>) -> Self {
+    pub(crate) fn with_answer_schema(self, schema: Option<Value>) -> Self {
         Self { schema: schema.map(Cow::Owned), ..self }
     }
 
     /// Turns prompt caching off, for a question that is asked seldom: writing a prefix to the cache
     /// costs more than reading it once saves.
-    pub(crate) fn uncached(self) -> Self {
+    pub(crate) fn without_cache(self) -> Self {
         Self { cache: false, ..self }
     }
 
@@ -170,13 +170,13 @@ impl<'a> Question<'a> {
 
     /// Adds what was wrong with the answer before. Such documents are few, and are not told apart from
     /// the others of their template.
-    pub(crate) fn corrected(mut self, amiss: &str) -> Self {
+    pub(crate) fn with_correction(mut self, amiss: &str) -> Self {
         self.wording.add(amiss);
-        self.uncached()
+        self.without_cache()
     }
 
     /// The question to a model that judges an answer, with a schema of its own.
-    pub(crate) fn judging(
+    pub(crate) fn for_judge(
         wording: PromptText<'a>,
         content: &'a Content,
         schema: Value,
@@ -199,7 +199,7 @@ impl<'a> Question<'a> {
     }
 
     /// Sets another schema of the answer, with this cap where the model allows it.
-    pub(crate) fn answered_as(self, schema: Value, max_output_tokens: u32) -> Self {
+    pub(crate) fn with_schema(self, schema: Value, max_output_tokens: u32) -> Self {
         let (stated, likely) = (0, None);
         Self { schema: Some(Cow::Owned(schema)), max_output_tokens, stated, likely, ..self }
     }
@@ -226,7 +226,7 @@ impl<'a> Question<'a> {
             model: model.model(),
             instructions: self.wording.system(),
             turns: &self.wording.turns,
-            said: self.wording.said(),
+            said: self.wording.document_turn(),
             document: match self.content {
                 Content::Text(text) => Body::Text(text),
                 Content::Pdf(bytes, _) => Body::Pdf(bytes),

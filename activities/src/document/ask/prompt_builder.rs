@@ -19,7 +19,7 @@ pub(crate) const OF_ALL: [&str; 3] = ["document", "id", "name"];
 
 /// Facts of a document for templates.
 #[derive(Debug)]
-pub(crate) struct About<'a> {
+pub(crate) struct DocumentFacts<'a> {
     pub(crate) id: &'a str,
     /// The name of its file.
     pub(crate) name: Cow<'a, str>,
@@ -29,9 +29,9 @@ pub(crate) struct About<'a> {
     pub(crate) text: &'a str,
 }
 
-impl<'a> About<'a> {
+impl<'a> DocumentFacts<'a> {
     /// The facts of a document of which this text is sent.
-    pub(crate) fn of(document: &'a Document, text: &'a str) -> Self {
+    pub(crate) fn new(document: &'a Document, text: &'a str) -> Self {
         let Document { id, uri, fields, .. } = document;
         let (file, member) = uri.split_once('#').unwrap_or((uri, ""));
         // After the `#` stands a record's number, or a name within an archive.
@@ -63,7 +63,7 @@ pub(crate) struct PromptText<'a> {
     pub(crate) system: Cow<'a, str>,
     pub(crate) turns: Vec<Turn>,
     /// Where the instructions stand, and so where a note is added.
-    pub(crate) place: Place,
+    pub(crate) place: InstructionsPosition,
     pub(crate) instructions: Cow<'a, str>,
     /// Whether the system prompt is equal for all documents.
     pub(crate) is_shared: bool,
@@ -71,7 +71,7 @@ pub(crate) struct PromptText<'a> {
 
 /// Where the instructions stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Place {
+pub(crate) enum InstructionsPosition {
     /// They are the system prompt.
     System,
     /// Before the document.
@@ -85,28 +85,30 @@ impl<'a> PromptText<'a> {
     ///
     /// # Errors
     /// A sentence that says where a template cannot be filled.
-    pub(crate) fn of(job: &'a Job, about: &About<'_>) -> Result<Self, String> {
+    pub(crate) fn build(job: &'a Job, about: &DocumentFacts<'_>) -> Result<Self, String> {
         let place = place(job)?;
         let variables = if job.template { about.variables() } else { Variables::new() };
-        let filled = |place: &str, text: &'a str| -> Result<Cow<'a, str>, String> {
+        let fill = |place: &str, text: &'a str| -> Result<Cow<'a, str>, String> {
             if job.template {
-                return Text { place, text }.filled(&variables).map(Cow::Owned);
+                return Text { place, text }.fill(&variables).map(Cow::Owned);
             }
             Ok(Cow::Borrowed(text))
         };
-        let system = job.system.as_deref().map(|text| filled("system", text)).transpose()?;
+        let system = job.system.as_deref().map(|text| fill("system", text)).transpose()?;
         let mut turns = Vec::with_capacity(job.messages.len() + 2 * job.shown.len());
         for (number, shown) in job.shown.iter().enumerate() {
             turns.extend(example(job, place, number, shown)?);
         }
         for (number, message) in job.messages.iter().enumerate() {
-            let text = filled(&format!("messages[{number}]"), &message.content)?.into_owned();
+            let text = fill(&format!("messages[{number}]"), &message.content)?.into_owned();
             turns.push(Turn { role: role(message.role), text });
         }
-        let instructions = filled("instructions", &job.instructions)?;
+        let instructions = fill("instructions", &job.instructions)?;
         let fixed = match place {
-            Place::System => &job.instructions,
-            Place::Before | Place::Around => job.system.as_deref().unwrap_or_default(),
+            InstructionsPosition::System => &job.instructions,
+            InstructionsPosition::Before | InstructionsPosition::Around => {
+                job.system.as_deref().unwrap_or_default()
+            }
         };
         let is_shared = !job.template || Text { place: "", text: fixed }.names()?.is_empty();
         let system = system.unwrap_or_default();
@@ -121,14 +123,14 @@ impl<'a> PromptText<'a> {
     /// The system prompt.
     pub(crate) fn system(&self) -> &str {
         match self.place {
-            Place::System => &self.instructions,
-            Place::Before | Place::Around => &self.system,
+            InstructionsPosition::System => &self.instructions,
+            InstructionsPosition::Before | InstructionsPosition::Around => &self.system,
         }
     }
 
     /// What stands in the document's own turn.
-    pub(crate) fn said(&self) -> Said<'_> {
-        said(self.place, &self.instructions)
+    pub(crate) fn document_turn(&self) -> Said<'_> {
+        document_turn(self.place, &self.instructions)
     }
 
     /// Estimated tokens of all words, without the markers of roles; and whether those of the document
@@ -137,7 +139,7 @@ impl<'a> PromptText<'a> {
         let turns: u64 = self.turns.iter().map(|turn| tokens::estimate(&turn.text)).sum();
         let own = tokens::estimate(&self.instructions);
         let system = if self.system.is_empty() { 0 } else { tokens::estimate(&self.system) };
-        (turns + own + system, self.place == Place::Around)
+        (turns + own + system, self.place == InstructionsPosition::Around)
     }
 }
 
@@ -155,46 +157,50 @@ pub(crate) fn texts(job: &Job) -> Vec<(String, &str)> {
     system.chain(messages).chain(own).collect()
 }
 
-fn place(job: &Job) -> Result<Place, String> {
+fn place(job: &Job) -> Result<InstructionsPosition, String> {
     if job.template {
         for (place, text) in texts(job) {
             if (Text { place: &place, text }).names()?.contains("document") {
-                return Ok(Place::Around);
+                return Ok(InstructionsPosition::Around);
             }
         }
     }
-    Ok(if job.system.is_some() { Place::Before } else { Place::System })
+    Ok(if job.system.is_some() {
+        InstructionsPosition::Before
+    } else {
+        InstructionsPosition::System
+    })
 }
 
-fn said(place: Place, instructions: &str) -> Said<'_> {
+fn document_turn(place: InstructionsPosition, instructions: &str) -> Said<'_> {
     match place {
-        Place::System => Said::Nothing,
-        Place::Before => Said::Before(instructions),
-        Place::Around => Said::Instead(instructions),
+        InstructionsPosition::System => Said::Nothing,
+        InstructionsPosition::Before => Said::Before(instructions),
+        InstructionsPosition::Around => Said::Instead(instructions),
     }
 }
 
 /// An example is a turn with its document, and a turn with its answer.
 fn example(
     job: &Job,
-    place: Place,
+    place: InstructionsPosition,
     number: usize,
     shown: &contract::Example,
 ) -> Result<[Turn; 2], String> {
     let text = |name: &str| shown.fields.get(name).and_then(serde_json::Value::as_str);
     let (id, name) = (text("id").unwrap_or_default(), text("name").unwrap_or_default());
     let name = name.into();
-    let about = About { id, name, fields: &shown.fields, text: &shown.document };
+    let about = DocumentFacts { id, name, fields: &shown.fields, text: &shown.document };
     let (mut own_place, mut instructions) = (place, Cow::Borrowed(job.instructions.as_str()));
-    if job.template && place != Place::System {
+    if job.template && place != InstructionsPosition::System {
         let at = format!("instructions for line {} of examples", number + 1);
         let asked = Text { place: &at, text: &job.instructions };
-        if place == Place::Around && !asked.names()?.contains("document") {
-            own_place = Place::Before;
+        if place == InstructionsPosition::Around && !asked.names()?.contains("document") {
+            own_place = InstructionsPosition::Before;
         }
-        instructions = asked.filled(&about.variables())?.into();
+        instructions = asked.fill(&about.variables())?.into();
     }
-    let question = prompt::turn(said(own_place, &instructions), &shown.document);
+    let question = prompt::turn(document_turn(own_place, &instructions), &shown.document);
     Ok([
         Turn { role: Role::User, text: question },
         Turn { role: Role::Assistant, text: shown.answer.clone() },
@@ -225,7 +231,7 @@ mod tests {
             ("file:///in/all.zip#x/in.zip#3%2Fc.txt", "c.txt"),
         ] {
             let document = Document::file(DocumentId::from_relative_path("d"), uri.to_owned());
-            assert_eq!(About::of(&document, "").name, name, "{uri}");
+            assert_eq!(DocumentFacts::new(&document, "").name, name, "{uri}");
         }
     }
 
@@ -241,9 +247,10 @@ mod tests {
     fn words(more: serde_json::Value) -> (String, Vec<String>, String) {
         let job = job(more);
         let fields = json!({"city": "Husum", "year": 7}).as_object().unwrap().clone();
-        let about = About { id: "a-1", name: "a.txt".into(), fields: &fields, text: "Ebb." };
-        let wording = PromptText::of(&job, &about).unwrap();
-        let own = prompt::turn(wording.said(), about.text);
+        let about =
+            DocumentFacts { id: "a-1", name: "a.txt".into(), fields: &fields, text: "Ebb." };
+        let wording = PromptText::build(&job, &about).unwrap();
+        let own = prompt::turn(wording.document_turn(), about.text);
         let turns = wording.turns.iter().map(|turn| turn.text.clone()).collect();
         (wording.system().to_owned(), turns, own)
     }
@@ -287,10 +294,13 @@ mod tests {
     fn what_is_added_stands_after_the_instructions() {
         let job = job(json!({"template": true, "instructions": "{{ document }}"}));
         let fields = Map::new();
-        let about = About { id: "a", name: "a".into(), fields: &fields, text: "Ebb." };
-        let mut wording = PromptText::of(&job, &about).unwrap();
+        let about = DocumentFacts { id: "a", name: "a".into(), fields: &fields, text: "Ebb." };
+        let mut wording = PromptText::build(&job, &about).unwrap();
         wording.add("Again.");
-        assert_eq!((wording.said(), wording.system()), (Said::Instead("Ebb.\n\nAgain."), ""));
+        assert_eq!(
+            (wording.document_turn(), wording.system()),
+            (Said::Instead("Ebb.\n\nAgain."), "")
+        );
         assert!(wording.is_shared && wording.tokens().1);
     }
 }

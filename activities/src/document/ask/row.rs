@@ -41,13 +41,13 @@ impl RowPrompt {
     ///
     /// # Errors
     /// A sentence that says what is wrong, and in which line.
-    pub fn filled<'a>(
+    pub fn fill<'a>(
         &self,
         cells: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     ) -> Result<String, String> {
         let mut variables = Variables::from([(ROW, Value::from_pairs(cells.clone()))]);
         variables.extend(cells.map(|(column, cell)| (column, Value::from(cell))));
-        Text { place: PLACE, text: &self.0 }.filled(&variables)
+        Text { place: PLACE, text: &self.0 }.fill(&variables)
     }
 }
 
@@ -57,26 +57,26 @@ mod tests {
 
     const COLUMNS: [&str; 2] = ["city", "Company name"];
 
-    fn filled(text: &str) -> Result<String, String> {
+    fn fill(text: &str) -> Result<String, String> {
         let cells = COLUMNS.into_iter().zip(["Husum", "a, \"b\""]);
-        RowPrompt::new(text.to_owned(), &COLUMNS)?.filled(cells)
+        RowPrompt::new(text.to_owned(), &COLUMNS)?.fill(cells)
     }
 
     #[test]
     fn cells_stand_where_their_columns_are_named() {
         let text = "{{ city|upper }}: {{ row[\"Company name\"] }}";
-        assert_eq!(filled(text).unwrap(), "HUSUM: a, \"b\"");
+        assert_eq!(fill(text).unwrap(), "HUSUM: a, \"b\"");
     }
 
     #[test]
     fn a_name_that_is_no_column_is_refused_before_a_row_is_read() {
-        let unknown = filled("{{ town }}").unwrap_err();
+        let unknown = fill("{{ town }}").unwrap_err();
         assert_eq!(
             unknown,
             "--prompt: there is no column \"town\"; the columns: city, Company name"
         );
-        assert!(filled("Sum up.").unwrap_err().contains("names no column"));
-        assert!(filled("{{ city").unwrap_err().contains("line 1: syntax error"));
-        assert!(filled("{{ row.town }}").unwrap_err().contains("not known"));
+        assert!(fill("Sum up.").unwrap_err().contains("names no column"));
+        assert!(fill("{{ city").unwrap_err().contains("line 1: syntax error"));
+        assert!(fill("{{ row.town }}").unwrap_err().contains("not known"));
     }
 }

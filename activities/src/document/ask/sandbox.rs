@@ -20,7 +20,7 @@ use tidegate_workflows::contract::{FailureType, Job};
 use crate::{
     document::ask::{
         expression,
-        prompt_builder::{self, About, PromptText},
+        prompt_builder::{self, DocumentFacts, PromptText},
     },
     failure::Failure,
     output::result::Checked,
@@ -37,27 +37,27 @@ const BOUNDS: Bounds = Bounds { memory: 1 << 30, time: Duration::from_secs(10) }
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Work<'a> {
-    /// [`PromptText::of`].
-    Words { job: Box<Cow<'a, Job>>, about: Told<'a> },
+    /// [`PromptText::build`].
+    Words { job: Box<Cow<'a, Job>>, about: SentFacts<'a> },
     /// [`expression::examine`].
     Examine { job: Box<Cow<'a, Job>> },
     /// [`expression::outcomes`].
-    Check { job: Box<Cow<'a, Job>>, about: Told<'a>, answer: Cow<'a, str> },
-    /// [`Judge::valid`].
+    Check { job: Box<Cow<'a, Job>>, about: SentFacts<'a>, answer: Cow<'a, str> },
+    /// [`Judge::check`].
     Judge { schema: Cow<'a, Value>, answer: Cow<'a, str> },
 }
 
 /// What the process is told of a document.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told<'a> {
+struct SentFacts<'a> {
     id: Cow<'a, str>,
     name: Cow<'a, str>,
     fields: Cow<'a, Map<String, Value>>,
     text: Cow<'a, str>,
 }
 
-impl<'a> Told<'a> {
-    fn of(about: &'a About<'_>) -> Self {
+impl<'a> SentFacts<'a> {
+    fn from_facts(about: &'a DocumentFacts<'_>) -> Self {
         Self {
             id: about.id.into(),
             name: about.name.as_ref().into(),
@@ -66,9 +66,9 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn about(&self) -> About<'_> {
+    fn about(&self) -> DocumentFacts<'_> {
         let Self { id, name, fields, text } = self;
-        About { id, name: name.as_ref().into(), fields, text }
+        DocumentFacts { id, name: name.as_ref().into(), fields, text }
     }
 }
 
@@ -76,16 +76,17 @@ impl<'a> Told<'a> {
 ///
 /// # Errors
 /// `InvalidInput` where a template cannot be filled; `Transient` where the process cannot be started.
-pub(crate) async fn wording<'a>(
+pub(crate) async fn build_prompt<'a>(
     reader: &Reader,
     job: &'a Job,
-    about: &About<'_>,
+    about: &DocumentFacts<'_>,
 ) -> Result<PromptText<'a>, Failure> {
     if prompt_builder::is_plain(job) {
-        return PromptText::of(job, about).map_err(Failure::invalid_input);
+        return PromptText::build(job, about).map_err(Failure::invalid_input);
     }
-    let work = Work::Words { job: Box::new(Cow::Borrowed(job)), about: Told::of(about) };
-    let said: Option<Result<PromptText<'static>, String>> = done(reader, &work).await?;
+    let work =
+        Work::Words { job: Box::new(Cow::Borrowed(job)), about: SentFacts::from_facts(about) };
+    let said: Option<Result<PromptText<'static>, String>> = run_in_process(reader, &work).await?;
     let too_much = || {
         Err(format!(
             "a template takes more than {} MiB or {} s to be filled; make it simpler",
@@ -100,12 +101,12 @@ pub(crate) async fn wording<'a>(
 ///
 /// # Errors
 /// `InvalidInput` names the check and its fault; `Transient` where the process cannot be started.
-pub(crate) async fn examined(reader: &Reader, job: &Job) -> Result<(), Failure> {
+pub(crate) async fn examine_checks(reader: &Reader, job: &Job) -> Result<(), Failure> {
     if expression::are_plain(&job.checks) {
         return expression::examine(job).map_err(Failure::invalid_input);
     }
     let said: Option<Result<(), String>> =
-        done(reader, &Work::Examine { job: Box::new(Cow::Borrowed(job)) }).await?;
+        run_in_process(reader, &Work::Examine { job: Box::new(Cow::Borrowed(job)) }).await?;
     let too_much =
         || Err("checks: an expression takes too much to be read; make it simpler".into());
     said.unwrap_or_else(too_much).map_err(Failure::invalid_input)
@@ -115,10 +116,10 @@ pub(crate) async fn examined(reader: &Reader, job: &Job) -> Result<(), Failure> 
 ///
 /// # Errors
 /// `Transient` where the process cannot be started.
-pub(crate) async fn checked(
+pub(crate) async fn evaluate_checks(
     reader: &Reader,
     job: &Job,
-    about: &About<'_>,
+    about: &DocumentFacts<'_>,
     answer: &str,
 ) -> Result<Vec<Checked>, Failure> {
     if expression::are_plain(&job.checks) {
@@ -126,10 +127,10 @@ pub(crate) async fn checked(
     }
     let work = Work::Check {
         job: Box::new(Cow::Borrowed(job)),
-        about: Told::of(about),
+        about: SentFacts::from_facts(about),
         answer: answer.into(),
     };
-    let said = done(reader, &work).await?;
+    let said = run_in_process(reader, &work).await?;
     let too_much = || {
         let why = format!(
             "the checks take more than {} MiB or {} s; make them simpler",
@@ -138,7 +139,7 @@ pub(crate) async fn checked(
         );
         let failed =
             |name: &str| Checked { name: name.to_owned(), passed: false, why: Some(why.clone()) };
-        expression::of(&job.checks).map(|(name, _)| failed(name)).collect()
+        expression::expressions(&job.checks).map(|(name, _)| failed(name)).collect()
     };
     Ok(said.unwrap_or_else(too_much))
 }
@@ -148,16 +149,16 @@ pub(crate) async fn checked(
 /// # Errors
 /// `InvalidOutput`, final, where judging takes too long or too much memory; `Transient` where the
 /// process cannot be started.
-pub(crate) async fn judged(
+pub(crate) async fn judge_answer(
     reader: &Reader,
     judge: &Judge,
     answer: &str,
 ) -> Result<Result<(), String>, Failure> {
     if judge.is_harmless {
-        return Ok(judge.valid(answer));
+        return Ok(judge.check(answer));
     }
     let work = Work::Judge { schema: Cow::Borrowed(&judge.schema), answer: answer.into() };
-    let said = done(reader, &work).await?;
+    let said = run_in_process(reader, &work).await?;
     said.ok_or_else(|| {
         let message = format!(
             "the schema takes more than {} MiB or {} s to judge the answer, because it refers to itself; make it simpler",
@@ -169,7 +170,7 @@ pub(crate) async fn judged(
 }
 
 /// Runs the work in the process; `None` where it exceeded its bounds.
-async fn done<T: for<'de> Deserialize<'de>>(
+async fn run_in_process<T: for<'de> Deserialize<'de>>(
     reader: &Reader,
     work: &Work<'_>,
 ) -> Result<Option<T>, Failure> {
@@ -192,14 +193,14 @@ pub fn serve() -> io::Result<()> {
     let mut said = Vec::new();
     io::stdin().lock().read_to_end(&mut said)?;
     let said = match serde_json::from_slice(&said)? {
-        Work::Words { job, about } => serde_json::to_vec(&PromptText::of(&job, &about.about()))?,
+        Work::Words { job, about } => serde_json::to_vec(&PromptText::build(&job, &about.about()))?,
         Work::Examine { job } => serde_json::to_vec(&expression::examine(&job))?,
         Work::Check { job, about, answer } => {
             serde_json::to_vec(&expression::outcomes(&job, &about.about(), &answer))?
         }
         Work::Judge { schema, answer } => {
-            let judge = Judge::of(&schema).map_err(io::Error::other)?;
-            serde_json::to_vec(&judge.valid(&answer))?
+            let judge = Judge::compile(&schema).map_err(io::Error::other)?;
+            serde_json::to_vec(&judge.check(&answer))?
         }
     };
     io::stdout().lock().write_all(&said)

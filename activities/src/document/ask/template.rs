@@ -67,7 +67,7 @@ impl Text<'_> {
     /// # Errors
     /// A sentence that says where it cannot be parsed as a template.
     pub(crate) fn names(self) -> Result<BTreeSet<String>, String> {
-        self.deep(|| self.names_here())
+        self.run_deep(|| self.names_here())
     }
 
     fn names_here(&self) -> Result<BTreeSet<String>, String> {
@@ -85,21 +85,24 @@ impl Text<'_> {
     ///
     /// # Errors
     /// A sentence that says what is wrong, and in which line.
-    pub(crate) fn filled(self, with: &Variables<'_>) -> Result<String, String> {
-        self.deep(|| self.filled_here(with))
+    pub(crate) fn fill(self, with: &Variables<'_>) -> Result<String, String> {
+        self.run_deep(|| self.fill_here(with))
     }
 
     /// Runs the work on a thread whose stack suffices for this text's nesting.
-    fn deep<T: Send>(&self, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    fn run_deep<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, String> + Send,
+    ) -> Result<T, String> {
         if self.text.len() > MAX_TEXT {
             let (place, size, most) = (self.place, self.text.len(), MAX_TEXT);
             return Err(format!("{place}: a template of {size} bytes; at most {most} are read"));
         }
-        if self.text.contains('{') { deep(self.place, work) } else { work() }
+        if self.text.contains('{') { run_deep(self.place, work) } else { work() }
     }
 
-    fn filled_here(&self, with: &Variables<'_>) -> Result<String, String> {
-        let room = room(self.text, with);
+    fn fill_here(&self, with: &Variables<'_>) -> Result<String, String> {
+        let room = max_output_bytes(self.text, with);
         let engine = engine(room);
         let template = self.read(&engine)?;
         let mut written = Bounded { text: Vec::new(), room };
@@ -117,7 +120,7 @@ impl Text<'_> {
 }
 
 /// Runs the work on a thread whose stack suffices for any nesting.
-pub(super) fn deep<T: Send>(
+pub(super) fn run_deep<T: Send>(
     place: &str,
     work: impl FnOnce() -> Result<T, String> + Send,
 ) -> Result<T, String> {
@@ -129,7 +132,7 @@ pub(super) fn deep<T: Send>(
 }
 
 /// Most bytes that a text may put out: twice everything that it can name, and some more.
-pub(super) fn room(text: &str, with: &Variables<'_>) -> usize {
+pub(super) fn max_output_bytes(text: &str, with: &Variables<'_>) -> usize {
     let texts = with.values().filter_map(|value| value.as_str()).map(str::len);
     text.len() + 2 * texts.sum::<usize>() + SPARE_BYTES
 }
@@ -157,7 +160,7 @@ pub(super) fn fault(place: &str, error: &Error, known: &Variables<'_>) -> String
 pub(crate) fn is_plain(text: &str) -> bool {
     let (mut rest, mut bytes) = (text, 0);
     while let Some(begin) = ["{{", "{%", "{#"].iter().filter_map(|tag| rest.find(tag)).min() {
-        let Some((tag, behind)) = tag(&rest[begin..]) else { return false };
+        let Some((tag, behind)) = split_tag(&rest[begin..]) else { return false };
         bytes += tag.len();
         if bytes > MAX_PLAIN || !is_plain_tag(tag) {
             return false;
@@ -168,7 +171,7 @@ pub(crate) fn is_plain(text: &str) -> bool {
 }
 
 /// The content of a tag, its first sign included, and the text after it.
-fn tag(text: &str) -> Option<(&str, &str)> {
+fn split_tag(text: &str) -> Option<(&str, &str)> {
     let (mut quote, mut before) = (None, ' ');
     for (at, sign) in text.char_indices().skip(2) {
         match quote {
@@ -249,15 +252,15 @@ impl io::Write for Bounded {
 mod tests {
     use super::*;
 
-    fn filled(text: &str) -> Result<String, String> {
+    fn fill(text: &str) -> Result<String, String> {
         let with = BTreeMap::from([("id", Value::from("a-1")), ("amount", Value::from(7))]);
-        Text { place: "instructions", text }.filled(&with)
+        Text { place: "instructions", text }.fill(&with)
     }
 
     #[test]
     fn names_are_filled_in_and_nothing_is_escaped() {
-        assert_eq!(filled("{{ id }}: <{{ amount }}>\n").unwrap(), "a-1: <7>\n");
-        assert_eq!(filled("{% if total is defined %}{{ total }}{% endif %}-").unwrap(), "-");
+        assert_eq!(fill("{{ id }}: <{{ amount }}>\n").unwrap(), "a-1: <7>\n");
+        assert_eq!(fill("{% if total is defined %}{{ total }}{% endif %}-").unwrap(), "-");
         let names = |text| Text { place: "x", text }.names().unwrap();
         let text = "{% for n in range(amount) %}{{ n }}{{ id }}{% endfor %}";
         assert_eq!(names(text).into_iter().collect::<Vec<_>>(), ["amount", "id"]);
@@ -265,15 +268,15 @@ mod tests {
 
     #[test]
     fn faults_say_where() {
-        let unknown = filled("Of {{ id }}:\n{{ total }}").unwrap_err();
+        let unknown = fill("Of {{ id }}:\n{{ total }}").unwrap_err();
         assert_eq!(unknown, "instructions, line 2: a name is not known; known: amount, id");
-        let syntax = filled("{{ id").unwrap_err();
+        let syntax = fill("{{ id").unwrap_err();
         assert!(syntax.starts_with("instructions, line 1: syntax error"), "{syntax}");
     }
 
     #[test]
     fn what_nests_deeply_or_holds_itself_is_put_out_or_refused() {
-        let itself = filled("{% set n = namespace() %}{% set n.x = n %}{{ n }}").unwrap_err();
+        let itself = fill("{% set n = namespace() %}{% set n.x = n %}{{ n }}").unwrap_err();
         assert!(itself.contains("namespace"), "{itself}");
         for (before, link, behind) in [
             ("{{ id", ".x", " }}"),
@@ -285,13 +288,13 @@ mod tests {
             // A quarter of the longest text: a build without optimisation takes seconds for more.
             let most = MAX_TEXT / 4 - before.len() - behind.len();
             let chain = format!("{before}{}{behind}", link.repeat(most / link.len()));
-            let outcome = filled(&chain);
+            let outcome = fill(&chain);
             assert_eq!(
                 outcome.is_err(),
                 matches!(link, ".x" | "~'a'" | "("),
                 "{link}: {outcome:?}"
             );
-            let longer = filled(&format!("{chain}{}", " ".repeat(MAX_TEXT))).unwrap_err();
+            let longer = fill(&format!("{chain}{}", " ".repeat(MAX_TEXT))).unwrap_err();
             assert!(longer.contains("at most 65536"), "{longer}");
         }
     }
@@ -328,10 +331,10 @@ mod tests {
     #[test]
     fn work_and_output_are_bounded() {
         let ever = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
-        assert!(filled(ever).unwrap_err().ends_with("too many steps"));
+        assert!(fill(ever).unwrap_err().ends_with("too many steps"));
         let with = BTreeMap::from([("document", Value::from("x".repeat(4 << 20)))]);
         let much = "{% for a in range(99) %}{{ document }}{% endfor %}";
-        let fault = Text { place: "instructions", text: much }.filled(&with).unwrap_err();
+        let fault = Text { place: "instructions", text: much }.fill(&with).unwrap_err();
         assert!(fault.ends_with("too much text"), "{fault}");
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     document::ask::{
         output_cap,
         prompt::{Content, Question},
-        prompt_builder::{Place, PromptText},
+        prompt_builder::{InstructionsPosition, PromptText},
     },
     failure::{Failure, Retry},
     output::{job::Shard, result::Checked},
@@ -36,7 +36,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) fn of(self, name: &str) -> Checked {
+    pub(super) fn into_check(self, name: &str) -> Checked {
         let why = match self {
             Self::Failed(why) => Some(why),
             Self::Passed | Self::Unchecked => None,
@@ -56,7 +56,7 @@ struct Said {
 ///
 /// # Errors
 /// A [`Failure`] that is retried: the judge's turn comes later.
-pub(super) async fn judged(
+pub(super) async fn ask(
     services: &Services,
     attempt: &Attempt,
     shard: &Shard,
@@ -69,15 +69,15 @@ pub(super) async fn judged(
     let wording = PromptText {
         system: format!("{}\n\n{JUDGE}", judge.instructions).into(),
         turns: Vec::new(),
-        place: Place::Before,
+        place: InstructionsPosition::Before,
         instructions: format!("<answer>\n{answer}\n</answer>").into(),
         is_shared: true,
     };
-    let question = Question::judging(wording, content, schema(), (VERDICT_TOKENS, room));
+    let question = Question::for_judge(wording, content, schema(), (VERDICT_TOKENS, room));
     let asked = services.caller().ask(&attempt.call, shard.terms(), &route, &question).await;
     let (model, completion) = match asked {
         Ok(answered) => answered,
-        Err(failure) if comes_back(&failure, services) => return Err(failure),
+        Err(failure) if is_asked_soon(&failure, services) => return Err(failure),
         Err(failure) => {
             tracing::warn!(model = %judge.model, %failure, "an answer stays unchecked");
             return Ok(Verdict::Unchecked);
@@ -99,7 +99,7 @@ fn verdict(said: &str) -> Option<Verdict> {
 }
 
 /// Whether the judge can be asked soon. A turn that is further off than Temporal waits does not count.
-fn comes_back(failure: &Failure, services: &Services) -> bool {
+fn is_asked_soon(failure: &Failure, services: &Services) -> bool {
     let wait = match failure.retry {
         Retry::Turn(wait) | Retry::After(wait) if failure.kind == FailureType::QuotaWait => wait,
         _ => return failure.is_retried(),

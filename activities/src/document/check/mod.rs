@@ -12,7 +12,7 @@
 //! nothing is bought twice, whatever dies. These calls take nothing of the batch's retry budget; their
 //! number is bounded by [`MAX_ASKS`] for each model and the number of judges.
 
-mod bound;
+mod cost_bound;
 mod judge;
 mod pending;
 
@@ -21,15 +21,15 @@ use tidegate_documents::tokens;
 use tidegate_types::{FailureType, Spend};
 use tidegate_workflows::contract::Taken;
 
-pub(crate) use self::{bound::Bound, judge::VERDICT_TOKENS};
+pub(crate) use self::{cost_bound::Bound, judge::VERDICT_TOKENS};
 use self::{judge::Verdict, pending::Pending};
 use crate::{
     attempt::Attempt,
     document::ask::{
-        answer::{Asked, answer},
-        evidence::Sought,
+        answer::{ContentQuestion, answer},
+        evidence::QuoteSource,
         prompt::Content,
-        prompt_builder::About,
+        prompt_builder::DocumentFacts,
         sandbox,
     },
     failure::Failure,
@@ -78,30 +78,30 @@ impl Checking<'_> {
         let place = Pending::location(&shard.output, &document.id);
         services.pending_writes.recover(attempt, &place).await?;
         let mut pending = Pending::read(&place, shard.asks, version).await?.unwrap_or_default();
-        pending.taken_up_by(attempt);
+        pending.resume_with(attempt);
         let levels = levels(shard);
-        if pending.is_to_be_looked_at(&shard.job) {
-            self.look_at(&mut pending).await?;
+        if pending.needs_expressions(&shard.job) {
+            self.evaluate_expressions(&mut pending).await?;
             return self.decide(pending, &levels, &place).await;
         }
         let _rest = self.hold(&pending, &levels).await?;
-        match pending.judge_of(&shard.job) {
+        match pending.next_judge(&shard.job) {
             Some((name, judge)) => {
                 let Some(result) = &mut pending.result else {
                     return Err(Failure::transient("there is no answer to be judged"));
                 };
-                match self.judged(judge, &result.answer).await? {
+                match self.ask_judge(judge, &result.answer).await? {
                     Verdict::Unchecked => result.unchecked.push(name.to_owned()),
-                    verdict => result.checks.push(verdict.of(name)),
+                    verdict => result.checks.push(verdict.into_check(name)),
                 }
             }
-            None => match self.asked(&mut pending, &levels).await {
+            None => match self.ask_model(&mut pending, &levels).await {
                 Err(failure) if failure.is_retried() || pending.result.is_none() => {
                     return Err(failure);
                 }
                 Err(failure) => return self.cannot_ask(pending, &levels, failure, &place).await,
                 Ok(()) => {
-                    if let Err(failure) = self.look_at(&mut pending).await {
+                    if let Err(failure) = self.evaluate_expressions(&mut pending).await {
                         self.store(pending, &place).await?;
                         return Err(failure);
                     }
@@ -112,32 +112,32 @@ impl Checking<'_> {
     }
 
     /// Evaluates the expressions for the answer.
-    async fn look_at(&self, pending: &mut Pending) -> Result<(), Failure> {
+    async fn evaluate_expressions(&self, pending: &mut Pending) -> Result<(), Failure> {
         let Self { services, shard, document, content, .. } = self;
         let Some(result) = &mut pending.result else { return Ok(()) };
         let (about, reader) =
-            (About::of(document, content.text()), services.reader_for(&shard.job.lane));
-        result.checks = sandbox::checked(&reader, &shard.job, &about, &result.answer).await?;
+            (DocumentFacts::new(document, content.text()), services.reader_for(&shard.job.lane));
+        result.checks =
+            sandbox::evaluate_checks(&reader, &shard.job, &about, &result.answer).await?;
         let of_quotes = shard.job.checks.iter().filter(|check| check.is_of_quotes());
-        result.checks.extend(
-            of_quotes
-                .map(|check| quotes(&check.name, result.evidence.as_deref().unwrap_or_default())),
-        );
+        result.checks.extend(of_quotes.map(|check| {
+            check_quotes(&check.name, result.evidence.as_deref().unwrap_or_default())
+        }));
         Ok(())
     }
 
     /// Asks for an answer.
-    async fn asked(&self, pending: &mut Pending, levels: &[Route]) -> Result<(), Failure> {
+    async fn ask_model(&self, pending: &mut Pending, levels: &[Route]) -> Result<(), Failure> {
         let Self { services, attempt, shard, document, content, pages, version, kept } = self;
-        let failed = pending.failed();
-        let amiss = (pending.asks > 0).then(|| amiss(&failed));
+        let failed = pending.failed_checks();
+        let amiss = (pending.asks > 0).then(|| correction(&failed));
         let level = usize::try_from(pending.level).unwrap_or_default().min(levels.len() - 1);
         let route = &levels[level];
         let before = attempt.spent();
         let (document, version) = ((*document).clone(), version.clone());
         let amiss = amiss.as_deref();
-        let sought = Sought::Whole(content, pages);
-        let asked = Asked { content, version, beside: None, amiss, route, sought };
+        let sought = QuoteSource::Whole(content, pages);
+        let asked = ContentQuestion { content, version, beside: None, amiss, route, sought };
         let result = answer(services, attempt, shard, document, asked, kept).await?;
         let tokens = result.spend().beyond(before).tokens();
         let unpriced_calls = u64::from(result.cost_usd.is_none());
@@ -148,7 +148,7 @@ impl Checking<'_> {
         };
         let (model, failed) = (result.model.clone(), names(&failed));
         pending.asked.push(AskedModel { model, level: pending.level, why, failed });
-        attempt.was_asked(pending.answers());
+        attempt.set_asked_answers(pending.answers());
         pending.asks += 1;
         pending.result = Some(result);
         Ok(())
@@ -161,14 +161,14 @@ impl Checking<'_> {
         levels: &[Route],
         place: &Location,
     ) -> Result<Outcome, Failure> {
-        let names = quoted(&names(&pending.failed()));
+        let names = quoted(&names(&pending.failed_checks()));
         if names.is_empty() {
-            if pending.judge_of(&self.shard.job).is_some() {
+            if pending.next_judge(&self.shard.job).is_some() {
                 self.store(pending, place).await?;
                 return Err(Failure::judged_next());
             }
             let before = pending.before;
-            let result = pending.told(self.attempt, self.shard.job.escalate);
+            let result = pending.into_result(self.attempt, self.shard.job.escalate);
             let result = result.ok_or_else(|| Failure::transient("there is no answer"))?;
             return Ok(Outcome::Passed(Box::new(result), before));
         }
@@ -176,11 +176,11 @@ impl Checking<'_> {
             self.store(pending, place).await?;
             return Err(Failure::checked_again(&names));
         }
-        if pending.goes_on(levels.len()) {
+        if pending.move_to_next_model(levels.len()) {
             self.store(pending, place).await?;
             return Ok(Outcome::Escalates);
         }
-        Err(self.gives_up(pending, Failure::check_failed(&names), place).await)
+        Err(self.give_up(pending, Failure::check_failed(&names), place).await)
     }
 
     /// An answer has failed its checks, and this model cannot give another.
@@ -191,19 +191,19 @@ impl Checking<'_> {
         failure: Failure,
         place: &Location,
     ) -> Result<Outcome, Failure> {
-        if pending.goes_on(levels.len()) {
+        if pending.move_to_next_model(levels.len()) {
             self.store(pending, place).await?;
             return Ok(Outcome::Escalates);
         }
         // The document failed its last checks, not the budget that ran out.
         let failure = match failure.kind {
             FailureType::BudgetExceeded | FailureType::QuotaExhausted => {
-                let names = quoted(&names(&pending.failed()));
+                let names = quoted(&names(&pending.failed_checks()));
                 Failure::check_failed(&format!("{names}, and none is asked for: {failure}"))
             }
             _ => failure,
         };
-        Err(self.gives_up(pending, failure, place).await)
+        Err(self.give_up(pending, failure, place).await)
     }
 
     async fn store(&self, mut pending: Pending, place: &Location) -> Result<(), Failure> {
@@ -213,27 +213,27 @@ impl Checking<'_> {
     }
 
     /// Stores the last answer, for people.
-    async fn gives_up(&self, pending: Pending, failure: Failure, place: &Location) -> Failure {
+    async fn give_up(&self, pending: Pending, failure: Failure, place: &Location) -> Failure {
         let Self { attempt, kept, .. } = self;
-        attempt.fails_checks(names(&pending.failed()));
+        attempt.set_failed_checks(names(&pending.failed_checks()));
         attempt.call.failed_as(failure.kind);
         if failure.kind == FailureType::CheckFailed
-            && let Some(result) = pending.told(attempt, self.shard.job.escalate)
+            && let Some(result) = pending.into_result(attempt, self.shard.job.escalate)
             && result.keep(kept).await
         {
-            attempt.keep(kept.to_string());
+            attempt.set_kept_answer(kept.to_string());
         }
-        forget(place).await;
+        remove_state(place).await;
         failure
     }
 
-    async fn judged(
+    async fn ask_judge(
         &self,
         judge: &tidegate_workflows::contract::Judge,
         answer: &str,
     ) -> Result<Verdict, Failure> {
         let Self { services, attempt, shard, content, .. } = self;
-        judge::judged(services, attempt, shard, content, (judge, answer)).await
+        judge::ask(services, attempt, shard, content, (judge, answer)).await
     }
 
     /// Reserves money for all calls that may follow this one; the call itself reserves its own. A
@@ -268,7 +268,7 @@ fn levels(shard: &Shard) -> Vec<Route> {
 }
 
 /// Removes the stored state of a document's checks. Failing to remove it does no harm.
-pub(crate) async fn forget(place: &Location) {
+pub(crate) async fn remove_state(place: &Location) {
     if let Err(error) = place.delete().await {
         tracing::debug!(%error, "an answer that was checked stays behind");
     }
@@ -280,7 +280,7 @@ pub(crate) fn location(shard: &Shard, document: &Document) -> Location {
 }
 
 /// Whether each quote is in the text that was sent.
-fn quotes(name: &str, evidence: &[Evidence]) -> Checked {
+fn check_quotes(name: &str, evidence: &[Evidence]) -> Checked {
     let missing = evidence.iter().filter(|it| it.found == Some(false));
     let missing: Vec<&str> = missing.map(|it| it.field.as_str()).collect();
     let why = || format!("the words given for {} are not in the document", missing.join(", "));
@@ -310,7 +310,7 @@ fn reasons(failed: &[Checked]) -> String {
 }
 
 /// The correction that the model is told.
-fn amiss(failed: &[Checked]) -> String {
+fn correction(failed: &[Checked]) -> String {
     format!(
         "Your last answer was refused, because it does not pass what is checked: {}. Look at the document again, and answer again.",
         reasons(failed)

@@ -61,14 +61,14 @@ impl Pending {
     }
 
     /// An attempt continues from here: the reports of the attempts before may be lost.
-    pub(super) fn taken_up_by(&mut self, attempt: &Attempt) {
+    pub(super) fn resume_with(&mut self, attempt: &Attempt) {
         if self.activity == attempt.scheduled_millis {
             attempt.call.recall(self.counts, self.discarded);
         } else {
             self.before += Spend::from(self.counts) + self.discarded;
         }
-        attempt.answered(self.step);
-        attempt.was_asked(self.answers());
+        attempt.set_answered_questions(self.step);
+        attempt.set_asked_answers(self.answers());
     }
 
     /// The answers that were asked for, as a failure reports them. The reason of each quotes the answer
@@ -93,7 +93,7 @@ impl Pending {
     }
 
     /// The answer, with all that it cost.
-    pub(super) fn told(self, attempt: &Attempt, escalates: bool) -> Option<DocumentResult> {
+    pub(super) fn into_result(self, attempt: &Attempt, escalates: bool) -> Option<DocumentResult> {
         let result = self.result?;
         let has_price = result.cost_usd.is_some();
         let asked = if escalates || self.asked.len() > 1 { self.asked } else { Vec::new() };
@@ -103,7 +103,7 @@ impl Pending {
 
     /// Whether the answer still needs its expressions evaluated: a process for them could not be
     /// started.
-    pub(super) fn is_to_be_looked_at(&self, job: &Job) -> bool {
+    pub(super) fn needs_expressions(&self, job: &Job) -> bool {
         let mut expressions = job.checks.iter().filter(|check| check.judge.is_none());
         let is_known = |result: &DocumentResult, check: &Check| {
             result.checks.iter().any(|it| it.name == check.name)
@@ -113,14 +113,14 @@ impl Pending {
     }
 
     /// The checks that the answer has failed.
-    pub(super) fn failed(&self) -> Vec<Checked> {
+    pub(super) fn failed_checks(&self) -> Vec<Checked> {
         let checks = self.result.iter().flat_map(|result| &result.checks);
         checks.filter(|check| !check.passed).cloned().collect()
     }
 
     /// The next judge, if the answer has passed everything before.
-    pub(super) fn judge_of<'a>(&self, job: &'a Job) -> Option<(&'a str, &'a contract::Judge)> {
-        let result = self.result.as_ref().filter(|_| self.failed().is_empty())?;
+    pub(super) fn next_judge<'a>(&self, job: &'a Job) -> Option<(&'a str, &'a contract::Judge)> {
+        let result = self.result.as_ref().filter(|_| self.failed_checks().is_empty())?;
         let is_open = |check: &&Check| {
             let is_known = result.checks.iter().any(|it| it.name == check.name);
             check.judge.is_some() && !is_known && !result.unchecked.contains(&check.name)
@@ -130,7 +130,7 @@ impl Pending {
     }
 
     /// Moves on to the next model, if there is one of this many.
-    pub(super) fn goes_on(&mut self, levels: usize) -> bool {
+    pub(super) fn move_to_next_model(&mut self, levels: usize) -> bool {
         let next = self.level + 1;
         let goes_on = usize::try_from(next).is_ok_and(|next| next < levels);
         if goes_on {

@@ -69,7 +69,7 @@ pub(super) fn unmovable(schema: &Value) -> Option<String> {
 /// The answers by the indices of their documents. An id that was answered twice has no answer, because
 /// it is not clear which is meant. In a cut reply, all whole entries count. Where there is a schema, an
 /// answer is JSON, a text included.
-pub(super) fn matched(
+pub(super) fn match_answers(
     answer: &str,
     salt: u64,
     members: usize,
@@ -121,21 +121,21 @@ mod tests {
         let answer = "Here you are:\n```json\n{\"answers\":[\
             {\"id\":\"00ff-1\",\"answer\":\"one\"},{\"id\":\"2\",\"answer\":\"guessed\"},{\"id\":\"00ff-3\",\"answer\":{\"n\":3}},\
             {\"id\":\"00ff-4\",\"answer\":\" \"},{\"id\":\"00ff-5\",\"answer\":\"a\"},{\"id\":\"00ff-5\",\"answer\":\"b\"}]}\n```";
-        let found = matched(answer, 0xff, 5, false);
+        let found = match_answers(answer, 0xff, 5, false);
         assert_eq!(found, BTreeMap::from([(0, "one".to_owned()), (2, "{\"n\":3}".to_owned())]));
         for broken in
             ["", "{", "{\"answers\":[{\"id\":\"00ff-1\",\"answer\":\"on", "[]", "{\"answers\":7}"]
         {
-            assert!(matched(broken, 0xff, 5, false).is_empty(), "{broken}");
+            assert!(match_answers(broken, 0xff, 5, false).is_empty(), "{broken}");
         }
         let cut = "{\"answers\": [ {\"id\":\"00ff-1\",\"answer\":\"one\"},\n {\"id\":\"00ff-2\",\"answer\":\"tw";
         assert_eq!(
-            matched(cut, 0xff, 5, false),
+            match_answers(cut, 0xff, 5, false),
             BTreeMap::from([(0, "one".to_owned())]),
             "whole entries count"
         );
         assert_eq!(
-            matched(cut, 0xff, 5, true),
+            match_answers(cut, 0xff, 5, true),
             BTreeMap::from([(0, "\"one\"".to_owned())]),
             "a schema wants JSON"
         );
@@ -158,8 +158,8 @@ mod tests {
         let schema = json!({"type":"object","properties":{"who":{"$ref":"#/$defs/person"}},"$defs":{"person":{"type":"string"}}});
         let form = form(Some(&schema));
         assert_eq!(form["$defs"]["person"]["type"], "string");
-        let judge = Judge::of(&form).unwrap();
-        judge.valid(r#"{"answers":[{"id":"1","answer":{"who":"me"}}]}"#).unwrap();
-        assert!(judge.valid(r#"{"answers":[{"id":"1","answer":{"who":7}}]}"#).is_err());
+        let judge = Judge::compile(&form).unwrap();
+        judge.check(r#"{"answers":[{"id":"1","answer":{"who":"me"}}]}"#).unwrap();
+        assert!(judge.check(r#"{"answers":[{"id":"1","answer":{"who":7}}]}"#).is_err());
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     document::ask::prompt::Content,
     failure::{Failure, MAX_DEAD_READERS, OfStore as _},
     fingerprint::Fingerprint,
-    memory::Held,
+    memory::MemoryShare,
     output::{job::Document, version::Version},
     services::Services,
     storage::Error,
@@ -33,12 +33,12 @@ pub(crate) struct Raw {
     /// The version of the document.
     pub(crate) version: Version,
     body: Body,
-    held: Held,
+    held: MemoryShare,
 }
 
 /// The content of a document that is sent.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct Extracted {
     pub(crate) content: Content,
     /// The version of the document, and which pages are missing from the content.
     pub(crate) version: Version,
@@ -47,7 +47,7 @@ pub(crate) struct Read {
     /// Where each page begins in its text, in bytes; empty where that is not known.
     pub(crate) pages: Vec<usize>,
     /// Its share of this worker's memory.
-    pub(crate) held: Held,
+    pub(crate) held: MemoryShare,
 }
 
 #[derive(Debug)]
@@ -94,23 +94,26 @@ impl<'a> Care<'a> {
             return Err(Failure::kills_its_reader(dead));
         }
         if self.most_dead > 1 {
-            return Ok(attempt.reads_alone().await);
+            return Ok(attempt.announce_reading_alone().await);
         }
-        attempt.reads().await;
+        attempt.announce_reading().await;
         Ok(true)
     }
 
     async fn end(self, told: bool) {
         if let Some(attempt) = self.attempt {
-            attempt.has_read(told).await;
+            attempt.finish_reading(told).await;
         }
     }
 }
 
 /// The version of a document from its stamp, without reading the content.
-pub(crate) async fn look(services: &Services, document: &Document) -> Result<Version, Failure> {
+pub(crate) async fn fetch_version(
+    services: &Services,
+    document: &Document,
+) -> Result<Version, Failure> {
     // A fault of the location is reported when it is read.
-    let Ok(location) = services.storage.resolve(place(document).0) else {
+    let Ok(location) = services.storage.resolve(split_uri(document).0) else {
         return Ok(Version::default());
     };
     let stamp = location.stamp().await.map_err(Failure::of_document)?;
@@ -126,17 +129,21 @@ pub(crate) async fn fetch(
     let unreadable = |message: String| Failure::never(FailureType::UnreadableDocument, message);
     if let Some(text) = &document.text {
         let (version, body) = (document.version.clone(), Body::Text(text.clone()));
-        return Ok(Raw { version, body, held: Held::default() });
+        return Ok(Raw { version, body, held: MemoryShare::default() });
     }
     if let Some(why) = &document.unreadable {
         return Err(unreadable(why.clone()));
     }
     if let Some(line) = document.line {
-        let bytes = Box::pin(self::line(services, document, line)).await?;
+        let bytes = Box::pin(self::read_line(services, document, line)).await?;
         let (version, text) = (document.version.clone(), String::from_utf8_lossy(&bytes));
-        return Ok(Raw { version, body: Body::Text(text.into_owned()), held: Held::default() });
+        return Ok(Raw {
+            version,
+            body: Body::Text(text.into_owned()),
+            held: MemoryShare::default(),
+        });
     }
-    let (uri, member) = place(document);
+    let (uri, member) = split_uri(document);
     let location = services.storage.resolve(uri).map_err(|error| unreadable(error.to_string()))?;
     if let Some(what) = location.special() {
         return Err(unreadable(format!("{location} is {what}, and no file")));
@@ -170,7 +177,7 @@ pub(crate) async fn fetch(
 }
 
 /// Reads a line of a file, by its range of bytes.
-pub(crate) async fn line(
+pub(crate) async fn read_line(
     services: &Services,
     document: &Document,
     (from, to): (u64, u64),
@@ -191,12 +198,12 @@ pub(crate) async fn extract(
     job: &Job,
     route: &Route,
     care: Care<'_>,
-) -> Result<Read, Failure> {
+) -> Result<Extracted, Failure> {
     let Raw { mut version, body, mut held } = raw;
     let (bytes, name) = match body {
         Body::Text(text) => {
             let (content, pages) = (Content::Text(text), Vec::new());
-            return Ok(Read { content, version, parsed: false, pages, held });
+            return Ok(Extracted { content, version, parsed: false, pages, held });
         }
         Body::File(bytes, name) => (bytes, name),
     };
@@ -231,9 +238,10 @@ pub(crate) async fn extract(
             pages = read.page_starts;
             match read.pictures.is_empty() {
                 true => Content::Text(read.text),
-                false => {
-                    Content::Pictures(read.text, read.pictures.into_iter().map(sent).collect())
-                }
+                false => Content::Pictures(
+                    read.text,
+                    read.pictures.into_iter().map(to_picture).collect(),
+                ),
             }
         }
         // A scan: the model reads pictures.
@@ -244,7 +252,7 @@ pub(crate) async fn extract(
         Err(why) => return Err(not_read(&why)),
     };
     held.shrink(content.bytes());
-    Ok(Read { content, version, parsed: !is_plain, pages, held })
+    Ok(Extracted { content, version, parsed: !is_plain, pages, held })
 }
 
 /// Reads a document: a record's text, or an object's text or pages.
@@ -256,12 +264,12 @@ pub(crate) async fn read(
     care: Care<'_>,
 ) -> Result<(Content, Version), Failure> {
     let raw = fetch(services, &document, &job.lane).await?;
-    let Read { content, version, .. } = extract(services, raw, job, route, care).await?;
+    let Extracted { content, version, .. } = extract(services, raw, job, route, care).await?;
     Ok((content, version))
 }
 
 /// A document's bytes, unless they were fetched already.
-pub(crate) async fn fetched(
+pub(crate) async fn fetch_unless_read(
     services: &Services,
     document: &Document,
     raw: Option<Box<Raw>>,
@@ -274,14 +282,14 @@ pub(crate) async fn fetched(
 }
 
 /// The URI of a document's object, and its path within it if that is an archive.
-fn place(document: &Document) -> (&str, Option<&str>) {
+fn split_uri(document: &Document) -> (&str, Option<&str>) {
     match document.uri.split_once('#') {
         Some((archive, member)) if document.text.is_none() => (archive, Some(member)),
         _ => (&document.uri, None),
     }
 }
 
-fn sent(picture: tidegate_documents::Picture) -> Picture {
+fn to_picture(picture: tidegate_documents::Picture) -> Picture {
     let tidegate_documents::Picture { media_type, width, height, bytes } = picture;
     Picture { media_type, width, height, bytes }
 }

@@ -1,8 +1,8 @@
 //! The content of a document that is sent to the provider.
 //!
-//! * [`content`]: its text, or its pages; `readings`: stored texts of documents that are retried
-//! * `done`: whether its answer exists already
+//! * [`content`]: its text, or its pages; `stored_text`: stored texts of documents that are retried
+//! * `existing_result`: whether its answer exists already
 
 pub mod content;
-pub(crate) mod done;
-pub(crate) mod readings;
+pub(crate) mod existing_result;
+pub(crate) mod stored_text;

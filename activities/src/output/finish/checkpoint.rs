@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::counted::{Answered, Counted};
+use super::totals::{DocumentCounts, ResultTotals};
 use crate::{
     failure::Failure,
     output::jsonl::json,
@@ -21,7 +21,7 @@ pub(super) struct Written {
 
 impl Written {
     /// The written part of `object`, with `more` state.
-    pub(super) fn of(object: &Assembly, more: impl IntoIterator<Item = Bytes>) -> Self {
+    pub(super) fn new(object: &Assembly, more: impl IntoIterator<Item = Bytes>) -> Self {
         let rest = Bytes::copy_from_slice(object.rest());
         let pieces = std::iter::once(rest).chain(more).collect();
         Self { assembled: object.assembled().clone(), pieces }
@@ -51,8 +51,8 @@ impl Written {
 pub(super) struct Checkpoint {
     pub(super) shards: u32,
     pub(super) settled: u64,
-    pub(super) counted: Counted,
-    pub(super) answered: Answered,
+    pub(super) counted: DocumentCounts,
+    pub(super) answered: ResultTotals,
     pub(super) results: Written,
     pub(super) failures: Written,
 }
@@ -63,8 +63,8 @@ pub(super) struct Checkpoint {
 struct Header {
     shards: u32,
     settled: u64,
-    counted: Counted,
-    answered: Answered,
+    counted: DocumentCounts,
+    answered: ResultTotals,
     results: (Assembled, Vec<usize>),
     failures: (Assembled, Vec<usize>),
 }

@@ -51,9 +51,9 @@ impl Checks {
         }
         self.documents += 1;
         for check in result.checks.iter().filter(|check| check.passed) {
-            self.of(&check.name).passed += 1;
+            self.totals_mut(&check.name).passed += 1;
         }
-        result.unchecked.iter().for_each(|name| self.of(name).unchecked += 1);
+        result.unchecked.iter().for_each(|name| self.totals_mut(name).unchecked += 1);
         if result.asked.is_empty() {
             *self.asked.entry(result.model.clone()).or_default() += 1;
         }
@@ -64,7 +64,7 @@ impl Checks {
     /// Adds a document that was given up.
     pub(super) fn fail(&mut self, checked: &Checked) {
         self.documents += u64::from(!checked.asked.is_empty());
-        checked.failed.iter().for_each(|name| self.of(name).failed += 1);
+        checked.failed.iter().for_each(|name| self.totals_mut(name).failed += 1);
         let asked = checked.asked.iter();
         self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
     }
@@ -76,7 +76,7 @@ impl Checks {
         for (model, level, failed) in asked {
             *self.asked.entry(model.clone()).or_default() += 1;
             for name in failed {
-                let totals = self.of(name);
+                let totals = self.totals_mut(name);
                 match level > before {
                     true => totals.escalated += 1,
                     false => totals.asked_again += 1,
@@ -87,7 +87,7 @@ impl Checks {
         self.escalated += u64::from(before > 0);
     }
 
-    fn of(&mut self, name: &str) -> &mut CheckTotals {
+    fn totals_mut(&mut self, name: &str) -> &mut CheckTotals {
         self.by_name.entry(name.to_owned()).or_default()
     }
 }

@@ -15,8 +15,8 @@ use tidegate_workflows::contract::{Finish, ResultsAs};
 
 use super::{
     checkpoint::{Checkpoint, Written},
-    counted::{Answered, Counted},
-    together::{Together, append, complete},
+    merged_results::{MergedResults, append, complete},
+    totals::{DocumentCounts, ResultTotals},
 };
 use crate::{
     failure::Failure,
@@ -27,13 +27,13 @@ use crate::{
         job::Stored,
         jsonl::lines,
         layout,
-        line::{Line, read_line},
         part::{self, Part},
-        reply::{Form, Told},
         result::DocumentResult,
+        result_line::{ResultLine, read_line},
         seal::READ_AHEAD,
         sealed::{self, Settled},
         truth::Truth,
+        vendor_lines::{Form, OutputLine},
         version::Version,
     },
     storage::{Assembly, Error, Location},
@@ -69,10 +69,10 @@ pub(super) struct Gathering<'a> {
     anew: Ids,
     settled: SettledDocuments<'a>,
     earlier: EarlierParts<'a>,
-    results: Together,
+    results: MergedResults,
     failures: Assembly,
-    counted: Counted,
-    answered: Answered,
+    counted: DocumentCounts,
+    answered: ResultTotals,
     /// Shards, and documents in no shard, that are written already.
     before: (u32, u64),
     /// Bytes of results and failures since the last checkpoint.
@@ -103,8 +103,8 @@ impl<'a> Gathering<'a> {
             output,
             folder,
             finish,
-            takes: Takes::of(stored, finish.progress.done),
-            form: stored.and_then(|stored| stored.job.lines.as_ref()).map(Form::of),
+            takes: Takes::new(stored, finish.progress.done),
+            form: stored.and_then(|stored| stored.job.lines.as_ref()).map(Form::from_lines),
             truth,
             without_truth: Unmatched::default(),
             began: finish.progress.started_at.as_deref().and_then(time),
@@ -112,9 +112,9 @@ impl<'a> Gathering<'a> {
             written_as,
             present: present(output, first_part).await?,
             anew: Ids::default(),
-            settled: SettledDocuments::of(folder, finish),
+            settled: SettledDocuments::new(folder, finish),
             earlier: EarlierParts { output, at_hand: VecDeque::new() },
-            results: Together::begin(output, folder, together, results)?,
+            results: MergedResults::begin(output, folder, together, results)?,
             failures,
             counted,
             answered,
@@ -124,7 +124,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Processes everything.
-    pub(super) async fn gather(mut self) -> Result<(Counted, Answered), Failure> {
+    pub(super) async fn gather(mut self) -> Result<(DocumentCounts, ResultTotals), Failure> {
         let mut asked = 0;
         for shard in 0..self.finish.plan.shards() {
             let planned = planned(self.folder, shard).await?;
@@ -143,7 +143,7 @@ impl<'a> Gathering<'a> {
                 self.note(self.finish.plan.shards()).await?;
             }
         }
-        self.others().await?;
+        self.write_others().await?;
         self.results.complete(self.output, self.folder).await?;
         complete(self.folder, self.failures).await?;
         if self.first_part > 0 {
@@ -180,7 +180,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// The results in a shard's part.
-    async fn sealed(&self, shard: u32) -> Result<HashMap<DocumentId, Line>, Failure> {
+    async fn sealed(&self, shard: u32) -> Result<HashMap<DocumentId, ResultLine>, Failure> {
         let number = self.first_part + shard;
         let found = Part::find(self.output, number, self.written_as).await?;
         Ok(found.map(|(_, lines)| part::by_document(lines)).unwrap_or_default())
@@ -188,7 +188,7 @@ impl<'a> Gathering<'a> {
 
     /// Called once for each document of the batch.
     fn claim(&mut self, id: &DocumentId) -> bool {
-        if self.truth.as_mut().is_some_and(|truth| !truth.meet(id)) {
+        if self.truth.as_mut().is_some_and(|truth| !truth.mark_seen(id)) {
             self.without_truth.add(id.as_str());
         }
         self.present.as_mut().is_none_or(|present| present.remove(id.as_str()))
@@ -209,16 +209,16 @@ impl<'a> Gathering<'a> {
         let mut failed: HashMap<DocumentId, Bytes> = lines(&whole.unwrap_or_default())
             .filter_map(|line| Some((serde_json::from_slice::<Named>(&line).ok()?.id, line)))
             .collect();
-        let found: Vec<(Planned, Found)> = planned
+        let found: Vec<(Planned, ResultSource)> = planned
             .into_iter()
             .map(|planned| {
                 let is_present = self.claim(&planned.id);
                 let found = match sealed.remove(&planned.id) {
-                    Some(line) => Found::Sealed(Box::new(line)),
+                    Some(line) => ResultSource::Sealed(Box::new(line)),
                     None if is_present => {
-                        Found::Alone(DocumentResult::location(output, &planned.id))
+                        ResultSource::Alone(DocumentResult::location(output, &planned.id))
                     }
-                    None => Found::Nowhere,
+                    None => ResultSource::Nowhere,
                 };
                 (planned, found)
             })
@@ -249,8 +249,8 @@ impl<'a> Gathering<'a> {
             settled: self.settled.taken,
             counted: self.counted.clone(),
             answered: self.answered.clone(),
-            results: self.results.written()?,
-            failures: Written::of(&self.failures, []),
+            results: self.results.save_state()?,
+            failures: Written::new(&self.failures, []),
         };
         checkpoint.save(self.folder).await
     }
@@ -259,7 +259,7 @@ impl<'a> Gathering<'a> {
     async fn document(
         &mut self,
         planned: Planned,
-        line: Option<Line>,
+        line: Option<ResultLine>,
         failed: Option<Bytes>,
     ) -> Result<(), Failure> {
         if let Some(line) = &line {
@@ -269,7 +269,7 @@ impl<'a> Gathering<'a> {
         let takes = self.takes;
         let line = line.filter(|line| takes.question(&line.result));
         if line.is_none()
-            && self.truth.as_ref().is_some_and(|truth| truth.of(&planned.id).is_some())
+            && self.truth.as_ref().is_some_and(|truth| truth.expected(&planned.id).is_some())
         {
             self.answered.compared.agreement.unanswered += 1;
         }
@@ -287,9 +287,9 @@ impl<'a> Gathering<'a> {
         } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {
             self.counted.old += 1;
         } else {
-            self.counted.lacks(&planned.id);
+            self.counted.add_missing(&planned.id);
             if let Some(form) = self.form {
-                self.tell(form.cancelled(&planned.id, &planned.uri)).await?;
+                self.write_line(form.cancelled(&planned.id, &planned.uri)).await?;
             }
         }
         Ok(())
@@ -311,13 +311,13 @@ impl<'a> Gathering<'a> {
                 self.result(&line).await
             }
             None => {
-                self.counted.lacks(&settled.id);
+                self.counted.add_missing(&settled.id);
                 Ok(())
             }
         }
     }
 
-    async fn result(&mut self, line: &Line) -> Result<(), Failure> {
+    async fn result(&mut self, line: &ResultLine) -> Result<(), Failure> {
         self.answered.add(&line.result);
         self.compare(&line.result);
         match self.form {
@@ -334,15 +334,15 @@ impl<'a> Gathering<'a> {
     async fn failure(&mut self, line: &Bytes) -> Result<(), Failure> {
         self.since += line.len();
         match self.form {
-            Some(form) => self.tell(form.failure(line)).await,
+            Some(form) => self.write_line(form.failure(line)).await,
             None => append(self.folder, &mut self.failures, line).await,
         }
     }
 
-    async fn tell(&mut self, told: Told) -> Result<(), Failure> {
+    async fn write_line(&mut self, told: OutputLine) -> Result<(), Failure> {
         match told {
-            Told::Answer(line) => self.write(&line.into()).await,
-            Told::Error(line) => append(self.folder, &mut self.failures, &line).await,
+            OutputLine::Answer(line) => self.write(&line.into()).await,
+            OutputLine::Error(line) => append(self.folder, &mut self.failures, &line).await,
         }
     }
 
@@ -350,8 +350,8 @@ impl<'a> Gathering<'a> {
     fn compare(&mut self, result: &DocumentResult) {
         let Some(truth) = &mut self.truth else { return };
         // It may be of a document that is planned no longer.
-        truth.meet(&result.id);
-        let expected = truth.of(&result.id).filter(|_| self.takes.question(result));
+        truth.mark_seen(&result.id);
+        let expected = truth.expected(&result.id).filter(|_| self.takes.question(result));
         if let Some(expected) = expected {
             let usd = result.saved_usd.or(result.cost_usd);
             self.answered.compared.add(result.id.as_str(), expected, &result.answer, usd);
@@ -359,7 +359,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Results that no planned document has claimed.
-    async fn others(&mut self) -> Result<(), Failure> {
+    async fn write_others(&mut self) -> Result<(), Failure> {
         let Some(mut present) = self.present.take().filter(|present| !present.is_empty()) else {
             return Ok(());
         };
@@ -418,7 +418,7 @@ struct SettledDocuments<'a> {
 }
 
 impl<'a> SettledDocuments<'a> {
-    fn of(folder: &'a Location, finish: &Finish) -> Self {
+    fn new(folder: &'a Location, finish: &Finish) -> Self {
         let pages = if finish.plan.settled > 0 { 0..finish.plan.pages } else { 0..0 };
         Self { folder, pages, page: VecDeque::new(), taken: 0 }
     }
@@ -445,11 +445,11 @@ impl<'a> SettledDocuments<'a> {
 struct EarlierParts<'a> {
     output: &'a Location,
     /// Part, bytes and results; the latest last.
-    at_hand: VecDeque<(u32, usize, HashMap<DocumentId, Arc<Line>>)>,
+    at_hand: VecDeque<(u32, usize, HashMap<DocumentId, Arc<ResultLine>>)>,
 }
 
 impl EarlierParts<'_> {
-    async fn line(&mut self, settled: &Settled) -> Result<Option<Arc<Line>>, Failure> {
+    async fn line(&mut self, settled: &Settled) -> Result<Option<Arc<ResultLine>>, Failure> {
         let known = self.at_hand.iter().find(|(part, ..)| *part == settled.part);
         if let Some((.., results)) = known {
             return Ok(results.get(&settled.id).cloned());
@@ -481,8 +481,8 @@ struct Takes {
 }
 
 impl Takes {
-    fn of(stored: Option<&Stored>, all_read: bool) -> Self {
-        Self { asks: stored.map(Stored::asks), all_read }
+    fn new(stored: Option<&Stored>, all_read: bool) -> Self {
+        Self { asks: stored.map(Stored::question_fingerprint), all_read }
     }
 
     fn question(self, result: &DocumentResult) -> bool {
@@ -497,16 +497,16 @@ impl Takes {
 }
 
 /// Where the result of a planned document is.
-enum Found {
+enum ResultSource {
     /// In its shard's part.
-    Sealed(Box<Line>),
+    Sealed(Box<ResultLine>),
     /// Only in an object of its own.
     Alone(Location),
     Nowhere,
 }
 
-impl Found {
-    async fn read(self) -> Result<Option<Line>, Failure> {
+impl ResultSource {
+    async fn read(self) -> Result<Option<ResultLine>, Failure> {
         match self {
             Self::Sealed(line) => Ok(Some(*line)),
             Self::Alone(location) => Ok(read_line(location).await?.map(|(line, _)| line)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::AskedAnswer;
 
-use super::said::Said;
+use super::failure_messages::FailureMessages;
 
 /// Documents that are named for each type.
 const SAMPLES: usize = 5;
@@ -13,16 +13,16 @@ const SAMPLES: usize = 5;
 /// All types. The size does not grow with the number of documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct GivenUp(pub BTreeMap<String, Kind>);
+pub struct GivenUp(pub BTreeMap<String, FailureGroup>);
 
 /// One type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kind {
+pub struct FailureGroup {
     /// Documents of this type.
     pub documents: u64,
     /// Their messages.
     #[serde(default)]
-    pub messages: Said,
+    pub messages: FailureMessages,
     /// The ids of the first of them.
     #[serde(default)]
     pub samples: Vec<String>,
@@ -72,9 +72,9 @@ impl GivenUp {
     }
 
     /// For the report: of each type the few most frequent messages.
-    pub fn told(mut self) -> Self {
+    pub fn into_report(mut self) -> Self {
         for kind in self.0.values_mut() {
-            kind.messages = std::mem::take(&mut kind.messages).told();
+            kind.messages = std::mem::take(&mut kind.messages).into_report();
         }
         self
     }

@@ -9,9 +9,9 @@ use tidegate_workflows::contract::Fallback;
 
 use super::{
     checks::{CheckTotals, Checks},
-    course::Course,
-    given_up::{GivenUp, Kind},
+    given_up::{FailureGroup, GivenUp},
     report::{Report, ratio},
+    timeline::Timeline,
 };
 use crate::{
     number::float,
@@ -26,7 +26,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 const HEIGHT: f64 = 60.0;
 
 /// The whole file.
-pub(super) fn page(report: &Report, course: &Course) -> String {
+pub(super) fn page(report: &Report, course: &Timeline) -> String {
     let progress = &report.progress;
     let (totals, spend) = (&progress.totals, &progress.totals.spend);
     let verdict = verdict(report);
@@ -65,8 +65,8 @@ pub(super) fn page(report: &Report, course: &Course) -> String {
                 @if let Some(why) = &report.full_price { p { (why) } }
                 @if !course.answers.is_empty() { (chart(course)) }
                 @if !report.given_up.is_empty() { (failures(&report.given_up)) }
-                @if let Some(agreement) = &report.agreement { (agrees(agreement)) }
-                @if !report.checks.is_empty() { (checked(&report.checks)) }
+                @if let Some(agreement) = &report.agreement { (agreement_table(agreement)) }
+                @if !report.checks.is_empty() { (checks_table(&report.checks)) }
                 (models(report))
                 p .faint { "The same for programs: report.json; every failure: failures.jsonl." }
             }
@@ -111,7 +111,7 @@ fn cost(report: &Report) -> String {
     }
 }
 
-fn chart(course: &Course) -> Markup {
+fn chart(course: &Timeline) -> Markup {
     let most = course.answers.iter().copied().max().unwrap_or(1).max(1);
     let width = course.answers.len();
     let mut path = String::new();
@@ -140,14 +140,14 @@ fn failures(given_up: &GivenUp) -> Markup {
             thead { tr { th { "type" } th .number { "documents" } th { "in whose words" } th { "such as" } } }
             tbody { @for (name, kind) in kinds { tr {
                 td { (name) } td .number { (count(kind.documents)) }
-                td { @for said in said(kind) { div { (said) } } } td .faint { (kind.samples.join(", ")) }
+                td { @for said in message_lines(kind) { div { (said) } } } td .faint { (kind.samples.join(", ")) }
             } } }
         } }
     }
 }
 
 /// Each message, with its number where there are several.
-fn said(kind: &Kind) -> Vec<String> {
+fn message_lines(kind: &FailureGroup) -> Vec<String> {
     let of_all = |documents| documents == kind.documents;
     let sentences = kind.messages.0.iter().map(|said| {
         let many = if of_all(said.documents) {
@@ -160,7 +160,7 @@ fn said(kind: &Kind) -> Vec<String> {
     sentences.collect()
 }
 
-fn checked(checks: &Checks) -> Markup {
+fn checks_table(checks: &Checks) -> Markup {
     let numbers =
         |it: &CheckTotals| [it.passed, it.failed, it.unchecked, it.asked_again, it.escalated];
     html! {
@@ -177,7 +177,7 @@ fn checked(checks: &Checks) -> Markup {
     }
 }
 
-fn agrees(agreement: &Agreement) -> Markup {
+fn agreement_table(agreement: &Agreement) -> Markup {
     let row = |name: &str, rate: Rate, most: Option<&Mistake>| {
         let [from, to] = rate.interval();
         let percent = |part: f64| format!("{:.1} %", part * 100.0);
@@ -281,7 +281,7 @@ mod tests {
         }
         let mut compared = Compared::default();
         compared.add("a", &serde_json::json!({"total": 5}), r#"{"total": 6}"#, None);
-        let agreement = compared.told().agreement;
+        let agreement = compared.into_report().agreement;
         let fallback = Fallback { from: "a:a".parse().unwrap(), because: Because::Unchecked };
         let report = Report {
             agreement: Some(agreement),
@@ -320,7 +320,7 @@ mod tests {
             older_reader: 0,
             unknown_stop_reasons: BTreeMap::new(),
         };
-        let course = Course { step: 10, answers: vec![600, 0, 602] };
+        let course = Timeline { step: 10, answers: vec![600, 0, 602] };
         let text = page(&report, &course);
         for part in [
             "<h1>2 of 1,202 documents failed</h1>",

@@ -7,7 +7,7 @@ use tidegate_documents::left_out::Kind as LeftOut;
 use tidegate_types::{ModelId, Spend, spend::rounded_usd};
 use tidegate_workflows::contract::{Fallback, Progress};
 
-use super::{checks::Checks, counted::LeftOutTotal, given_up::GivenUp};
+use super::{checks::Checks, given_up::GivenUp, totals::LeftOutTotal};
 use crate::{
     number::float,
     output::{agreement::Agreement, forecast::Forecast},

@@ -20,11 +20,11 @@ use parquet::{
 };
 use serde_json::{Map, Value};
 
-use crate::{failure::Failure, output::line::Line, storage::Location};
+use crate::{failure::Failure, output::result_line::ResultLine, storage::Location};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ColumnType {
     Text,
     /// A list of texts.
     Texts,
@@ -36,24 +36,24 @@ enum Kind {
     Time,
 }
 
-const COLUMNS: [(&str, Kind); 17] = [
-    ("id", Kind::Text),
-    ("uri", Kind::Text),
-    ("model", Kind::Text),
-    ("answer", Kind::Text),
-    ("embedding", Kind::Vector),
-    ("parts", Kind::Texts),
-    ("stop_reason", Kind::Text),
-    ("finish", Kind::Text),
-    ("input_tokens", Kind::Count),
-    ("cached_input_tokens", Kind::Count),
-    ("output_tokens", Kind::Count),
-    ("cost_usd", Kind::Real),
-    ("provider_calls", Kind::Count),
-    ("completed_at", Kind::Time),
-    ("question", Kind::Text),
-    ("content", Kind::Text),
-    ("saved_usd", Kind::Real),
+const COLUMNS: [(&str, ColumnType); 17] = [
+    ("id", ColumnType::Text),
+    ("uri", ColumnType::Text),
+    ("model", ColumnType::Text),
+    ("answer", ColumnType::Text),
+    ("embedding", ColumnType::Vector),
+    ("parts", ColumnType::Texts),
+    ("stop_reason", ColumnType::Text),
+    ("finish", ColumnType::Text),
+    ("input_tokens", ColumnType::Count),
+    ("cached_input_tokens", ColumnType::Count),
+    ("output_tokens", ColumnType::Count),
+    ("cost_usd", ColumnType::Real),
+    ("provider_calls", ColumnType::Count),
+    ("completed_at", ColumnType::Time),
+    ("question", ColumnType::Text),
+    ("content", ColumnType::Text),
+    ("saved_usd", ColumnType::Real),
 ];
 
 /// The column for everything else.
@@ -62,7 +62,7 @@ const OTHER: &str = "other";
 type Object = Map<String, Value>;
 
 /// A whole table of these lines.
-pub(in crate::output) async fn written(
+pub(in crate::output) async fn write_table(
     of: &Location,
     lines: Vec<Bytes>,
 ) -> Result<Vec<u8>, Failure> {
@@ -75,7 +75,10 @@ pub(in crate::output) async fn written(
 }
 
 /// The lines of a table.
-pub(in crate::output) async fn read(of: &Location, whole: Bytes) -> Result<Vec<Line>, Failure> {
+pub(in crate::output) async fn read(
+    of: &Location,
+    whole: Bytes,
+) -> Result<Vec<ResultLine>, Failure> {
     let read = tokio::task::spawn_blocking(move || {
         let file = SerializedFileReader::new(whole)?;
         let rows = RowIter::from_file(None, &file as &dyn FileReader)?;
@@ -98,17 +101,17 @@ pub(super) fn ended<T>(
 
 /// The writer of an empty table, in memory.
 pub(super) fn writer() -> Result<SerializedFileWriter<Vec<u8>>, ParquetError> {
-    let column = |(name, kind): &(&str, Kind)| match kind {
-        Kind::Text => format!("OPTIONAL BYTE_ARRAY {name} (STRING);"),
-        Kind::Texts => format!(
+    let column = |(name, kind): &(&str, ColumnType)| match kind {
+        ColumnType::Text => format!("OPTIONAL BYTE_ARRAY {name} (STRING);"),
+        ColumnType::Texts => format!(
             "OPTIONAL GROUP {name} (LIST) {{ REPEATED GROUP list {{ REQUIRED BYTE_ARRAY element (STRING); }} }}"
         ),
-        Kind::Vector => format!(
+        ColumnType::Vector => format!(
             "OPTIONAL GROUP {name} (LIST) {{ REPEATED GROUP list {{ REQUIRED FLOAT element; }} }}"
         ),
-        Kind::Count => format!("OPTIONAL INT64 {name};"),
-        Kind::Real => format!("OPTIONAL DOUBLE {name};"),
-        Kind::Time => format!("OPTIONAL INT64 {name} (TIMESTAMP(MILLIS,true));"),
+        ColumnType::Count => format!("OPTIONAL INT64 {name};"),
+        ColumnType::Real => format!("OPTIONAL DOUBLE {name};"),
+        ColumnType::Time => format!("OPTIONAL INT64 {name} (TIMESTAMP(MILLIS,true));"),
     };
     let columns: String = COLUMNS.iter().map(column).collect();
     let schema = format!("message result {{ {columns} OPTIONAL BYTE_ARRAY {OTHER} (JSON); }}");
@@ -147,7 +150,7 @@ pub(super) fn row_group<W: Write + Send>(
     Ok(())
 }
 
-impl Kind {
+impl ColumnType {
     /// Takes a column's values out of the objects; a value that does not fit stays.
     fn write(
         self,
@@ -157,7 +160,7 @@ impl Kind {
     ) -> Result<(), ParquetError> {
         match self {
             Self::Text => {
-                let (values, levels) = flat(taken(name, objects, |value| match value {
+                let (values, levels) = flat(take_column(name, objects, |value| match value {
                     Value::String(text) => Ok(ByteArray::from(text.into_bytes())),
                     other => Err(other),
                 }));
@@ -165,7 +168,7 @@ impl Kind {
             }
             Self::Count => {
                 let (values, levels) =
-                    flat(taken(name, objects, |value| value.as_i64().ok_or(value)));
+                    flat(take_column(name, objects, |value| value.as_i64().ok_or(value)));
                 column.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
             }
             Self::Real => {
@@ -173,22 +176,22 @@ impl Kind {
                     Value::Number(number) => number.as_f64().ok_or(value),
                     _ => Err(value),
                 };
-                let (values, levels) = flat(taken(name, objects, real));
+                let (values, levels) = flat(take_column(name, objects, real));
                 column.typed::<DoubleType>().write_batch(&values, Some(&levels), None)?;
             }
             Self::Time => {
-                let (values, levels) = flat(taken(name, objects, millis));
+                let (values, levels) = flat(take_column(name, objects, millis));
                 column.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
             }
             Self::Texts => {
                 let bytes = |text: String| ByteArray::from(text.into_bytes());
-                let lists = taken(name, objects, texts).into_iter();
+                let lists = take_column(name, objects, texts).into_iter();
                 let lists =
                     lists.map(|list| Some(list?.into_iter().map(bytes).collect::<Vec<_>>()));
                 write_lists::<ByteArrayType>(column, lists)?;
             }
             Self::Vector => {
-                write_lists::<FloatType>(column, taken(name, objects, vector).into_iter())?;
+                write_lists::<FloatType>(column, take_column(name, objects, vector).into_iter())?;
             }
         }
         Ok(())
@@ -218,7 +221,7 @@ fn write_lists<T: DataType>(
 }
 
 /// Takes a field out of each object, where it can be converted.
-fn taken<T>(
+fn take_column<T>(
     name: &str,
     objects: &mut [Object],
     make: impl Fn(Value) -> Result<T, Value>,
@@ -275,7 +278,7 @@ fn single_precision(number: f32) -> Value {
 }
 
 /// `None` for a row that is not a result.
-fn line(row: &Row) -> Option<Line> {
+fn line(row: &Row) -> Option<ResultLine> {
     let mut object = Object::new();
     for (name, field) in row.get_column_iter() {
         let value = match field {
@@ -304,7 +307,7 @@ fn line(row: &Row) -> Option<Line> {
     }
     let mut json = Value::Object(object).to_string().into_bytes();
     json.push(b'\n');
-    Line::of(json.into())
+    ResultLine::parse(json.into())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::found::{Credential, CredentialKind as Kind, Variables};
 
 const EXPORT: &str = "eval \"$(aws configure export-credentials --format env)\"";
 
-pub(super) fn found(variables: &Variables<'_>, home: &Path) -> Credential {
+pub(super) fn find(variables: &Variables<'_>, home: &Path) -> Credential {
     let get = |option: Key| variables.get(&option);
     if variables.is_true(&Key::SkipSignature) {
         return Credential::new(Kind::Anonymous, "the environment: AWS_SKIP_SIGNATURE");

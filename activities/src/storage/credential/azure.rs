@@ -15,7 +15,7 @@ const CLI_NAMES: [(&str, &str, Key); 3] = [
     ),
 ];
 
-pub(super) fn found(variables: &Variables<'_>) -> Credential {
+pub(super) fn find(variables: &Variables<'_>) -> Credential {
     let found = credential(variables);
     let unread = CLI_NAMES.iter().filter(|(name, _, option)| {
         variables.named(name).is_some() && variables.get(option).is_none()

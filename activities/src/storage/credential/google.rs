@@ -10,7 +10,7 @@ use super::found::{Credential, CredentialKind as Kind, Variables};
 /// Relative to the home folder.
 const DEFAULT: &str = ".config/gcloud/application_default_credentials.json";
 
-pub(super) fn found(variables: &Variables<'_>, home: &Path) -> Credential {
+pub(super) fn find(variables: &Variables<'_>, home: &Path) -> Credential {
     let get = |option: Key| variables.get(&option);
     if variables.is_true(&Key::SkipSignature) {
         return Credential::new(Kind::Anonymous, "the environment: GOOGLE_SKIP_SIGNATURE");

@@ -14,11 +14,11 @@ use temporalio_sdk::activities::{ActivityContext, ActivityInfo};
 use tidegate_calls::{attempt, route::Route};
 use tidegate_types::FailureType;
 
-use super::{asked::Asked, caller::workflow};
+use super::{call_context::CallContext, caller::workflow};
 use crate::{attempt::Attempt, failure::Failure, services::Services};
 
 /// The waits that the caller allows.
-pub(super) struct Patience<'a> {
+pub(super) struct WaitPolicy<'a> {
     ctx: &'a ActivityContext,
     /// No attempt follows this one.
     pub(super) is_last: bool,
@@ -27,9 +27,9 @@ pub(super) struct Patience<'a> {
     began: Instant,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> WaitPolicy<'a> {
     /// Reads the limits of the running activity.
-    pub(super) fn of(ctx: &'a ActivityContext) -> Self {
+    pub(super) fn from_context(ctx: &'a ActivityContext) -> Self {
         let policy = ctx.info().retry_policy.as_ref();
         let is_last =
             policy.is_some_and(|it| (1..=ctx.info().attempt).contains(&it.maximum_attempts()));
@@ -45,18 +45,18 @@ impl<'a> Patience<'a> {
     /// The failure with which the attempt ends.
     pub(super) async fn ask<T, F: Future<Output = Result<T, Failure>>>(
         &self,
-        asked: Asked<'_>,
+        asked: CallContext<'_>,
         route: &Route,
         mut ask: impl FnMut(Attempt) -> F,
     ) -> Result<T, Failure> {
-        let Asked { services, attempt, .. } = asked;
+        let CallContext { services, attempt, .. } = asked;
         let guard = &services.guard;
         let until = self.until(services, route);
         let mut stays = self.stays;
         loop {
             let call = attempt.call.clone().deadline(until);
             let call = if stays { call.patience(attempt::Patience::Whole) } else { call };
-            let failure = match ask(attempt.clone().asking(call)).await {
+            let failure = match ask(attempt.clone().with_call(call)).await {
                 Err(failure) if failure.kind == FailureType::QuotaWait => failure,
                 ended => return ended,
             };

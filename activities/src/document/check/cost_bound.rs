@@ -51,9 +51,9 @@ impl<'a> Bound<'a> {
         let later = self.levels.iter().skip(level + 1);
         let later: f64 = later.map(|it| f64::from(MAX_ASKS) * self.answer_usd(it, input)).sum();
         let Some(now) = self.levels.get(level) else { return 0.0 };
-        let judged = pending.judge_of(self.job).map(|_| {
+        let judged = pending.next_judge(self.job).map(|_| {
             let result = pending.result.as_ref();
-            result.map_or(0, |it| it.unchecked.len() + self.judged(it))
+            result.map_or(0, |it| it.unchecked.len() + self.verdict_count(it))
         });
         let left = MAX_ASKS.saturating_sub(pending.asks);
         match judged {
@@ -69,7 +69,7 @@ impl<'a> Bound<'a> {
         }
     }
 
-    fn judged(&self, result: &DocumentResult) -> usize {
+    fn verdict_count(&self, result: &DocumentResult) -> usize {
         let is_judge = |name: &str| {
             self.job.checks.iter().any(|check| check.name == name && check.judge.is_some())
         };

@@ -6,7 +6,7 @@ use super::archived::Archived;
 
 /// A position between two lines of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct LinePosition {
     /// Bytes before it.
     pub(super) byte: u64,
     /// Lines before it.
@@ -16,7 +16,7 @@ pub(super) struct Place {
 /// A position after some files of a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum After {
+pub(super) enum FilePosition {
     /// The beginning.
     #[default]
     Nothing,
@@ -25,7 +25,7 @@ pub(super) enum After {
     /// After this many entries of a list.
     Listed(usize),
     /// After the lines of a manifest, or of a file of requests, before this position.
-    Line(Place),
+    Line(LinePosition),
     /// Within an archive that has files of records. A worker that does not know this variant must not
     /// continue after it, and cannot.
     Within(Archived),
@@ -33,12 +33,12 @@ pub(super) enum After {
     Everything,
 }
 
-impl After {
+impl FilePosition {
     /// The position in a source that is read line by line.
-    pub(super) fn line(&self) -> Place {
+    pub(super) fn line(&self) -> LinePosition {
         match self {
             Self::Line(place) => place.clone(),
-            _ => Place::default(),
+            _ => LinePosition::default(),
         }
     }
 }

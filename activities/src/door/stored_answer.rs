@@ -21,24 +21,24 @@ use crate::{
 /// An outcome that may be returned without its large parts.
 pub(super) trait Large {
     /// Replaces its large parts by the URI of the stored outcome.
-    fn lying_at(self, uri: String) -> Self;
+    fn replaced_by_uri(self, uri: String) -> Self;
 }
 
 impl Large for CallOutcome {
-    fn lying_at(self, uri: String) -> Self {
+    fn replaced_by_uri(self, uri: String) -> Self {
         Self { answer: None, value: None, reply: None, answer_uri: Some(uri), ..self }
     }
 }
 
 impl Large for EmbedOutcome {
-    fn lying_at(self, uri: String) -> Self {
+    fn replaced_by_uri(self, uri: String) -> Self {
         Self { vectors: None, answer_uri: Some(uri), ..self }
     }
 }
 
 /// The location of one activity's answer.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredAnswer {
     /// Fingerprint of the question, whoever asks it.
     pub(super) asks: Fingerprint,
     location: Location,
@@ -47,9 +47,9 @@ pub(super) struct Kept {
     inline: u64,
 }
 
-impl Kept {
+impl StoredAnswer {
     /// The location for the running activity's input.
-    pub(super) fn of(calls: &Calls, info: &ActivityInfo, input: &Value) -> Self {
+    pub(super) fn new(calls: &Calls, info: &ActivityInfo, input: &Value) -> Self {
         let scheduled =
             info.scheduled_time.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
         // To the nanosecond: it tells apart the runs of a standalone activity, which the SDK does not.
@@ -95,10 +95,10 @@ impl Kept {
             .map_err(|error| Failure::invalid_input(error.to_string()))?;
         let length = json.len();
         if services.pending_writes.keep(attempt, &Bought::new(&self.location, json)).await? {
-            return Ok(self.returned(outcome, length));
+            return Ok(self.without_large_parts(outcome, length));
         }
         let first = self.read().await?;
-        Ok(first.unwrap_or_else(|| self.returned(outcome, length)))
+        Ok(first.unwrap_or_else(|| self.without_large_parts(outcome, length)))
     }
 
     async fn read<T: Large + DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
@@ -109,12 +109,12 @@ impl Kept {
                 self.location
             ))
         })?;
-        Ok(Some(self.returned(outcome, bytes.len())))
+        Ok(Some(self.without_large_parts(outcome, bytes.len())))
     }
 
-    fn returned<T: Large>(&self, outcome: T, length: usize) -> T {
+    fn without_large_parts<T: Large>(&self, outcome: T, length: usize) -> T {
         match length as u64 > self.inline {
-            true => outcome.lying_at(self.location.uri()),
+            true => outcome.replaced_by_uri(self.location.uri()),
             false => outcome,
         }
     }

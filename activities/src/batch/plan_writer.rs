@@ -7,7 +7,7 @@ use tidegate_workflows::contract::{Job, Plan, SHARD_WINDOW};
 
 use crate::{
     batch::{
-        names::{self, Added, Names},
+        document_ids::{self, Added, DocumentIds},
         source::{Cursor, Page},
     },
     failure::Failure,
@@ -15,7 +15,7 @@ use crate::{
         job::Document,
         jsonl::{json, written},
         layout,
-        sealed::{Earlier, Settled, Settles},
+        sealed::{EarlierResults, ReusePolicy, Settled},
     },
     storage::Location,
 };
@@ -37,27 +37,27 @@ struct Stop {
 
 /// A plan that is being written.
 #[derive(Debug)]
-pub(super) struct Pages<'a> {
+pub(super) struct PlanWriter<'a> {
     output: &'a Location,
     folder: &'a Location,
     /// Which sealed answers settle a document.
-    settles: Settles,
-    pub(super) names: Names,
-    earlier: Earlier,
+    settles: ReusePolicy,
+    pub(super) names: DocumentIds,
+    earlier: EarlierResults,
     rest: Vec<Document>,
     /// The part of the plan that is written.
     pub(super) plan: Plan,
 }
 
-impl<'a> Pages<'a> {
+impl<'a> PlanWriter<'a> {
     pub(super) fn begin(
         output: &'a Location,
         folder: &'a Location,
         job: &Job,
-        earlier: Earlier,
+        earlier: EarlierResults,
     ) -> Self {
         let plan = Plan { job: folder.uri(), ..Plan::default() };
-        let (settles, names) = (Settles::of(job), Names::default());
+        let (settles, names) = (ReusePolicy::from_job(job), DocumentIds::default());
         Self { output, folder, settles, names, earlier, rest: Vec::new(), plan }
     }
 
@@ -75,14 +75,15 @@ impl<'a> Pages<'a> {
         let stop = serde_json::from_slice::<Stop>(&object.read().await?);
         let Stop { cursor, rest } = stop.map_err(|_| damaged(&object))?;
         let object = layout::earlier(folder);
-        let earlier = Earlier::from_bytes(&object.read().await?).ok_or_else(|| damaged(&object))?;
-        let mut names = Names::default();
-        for page in names::read(plan.pages) {
+        let earlier =
+            EarlierResults::from_bytes(&object.read().await?).ok_or_else(|| damaged(&object))?;
+        let mut names = DocumentIds::default();
+        for page in document_ids::stored_pages(plan.pages) {
             let object = layout::names(folder, page);
             let added = Added::from_bytes(&object.read().await?);
             names.add(&added.ok_or_else(|| damaged(&object))?);
         }
-        let (settles, plan) = (Settles::of(job), plan.clone());
+        let (settles, plan) = (ReusePolicy::from_job(job), plan.clone());
         Ok((Self { output, folder, settles, names, earlier, rest, plan }, cursor))
     }
 
@@ -94,7 +95,7 @@ impl<'a> Pages<'a> {
     /// Writes a page. Its documents get their final ids and order.
     pub(super) async fn write(&mut self, page: Page) -> Result<Option<Cursor>, Failure> {
         let Page { documents, files, next } = page;
-        let (mut documents, renamed, added) = self.names.give(documents, files);
+        let (mut documents, renamed, added) = self.names.assign(documents, files);
         self.names.add(&added);
         let settled = self.earlier.settle(self.output, self.settles, &documents).await?;
         let (before, number) = (self.plan.asked(), self.plan.pages);
@@ -132,7 +133,7 @@ impl<'a> Pages<'a> {
             if number == 0 {
                 layout::earlier(self.folder).write(self.earlier.to_bytes()).await?;
             }
-            let names = self.names.behind(number, &added);
+            let names = self.names.stored_after(number, &added);
             layout::names(self.folder, number).write(names).await?;
             let stop = json(&serde_json::json!({"cursor": cursor, "rest": rest}))?;
             layout::page(self.folder, number + 1).write(stop).await?;

@@ -11,14 +11,14 @@ use crate::{
 };
 
 /// The object with all results, beside their parts.
-pub(super) enum Together {
+pub(super) enum MergedResults {
     /// None: only the parts exist.
     Nowhere,
     Lines(Assembly),
     Table(Assembly, Box<Table>),
 }
 
-impl Together {
+impl MergedResults {
     /// Continues from what an earlier worker has written.
     pub(super) fn begin(
         output: &Location,
@@ -49,11 +49,11 @@ impl Together {
     }
 
     /// The written part so far.
-    pub(super) fn written(&self) -> Result<Written, Failure> {
+    pub(super) fn save_state(&self) -> Result<Written, Failure> {
         Ok(match self {
             Self::Nowhere => Written::default(),
-            Self::Lines(lines) => Written::of(lines, []),
-            Self::Table(object, table) => Written::of(object, table.state()?),
+            Self::Lines(lines) => Written::new(lines, []),
+            Self::Table(object, table) => Written::new(object, table.state()?),
         })
     }
 
@@ -70,7 +70,7 @@ impl Together {
                 Some(ResultsAs::Jsonl)
             }
             Self::Table(mut object, table) => {
-                append(folder, &mut object, &table.ended().await?).await?;
+                append(folder, &mut object, &table.finish().await?).await?;
                 complete(folder, object).await?;
                 Some(ResultsAs::Parquet)
             }

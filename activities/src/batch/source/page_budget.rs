@@ -9,7 +9,7 @@ use crate::output::job::Document;
 
 /// Bounds on how much of a source is held at once.
 #[derive(Debug, Clone)]
-pub struct Room {
+pub struct PageBudget {
     pub(super) documents: usize,
     /// Bytes of records' texts and fields.
     pub(super) bytes: usize,
@@ -21,7 +21,7 @@ pub struct Room {
     pub(in crate::batch) reader: Reader,
 }
 
-impl Room {
+impl PageBudget {
     /// The bounds of a page: some 50 MB. A batch of one page is ordered by id as a whole.
     pub fn page() -> Self {
         Self {
@@ -34,22 +34,22 @@ impl Room {
     }
 
     /// Sets the reader, which also gives the bounds of archives.
-    pub fn read_by(self, reader: &Reader) -> Self {
+    pub fn with_reader(self, reader: &Reader) -> Self {
         Self { limits: *reader.limits(), reader: reader.clone(), ..self }
     }
 
     /// Sets the bounds of archives.
-    pub fn within(self, limits: &Limits) -> Self {
+    pub fn with_limits(self, limits: &Limits) -> Self {
         Self { limits: *limits, ..self }
     }
 
     /// For tests: a page of this many documents, with one page at a time.
-    pub fn of(documents: usize) -> Self {
+    pub fn of_documents(documents: usize) -> Self {
         Self { documents, time: Duration::ZERO, ..Self::page() }
     }
 
     /// The bounds for a whole file, if its rows take no more bytes than this.
-    pub(super) fn of_a_whole_file(&self, bytes: usize) -> Self {
+    pub(super) fn for_whole_file(&self, bytes: usize) -> Self {
         Self { documents: usize::MAX, bytes, time: Duration::ZERO, ..self.clone() }
     }
 

@@ -20,14 +20,14 @@ pub(super) enum Form {
 
 /// The file of a line for a request without an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum OutputLine {
     /// The file of answers.
     Answer(Vec<u8>),
     Error(Vec<u8>),
 }
 
 impl Form {
-    pub(super) fn of(lines: &Lines) -> Self {
+    pub(super) fn from_lines(lines: &Lines) -> Self {
         if lines.is_anthropics() { Self::Anthropic } else { Self::OpenAi }
     }
 
@@ -55,14 +55,14 @@ impl Form {
     }
 
     /// The line for a line of `failures.jsonl`; a line that cannot be parsed is copied.
-    pub(super) fn failure(self, failure: &[u8]) -> Told {
+    pub(super) fn failure(self, failure: &[u8]) -> OutputLine {
         let Ok(failure) = serde_json::from_slice::<FailureLine>(failure) else {
-            return Told::Error(failure.to_vec());
+            return OutputLine::Error(failure.to_vec());
         };
         let FailureLine { id, uri, error_type, message, .. } = &failure;
         let kind = FailureType::parse(error_type);
         let is_expired = kind == Some(FailureType::Expired);
-        let error = Error::of(error_type, kind);
+        let error = Error::from_failure(error_type, kind);
         match self {
             Self::OpenAi => {
                 let body = json!({"error": {
@@ -87,13 +87,13 @@ impl Form {
                     true => json!({"type": "expired"}),
                     false => json!({"type": "errored", "error": error}),
                 };
-                Told::Answer(line(json!({"custom_id": custom_id(uri), "result": result})))
+                OutputLine::Answer(line(json!({"custom_id": custom_id(uri), "result": result})))
             }
         }
     }
 
     /// The line of a request that was not made because its batch was cancelled.
-    pub(super) fn cancelled(self, id: &DocumentId, uri: &str) -> Told {
+    pub(super) fn cancelled(self, id: &DocumentId, uri: &str) -> OutputLine {
         match self {
             Self::OpenAi => {
                 let message = "This request was not made before the batch was cancelled.";
@@ -102,15 +102,15 @@ impl Form {
             }
             Self::Anthropic => {
                 let result = json!({"type": "canceled"});
-                Told::Answer(line(json!({"custom_id": custom_id(uri), "result": result})))
+                OutputLine::Answer(line(json!({"custom_id": custom_id(uri), "result": result})))
             }
         }
     }
 }
 
 /// A line of OpenAI's error file.
-fn error_line(id: &DocumentId, uri: &str, response: &Value, error: &Value) -> Told {
-    Told::Error(line(json!({
+fn error_line(id: &DocumentId, uri: &str, response: &Value, error: &Value) -> OutputLine {
+    OutputLine::Error(line(json!({
         "id": request_id("batch_req_", id, uri),
         "custom_id": custom_id(uri),
         "response": response,
@@ -127,7 +127,7 @@ struct Error {
 }
 
 impl Error {
-    fn of(name: &str, kind: Option<FailureType>) -> Self {
+    fn from_failure(name: &str, kind: Option<FailureType>) -> Self {
         use FailureType as F;
         let invalid = |status, code| Self {
             status,
@@ -195,7 +195,7 @@ mod tests {
     fn lines_that_share_a_custom_id_or_have_none_have_names_of_their_own() {
         let named = |id: &str, uri: &str| {
             let id = DocumentId::from_relative_path(id);
-            let Told::Error(line) = Form::OpenAi.cancelled(&id, uri) else { panic!("{id}") };
+            let OutputLine::Error(line) = Form::OpenAi.cancelled(&id, uri) else { panic!("{id}") };
             let line: Value = serde_json::from_slice(&line).unwrap();
             (line["id"].as_str().unwrap().to_owned(), line["custom_id"].clone())
         };

@@ -10,7 +10,7 @@ use crate::output::{
 /// The ids of the pages before: eight bytes each, and sixteen more where a source can name a file
 /// twice.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct DocumentIds {
     /// Ordered.
     taken: Vec<Key>,
     /// Ordered: the files of a source that can name one twice, or the `custom_id`s of a file of
@@ -25,16 +25,16 @@ pub type File = (Key, Key);
 
 /// The ids that a page adds.
 #[derive(Debug)]
-pub(super) struct Added(Names);
+pub(super) struct Added(DocumentIds);
 
-impl Names {
+impl DocumentIds {
     /// The key of a file.
     pub(super) fn file(document: &Document) -> File {
         (key(document.id.as_str()), key(&document.uri))
     }
 
     /// Whether an earlier page had this file.
-    pub(super) fn has_had(&self, file: &File) -> bool {
+    pub(super) fn contains_file(&self, file: &File) -> bool {
         self.seen.binary_search(file).is_ok()
     }
 
@@ -47,7 +47,7 @@ impl Names {
     /// Gives the documents of a page their ids, and orders them by these. The first document of an id
     /// keeps it; later ones are numbered in the order of the source, so that ids are equal in every run
     /// over one source. Returns how many were numbered.
-    pub(super) fn give(
+    pub(super) fn assign(
         &self,
         mut documents: Vec<Document>,
         files: Vec<File>,
@@ -107,13 +107,13 @@ impl Names {
 const TOGETHER: u32 = 32;
 
 /// The pages whose stored ids cover the first `pages` pages.
-pub(super) fn read(pages: u32) -> std::ops::Range<u32> {
+pub(super) fn stored_pages(pages: u32) -> std::ops::Range<u32> {
     (pages / TOGETHER * TOGETHER).saturating_sub(1)..pages
 }
 
-impl Names {
+impl DocumentIds {
     /// The content of the object that is stored with a page.
-    pub(super) fn behind(&self, page: u32, added: &Added) -> Vec<u8> {
+    pub(super) fn stored_after(&self, page: u32, added: &Added) -> Vec<u8> {
         if (page + 1).is_multiple_of(TOGETHER) { to_bytes(self) } else { to_bytes(&added.0) }
     }
 }
@@ -129,12 +129,12 @@ impl Added {
         let mut pairs = std::iter::from_fn(|| Some((numbers.next()?, numbers.next()?)));
         let seen = pairs.by_ref().take(seen?).collect();
         let numbers = pairs.take(numbered?).collect();
-        Some(Self(Names { taken, seen, numbers }))
+        Some(Self(DocumentIds { taken, seen, numbers }))
     }
 }
 
 /// Three counts, then that many numbers of eight bytes each, two for a pair.
-fn to_bytes(Names { taken, seen, numbers }: &Names) -> Vec<u8> {
+fn to_bytes(DocumentIds { taken, seen, numbers }: &DocumentIds) -> Vec<u8> {
     let counts = [taken.len(), seen.len(), numbers.len()].map(|count| count as u64);
     let pairs = seen.iter().copied().chain(numbers.iter().map(|(id, number)| (*id, *number)));
     let all = counts.into_iter().chain(taken.iter().copied());

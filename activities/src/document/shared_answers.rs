@@ -23,7 +23,7 @@ pub(crate) async fn bought_before(
     // A route is known by its name, and may have had other models.
     let found = found.filter(|result| shard.route.models.contains(&result.model));
     let found = found.filter(|it| !shard.job.reread || !it.version.is_of_older_reader());
-    found.map(|result| result.allowed_by(&shard.job))
+    found.map(|result| result.with_fallback_of(&shard.job))
 }
 
 /// Stores an answer for other batches, before the result is written: if that write fails, the answer is

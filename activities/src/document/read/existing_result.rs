@@ -1,7 +1,7 @@
 //! Whether a document is done already: there is an answer to this question about this content.
 
 use crate::{
-    document::read::content::{self, Care, Raw, Read},
+    document::read::content::{self, Care, Extracted, Raw},
     failure::Failure,
     fingerprint::Fingerprint,
     output::{
@@ -14,7 +14,7 @@ use crate::{
 
 /// What exists of a document's answer.
 #[derive(Debug)]
-pub(crate) enum Before {
+pub(crate) enum ExistingResult {
     /// Its result.
     Done(Box<DocumentResult>),
     /// No result, or one that answers something else.
@@ -34,29 +34,31 @@ pub(crate) struct Open {
 
 /// Reads a document's result. The document itself is read only where nothing else tells whether it has
 /// changed.
-pub(crate) async fn before(
+pub(crate) async fn find_existing(
     services: &Services,
     shard: &Shard,
     document: &Document,
     care: Care<'_>,
-) -> Result<Before, Failure> {
+) -> Result<ExistingResult, Failure> {
     let location = DocumentResult::location(&shard.output, &document.id);
     let Some((mut result, name)) = DocumentResult::read_named(&location).await? else {
-        return Ok(Before::Open(Open::default()));
+        return Ok(ExistingResult::Open(Open::default()));
     };
-    let open = |raw, updated| Before::Open(Open { raw, updated, instead_of: Some(name) });
+    let open = |raw, updated| ExistingResult::Open(Open { raw, updated, instead_of: Some(name) });
     if result.question != Some(shard.asks) {
         return Ok(open(None, false));
     }
     let known = match (&document.version.stamp, &result.version.stamp) {
         // The store is asked about an object that was not listed, if there is a version to compare
         // with.
-        (None, Some(_)) if document.text.is_none() => content::look(services, document).await?,
+        (None, Some(_)) if document.text.is_none() => {
+            content::fetch_version(services, document).await?
+        }
         _ => document.version.clone(),
     };
     let rereads = shard.job.reread && result.version.is_of_older_reader();
     let raw = match known.is_same(&result.version) {
-        Some(true) if !rereads => return Ok(Before::Done(Box::new(result))),
+        Some(true) if !rereads => return Ok(ExistingResult::Done(Box::new(result))),
         Some(false) => return Ok(open(None, true)),
         _ => content::fetch(services, document, &shard.job.lane).await?,
     };
@@ -74,7 +76,7 @@ pub(crate) async fn before(
         result.version = version;
         result.bought(&location, Some(name))?.write().await?;
     }
-    Ok(Before::Done(Box::new(result)))
+    Ok(ExistingResult::Done(Box::new(result)))
 }
 
 /// The document's version, if the current reader extracts the text that has the answer.
@@ -86,7 +88,7 @@ async fn reread(
     care: Care<'_>,
 ) -> Result<Option<Version>, Failure> {
     match content::extract(services, raw, &shard.job, &shard.route, care).await {
-        Ok(Read { version, .. }) => {
+        Ok(Extracted { version, .. }) => {
             let is_same = version.extracted == result.version.extracted;
             Ok(is_same.then(|| Version { stamp: result.version.stamp.clone(), ..version }))
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::{
     failure::Failure,
-    output::{layout, recorded},
+    output::{layout, recorded_question},
     storage::Location,
 };
 
@@ -39,7 +39,7 @@ impl EarlierOutputs {
                 Some(known) => *known,
                 None => {
                     let place = folders.iter().fold(base.clone(), |place, part| place.child(part));
-                    let marked = recorded::location(&place).size().await?.is_some();
+                    let marked = recorded_question::location(&place).size().await?.is_some();
                     self.0.insert(folder, marked);
                     marked
                 }

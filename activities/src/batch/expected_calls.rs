@@ -13,14 +13,15 @@ use crate::{
     document::check::{Bound, VERDICT_TOKENS},
     failure::Failure,
     output::{
-        agreement::Rate, finish::Report, forecast::Range, job::resolve, recorded, result::MAX_ASKS,
+        agreement::Rate, finish::Report, forecast::Range, job::resolve, recorded_question,
+        result::MAX_ASKS,
     },
     services::Services,
 };
 
 /// The number of calls for one document.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Checked {
+pub(super) struct ExpectedCalls {
     /// The models of the route, one after the other if the batch escalates, with the number of calls of
     /// each.
     asks: Vec<(Vec<ModelId>, Range)>,
@@ -28,21 +29,26 @@ pub(super) struct Checked {
     judges: Vec<ModelId>,
 }
 
-impl Checked {
+impl ExpectedCalls {
     /// The calls that a job's documents are expected to take. Without checks it is one call each.
     ///
     /// # Errors
     /// `Transient` when the store fails.
-    pub(super) async fn of(services: &Services, job: &Job, route: &Route) -> Result<Self, Failure> {
+    pub(super) async fn load(
+        services: &Services,
+        job: &Job,
+        route: &Route,
+    ) -> Result<Self, Failure> {
         let levels = if job.escalate { route.levels() } else { vec![route.clone()] };
         let judges =
             Bound::judges(job).map(|judge| Route::of_model(&judge.model, &services.routes));
         let judges = judges.filter_map(|route| route.models.into_iter().next()).collect();
         let most = if job.checks.is_empty() { 1.0 } else { f64::from(MAX_ASKS) };
-        let before = if job.checks.is_empty() { None } else { before(services, job).await? };
+        let before =
+            if job.checks.is_empty() { None } else { earlier_report(services, job).await? };
         let asks = levels.into_iter().enumerate().map(|(place, level)| {
             let range = match &before {
-                Some(report) => shown(report, &level.models),
+                Some(report) => observed_calls(report, &level.models),
                 None => Range { from: if place == 0 { 1.0 } else { 0.0 }, to: most },
             };
             (level.models, range)
@@ -92,9 +98,9 @@ impl Checked {
 }
 
 /// The report on this question in the output, if some of it was asked there before.
-async fn before(services: &Services, job: &Job) -> Result<Option<Report>, Failure> {
+async fn earlier_report(services: &Services, job: &Job) -> Result<Option<Report>, Failure> {
     let output = resolve(&services.storage, "output", &job.output)?;
-    if !recorded::answers(&output, job).await? {
+    if !recorded_question::has_answers(&output, job).await? {
         return Ok(None);
     }
     let report = output.child("report.json").read_if_there().await?;
@@ -103,7 +109,7 @@ async fn before(services: &Services, job: &Job) -> Result<Option<Report>, Failur
 }
 
 /// How often these models were asked about each document of a report.
-fn shown(report: &Report, models: &[ModelId]) -> Range {
+fn observed_calls(report: &Report, models: &[ModelId]) -> Range {
     let asked = models.iter().filter_map(|model| report.checks.asked.get(model)).sum::<u64>();
     let documents = report.checks.documents;
     // A document is asked about once more or not, and at the next model or not: each is a proportion.
@@ -122,7 +128,7 @@ mod tests {
     fn tokens_follow_how_often_models_are_asked() {
         let range = |from, to| Range { from, to };
         let model = |name: &str| vec![name.parse().unwrap()];
-        let checked = Checked {
+        let checked = ExpectedCalls {
             asks: vec![(model("p:a"), range(1.0, 2.0)), (model("p:b"), range(0.0, 2.0))],
             judges: model("p:j"),
         };

@@ -75,7 +75,7 @@ impl Table {
     }
 
     /// Returns the remaining bytes of the table.
-    pub(in crate::output) async fn ended(mut self) -> Result<Bytes, Failure> {
+    pub(in crate::output) async fn finish(mut self) -> Result<Bytes, Failure> {
         let mut rest = Vec::new();
         if !self.lines.is_empty() {
             rest.extend_from_slice(&self.group().await?);
@@ -103,7 +103,7 @@ impl Table {
             if i64::try_from(bytes.len() - MAGIC.len()) != Ok(group.compressed_size()) {
                 return Err(ParquetError::General("a row group of another length".to_owned()));
             }
-            Ok((moved(group, number, before)?, bytes))
+            Ok((move_group(group, number, before)?, bytes))
         });
         let (group, bytes) = ended(&self.location, made.await)?;
         self.groups.push(group);
@@ -112,7 +112,7 @@ impl Table {
 }
 
 /// The description of a row group that was written alone, moved behind `before` bytes of others.
-fn moved(
+fn move_group(
     group: RowGroupMetaData,
     number: usize,
     before: i64,
@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        output::{line::Line, tables::read},
+        output::{result_line::ResultLine, tables::read},
         storage::Storage,
     };
 
@@ -187,7 +187,7 @@ mod tests {
             whole.extend(table.append(line).await.unwrap().unwrap_or_default());
             assert!(table.bytes < GROUP);
         }
-        whole.extend(table.ended().await.unwrap());
+        whole.extend(table.finish().await.unwrap());
         whole.into()
     }
 
@@ -208,7 +208,7 @@ mod tests {
         let least = groups[1].column(input).statistics().unwrap().min_bytes_opt().unwrap();
         assert_eq!(least, 6_i64.to_le_bytes(), "each says what is in it");
         let read = read(&location(), whole.clone()).await.unwrap();
-        let results = lines.iter().map(|line| Line::of(line.clone()).unwrap().result);
+        let results = lines.iter().map(|line| ResultLine::parse(line.clone()).unwrap().result);
         assert!(read.into_iter().map(|line| line.result).eq(results));
         // The footer follows. Details of it that are never read may be lost.
         let described = u32::from_le_bytes(*whole[..whole.len() - 4].last_chunk().unwrap());
@@ -221,7 +221,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_table_without_rows_is_a_table() {
-        let whole = Table::resume(location(), Vec::new()).unwrap().ended().await.unwrap();
+        let whole = Table::resume(location(), Vec::new()).unwrap().finish().await.unwrap();
         let table = SerializedFileReader::new(whole).unwrap();
         assert_eq!((table.num_row_groups(), table.metadata().file_metadata().num_rows()), (0, 0));
     }

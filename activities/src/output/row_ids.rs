@@ -14,7 +14,7 @@ use crate::{
         job::Document,
         jsonl::lines,
         layout,
-        line::read_line,
+        result_line::read_line,
         seal::READ_AHEAD,
         sealed::{self, IndexLine},
     },
@@ -23,14 +23,14 @@ use crate::{
 
 /// The contents of the records that an output has results for, by their ids.
 #[derive(Debug, Default)]
-pub(crate) struct Known(BTreeMap<DocumentId, Fingerprint>);
+pub(crate) struct RowIds(BTreeMap<DocumentId, Fingerprint>);
 
-impl Known {
+impl RowIds {
     /// Reads them from an output, for records of these files.
     ///
     /// # Errors
     /// `Transient` when a store fails.
-    pub(crate) async fn of(output: &Location, files: &[DocumentId]) -> Result<Self, Failure> {
+    pub(crate) async fn load(output: &Location, files: &[DocumentId]) -> Result<Self, Failure> {
         let results = output.child("results");
         let names = match results.names().await {
             Ok(names) => names,
@@ -81,7 +81,7 @@ impl Known {
     }
 
     /// Whether there are results of this file's records.
-    pub(crate) fn knows(&self, file: &DocumentId) -> bool {
+    pub(crate) fn has_file(&self, file: &DocumentId) -> bool {
         let prefix = format!("{file}__");
         self.0.keys().any(|id| id.as_str().starts_with(&prefix))
     }

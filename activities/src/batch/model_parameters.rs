@@ -14,7 +14,11 @@ use crate::{failure::Failure, services::Services};
 ///
 /// # Errors
 /// `InvalidInput` names the field that a model does not take.
-pub(crate) fn decided(services: &Services, job: &Job, route: &Route) -> Result<Job, Failure> {
+pub(crate) fn with_parameters(
+    services: &Services,
+    job: &Job,
+    route: &Route,
+) -> Result<Job, Failure> {
     let mut asked_with = BTreeMap::new();
     for model in &route.models {
         let with = of_model(&services.providers, job, model)?;
@@ -129,11 +133,11 @@ mod tests {
 
     #[test]
     fn what_is_not_stated_asks_what_was_always_asked() {
-        let question = |more: Value| StatedQuestion::of(&asked(&more, None).unwrap());
+        let question = |more: Value| StatedQuestion::from_job(&asked(&more, None).unwrap());
         let plain = question(json!({}));
         assert_eq!(
             plain.fingerprint().to_string(),
-            StatedQuestion::of(&job(&json!({}))).fingerprint().to_string()
+            StatedQuestion::from_job(&job(&json!({}))).fingerprint().to_string()
         );
         let warm = question(json!({"parameters": {"seed": 1}}));
         assert_eq!(warm.differences(&plain), ["parameters"]);

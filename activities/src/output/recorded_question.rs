@@ -13,11 +13,11 @@ use crate::{
 
 /// `question.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedQuestion {
     pub(crate) question: StatedQuestion,
 }
 
-impl Recorded {
+impl RecordedQuestion {
     /// Records the question that the output's results answer.
     pub(crate) async fn write(&self, output: &Location) -> Result<(), Failure> {
         let json = pretty(self)?;
@@ -30,10 +30,10 @@ impl Recorded {
 }
 
 /// Whether the results of an output answer this job's question.
-pub(crate) async fn answers(output: &Location, job: &Job) -> Result<bool, Failure> {
+pub(crate) async fn has_answers(output: &Location, job: &Job) -> Result<bool, Failure> {
     let there = location(output).read_if_there().await?;
-    let there = there.and_then(|json| serde_json::from_slice::<Recorded>(&json).ok());
-    Ok(there.is_some_and(|there| there.question == StatedQuestion::of(job)))
+    let there = there.and_then(|json| serde_json::from_slice::<RecordedQuestion>(&json).ok());
+    Ok(there.is_some_and(|there| there.question == StatedQuestion::from_job(job)))
 }
 
 /// The location of the recorded question: where it exists, there is an output.
@@ -46,11 +46,11 @@ pub(crate) fn location(output: &Location) -> Location {
 /// # Errors
 /// `InvalidInput` where the output has answers to another or an unknown question, and the batch does
 /// not say what to do with them.
-pub(crate) async fn check(output: &Location, job: &Job) -> Result<Recorded, Failure> {
-    let question = StatedQuestion::of(job);
+pub(crate) async fn check(output: &Location, job: &Job) -> Result<RecordedQuestion, Failure> {
+    let question = StatedQuestion::from_job(job);
     let of_output = |error| Failure::of_field("output", error);
     let there = location(output).read_if_there().await.map_err(of_output)?;
-    let there = there.and_then(|json| serde_json::from_slice::<Recorded>(&json).ok());
+    let there = there.and_then(|json| serde_json::from_slice::<RecordedQuestion>(&json).ok());
     if let Some(there) = &there
         && there.question == question
     {
@@ -75,11 +75,11 @@ pub(crate) async fn check(output: &Location, job: &Job) -> Result<Recorded, Fail
                 false => None,
             };
             match asked == Some(question.fingerprint()) {
-                true => Ok(Recorded { question }),
+                true => Ok(RecordedQuestion { question }),
                 false => Err(another(output, &[])),
             }
         }
-        _ => Ok(Recorded { question }),
+        _ => Ok(RecordedQuestion { question }),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 
 /// Releases the turns of the batch that was planned as `job`. A failure costs its tenant some waiting,
 /// and no more.
-pub async fn leave(storage: &Storage, quota: &Quota, job: &str) {
+pub async fn release_turns(storage: &Storage, quota: &Quota, job: &str) {
     let Ok(folder) = resolve(storage, "job", job) else { return };
     let Ok(Stored { job, route, .. }) = Stored::read(&folder).await else { return };
     for model in &route.models {

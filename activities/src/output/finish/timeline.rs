@@ -8,19 +8,19 @@ const STEPS: usize = 120;
 
 /// Answers by the time since the batch began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Course {
+pub(super) struct Timeline {
     /// Seconds of an interval; doubled when the batch outgrows them.
     pub(super) step: u64,
     pub(super) answers: Vec<u64>,
 }
 
-impl Default for Course {
+impl Default for Timeline {
     fn default() -> Self {
         Self { step: 1, answers: Vec::new() }
     }
 }
 
-impl Course {
+impl Timeline {
     pub(super) fn add(&mut self, began: DateTime<FixedOffset>, at: DateTime<FixedOffset>) {
         let Ok(seconds) = u64::try_from((at - began).num_seconds()) else { return };
         let place = |step| usize::try_from(seconds / step).unwrap_or(usize::MAX);
@@ -46,7 +46,7 @@ mod tests {
     fn a_long_batch_has_wider_steps_and_loses_no_answer() {
         let at =
             |seconds: i64| DateTime::from_timestamp(1_700_000_000 + seconds, 0).unwrap().into();
-        let mut course = Course::default();
+        let mut course = Timeline::default();
         for seconds in (0..100_000).step_by(10) {
             course.add(at(0), at(seconds));
         }

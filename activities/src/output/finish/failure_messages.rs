@@ -15,7 +15,7 @@ const MAX_WORDS: usize = 300;
 /// Messages of one type of failure.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Said(pub Vec<Sentence>);
+pub struct FailureMessages(pub Vec<Sentence>);
 
 /// A message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct Sentence {
     form: String,
 }
 
-impl Said {
+impl FailureMessages {
     /// Adds a message. `names` are the document's names that it may contain, the longest first.
     pub(super) fn add(&mut self, message: &str, names: &[&str]) {
         if message.is_empty() {
@@ -45,7 +45,7 @@ impl Said {
     }
 
     /// The most frequent messages, in this order; of equally frequent ones the older goes first.
-    pub(super) fn told(mut self) -> Self {
+    pub(super) fn into_report(mut self) -> Self {
         self.0.sort_by_key(|sentence| std::cmp::Reverse(sentence.documents));
         self.0.truncate(TOLD);
         self.0.iter_mut().for_each(|sentence| sentence.form.clear());
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn sentences_that_differ_in_a_name_or_a_number_are_one() {
-        let mut said = Said::default();
+        let mut said = FailureMessages::default();
         for number in 0..10_000 {
             let (id, uri) = (format!("in/a{number}.pdf"), format!("file:///data/in/a{number}.pdf"));
             let message = match number % 4 {
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(said.0.len(), KEPT, "however many there are");
         let size = serde_json::to_string(&said).unwrap().len();
         assert!(size < KEPT * 2 * (MAX_WORDS + 50), "{size} bytes");
-        let told = said.told().0;
+        let told = said.into_report().0;
         let told: Vec<_> = told.iter().map(|it| (it.message.as_str(), it.documents)).collect();
         let expected = [
             ("the document is empty", 2_500),
@@ -122,12 +122,12 @@ mod tests {
 
     #[test]
     fn a_short_name_takes_nothing_out_of_a_word() {
-        let mut said = Said::default();
+        let mut said = FailureMessages::default();
         for name in ["a", "b", "doc"] {
             said.add("the document is damaged", &[name]);
             said.add(&format!("{name}: damaged"), &[name]);
         }
-        let told = said.told();
+        let told = said.into_report();
         assert_eq!(told.0.iter().map(|it| it.documents).collect::<Vec<_>>(), [3, 3], "{told:?}");
         let json = serde_json::to_string(&told).unwrap();
         assert!(!json.contains("form"), "{json}");

@@ -8,7 +8,7 @@ use tidegate_providers::Finish as Ending;
 use tidegate_types::{DocumentId, ModelId, Spend};
 use tidegate_workflows::contract::{Finished, Progress};
 
-use super::{checks::Checks, course::Course, given_up::GivenUp};
+use super::{checks::Checks, given_up::GivenUp, timeline::Timeline};
 use crate::output::{agreement::Compared, result::DocumentResult};
 
 /// Missing documents that are named.
@@ -16,7 +16,7 @@ const NAMED: usize = 5;
 
 /// The outcomes of the planned documents.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Counted {
+pub(super) struct DocumentCounts {
     /// Results that were written since the batch began.
     pub(super) new: u64,
     /// Older results.
@@ -28,8 +28,8 @@ pub(super) struct Counted {
     first: Vec<String>,
 }
 
-impl Counted {
-    pub(super) fn lacks(&mut self, id: &DocumentId) {
+impl DocumentCounts {
+    pub(super) fn add_missing(&mut self, id: &DocumentId) {
         self.neither += 1;
         if self.first.len() < NAMED {
             self.first.push(id.to_string());
@@ -66,7 +66,7 @@ pub struct LeftOutTotal {
 
 /// Totals of the results.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Answered {
+pub(super) struct ResultTotals {
     /// Documents that each model has answered, and their cost.
     pub(super) models: BTreeMap<ModelId, (u64, Spend)>,
     /// Results with an unknown stop reason, by the provider's word.
@@ -79,7 +79,7 @@ pub(super) struct Answered {
     pub(super) older_reader: u64,
     /// When the answers of this batch came.
     #[serde(default)]
-    pub(super) course: Course,
+    pub(super) course: Timeline,
     /// The documents that were given up.
     #[serde(default)]
     pub(super) given_up: GivenUp,
@@ -91,7 +91,7 @@ pub(super) struct Answered {
     pub(super) compared: Compared,
 }
 
-impl Answered {
+impl ResultTotals {
     pub(super) fn add(&mut self, result: &DocumentResult) {
         if result.finish == Ending::Unknown {
             *self.unknown_stop_reasons.entry(result.stop_reason.clone()).or_default() += 1;

@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 8 << 20;
 
 /// The extracted text of a document.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Reading {
+pub(crate) struct StoredText {
     version: Version,
     text: String,
     /// Where each page begins in it.
@@ -40,8 +40,8 @@ pub(crate) async fn find(
     document: &Document,
 ) -> Option<(String, Version, Vec<usize>)> {
     let bytes = place(shard, task).read_if_there().await.ok()??;
-    let Reading { version, text, pages } = serde_json::from_slice(&bytes).ok()?;
-    let now = content::look(services, document).await.ok()?;
+    let StoredText { version, text, pages } = serde_json::from_slice(&bytes).ok()?;
+    let now = content::fetch_version(services, document).await.ok()?;
     (now.is_same(&version) == Some(true)).then_some((text, version, pages))
 }
 
@@ -57,10 +57,10 @@ pub(crate) async fn keep(
         return;
     }
     let (version, pages) = (version.clone(), pages.to_vec());
-    let reading = Reading { version, text: text.to_owned(), pages };
+    let reading = StoredText { version, text: text.to_owned(), pages };
     let Ok(json) = serde_json::to_vec(&reading) else { return };
     match place(shard, task).write(json).await {
-        Ok(()) => attempt.has_text(),
+        Ok(()) => attempt.mark_text_stored(),
         Err(error) => tracing::debug!(%error, "a document will be read again"),
     }
 }

@@ -9,7 +9,7 @@ use tidegate_workflows::contract::{CutAnswers, Job, OnCut, Taken};
 use crate::{
     attempt::Attempt,
     document::ask::{
-        evidence::{self, Sought},
+        evidence::{self, QuoteSource},
         prompt::Question,
         sandbox,
     },
@@ -43,7 +43,7 @@ pub(crate) struct Inquiry<'a> {
 
 impl<'a> Inquiry<'a> {
     /// The inquiry of a shard's documents.
-    pub(crate) fn of(shard: &'a Shard) -> Self {
+    pub(crate) fn for_shard(shard: &'a Shard) -> Self {
         let Shard { job, route, judge, asks, .. } = shard;
         Self { job, route, judge: judge.as_ref(), terms: shard.terms(), asks: *asks }
     }
@@ -51,7 +51,7 @@ impl<'a> Inquiry<'a> {
 
 /// What the answer is about.
 #[derive(Debug)]
-pub(crate) struct About<'a> {
+pub(crate) struct AnswerSubject<'a> {
     pub(crate) document: Document,
     /// The version of the document that was sent.
     pub(crate) version: Version,
@@ -62,7 +62,7 @@ pub(crate) struct About<'a> {
     /// What can be done about a document that is too large for a call.
     pub(crate) way_out: Cow<'a, str>,
     /// The text in which quotes of evidence are searched.
-    pub(crate) sought: Sought<'a>,
+    pub(crate) sought: QuoteSource<'a>,
 }
 
 /// The answer, with its cost.
@@ -74,7 +74,7 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     inquiry: Inquiry<'_>,
     mut question: Question<'_>,
-    About { document, version, kept, amiss, way_out, sought }: About<'_>,
+    AnswerSubject { document, version, kept, amiss, way_out, sought }: AnswerSubject<'_>,
 ) -> Result<DocumentResult, Failure> {
     let Inquiry { job, route, terms, asks, .. } = inquiry;
     let truncations = &services.truncation_stats;
@@ -90,10 +90,10 @@ pub(crate) async fn answer(
     let cut_before = before.raises > u32::from(before.began_raised);
     question = question.with_room(before.raises, cut_before);
     if let Some(amiss) = amiss {
-        question = question.corrected(amiss);
+        question = question.with_correction(amiss);
     }
     if let Some(wrong) = &before.wrong {
-        question = question.corrected(&format!(
+        question = question.with_correction(&format!(
             "Your last answer was refused, because it does not satisfy the JSON Schema: {wrong}. Answer again, with JSON that satisfies it."
         ));
     }
@@ -112,19 +112,19 @@ pub(crate) async fn answer(
     let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
     let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
     let own = Spend::of_tokens(&usage, cost_usd);
-    let (answer, evidence) = evidence::taken(job, completion.answer, &document, &sought);
+    let (answer, evidence) = evidence::take_evidence(job, completion.answer, &document, &sought);
     let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
     let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
-        .answering(asks, version)
-        .allowed_by(job)
-        .resting_on(evidence)
+        .with_question(asks, version)
+        .with_fallback_of(job)
+        .with_evidence(evidence)
         .with_usage_unknown(completion.usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some());
     let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
     let learned = services.guard.learned_caps.of(model);
     let room = question.room(cap).min(learned.unwrap_or(u32::MAX));
     if before.raises == 0 {
-        truncations.answered(cuts_of(model), result.is_cut());
+        truncations.count_answer(cuts_of(model), result.is_cut());
     }
     let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
     if let Err(failure) = judge(services, attempt, inquiry, (&result, wrong), room, has_more).await
@@ -135,7 +135,7 @@ pub(crate) async fn answer(
         attempt.discard(Taken { spend: own, cuts });
         attempt.call.failed_as(failure.kind);
         if result.keep(kept).await {
-            attempt.keep(kept.to_string());
+            attempt.set_kept_answer(kept.to_string());
         }
         return Err(failure);
     }
@@ -158,7 +158,7 @@ async fn judge(
         OnCut::Raise if result.is_cut() && !has_more => {
             return Err(Failure::truncated_at_cap(short, &result.model));
         }
-        OnCut::Raise if result.is_cut() && may_come_back && attempt.raise() => {
+        OnCut::Raise if result.is_cut() && may_come_back && attempt.raise_output_cap() => {
             return Err(Failure::cut(short));
         }
         OnCut::Raise | OnCut::Fail if result.is_cut() => return Err(Failure::truncated(short)),
@@ -168,7 +168,7 @@ async fn judge(
         (Some(wrong), _) => Err(wrong),
         (None, Some(judge)) => {
             let reader = services.reader_for(&inquiry.job.lane);
-            sandbox::judged(&reader, judge, &result.answer).await?
+            sandbox::judge_answer(&reader, judge, &result.answer).await?
         }
         (None, None) => Ok(()),
     };

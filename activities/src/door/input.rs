@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// An input with all of its parts fetched.
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct ResolvedInput {
     pub(super) value: Value,
     /// The body in the vendor's own form, as it was written.
     pub(super) body: Option<Fields>,
@@ -33,29 +33,29 @@ struct Body {
 /// # Errors
 /// `InvalidInput` where a part may not be read or has the wrong form; `Transient` while the store
 /// fails.
-pub(super) async fn fetched(
+pub(super) async fn fetch(
     services: &Services,
     calls: &Calls,
     text: &str,
     mut input: Value,
-) -> Result<Given, Failure> {
+) -> Result<ResolvedInput, Failure> {
     for (field, is_json) in BY_URI {
         let Some(value) = input.get_mut(field) else { continue };
         if let Some(uri) = uri(value) {
-            let place = Place { services, calls, field, uri };
+            let place = InputPart { services, calls, field, uri };
             *value = if is_json { place.json().await? } else { place.text().await? };
         }
     }
     let body = match input.get(BODY).filter(|body| body.is_object()) {
         None => None,
         Some(body) => Some(match uri(body) {
-            Some(uri) => Place { services, calls, field: BODY, uri }.fields().await?,
+            Some(uri) => InputPart { services, calls, field: BODY, uri }.fields().await?,
             None => serde_json::from_str::<Body>(text).map(|it| it.body).map_err(|error| {
                 Failure::invalid_input(format!("{BODY} cannot be read: {error}"))
             })?,
         }),
     };
-    Ok(Given { value: input, body })
+    Ok(ResolvedInput { value: input, body })
 }
 
 /// The URI of a part, if the value has no other field.
@@ -65,14 +65,14 @@ fn uri(value: &Value) -> Option<&str> {
 }
 
 /// The location of a part of the input.
-struct Place<'a> {
+struct InputPart<'a> {
     services: &'a Services,
     calls: &'a Calls,
     field: &'a str,
     uri: &'a str,
 }
 
-impl Place<'_> {
+impl InputPart<'_> {
     async fn text(&self) -> Result<Value, Failure> {
         let text = String::from_utf8(self.bytes().await?.into());
         text.map(Value::String).map_err(|_| self.wrong("it is no text in UTF-8"))
