@@ -6,6 +6,9 @@ use zip::ZipArchive;
 
 use crate::{archive, flat, foreign, format::Format, sheets::xml_2003, unreadable::Unreadable};
 
+/// Letters of the name of a kind of documents.
+const MAX_KIND: usize = 100;
+
 /// So much of a part that names what an archive is, is read.
 const NAMING_PART: u64 = 1 << 20;
 
@@ -148,12 +151,16 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
             ),
         });
     };
-    let named = part(&mut archive, "mimetype").and_then(|kind| match kind.trim() {
+    let kind = part(&mut archive, "mimetype");
+    let named = kind.as_ref().and_then(|kind| match kind.trim() {
         "application/epub+zip" => Some(Format::Epub),
         kind => match kind.strip_prefix("application/vnd.oasis.opendocument.")? {
-            "text" | "text-template" | "text-master" => Some(Format::Odt),
+            "text" | "text-template" | "text-master" | "text-web" => Some(Format::Odt),
             "spreadsheet" | "spreadsheet-template" => Some(Format::Ods),
-            "presentation" | "presentation-template" => Some(Format::Odp),
+            // Pages of a drawing are built as slides are.
+            "presentation" | "presentation-template" | "graphics" | "graphics-template" => {
+                Some(Format::Odp)
+            }
             _ => None,
         },
     });
@@ -177,11 +184,21 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
     match (typed, extension.and_then(office)) {
         (Some(format), _) => Ok(format),
         (None, Some(format)) => Err(Unreadable::damaged(format, "its main part is missing")),
-        (None, None) => match foreign_package(&archive) {
-            Some(what) => Err(Unreadable::Unsupported { what: what.into() }),
-            None => Ok(Format::Zip),
-        },
+        (None, None) => {
+            match foreign_package(&archive).map(str::to_owned).or_else(|| other(&kind?)) {
+                Some(what) => Err(Unreadable::Unsupported { what: what.into() }),
+                None => Ok(Format::Zip),
+            }
+        }
     }
+}
+
+/// The same of one that says itself what it is.
+fn other(kind: &str) -> Option<String> {
+    let kind = kind.trim().strip_prefix("application/")?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
+    let is_short = kind.len() <= MAX_KIND && kind.chars().all(is_name);
+    is_short.then(|| format!("a document of another program ({kind})"))
 }
 
 /// A document of another program, whose parts are no documents.
@@ -191,6 +208,8 @@ fn foreign_package(archive: &ZipArchive<Cursor<&[u8]>>) -> Option<&'static str> 
         Some("a drawing (Visio)")
     } else if has("Index/Document.iwa") || has("Index.zip") {
         Some("a document of Pages, Numbers or Keynote")
+    } else if has("FixedDocumentSequence.fdseq") || has("FixedDocSeq.fdseq") {
+        Some("a printed document (XPS): print it as PDF")
     } else if has("AndroidManifest.xml") || has("META-INF/MANIFEST.MF") {
         Some("a program (JAR or APK)")
     } else {

@@ -85,9 +85,10 @@ pub(crate) fn text<'a>(
     bytes: &'a [u8],
 ) -> Result<Cow<'a, str>, Unreadable> {
     let (text, damaged) = encoding.decode_without_bom_handling(bytes);
-    // A few bad bytes are a flaw, many are no text.
+    // A few bad bytes are a flaw, many are no text; less so beside whole letters of UTF-8.
     let bad = if damaged { text.matches('\u{fffd}').count() } else { 0 };
-    if bad * 50 > text.len() || is_binary(&text) { Err(Unreadable::Binary) } else { Ok(text) }
+    let most = if encoding == UTF_8 { 10 } else { 50 };
+    if bad * most > text.len() || is_binary(&text) { Err(Unreadable::Binary) } else { Ok(text) }
 }
 
 /// More than one control character in a hundred is no text, but for a log or table whose fields one
@@ -116,7 +117,7 @@ fn without_padding(bytes: &[u8]) -> &[u8] {
 }
 
 /// What a terminal shows: without the colors and movements that escapes ask it for.
-fn without_escapes(text: &str) -> String {
+pub(crate) fn without_escapes(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -276,6 +277,8 @@ mod tests {
             let bytes = [words.as_bytes(), bad, words.as_bytes()].concat();
             assert_eq!(decode(&bytes).unwrap(), format!("{words}\u{fffd}{words}"));
         }
+        let mixed = b"Gr\xc3\xb6\xc3\x9fe, caf\xe9 \xe2\x82\xac 5\n";
+        assert_eq!(decode(mixed).unwrap(), "Größe, caf\u{fffd} € 5\n");
         let long = "潮は一日に二度満ちる".repeat(4);
         let cut = &long.as_bytes()[..long.len() - 1];
         assert_eq!(decode(cut).unwrap(), long.trim_end_matches('る').to_owned() + "\u{fffd}");

@@ -118,10 +118,17 @@ fn feet_last(page: &mut Html) {
     }
 }
 
-/// `<meta charset="…">` and its older form, as far as the first kilobyte says.
+/// `<meta charset="…">` and its older form, as far as the first kilobyte says; of XHTML, its
+/// declaration of XML.
 fn declared(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(1_024)]).to_ascii_lowercase();
-    let label = head.split("charset=").nth(1)?.trim_start_matches(['"', '\'']);
+    let declaration = head.trim_start().strip_prefix("<?xml").and_then(|it| it.split("?>").next());
+    let of_xml = declaration.and_then(|it| it.split("encoding").nth(1)?.split_once('='));
+    let label = match of_xml {
+        Some((_, label)) => label.trim_start(),
+        None => head.split("charset=").nth(1)?,
+    };
+    let label = label.trim_start_matches(['"', '\'']);
     encoding_rs::Encoding::for_label(
         label.split(['"', '\'', ' ', '>', ';', '/']).next()?.as_bytes(),
     )
@@ -314,14 +321,17 @@ fn is_chosen(node: NodeRef<'_, Node>, option: &Element) -> bool {
     if option.attr("selected").is_some() {
         return true;
     }
+    let has = |name: &str| matches!(menu.value(), Node::Element(menu) if menu.attr(name).is_some_and(|it| it.trim() != "1"));
+    let is_box = has("multiple") || has("size");
     let mut options = menu.descendants().filter_map(|below| match below.value() {
         Node::Element(element) if element.name() == "option" => Some((below.id(), element)),
         _ => None,
     });
-    // The first says it all where it is chosen; a menu has few more.
+    // The first says it all where it is chosen; a menu has few more. A box shows them all.
     let first = options.next();
-    first.is_some_and(|(id, element)| id == node.id() && element.attr("selected").is_none())
-        && !options.take(1_000).any(|(_, element)| element.attr("selected").is_some())
+    first.is_some_and(|(id, element)| {
+        (is_box || id == node.id()) && element.attr("selected").is_none()
+    }) && !options.take(1_000).any(|(_, element)| element.attr("selected").is_some())
 }
 
 /// Whether a cell is there for the page's layout: it holds a table, headings or lists.

@@ -6,7 +6,10 @@ mod flowed;
 mod uuencode;
 mod words;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use mail_parser::{
     Address, Message, MessageParser, MessagePart, MessagePartId, MimeHeaders as _, PartType,
@@ -20,6 +23,10 @@ use words::{contents, raw, words};
 /// Messages within messages.
 const MAX_DEPTH: usize = 4;
 
+/// A plain text of fewer words may be there only to say that the message is HTML: then that has
+/// several times as many.
+const FEW_WORDS: usize = 40;
+
 /// Reads an attachment of a name, which so many documents are around.
 type TextOf<'t> = dyn Fn(&[u8], &str, usize) -> Result<String, Unreadable> + 't;
 
@@ -28,10 +35,29 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
     let whole = wide(bytes)?;
     let bytes = boundaries::unmistakable(message_in(whole.as_deref().unwrap_or(bytes)));
+    let bytes = with_header_in_utf8(bytes);
     let message = MessageParser::default()
         .parse(&*bytes)
         .ok_or_else(|| Unreadable::damaged(Format::Eml, "it has no header"))?;
     Ok(text(&message, context.depth, context.tally, text_of))
+}
+
+/// Some programs write names and subjects as they stand, in the encoding of the text.
+fn with_header_in_utf8(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    let is_end =
+        |at: &usize| bytes[*at..].starts_with(b"\n\n") || bytes[*at..].starts_with(b"\n\r\n");
+    let end = memchr::memchr_iter(b'\n', &bytes).find(is_end).unwrap_or(bytes.len());
+    let (header, rest) = bytes.split_at(end);
+    if std::str::from_utf8(header).is_ok() {
+        return bytes;
+    }
+    let said = String::from_utf8_lossy(header).to_ascii_lowercase();
+    let label = said.split("charset=").nth(1).map(|rest| rest.trim_start_matches('"'));
+    let label = label.and_then(|rest| rest.split(['"', ';', ' ', '\r', '\n']).next());
+    let said = label.and_then(|label| encoding_rs::Encoding::for_label(label.as_bytes()));
+    let said = said.filter(|it| *it != encoding_rs::UTF_8);
+    let (header, ..) = said.unwrap_or_else(|| encoding::of(header)).decode(header);
+    Cow::Owned([header.as_bytes(), rest].concat())
 }
 
 /// A message that a program has saved in UTF-16.
@@ -75,7 +101,9 @@ fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>
     // Of a page that was saved as a message, how it looks and what computes.
     let is_text = |part: &&MessagePart<'_>| {
         let kind = part.content_type().and_then(|kind| kind.subtype()).unwrap_or_default();
-        !["css", "javascript", "x-javascript"].iter().any(|other| kind.eq_ignore_ascii_case(other))
+        // The last two say again what the message says, for programs of some makers.
+        let others = ["css", "javascript", "x-javascript", "x-amp-html", "watch-html"];
+        !others.iter().any(|other| kind.eq_ignore_ascii_case(other))
             || part.attachment_name().is_some()
     };
     for attachment in attachments.into_iter().filter(is_text) {
@@ -113,23 +141,34 @@ fn said(message: &Message<'_>, part: &MessagePart<'_>, tally: &Tally) -> Option<
 }
 
 /// The parts that are the message. Where a message is said in several ways and its plain text is
-/// blank, as some programs leave it, it is the HTML.
+/// blank, as some programs leave it, or only says that there is HTML, it is the HTML.
 fn bodies<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
     let part = |id: &MessagePartId| message.parts.get(*id as usize);
     let choices = choices(message);
     let choice_of = |id: &MessagePartId| choices.get(id).copied();
-    let said: HashSet<MessagePartId> = message
-        .text_body
-        .iter()
-        .filter(|id| part(id).is_some_and(has_words))
-        .filter_map(choice_of)
-        .collect();
     let mut html: HashMap<MessagePartId, Vec<&MessagePartId>> = HashMap::new();
     for id in &message.html_body {
         if let Some(choice) = choice_of(id) {
             html.entry(choice).or_default().push(id);
         }
     }
+    let mut words: HashMap<MessagePartId, usize> = HashMap::new();
+    for plain in message.text_body.iter().filter(|id| part(id).is_some_and(has_words)) {
+        if let (Some(choice), Some(PartType::Text(text))) =
+            (choice_of(plain), part(plain).map(|it| &it.body))
+        {
+            *words.entry(choice).or_default() += text.split_whitespace().take(FEW_WORDS).count();
+        }
+    }
+    let is_whole = |choice: &MessagePartId, words: usize| {
+        let pages = html.get(choice).into_iter().flatten().filter_map(|id| part(id));
+        words >= FEW_WORDS || pages.map(words_of_page).sum::<usize>() <= words * 3
+    };
+    let said: HashSet<MessagePartId> = words
+        .into_iter()
+        .filter(|(choice, words)| is_whole(choice, *words))
+        .map(|(choice, _)| choice)
+        .collect();
     let mut ids = Vec::new();
     for id in &message.text_body {
         match choice_of(id) {
@@ -141,6 +180,13 @@ fn bodies<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
         }
     }
     ids.into_iter().filter_map(part).collect()
+}
+
+/// How many words a page says.
+fn words_of_page(part: &MessagePart<'_>) -> usize {
+    let PartType::Html(page) = &part.body else { return 0 };
+    let text = html::extract(page.as_bytes(), &Tally::default());
+    text.map(|text| text.split_whitespace().count()).unwrap_or_default()
 }
 
 /// Of each part that is one of several ways to say the same, where they are together.
@@ -182,6 +228,10 @@ fn attached(
     }
     let read = match &part.body {
         PartType::Message(message) => Ok(text(message, depth + 1, tally, text_of)),
+        // A piece of a page does not look like one.
+        _ if part.is_content_type("text", "html") && !name.contains('.') => {
+            text_of(&contents(message, part), "page.html", depth + 1)
+        }
         _ => text_of(&contents(message, part), name, depth + 1),
     };
     let is_empty = match &read {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    html,
+    encoding, html,
     left_out::{Kind, Tally},
 };
 
@@ -54,6 +54,7 @@ fn put_out(output: &Value, tally: &Tally) -> String {
         html::extract(page.as_bytes(), tally).ok().filter(|text| !text.is_empty())
     };
     let text = text.or_else(page).unwrap_or_else(|| lines(data.get("text/latex")));
+    let text = encoding::without_escapes(&text);
     if !has_picture {
         return text;
     }
@@ -86,7 +87,7 @@ mod tests {
         let notebook = serde_json::json!({"nbformat": 4, "metadata": {"language_info": {"name": "julia"}}, "cells": [
             {"cell_type": "markdown", "source": ["# Tides\n", "twice"]},
             {"cell_type": "code", "source": "plot(x)", "outputs": [
-                {"output_type": "stream", "text": ["ebb\n"]},
+                {"output_type": "stream", "text": ["\u{1b}[31mebb\u{1b}[0m\n"]},
                 {"output_type": "display_data", "data": {"image/png": "AAAA", "text/plain": "<Figure>"}},
                 {"output_type": "display_data", "data": {"text/html": ["<table><tr><td>ebb", "<td>7</table>"]}},
                 {"output_type": "error", "ename": "Flood", "evalue": "too high", "traceback": []},

@@ -1,7 +1,7 @@
 //! `OpenDocument`: the text of ODT and the slides of ODP.
 
-mod formulas;
 mod lists;
+mod objects;
 mod styles;
 mod tables;
 
@@ -11,15 +11,15 @@ use crate::{
     colors::{Ground, WHITE},
     context::Context,
     format::Format,
-    left_out::{Tally, in_one_pair_of_marks},
+    left_out::{Place, Tally, in_one_pair_of_marks},
     links::Link,
     look::{Look, STRUCK},
-    package::{Package, resolved},
+    package::Package,
     unreadable::Unreadable,
     xml::{Element, Node},
 };
-use formulas::{formula_text, formulas};
 use lists::{Numbered, numbered};
+use objects::{Objects, folder, formula_text};
 use styles::Styles;
 
 pub(crate) fn extract(
@@ -37,7 +37,8 @@ pub(crate) fn extract(
         .xml("content.xml")?
         .ok_or_else(|| Unreadable::damaged(format, "its content.xml is missing"))?;
     let styles = package.optional("styles.xml")?.unwrap_or_default();
-    let mut body = Body::new(formulas(&mut package, &content), paper(&styles), context.tally);
+    let objects = Objects::of(&mut package, &content, context.tally)?;
+    let mut body = Body::new(objects, paper(&styles), context.tally);
     for tree in [&styles, &content] {
         body.learn(tree);
     }
@@ -69,8 +70,7 @@ struct Body<'a> {
     notes: Vec<String>,
     slides: usize,
     in_cell: bool,
-    /// Texts of formulas, by the folders in which they lie.
-    formulas: HashMap<String, String>,
+    objects: Objects,
     /// The number behind the last item of each style of lists, for those that go on.
     last: HashMap<String, usize>,
     /// What lies behind the text.
@@ -79,10 +79,10 @@ struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    fn new(formulas: HashMap<String, String>, ground: Ground, tally: &'a Tally) -> Self {
+    fn new(objects: Objects, ground: Ground, tally: &'a Tally) -> Self {
         let (styles, numbered, lists, notes, last) = Default::default();
         let (slides, in_cell) = Default::default();
-        Self { styles, numbered, lists, notes, slides, in_cell, formulas, last, ground, tally }
+        Self { styles, numbered, lists, notes, slides, in_cell, objects, last, ground, tally }
     }
 
     /// Reads what lies on another ground.
@@ -123,6 +123,13 @@ impl<'a> Body<'a> {
                 "page" => {
                     self.slides += 1;
                     let number = self.slides;
+                    if self.styles.hides_page(element) {
+                        let mut slide = String::new();
+                        self.blocks(element, &mut slide);
+                        let place = Some(Place::Page(number));
+                        text.push_str(&self.tally.hidden(slide.trim(), place));
+                        continue;
+                    }
                     text.push_str(&format!("\n## Slide {number}\n\n"));
                     self.blocks(element, text);
                 }
@@ -135,7 +142,9 @@ impl<'a> Body<'a> {
                 }
                 // What was deleted, what nobody sees, and what computes.
                 "tracked-changes" | "forms" | "sequence-decls" | "user-field-decls"
-                | "variable-decls" | "title" | "desc" => {}
+                | "variable-decls" | "desc" => {}
+                // Of a picture; a chart's has paragraphs.
+                "title" if element.child("p").is_none() => {}
                 "frame" => {
                     let shown = self.shown(element);
                     if !shown.is_empty() {
@@ -144,6 +153,7 @@ impl<'a> Body<'a> {
                     self.blocks(element, text);
                 }
                 "object" if element.child("math").is_some() => {}
+                "object" | "object-ole" => self.object(element, text),
                 "section" if element.attribute("display").as_deref() == Some("none") => {
                     text.push_str(&self.tally.hidden(element.text().trim(), None));
                 }
@@ -241,6 +251,7 @@ impl<'a> Body<'a> {
                 "table" => self.table(element, boxes),
                 // Read with its frame.
                 "object" if element.child("math").is_some() => {}
+                "object" | "object-ole" => self.object(element, boxes),
                 "hidden-text" => {
                     let words = element.attribute("string-value").unwrap_or_default();
                     let words = if words.is_empty() { element.text() } else { words };
@@ -253,11 +264,20 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// A document within this one.
+    fn object(&mut self, object: &Element, text: &mut String) {
+        let document = folder(object).and_then(|folder| self.objects.documents.remove(&folder));
+        for part in document.iter().flat_map(|document| document.all("body")) {
+            self.blocks(part, text);
+        }
+        self.blocks(object, text);
+    }
+
     /// A formula, or what a picture is said to show.
     fn shown(&self, frame: &Element) -> String {
         let formula = frame.child("object").and_then(|object| match object.child("math") {
             Some(formula) => Some(formula_text(formula)),
-            None => self.formulas.get(&resolved("", &object.attribute("href")?)).cloned(),
+            None => self.objects.formulas.get(&folder(object)?).cloned(),
         });
         formula.unwrap_or_else(|| described(frame))
     }

@@ -105,6 +105,11 @@ impl<'a> Package<'a> {
         })
     }
 
+    /// Whether there is a part of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.place(name).is_some()
+    }
+
     /// A part's tree, if there is one of this name.
     pub(crate) fn xml(&mut self, name: &str) -> Result<Option<Element>, Unreadable> {
         self.read(name)?.map(|bytes| xml::parse(&bytes, self.format)).transpose()

@@ -88,8 +88,9 @@ impl<'a> Body<'a> {
                     out.text.push_str(element.text().trim());
                     out.text.push('\n');
                 }
-                // What was deleted or moved away, and what stands in for what is read already.
-                "del" | "moveFrom" | "Fallback" => {}
+                // What was deleted or moved away.
+                "del" | "moveFrom" => {}
+                "AlternateContent" => self.blocks_of(chosen_way(element), out),
                 _ => self.blocks_of(element, out),
             }
         }
@@ -113,11 +114,24 @@ impl<'a> Body<'a> {
             out.joined = words;
             return;
         }
-        let list = self.styles.list(properties);
+        // The first letter of the next one, which is drawn larger.
+        let frame = properties.and_then(|it| it.child("framePr")?.attribute("dropCap"));
+        if frame.is_some_and(|kind| kind != "none") && !words.trim().is_empty() {
+            out.joined = words.trim().to_owned();
+            return;
+        }
+        let list = self.styles.list(properties, |list, style| self.lists.level_of(list, style));
+        let is_end_hidden = end.and_then(|end| Look::of(Some(end)).hidden) == Some(true);
+        // One without words has its number all the same; in a cell, the number is all that is there.
+        let list = list.filter(|_| !words.trim().is_empty() || !is_end_hidden);
+        let mark = list.map(|(list, level)| (self.lists.next(&list, level), level));
+        if words.trim().is_empty() && out.in_cell {
+            let number = mark.as_ref().map(|(mark, _)| mark.trim_end()).filter(|mark| *mark != "-");
+            out.text.push_str(number.unwrap_or_default());
+        }
         if !words.trim().is_empty() {
             let heading = self.styles.heading(properties).filter(|_| !out.in_cell);
-            let mark = list.map(|(list, level)| {
-                let mark = self.lists.next(&list, level);
+            let mark = mark.map(|(mark, level)| {
                 let indent = if heading.is_some() { 0 } else { level };
                 format!("{}{mark}", "  ".repeat(indent))
             });
@@ -224,7 +238,8 @@ impl<'a> Body<'a> {
                         boxes.push(text);
                     }
                 }
-                "del" | "moveFrom" | "Fallback" | "pPr" | "rPr" | "delText" => {}
+                "AlternateContent" => self.inline(chosen_way(element), look, words, boxes),
+                "del" | "moveFrom" | "pPr" | "rPr" | "delText" => {}
                 _ => self.inline(element, look, words, boxes),
             }
         }
@@ -285,7 +300,8 @@ fn below<'a>(parent: &'a Element, name: &str) -> Vec<&'a Element> {
         let from = stack.len();
         for child in element.elements() {
             match &*child.name {
-                "tbl" | "p" | "Fallback" | "del" | "moveFrom" => {}
+                "tbl" | "p" | "del" | "moveFrom" => {}
+                "AlternateContent" => stack.push(chosen_way(child)),
                 "tr" if name == "tc" => {}
                 _ => stack.push(child),
             }
@@ -297,6 +313,24 @@ fn below<'a>(parent: &'a Element, name: &str) -> Vec<&'a Element> {
         }
     }
     found
+}
+
+/// Of several ways to show the same, the first of which something is read here.
+fn chosen_way(ways: &Element) -> &Element {
+    const READ: [&str; 10] = [
+        "t",
+        "oMath",
+        "relIds",
+        "chart",
+        "OLEObject",
+        "textpath",
+        "docPr",
+        "sym",
+        "fldChar",
+        "tab",
+    ];
+    let is_read = |way: &&Element| READ.iter().any(|name| !way.all(name).is_empty());
+    ways.elements().find(is_read).or_else(|| ways.elements().next()).unwrap_or(ways)
 }
 
 /// What a picture is said to show.

@@ -7,6 +7,9 @@ use crate::{
     xml::Element,
 };
 
+/// Digits of a number that is filled up with zeros.
+const MAX_WIDTH: usize = 20;
+
 /// How one level of a list is numbered.
 #[derive(Debug, Clone, Default)]
 struct Level {
@@ -25,10 +28,33 @@ pub(super) struct Lists {
     /// The kind of each list.
     kinds: HashMap<String, String>,
     levels: HashMap<(String, usize), Level>,
+    /// Levels of a list that are numbered in another way than those of its kind.
+    own: HashMap<(String, usize), Level>,
+    /// The level that each kind gives to a style.
+    styled: HashMap<(String, String), usize>,
     /// Where a list begins anew that is of one kind with others; used up by its first item.
     begins: HashMap<(String, usize), usize>,
     /// Where the numbering of each kind has come to.
     counts: HashMap<String, [Option<usize>; 9]>,
+}
+
+impl Level {
+    fn of(level: &Element) -> Self {
+        let value = |name: &str| level.child(name).and_then(|e| e.attribute("val"));
+        // A format of its own (`001, 002, …`) stands beside one for older programs.
+        let formats = level.all("numFmt");
+        let own = formats.iter().find_map(|format| format.attribute("format"));
+        let format = own.or_else(|| formats.first()?.attribute("val"));
+        Self {
+            format: format.unwrap_or_default(),
+            text: value("lvlText").unwrap_or_default(),
+            start: value("start").and_then(|n| n.parse().ok()).unwrap_or(1),
+            restarts: value("lvlRestart").and_then(|n| n.parse().ok()),
+            in_digits: level.child("isLgl").is_some_and(|it| {
+                !matches!(it.attribute("val").as_deref(), Some("0" | "false" | "off"))
+            }),
+        }
+    }
 }
 
 impl Lists {
@@ -38,25 +64,27 @@ impl Lists {
         for kind in part.all("abstractNum") {
             let id = kind.attribute("abstractNumId").unwrap_or_default();
             for (place, level) in kind.elements().filter(|e| &*e.name == "lvl").enumerate() {
-                let value = |name: &str| level.child(name).and_then(|e| e.attribute("val"));
                 let place = level.attribute("ilvl").and_then(|n| n.parse().ok()).unwrap_or(place);
-                let start = value("start").and_then(|n| n.parse().ok()).unwrap_or(1);
-                lists.levels.insert(
-                    (id.clone(), place),
-                    Level {
-                        format: value("numFmt").unwrap_or_default(),
-                        text: value("lvlText").unwrap_or_default(),
-                        start,
-                        restarts: value("lvlRestart").and_then(|n| n.parse().ok()),
-                        in_digits: level.child("isLgl").is_some_and(|it| {
-                            !matches!(it.attribute("val").as_deref(), Some("0" | "false" | "off"))
-                        }),
-                    },
-                );
+                let style = level.child("pStyle").and_then(|style| style.attribute("val"));
+                lists.styled.extend(style.map(|style| ((id.clone(), style), place)));
+                lists.levels.insert((id.clone(), place), Level::of(level));
             }
         }
+        // A kind may only name the style of another one.
+        let named = |kind: &Element, name: &str| kind.child(name)?.attribute("val");
+        let kinds = part.all("abstractNum");
+        let links: HashMap<String, String> = kinds
+            .iter()
+            .filter_map(|kind| {
+                let style = named(kind, "numStyleLink")?;
+                let meant =
+                    kinds.iter().find(|it| named(it, "styleLink").as_ref() == Some(&style))?;
+                Some((kind.attribute("abstractNumId")?, meant.attribute("abstractNumId")?))
+            })
+            .collect();
         for list in part.all("num") {
             let kind = list.child("abstractNumId").and_then(|kind| kind.attribute("val"));
+            let kind = kind.map(|kind| links.get(&kind).cloned().unwrap_or(kind));
             if let (Some(id), Some(kind)) = (list.attribute("numId"), kind) {
                 for (place, level) in list.all("lvlOverride").into_iter().enumerate() {
                     let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
@@ -65,6 +93,9 @@ impl Lists {
                     if let Some(begin) = number(begin) {
                         lists.begins.insert((id.clone(), place), begin);
                     }
+                    if let Some(own) = level.child("lvl") {
+                        lists.own.insert((id.clone(), place), Level::of(own));
+                    }
                 }
                 lists.kinds.insert(id, kind);
             }
@@ -72,10 +103,20 @@ impl Lists {
         lists
     }
 
+    /// The level that a list gives to a style.
+    pub(super) fn level_of(&self, list: &str, style: &str) -> Option<usize> {
+        let kind = self.kinds.get(list)?.clone();
+        self.styled.get(&(kind, style.to_owned())).copied()
+    }
+
     /// The mark of the next item, with a space after it: `- `, `2. `, `1.3 `.
     pub(super) fn next(&mut self, list: &str, level: usize) -> String {
         let kind = self.kinds.get(list).cloned().unwrap_or_default();
-        let Some(how) = self.levels.get(&(kind.clone(), level)).cloned() else {
+        let levels: [Option<&Level>; 9] = std::array::from_fn(|place| {
+            let own = self.own.get(&(list.to_owned(), place));
+            own.or_else(|| self.levels.get(&(kind.clone(), place)))
+        });
+        let Some(how) = levels.get(level).copied().flatten() else {
             return "- ".to_owned();
         };
         let counts = self.counts.entry(kind.clone()).or_default();
@@ -83,20 +124,17 @@ impl Lists {
         let count = self.begins.remove(&(list.to_owned(), level)).unwrap_or_else(next);
         counts[level] = Some(count);
         for (place, deeper) in counts.iter_mut().enumerate().skip(level + 1) {
-            let restarts = self.levels.get(&(kind.clone(), place)).and_then(|it| it.restarts);
+            let restarts = levels[place].and_then(|it| it.restarts);
             if restarts.is_none_or(|behind| level < behind) {
                 *deeper = None;
             }
         }
-        if how.format == "none" {
-            return String::new();
-        }
-        if how.format == "bullet" || !how.text.contains('%') {
+        if how.format == "bullet" || (how.format.is_empty() && how.text.is_empty()) {
             return "- ".to_owned();
         }
-        let mut text = how.text;
+        let mut text = how.text.clone();
         for (place, count) in counts.iter().enumerate() {
-            let other = self.levels.get(&(kind.clone(), place));
+            let other = levels[place];
             let count = count.unwrap_or_else(|| other.map_or(1, |level| level.start));
             let format = match other {
                 Some(level) if !how.in_digits || level.format == "decimalZero" => &*level.format,
@@ -104,17 +142,22 @@ impl Lists {
             };
             text = text.replace(&format!("%{}", place + 1), &number(count, format));
         }
-        format!("{text} ")
+        if text.trim().is_empty() { String::new() } else { format!("{text} ") }
     }
 }
 
 fn number(count: usize, format: &str) -> String {
     match format {
+        "none" => String::new(),
         "lowerLetter" => letters(count),
         "upperLetter" => letters(count).to_ascii_uppercase(),
         "lowerRoman" => roman(count),
         "upperRoman" => roman(count).to_ascii_uppercase(),
         "decimalZero" => format!("{count:02}"),
+        own if own.starts_with("00") => {
+            let width = own.bytes().take_while(u8::is_ascii_digit).count().min(MAX_WIDTH);
+            format!("{count:0width$}")
+        }
         "ordinal" => ordinal(count),
         "ordinalText" => ordinal_words(count),
         "cardinalText" => cardinal_words(count),

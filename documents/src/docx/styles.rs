@@ -88,19 +88,28 @@ impl Styles {
         })
     }
 
-    /// The list of a paragraph and its level there.
-    pub(super) fn list(&self, paragraph: Option<&Element>) -> Option<(String, usize)> {
+    /// The list of a paragraph and its level there, which a list may give to a style (`level_of`).
+    pub(super) fn list(
+        &self,
+        paragraph: Option<&Element>,
+        level_of: impl Fn(&str, &str) -> Option<usize>,
+    ) -> Option<(String, usize)> {
         let paragraph = paragraph?;
         let style = paragraph.child("pStyle").and_then(|style| style.attribute("val"));
         let own = list(paragraph);
-        let styled = style.and_then(|id| self.chain(&id).find_map(|style| style.list.clone()));
+        let chain = std::iter::successors(style, |id| self.0.get(id)?.base.clone());
+        let chain: Vec<String> = chain.take(MAX_CHAIN).collect();
+        let styles = chain.iter().filter_map(|id| self.0.get(id));
+        let styled = styles.into_iter().find_map(|style| style.list.clone());
         let (id, level) = match (own, styled) {
             (Some((id, level)), Some((other, fallback))) => (id.or(other), level.or(fallback)),
             (Some(own), None) => own,
             (None, styled) => styled?,
         };
         // Zero takes a paragraph out of its style's list.
-        id.filter(|id| id != "0").map(|id| (id, level.unwrap_or(0).min(8)))
+        let id = id.filter(|id| id != "0")?;
+        let level = level.or_else(|| chain.iter().find_map(|style| level_of(&id, style)));
+        Some((id, level.unwrap_or(0).min(8)))
     }
 }
 

@@ -22,6 +22,10 @@ pub(super) enum Property {
     Ground,
     Line,
     Marker,
+    /// `visibility`, which what is within may take back.
+    Visibility,
+    /// What is seen of letters without a color: their shadow, or the ground that is cut out by them.
+    Through(&'static str),
 }
 
 /// What is said of it.
@@ -31,6 +35,8 @@ pub(super) enum Said {
     Is(bool),
     /// A color; none that is known here.
     Color(Option<Rgb>),
+    /// No color at all.
+    Clear,
     Ground(Ground),
     /// `decimal`, `none`, …
     Word(String),
@@ -59,10 +65,16 @@ fn said(name: &str, value: &str) -> Option<(Property, Said)> {
     let size = |name| Some((Property::Size(name), Said::Is(is_nothing())));
     match name {
         "display" => other("display", value == "none"),
-        "visibility" => other("visibility", matches!(value, "hidden" | "collapse")),
+        "visibility" => match value {
+            "hidden" | "collapse" => Some((Property::Visibility, Said::Is(true))),
+            "visible" | "initial" => Some((Property::Visibility, Said::Is(false))),
+            _ => None,
+        },
         "content-visibility" => other("content-visibility", value == "hidden"),
         "opacity" => other("opacity", value.trim_end_matches('%').parse() == Ok(0.0)),
         "font-size" => other("font-size", is_nothing()),
+        "font" => other("font-size", value.split([' ', '/']).find_map(self::length) == Some(0.0)),
+        "filter" => other("filter", is_of_nothing(value)),
         "left" => other("left", length().is_some_and(|it| it <= FAR)),
         "top" => other("top", length().is_some_and(|it| it <= FAR)),
         "right" => other("right", length().is_some_and(|it| it <= FAR)),
@@ -79,7 +91,14 @@ fn said(name: &str, value: &str) -> Option<(Property, Said)> {
             let hides = ["hidden", "clip"].iter().any(|word| value.contains(word));
             Some((Property::Overflow, Said::Is(hides)))
         }
+        "color" if is_clear(value) => Some((Property::Color, Said::Clear)),
         "color" => Some((Property::Color, Said::Color(color(value)))),
+        "background-clip" | "-webkit-background-clip" => {
+            Some((Property::Through("clip"), Said::Is(value.contains("text"))))
+        }
+        "text-shadow" | "-webkit-text-stroke" => {
+            Some((Property::Through("letters"), Said::Is(value != "none")))
+        }
         "background" | "background-color" => {
             let ground = match color(value) {
                 Some(color) => Ground::Plain(color),
@@ -132,6 +151,12 @@ fn is_shrunk(value: &str) -> bool {
     })
 }
 
+/// A filter that lets nothing through.
+fn is_of_nothing(filter: &str) -> bool {
+    let opacity = filter.split_once("opacity(").and_then(|(_, rest)| rest.split(')').next());
+    opacity.is_some_and(|it| it.trim().trim_end_matches('%').parse() == Ok(0.0))
+}
+
 /// `rect(0, 0, 0, 0)`, or of a single pixel.
 fn is_clip_of_nothing(value: &str) -> bool {
     let Some(edges) = value.strip_prefix("rect(").and_then(|it| it.strip_suffix(')')) else {
@@ -152,6 +177,22 @@ fn is_path_of_nothing(value: &str) -> bool {
     let half = |it: &str| it.strip_suffix('%')?.parse().ok().map(|it: f64| it >= 50.0);
     inside("inset").and_then(half).unwrap_or(false)
         || inside("circle").is_some_and(|it| length(it) == Some(0.0))
+}
+
+/// Whether a color lets everything through.
+fn is_clear(value: &str) -> bool {
+    let alpha = || {
+        let numbers = value.strip_suffix(')')?;
+        let numbers =
+            ["rgba(", "hsla(", "rgb(", "hsl("].iter().find_map(|it| numbers.strip_prefix(it))?;
+        let mut numbers = numbers.split([',', ' ', '/']).filter(|it| !it.is_empty()).skip(3);
+        numbers.next()?.trim_end_matches('%').parse::<f64>().ok()
+    };
+    let digits = value.strip_prefix('#').filter(|it| it.chars().all(|c| c.is_ascii_hexdigit()));
+    let has_no_alpha = digits.is_some_and(|it| {
+        (it.len() == 4 && it.ends_with('0')) || (it.len() == 8 && it.ends_with("00"))
+    });
+    value == "transparent" || has_no_alpha || alpha() == Some(0.0)
 }
 
 /// A color, if it is one of those that text is hidden with: said by numbers, or black or white.
@@ -187,6 +228,18 @@ mod tests {
         }
         for said in ["var(--ink)", "inherit", "#ff", "rgb(300,0,0)", "url(a.png)"] {
             assert_eq!(color(said), None, "{said}");
+        }
+        for (said, right) in [
+            ("transparent", true),
+            ("rgba(0,0,0,0)", true),
+            ("rgb(0 0 0 / 0%)", true),
+            ("#0000", true),
+            ("#ffffff00", true),
+            ("#fff0f0", false),
+            ("rgb(0,0,0)", false),
+            ("rgba(0,0,0,.5)", false),
+        ] {
+            assert_eq!(is_clear(said), right, "{said}");
         }
         assert_eq!(length("-100em"), Some(-1_600.0));
         assert_eq!(length("50%"), None);

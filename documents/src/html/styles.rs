@@ -28,6 +28,25 @@ pub(super) struct Looks {
     pub(super) markers: HashMap<NodeId, String>,
 }
 
+/// How the words of an element look, as far as it hides them.
+#[derive(Debug, Clone, Copy)]
+struct Paint {
+    color: Option<Rgb>,
+    /// It has no color at all.
+    is_clear: bool,
+    ground: Ground,
+    /// Something else than the color shows the words.
+    is_through: bool,
+    /// The element around whose `visibility` hides them.
+    veil: Option<NodeId>,
+}
+
+impl Paint {
+    fn on(ground: Ground) -> Self {
+        Self { color: None, is_clear: false, ground, is_through: false, veil: None }
+    }
+}
+
 /// What a style says of an element, by property: the weightiest.
 type Style = HashMap<Property, (Weight, Said)>;
 
@@ -43,8 +62,10 @@ pub(super) fn looks(page: &Html) -> Looks {
     let is_linked = linked.is_some_and(|linked| page.select(&linked).next().is_some());
     let paper = if is_linked { Ground::Unknown } else { Ground::Plain(WHITE) };
     let (mut looks, mut tries) = (Looks::default(), 0);
-    // Of each element, the color of its words and their ground: an element comes behind its parent.
-    let mut colors: HashMap<NodeId, (Option<Rgb>, Ground)> = HashMap::new();
+    // Of each element, how its words look: an element comes behind its parent.
+    let mut paints: HashMap<NodeId, Paint> = HashMap::new();
+    // Elements that `visibility` hides, and those of them within which something takes it back.
+    let (mut veiled, mut lifted) = (Vec::new(), HashSet::new());
     for node in page.tree.root().descendants() {
         let Some(element) = ElementRef::wrap(node) else { continue };
         let style = style(element, &by_name, &mut tries);
@@ -63,20 +84,42 @@ pub(super) fn looks(page: &Html) -> Looks {
         if let Some((_, Said::Word(marker))) = style.get(&Property::Marker) {
             looks.markers.insert(node.id(), marker.clone());
         }
-        let around = node.parent().and_then(|parent| colors.get(&parent.id()).copied());
-        let (around, ground) = around.unwrap_or((None, paper));
-        let color = match style.get(&Property::Color) {
-            Some((_, Said::Color(color))) => *color,
-            _ => attribute(element.value(), "color").or(around),
-        };
-        let ground = match style.get(&Property::Ground) {
+        let around = node.parent().and_then(|parent| paints.get(&parent.id()).copied());
+        let mut paint = around.unwrap_or(Paint::on(paper));
+        match style.get(&Property::Color) {
+            Some((_, Said::Color(color))) => (paint.color, paint.is_clear) = (*color, false),
+            Some((_, Said::Clear)) => paint.is_clear = true,
+            _ => {
+                let name = if element.value().name() == "body" { "text" } else { "color" };
+                paint.color = attribute(element.value(), name).or(paint.color);
+            }
+        }
+        paint.ground = match style.get(&Property::Ground) {
             Some((_, Said::Ground(ground))) => *ground,
-            _ => ground_of(element.value()).unwrap_or(ground),
+            _ => ground_of(element.value()).unwrap_or(paint.ground),
         };
-        if color.is_some_and(|color| ground.hides(color)) {
+        paint.is_through |= ["clip", "letters"].into_iter().any(|it| is(Property::Through(it)));
+        paint.veil = match style.get(&Property::Visibility) {
+            Some((_, Said::Is(true))) => paint.veil.or(Some(node.id())),
+            Some(_) => {
+                lifted.extend(paint.veil);
+                None
+            }
+            None => paint.veil,
+        };
+        veiled.extend(paint.veil.map(|veil| (node.id(), veil)));
+        let is_unseen = paint.is_clear || paint.color.is_some_and(|it| paint.ground.hides(it));
+        if is_unseen && !paint.is_through {
             looks.unseen.insert(node.id());
         }
-        colors.insert(node.id(), (color, ground));
+        paints.insert(node.id(), paint);
+    }
+    for (node, veil) in veiled {
+        if lifted.contains(&veil) {
+            looks.unseen.insert(node);
+        } else if node == veil {
+            looks.hidden.insert(node);
+        }
     }
     looks
 }

@@ -48,8 +48,9 @@ const BLOCKS: [&str; 38] = [
 ];
 
 /// What stands in a line and apart from its neighbours.
-const APART: [&str; 8] =
-    ["button", "input", "select", "textarea", "label", "img", "text", "option"];
+const APART: [&str; 10] = [
+    "button", "input", "select", "textarea", "label", "img", "text", "option", "meter", "progress",
+];
 
 /// Blocks that follow the line before without a blank one.
 const CLOSE: [&str; 5] = ["dd", "dt", "summary", "caption", "legend"];
@@ -78,6 +79,8 @@ pub(super) struct Writer {
     cells: Vec<bool>,
     /// The open link.
     link: Option<Link>,
+    /// The mark of an item has just been written: its first block stands beside it.
+    after_mark: bool,
     /// A link has just been closed, which the next one must not touch.
     after_link: bool,
 }
@@ -96,7 +99,9 @@ struct Table {
 impl Writer {
     pub(super) fn open(&mut self, element: &Element, laid_out: bool, marker: Option<&str>) {
         let name = element.name();
-        self.block(name);
+        if !(self.after_mark && matches!(name, "p" | "div" | "section" | "article")) {
+            self.block(name);
+        }
         if APART.contains(&name) || (name == "a" && self.after_link) {
             self.space = true;
         }
@@ -113,13 +118,14 @@ impl Writer {
             "q" => self.word("\""),
             // What it means beside the word, as `rp` has it where it is written.
             "rt" => self.word("("),
-            "pre" => self.kept += 1,
+            "pre" | "textarea" => self.kept += 1,
             "sup" => self.raised += 1,
             "li" => {
                 self.breaks = self.breaks.max(1);
                 let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(10));
                 let mark = self.lists.last_mut().map(|list| list.mark(element, marker));
                 self.word(&format!("{indent}{}", mark.as_deref().unwrap_or("- ")));
+                self.after_mark = true;
             }
             "table" => self.tables.push(Table::default()),
             "tr" => {
@@ -174,6 +180,7 @@ impl Writer {
             "q" => self.text.push('"'),
             "rt" => self.text.push(')'),
             "pre" => self.kept = self.kept.saturating_sub(1),
+            "textarea" => (self.kept, self.space) = (self.kept.saturating_sub(1), true),
             "sup" => self.raised = self.raised.saturating_sub(1),
             "ul" | "ol" | "menu" => drop(self.lists.pop()),
             "table" => drop(self.tables.pop()),
@@ -302,7 +309,7 @@ impl Writer {
         {
             self.text.push(' ');
         }
-        (self.breaks, self.space, self.after_link) = (0, false, false);
+        (self.breaks, self.space, self.after_link, self.after_mark) = (0, false, false, false);
         if let Some(link) = &mut self.link {
             link.begin(&mut self.text);
         }

@@ -1,6 +1,6 @@
 //! Styles of paragraphs and of words in them: which text is hidden or in a font of signs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::{
     colors::{Ground, hexadecimal},
@@ -24,6 +24,8 @@ pub(super) struct Styles {
     styles: HashMap<(String, String), Style>,
     /// Families of fonts by the names that styles use.
     faces: HashMap<String, String>,
+    /// Styles of slides that are not shown.
+    hidden_pages: HashSet<String>,
 }
 
 impl Styles {
@@ -40,6 +42,11 @@ impl Styles {
             else {
                 continue;
             };
+            let is_hidden =
+                |page: &Element| page.attribute("visibility").as_deref() == Some("hidden");
+            if style.child("drawing-page-properties").is_some_and(is_hidden) {
+                self.hidden_pages.insert(name.clone());
+            }
             let base = style.attribute("parent-style-name");
             let look = style.child("text-properties").map(|text| self.look_of(text));
             let mut look = look.unwrap_or_default();
@@ -57,6 +64,11 @@ impl Styles {
         let chain = std::iter::successors(first, |known| style(known.base.clone()?));
         let look = chain.take(MAX_CHAIN).fold(Look::default(), |look, known| look.over(known.look));
         look.over(around)
+    }
+
+    /// Whether a slide is not shown.
+    pub(super) fn hides_page(&self, page: &Element) -> bool {
+        page.attribute("style-name").is_some_and(|name| self.hidden_pages.contains(&name))
     }
 
     fn look_of(&self, text: &Element) -> Look {

@@ -17,6 +17,9 @@ use hayro_interpret::{
 /// Flags of a field or a note that nobody sees: hidden, and not to be viewed.
 pub(super) const HIDDEN: u32 = 0b10_0010;
 
+/// The flag of a field whose value is shown as dots.
+const PASSWORD: u32 = 1 << 13;
+
 /// The values of the fields that a page shows, and where.
 pub(super) fn values(page: &Page<'_>, xref: &XRef) -> Vec<(Rect, String)> {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
@@ -24,21 +27,33 @@ pub(super) fn values(page: &Page<'_>, xref: &XRef) -> Vec<(Rect, String)> {
     for field in dictionaries(&notes, xref) {
         let is_widget =
             field.get::<Name<'_>>("Subtype").is_some_and(|name| name.as_str() == "Widget");
-        let hidden = field.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0);
+        let hidden = field.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0)
+            || field.get::<u32>("Ff").is_some_and(|flags| flags & PASSWORD != 0);
         let Some(place) = field.get::<PdfRect>("Rect").filter(|_| is_widget && !hidden) else {
             continue;
         };
         // A field of several widgets keeps its value with their parent.
-        let value = field.get::<PdfString<'_>>("V").or_else(|| {
-            field.get::<Dict<'_>>("Parent").and_then(|parent| parent.get::<PdfString<'_>>("V"))
-        });
-        if let Some(value) = value {
-            let value = decoded(value.as_bytes());
-            let value = shown(&field, &value).unwrap_or(value);
+        let mut chosen = chosen(&field);
+        if chosen.is_empty() {
+            chosen =
+                field.get::<Dict<'_>>("Parent").map(|it| self::chosen(&it)).unwrap_or_default();
+        }
+        let shown = chosen.into_iter().map(|value| shown(&field, &value).unwrap_or(value));
+        let value = shown.collect::<Vec<_>>().join("\n");
+        if !value.is_empty() {
             values.push((place.to_kurbo(), value.replace('\r', "\n")));
         }
     }
     values
+}
+
+/// A field's value; a list may have several.
+fn chosen(field: &Dict<'_>) -> Vec<String> {
+    let of = |text: PdfString<'_>| decoded(text.as_bytes());
+    if let Some(several) = field.get::<Array<'_>>("V") {
+        return several.iter::<PdfString<'_>>().map(of).collect();
+    }
+    field.get::<PdfString<'_>>("V").map(of).into_iter().collect()
 }
 
 /// Whether all that is shown is made of the form's data when it is opened, which no reader but

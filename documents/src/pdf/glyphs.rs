@@ -20,7 +20,7 @@ use hayro_interpret::{
         page::Page,
         xref::XRef,
     },
-    kurbo::{Affine, BezPath, Point, Rect, Shape as _, Vec2},
+    kurbo::{Affine, BezPath, Point, Rect, Vec2},
 };
 
 use super::{
@@ -408,7 +408,7 @@ impl<'a> Device<'a> for Pen<'a> {
 
     fn push_clip_path(&mut self, clip: &ClipPath) {
         self.rest.clip();
-        self.sight.clip(clip.path.bounding_box());
+        self.sight.clip(&clip.path);
     }
 
     fn push_transparency_group(

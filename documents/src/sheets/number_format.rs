@@ -105,7 +105,8 @@ impl NumberFormat {
         let (section, says_sign) = match &numbers[..] {
             [] => return None,
             many if has_conditions => {
-                (*many.iter().find(|it| is_met(it)).or_else(|| many.last())?, false)
+                let met = *many.iter().find(|it| is_met(it)).or_else(|| many.last())?;
+                (met, met.is_for_negatives())
             }
             [only] => (*only, false),
             [_, negative, ..] if value < 0.0 => (*negative, true),
@@ -116,6 +117,22 @@ impl NumberFormat {
         let is_zero = !text.chars().any(|c| ('1'..='9').contains(&c));
         let sign = if value < 0.0 && !says_sign && !is_zero { "-" } else { "" };
         Some(format!("{sign}{}", text.trim()))
+    }
+}
+
+impl NumberFormat {
+    /// A text by the section for texts, which is the fourth or has an `@`; `None` where it is shown as
+    /// it is.
+    pub(super) fn shown_text(&self, words: &str) -> Option<String> {
+        let Self::Code(sections) = self else { return None };
+        let for_texts = sections.iter().rfind(|it| it.pieces.contains(&Piece::Text));
+        let section = for_texts.or_else(|| sections.get(3))?;
+        let piece = |piece: &Piece| match piece {
+            Piece::Literal(words) => words.clone(),
+            Piece::Text => words.to_owned(),
+            _ => String::new(),
+        };
+        Some(section.pieces.iter().map(piece).collect())
     }
 }
 
@@ -199,6 +216,12 @@ fn sections(code: &str) -> Vec<Section> {
 }
 
 impl Section {
+    /// Whether its condition is that a number is below zero: then what is written of the sign is all
+    /// that is shown of it.
+    fn is_for_negatives(&self) -> bool {
+        matches!(&self.condition, Some((sign, bound)) if matches!(&**sign, "<" | "<=") && *bound == 0.0)
+    }
+
     /// A number without its sign.
     fn shown(&self, value: f64) -> String {
         let mut value = value;
@@ -460,7 +483,10 @@ fn scientific(value: f64) -> String {
 pub(super) fn general(value: f64) -> String {
     let short: f64 = format!("{:.*e}", DIGITS - 1, value).parse().unwrap_or(value);
     let size = short.abs();
-    if size != 0.0 && !(1e-9..1e21).contains(&size) { scientific(short) } else { short.to_string() }
+    if size == 0.0 {
+        return "0".to_owned();
+    }
+    if !(1e-9..1e21).contains(&size) { scientific(short) } else { short.to_string() }
 }
 
 #[cfg(test)]
@@ -492,6 +518,9 @@ mod tests {
             ("000\\-00\\-0000", 123_456_789.0, "123-45-6789"),
             ("(000) 000-0000", 5_551_234_567.0, "(555) 123-4567"),
             ("[<1]0.00;0", 0.25, "0.25"),
+            ("[Red][<0]-0.0;0.00", -3.25, "-3.3"),
+            ("[<0](0.0);0.00", -3.25, "(3.3)"),
+            ("[<5]0.0;0.00", -3.25, "-3.3"),
             ("[<1]0.00;0", 7.25, "7"),
             ("0.##", 1.5, "1.5"),
             ("0.00", 2.675, "2.68"),
@@ -541,6 +570,17 @@ mod tests {
             assert_eq!(NumberFormat::of(code) == NumberFormat::Date, is_date, "{code}");
         }
         assert_eq!(NumberFormat::of("[h]:mm:ss"), NumberFormat::Duration);
+        assert_eq!(general(-0.0), "0");
+        for (code, shown) in [
+            ("@\" km\"", Some("five km")),
+            ("0.0;-0.0;0;\"<\"@\">\"", Some("<five>")),
+            (";;;", Some("")),
+            ("0;;;", Some("")),
+            ("0.0;-0.0", None),
+            ("General", None),
+        ] {
+            assert_eq!(NumberFormat::of(code).shown_text("five").as_deref(), shown, "{code}");
+        }
         assert_eq!(NumberFormat::of("@"), NumberFormat::General);
     }
 

@@ -2,6 +2,7 @@
 //! themselves alone.
 
 mod beside;
+mod formula;
 mod sheet;
 mod strings;
 mod styles;

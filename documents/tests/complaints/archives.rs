@@ -48,6 +48,15 @@ pub(crate) fn rows() -> Vec<Row> {
         refused("a.rar", b"Rar!\x1a\x07\x01\0", "an archive (RAR)"),
         refused("a.pages", archive(&[("Index/Document.iwa", b"x")]), "Pages"),
         refused("a.vsdx", archive(&[("visio/document.xml", b"<x/>")]), "Visio"),
+        refused("a.xps", archive(&[("FixedDocumentSequence.fdseq", b"<x/>")]), "XPS"),
+        refused(
+            "a.idml",
+            archive(&[
+                ("mimetype", b"application/vnd.adobe.indesign-idml-package"),
+                ("a.xml", b"<x/>"),
+            ]),
+            "indesign",
+        ),
         refused("a.bmp", b"BM\x10\x10\0\0\0\0\0\0\0\0", "BMP"),
         refused("a.heic", b"\0\0\0\x18ftypheic", "HEIC"),
         refused("a.one", b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1", "OneNote"),

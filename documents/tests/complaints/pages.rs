@@ -169,6 +169,46 @@ pub(crate) fn rows() -> Vec<Row> {
             &["seen", "on black", "in old mail", "on a picture"],
             &["white", "on white"],
         ),
+        hidden(
+            "letters without a color",
+            "a.html",
+            styled(
+                ".g{background:linear-gradient(red,blue);-webkit-background-clip:text;color:transparent}",
+                "<h1 class=g>drawn by its ground</h1><p style='color:transparent'>clear<p style='color:rgba(9,9,9,0)'>empty<p style='filter:opacity(0)'>filtered<p style='font:0/0 serif'>shrunk<p style='font:12px serif'>seen",
+            ),
+            &["drawn by its ground", "seen"],
+            &["clear", "empty", "filtered", "shrunk"],
+        ),
+        hidden(
+            "what is seen within what is not",
+            "a.html",
+            of(
+                "<div style='visibility:hidden'>gone <b style='visibility:visible'>back</b> <i style='visibility:inherit'>lost</i></div><p style='visibility:collapse'>off<p>seen",
+            ),
+            &["back", "seen"],
+            &["gone", "lost", "off"],
+        ),
+        row(
+            "the encoding of XML",
+            "a.xhtml",
+            b"<?xml version='1.0' encoding='ISO-8859-2'?><html xmlns='http://www.w3.org/1999/xhtml'><body><p>\xafeglarz p\xb3ynie</p></body></html>".to_vec(),
+            &["Żeglarz płynie"],
+            &[],
+        ),
+        row(
+            "lines of a field, boxes of choices",
+            "a.html",
+            of("<textarea>one\n two</textarea><select size=3><option>aa<option>bb</select><meter>7 of 9</meter><progress>half</progress>"),
+            &["one\n two", "aa bb 7 of 9 half"],
+            &[],
+        ),
+        row(
+            "paragraphs of items",
+            "a.html",
+            of("<ol><li><p>one</p><p>more</p></li><li></li></ol><p>end"),
+            &["1. one\n\nmore", "2.\n\nend"],
+            &[],
+        ),
         row(
             "a ground that is not known",
             "a.html",

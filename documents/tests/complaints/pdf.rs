@@ -232,6 +232,49 @@ pub(crate) fn rows() -> Vec<Row> {
             &["TERMS AND CONDITIONS", "plain words"],
             &[],
         ),
+        row(
+            "letters as a clip that something is drawn through",
+            "a.pdf",
+            page(
+                &format!(
+                    "{}q BT /F2 30 Tf 7 Tr 72 500 Td <00010002000300040005> Tj ET 1 0 0 rg 0 0 612 792 re f Q {}",
+                    line(72, 700, "above"),
+                    line(72, 300, "below"),
+                ),
+                &embedded("Identity"),
+            ),
+            &["above", "Tidež", "below"],
+            &[],
+        ),
+        hidden(
+            "letters as a clip that nothing is drawn through",
+            "a.pdf",
+            page(
+                &format!(
+                    "{}q BT /F2 30 Tf 7 Tr 72 500 Td <00010002000300040005> Tj ET Q 1 0 0 rg 0 0 20 20 re f {}",
+                    line(72, 700, "above"),
+                    line(72, 300, "below"),
+                ),
+                &embedded("Identity"),
+            ),
+            &["above", "below"],
+            &["Tide"],
+        ),
+        row(
+            "several values of a list",
+            "a.pdf",
+            pdf_of(
+                &[
+                    "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+                    "<< /Type /Pages /Count 1 /Kids [3 0 R] >>".to_owned(),
+                    "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Annots [4 0 R] >>".to_owned(),
+                    "<< /Type /Annot /Subtype /Widget /FT /Ch /Ff 2097152 /T (l) /Opt [[(d) (Danish)] [(f) (Finnish)] [(i) (Irish)]] /V [(d) (i)] /Rect [72 500 200 560] >>".to_owned(),
+                ],
+                "",
+            ),
+            &["Danish\nIrish"],
+            &["Finnish"],
+        ),
         Row {
             kind: "a dynamic form",
             name: "a.pdf",

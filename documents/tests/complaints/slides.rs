@@ -13,6 +13,19 @@ fn with(others: Vec<(&'static str, String)>) -> Vec<u8> {
     package(&parts)
 }
 
+/// An open document with the slide that says Tides, and another.
+fn open(kind: &str, styles: &str, other: &str) -> Vec<u8> {
+    package(&texts(vec![
+        ("mimetype", format!("application/vnd.oasis.opendocument.{kind}")),
+        (
+            "content.xml",
+            format!(
+                "<office:document-content><office:automatic-styles>{styles}</office:automatic-styles><office:body><office:presentation><draw:page><draw:text-box><text:p>Tides</text:p></draw:text-box></draw:page>{other}</office:presentation></office:body></office:document-content>"
+            ),
+        ),
+    ]))
+}
+
 fn slide(shapes: &str) -> Vec<u8> {
     with(vec![(
         "ppt/slides/slide1.xml",
@@ -114,6 +127,8 @@ pub(crate) fn rows() -> Vec<Row> {
             shape((0, 0), "", "><a:ln/><a:noFill/>", "outlined"),
         ].concat()), &["outlined"], &["tiny", "clear", "empty"]),
         hidden("hidden slides", "a.pptx", with(vec![("ppt/slides/slide1.xml", "<p:sld show='0'><p:cSld><p:spTree><p:sp><p:txBody><a:p><a:r><a:t>unshown</a:t></a:r></a:p></p:txBody></p:sp></p:spTree></p:cSld></p:sld>".to_owned())]), &["Tides"], &["unshown"]),
+        hidden("hidden slides", "a.odp", open("presentation", "<style:style style:name='off' style:family='drawing-page'><style:drawing-page-properties presentation:visibility='hidden'/></style:style>", "<draw:page draw:style-name='off'><draw:text-box><text:p>unshown</text:p></draw:text-box></draw:page>"), &["## Slide 1\n\nTides"], &["unshown"]),
+        row("drawings", "a.odg", open("graphics", "", ""), &["Tides"], &["office"]),
         Row { kind: "broken comments", name: "a.pptx", document: broken, right: Right::Unread { has: vec!["Brest | 7"] } },
     ]
 }

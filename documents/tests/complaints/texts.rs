@@ -136,6 +136,43 @@ pub(crate) fn rows() -> Vec<Row> {
             &[],
         ),
         row(
+            "names as they stand",
+            "a.eml",
+            b"From: J\xf6rg <j@e.org>\r\nSubject: Gr\xfc\xdfe\r\nMIME-Version: 1.0\r\nMessage-ID: <1@e>\r\nContent-Type: text/plain; charset=iso-8859-1\r\n\r\n\xdcber".to_vec(),
+            &["From: Jörg <j@e.org>\nSubject: Grüße", "Über"],
+            &[],
+        ),
+        row(
+            "a text that only says that there is HTML",
+            "a.eml",
+            mail(
+                "Content-Type: multipart/alternative; boundary=b",
+                "--b\nContent-Type: text/plain\n\nYour program shows no HTML.\n--b\nContent-Type: text/x-amp-html\n\n<p>again</p>\n--b\nContent-Type: text/html\n\n<p>The rent is 950 EUR from May on, to be paid on the third day of each month to the account that you know; the heating comes on top of it.</p>\n--b--\n",
+            ),
+            &["950 EUR"],
+            &["shows no HTML", "again"],
+        ),
+        row(
+            "a short text beside the same as HTML",
+            "a.eml",
+            mail(
+                "Content-Type: multipart/alternative; boundary=b",
+                "--b\nContent-Type: text/plain\n\nCome at six.\n--b\nContent-Type: text/html\n\n<p>Come at <b>six</b>.</p>\n--b--\n",
+            ),
+            &["Come at six."],
+            &["**"],
+        ),
+        row(
+            "a piece of a page without a name",
+            "a.eml",
+            mail(
+                "Content-Type: multipart/mixed; boundary=b",
+                "--b\nContent-Type: text/plain\n\nsee\n--b\nContent-Type: text/html\nContent-Disposition: attachment\n\n<p>Fee: <b>7</b></p>\n--b--\n",
+            ),
+            &["see", "Fee: 7"],
+            &["<p>"],
+        ),
+        row(
             "files in the text",
             "a.eml",
             mail("Content-Type: text/plain", "See:\n\nbegin 644 tide.txt\n#0V%T\n`\nend\n"),

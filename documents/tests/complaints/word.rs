@@ -139,6 +139,64 @@ pub(crate) fn rows() -> Vec<Row> {
             &["old"],
         ),
         row(
+            "labels without a number",
+            "a.docx",
+            listed(
+                &[("none", "Note:", ""), ("none", "", ""), ("custom' w:format='001, 002, …", "%3.", "")],
+                &[(0, "a"), (1, "b"), (2, "c")],
+            ),
+            &["Note: a", "  b\n", "001. c"],
+            &["- b"],
+        ),
+        row(
+            "numbers of items without words",
+            "a.docx",
+            listed(&[("decimal", "%1.", "")], &[(0, "a"), (0, ""), (0, "c")]),
+            &["1. a", "3. c"],
+            &["2."],
+        ),
+        row(
+            "numbers that are all of a cell",
+            "a.docx",
+            with(
+                &["Brest", "Cuxhaven"].map(|port| format!("<w:tbl><w:tr><w:tc><w:p><w:pPr><w:numPr><w:numId w:val='1'/></w:numPr></w:pPr></w:p></w:tc><w:tc>{}</w:tc></w:tr></w:tbl>", p("", port))).concat(),
+                &[("word/numbering.xml", "<w:numbering><w:abstractNum w:abstractNumId='1'><w:lvl w:ilvl='0'><w:numFmt w:val='decimal'/><w:lvlText w:val='%1.'/></w:lvl></w:abstractNum><w:num w:numId='1'><w:abstractNumId w:val='1'/></w:num></w:numbering>")],
+                &[("n", "numbering", "numbering.xml")],
+            ),
+            &["1. | Brest", "2. | Cuxhaven"],
+            &[],
+        ),
+        row(
+            "lists that are numbered by others",
+            "a.docx",
+            with(
+                "<w:p><w:pPr><w:pStyle w:val='A'/></w:pPr><w:r><w:t>one</w:t></w:r></w:p><w:p><w:pPr><w:pStyle w:val='B'/></w:pPr><w:r><w:t>two</w:t></w:r></w:p><w:p><w:pPr><w:numPr><w:numId w:val='3'/></w:numPr></w:pPr><w:r><w:t>three</w:t></w:r></w:p>",
+                &[
+                    (
+                        "word/numbering.xml",
+                        "<w:numbering><w:abstractNum w:abstractNumId='0'><w:numStyleLink w:val='S'/></w:abstractNum><w:abstractNum w:abstractNumId='1'><w:styleLink w:val='S'/><w:lvl w:ilvl='0'><w:numFmt w:val='decimal'/><w:pStyle w:val='A'/><w:lvlText w:val='§ %1'/></w:lvl><w:lvl w:ilvl='1'><w:numFmt w:val='decimal'/><w:pStyle w:val='B'/><w:lvlText w:val='%1.%2'/></w:lvl></w:abstractNum>\
+                         <w:num w:numId='1'><w:abstractNumId w:val='0'/></w:num><w:num w:numId='3'><w:abstractNumId w:val='1'/><w:lvlOverride w:ilvl='0'><w:lvl w:ilvl='0'><w:numFmt w:val='upperRoman'/><w:lvlText w:val='Annex %1:'/></w:lvl></w:lvlOverride></w:num></w:numbering>",
+                    ),
+                    (
+                        "word/styles.xml",
+                        "<w:styles><w:style w:styleId='A'><w:pPr><w:numPr><w:numId w:val='1'/></w:numPr></w:pPr></w:style><w:style w:styleId='B'><w:pPr><w:numPr><w:numId w:val='1'/></w:numPr></w:pPr></w:style></w:styles>",
+                    ),
+                ],
+                &[("n", "numbering", "numbering.xml"), ("s", "styles", "styles.xml")],
+            ),
+            &["§ 1 one", "1.1 two", "Annex II: three"],
+            &[],
+        ),
+        row(
+            "a large first letter, ways that nobody knows",
+            "a.docx",
+            of(
+                "<w:p><w:pPr><w:framePr w:dropCap='drop'/></w:pPr><w:r><w:t>E</w:t></w:r></w:p><w:p><w:r><w:t>bb.</w:t></w:r></w:p><w:p><w:r><mc:AlternateContent><mc:Choice Requires='new'><new:x/></mc:Choice><mc:Fallback><w:t>old way</w:t></mc:Fallback></mc:AlternateContent></w:r></w:p>",
+            ),
+            &["Ebb.", "old way"],
+            &[],
+        ),
+        row(
             "legal numbering",
             "a.docx",
             listed(
@@ -298,6 +356,23 @@ pub(crate) fn rows() -> Vec<Row> {
         row("a flat package", "a.xml", flat, &["flat words"], &["pkg"]),
         row("Word's XML of 2003", "a.doc", of_2003, &["words of 2003"], &["w:p"]),
         row("OpenDocument in one file", "a.fodt", flat_odt, &["flat words"], &["office"]),
+        row(
+            "documents within",
+            "a.odt",
+            package(&texts(vec![
+                ("mimetype", "application/vnd.oasis.opendocument.text".to_owned()),
+                ("content.xml", "<c><office:body><text:p><draw:frame><draw:object xlink:href='./Object 1'/></draw:frame></text:p></office:body></c>".to_owned()),
+                ("Object 1/content.xml", "<c><office:body><office:chart><chart:title><text:p>Tides</text:p></chart:title><table:table><table:table-row><table:table-cell><text:p>May</text:p></table:table-cell><table:table-cell><text:p>7.5</text:p></table:table-cell></table:table-row></table:table></office:chart></office:body></c>".to_owned()),
+            ])),
+            &["Tides", "May | 7.5"],
+            &[],
+        ),
+        Row {
+            kind: "documents within that are lost",
+            name: "a.odt",
+            document: odt("", "<text:p>stays<draw:frame><draw:object-ole xlink:href='./Object 2'/></draw:frame></text:p>"),
+            right: Right::Unread { has: vec!["stays"] },
+        },
         row(
             "struck text, links",
             "a.odt",

@@ -1,10 +1,13 @@
 //! One sheet, cell by cell.
 
+use std::collections::HashMap;
+
 use calamine::{Data, ExcelDateTime, ExcelDateTimeType};
 use quick_xml::{Reader, events::Event};
 
 use super::{
     Book,
+    formula::moved,
     strings::{STRUCK, decoded, unescaped},
 };
 use crate::{
@@ -37,6 +40,8 @@ pub(super) struct Sheet<'s, 'c> {
     cell: Option<Cell>,
     /// Cells in the color of paper, unless something else colors their ground.
     white: Vec<(u32, u32)>,
+    /// Formulas that other cells share, by their numbers, and where they are written.
+    shared: HashMap<String, (String, (u32, u32))>,
 }
 
 /// An open cell.
@@ -46,6 +51,8 @@ struct Cell {
     style: usize,
     value: Option<String>,
     formula: Option<String>,
+    /// The number of a formula that it shares with others.
+    shares: Option<String>,
     inline: String,
 }
 
@@ -70,6 +77,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
             column: 0,
             cell: None,
             white: Vec::new(),
+            shared: HashMap::new(),
         }
     }
 
@@ -79,6 +87,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let mut reader = Reader::from_str(&words);
         let (mut is_open, mut inside, mut spoken) = (false, Inside::Nothing, 0_usize);
         let (mut is_over, mut is_colored, mut edge) = (false, false, None::<String>);
+        let mut edges_of: Vec<&str> = Vec::new();
         loop {
             let event = match reader.read_event() {
                 // What stands behind the cells can be done without.
@@ -95,16 +104,18 @@ impl<'s, 'c> Sheet<'s, 'c> {
                             cell.value.get_or_insert_default();
                         }
                     }
-                    "f" => inside = Inside::Formula,
+                    "f" => {
+                        inside = Inside::Formula;
+                        self.begin_formula(&xml::element(&element));
+                    }
                     "rPh" => spoken += 1,
                     "t" if spoken == 0 => inside = Inside::Inline,
                     "col" => self.column_hidden(&xml::element(&element)),
                     "sheetData" => is_open = true,
                     "hyperlink" => self.link(&xml::element(&element)),
                     "conditionalFormatting" | "tableParts" => is_colored = true,
-                    "oddHeader" | "oddFooter" | "firstHeader" | "firstFooter" => {
-                        edge = Some(String::new());
-                    }
+                    "headerFooter" => edges_of = edges_shown(&xml::element(&element)),
+                    name if edges_of.contains(&name) => edge = Some(String::new()),
                     _ => {}
                 },
                 Event::Empty(element) => match element.local_name().as_ref() {
@@ -115,11 +126,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
                     }
                     "col" => self.column_hidden(&xml::element(&element)),
                     "hyperlink" => self.link(&xml::element(&element)),
-                    "f" => {
-                        if let Some(cell) = &mut self.cell {
-                            cell.formula.get_or_insert_default();
-                        }
-                    }
+                    "f" => self.begin_formula(&xml::element(&element)),
                     _ => {}
                 },
                 Event::End(element) => match element.local_name().as_ref() {
@@ -127,7 +134,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
                     "rPh" => spoken = spoken.saturating_sub(1),
                     "v" | "f" | "t" => inside = Inside::Nothing,
                     "sheetData" => (is_open, is_over) = (false, true),
-                    "oddHeader" | "oddFooter" | "firstHeader" | "firstFooter" => {
+                    name if edges_of.contains(&name) => {
                         let words = edge.take().map(|edge| edge_words(&edge)).unwrap_or_default();
                         if !words.is_empty() && !self.seen.edges.contains(&words) {
                             self.seen.edges.push(words);
@@ -194,6 +201,25 @@ impl<'s, 'c> Sheet<'s, 'c> {
         self.cell = Some(Cell { kind, style, ..Cell::default() });
     }
 
+    fn begin_formula(&mut self, element: &Element) {
+        if let Some(cell) = &mut self.cell {
+            cell.formula.get_or_insert_default();
+            cell.shares = element.attribute("si");
+        }
+    }
+
+    /// The formula of a cell, which may be written in another one.
+    fn formula(&self, cell: &Cell, place: (u32, u32)) -> Option<String> {
+        let formula = cell.formula.clone()?;
+        let shared = cell.shares.as_ref().filter(|_| formula.is_empty());
+        let Some((shared, (row, column))) = shared.and_then(|number| self.shared.get(number))
+        else {
+            return Some(formula);
+        };
+        let by = |to: u32, from: u32| i64::from(to) - i64::from(from);
+        Some(moved(shared, by(place.0, *row), by(place.1, *column)))
+    }
+
     fn end_cell(&mut self) -> Result<(), Fault> {
         let Some(cell) = self.cell.take() else { return Ok(()) };
         let (row, column) = (self.row.saturating_sub(1), self.column);
@@ -201,17 +227,23 @@ impl<'s, 'c> Sheet<'s, 'c> {
         // Programs that reckon nothing leave the value of a formula empty; a text may be.
         let is_said = |value: &String| !value.is_empty() || cell.kind == "str";
         let has_value = cell.value.as_ref().is_some_and(is_said) || !cell.inline.is_empty();
-        let value = match &cell.formula {
-            Some(formula) if !has_value => format!("={formula}"),
-            _ => self.shown(&cell),
-        };
+        if let (Some(number), Some(formula)) = (&cell.shares, &cell.formula)
+            && !formula.is_empty()
+        {
+            self.shared.insert(number.clone(), (formula.clone(), (row, column)));
+        }
+        let formula = if has_value { None } else { self.formula(&cell, (row, column)) };
+        let value = formula.map_or_else(|| self.shown(&cell), |formula| format!("={formula}"));
         let is_hidden = self.is_hidden_row
             || self.hidden_columns.iter().any(|(from, to)| (*from..=*to).contains(&column));
         // A format of nothing shows nothing.
-        let is_of_nothing = value.is_empty() && has_value && cell.kind.is_empty();
-        if is_hidden || is_of_nothing {
-            let value = if is_of_nothing { cell.value.unwrap_or_default() } else { value };
-            return self.cells.hide(value);
+        let unseen = match &*cell.kind {
+            _ if !value.is_empty() || !has_value => None,
+            "" => cell.value.clone(),
+            _ => self.text(&cell),
+        };
+        if is_hidden || unseen.is_some() {
+            return self.cells.hide(unseen.unwrap_or(value));
         }
         if self.book.white.get(cell.style) == Some(&true) {
             self.white.push((row, column));
@@ -224,18 +256,29 @@ impl<'s, 'c> Sheet<'s, 'c> {
         )
     }
 
+    /// What a cell of text says, whatever its format.
+    fn text(&self, cell: &Cell) -> Option<String> {
+        let value = cell.value.as_deref().unwrap_or_default();
+        match &*cell.kind {
+            "s" => {
+                let words =
+                    value.trim().parse().ok().and_then(|at: usize| self.book.strings.get(at));
+                Some(words.map(|it| it.to_string()).unwrap_or_default())
+            }
+            "inlineStr" => Some(unescaped(&cell.inline)),
+            "str" => Some(unescaped(value)),
+            _ => None,
+        }
+    }
+
     fn shown(&self, cell: &Cell) -> String {
         let value = cell.value.as_deref().unwrap_or_default();
         let text = match &*cell.kind {
-            "s" => value
-                .trim()
-                .parse::<usize>()
-                .ok()
-                .and_then(|at| self.book.strings.get(at))
-                .map(|it| it.to_string())
-                .unwrap_or_default(),
-            "inlineStr" => unescaped(&cell.inline),
-            "str" => unescaped(value),
+            "s" | "inlineStr" | "str" => {
+                let text = self.text(cell).unwrap_or_default();
+                let format = self.book.formats.get(cell.style).filter(|_| !text.is_empty());
+                format.and_then(|format| format.shown_text(&text)).unwrap_or(text)
+            }
             "b" => if value.trim() == "1" || value.trim() == "true" { "TRUE" } else { "FALSE" }
                 .to_owned(),
             "d" => shown(&Data::DateTimeIso(value.to_owned())),
@@ -273,6 +316,19 @@ fn place_of(place: &str) -> Option<(u32, u32)> {
     let first = place.split(':').next()?;
     let row: u32 = first.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse().ok()?;
     Some((row.checked_sub(1)?, column_of(first)))
+}
+
+/// Which headers and footers pages have.
+fn edges_shown(edges: &Element) -> Vec<&'static str> {
+    let is = |name| edges.attribute(name).is_some_and(|it| it == "1" || it == "true");
+    let mut shown = vec!["oddHeader", "oddFooter"];
+    if is("differentFirst") {
+        shown.extend(["firstHeader", "firstFooter"]);
+    }
+    if is("differentOddEven") {
+        shown.extend(["evenHeader", "evenFooter"]);
+    }
+    shown
 }
 
 /// What stands above or below a page, without the codes for fonts, numbers of pages and dates.
