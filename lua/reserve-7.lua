@@ -144,12 +144,12 @@ local function final_answer(call, need)
 end
 
 -- Admits a call.
-local function admit(id, need, place, work, grains)
+local function admit(id, need, position, work, grains)
   local probe = state[CLOSED] == OPEN and 0 or 1
   if probe == 1 then
     state[PROBE] = now
   end
-  local progress = admit_in_queue(state, queue, tenant, place, grains)
+  local progress = admit_in_queue(state, queue, tenant, position, grains)
   local slot_of_lane = lane_slot(lane)
   state[slot_of_lane + STAND] = math.max(0, state[slot_of_lane + STAND] - work)
   if work >= state[slot_of_lane + NEED] then
@@ -193,30 +193,30 @@ local function answer(id, call)
   if none then
     return none
   end
-  local place = queue_position(state, queue, tenant, call[2], call[3], now)
+  local position = queue_position(state, queue, tenant, call[2], call[3], now)
   local work = work_of(state, need)
   local grains = math.ceil(work * GRAIN)
-  local obstacle = until_room(keys, state, quota, lane, place, need, work, now)
+  local obstacle = until_room(keys, state, quota, lane, position, need, work, now)
   local shut, hold = closed_hold(state, now)
   if shut > 0 and shut >= obstacle.wait then
     obstacle = { wait = shut, hold = hold, over = 0 }
   end
   if obstacle.wait <= 0 then
-    admit(id, need, place, work, grains)
+    admit(id, need, position, work, grains)
     return reply(call, GRANTED, 0, 0, 0)
   end
   local comes_by = now + obstacle.wait + QUIET
-  enqueue_caller(state, queue, tenant, place, grains, comes_by, now)
+  enqueue_caller(state, queue, tenant, position, grains, comes_by, now)
   state[queue.slot + WAITING] = waiting_in(queue)
   -- A lane saves for its first caller only; otherwise two lanes could wait for each other.
-  if place.ahead <= 0 and work >= saves_for(state, lane, now) then
+  if position.ahead <= 0 and work >= saves_for(state, lane, now) then
     state[queue.slot + NEED], state[queue.slot + NEED_UNTIL] = work, comes_by
   end
   if obstacle.hold == 0 then
-    return reply(call, CLOSED_NOW, obstacle.wait, 0, 0, place.turn)
+    return reply(call, CLOSED_NOW, obstacle.wait, 0, 0, position.turn)
   end
   local wait = spread_wait(state, quota, lane, obstacle.wait, now)
-  return reply(call, WAIT, wait, obstacle.hold, obstacle.over, place.turn)
+  return reply(call, WAIT, wait, obstacle.hold, obstacle.over, position.turn)
 end
 
 -- The replies to all calls, one after the other.

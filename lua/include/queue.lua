@@ -87,12 +87,12 @@ end
 
 -- Admits a caller. Returns by how much that moves the queue on. The value of a turn is taken from
 -- the use of admitted calls, because estimates change and callers vanish while others wait.
-local function admit_in_queue(state, queue, tenant, place, work)
-  local line, slot = line_of(queue, tenant, place.turn), queue.slot
+local function admit_in_queue(state, queue, tenant, position, work)
+  local line, slot = line_of(queue, tenant, position.turn), queue.slot
   local before = line.served
-  line.served = math.max(before, place.turn + work)
+  line.served = math.max(before, position.turn + work)
   line.tail = math.max(line.tail, line.served)
-  if state[slot + LATE_TURN] == place.turn then
+  if state[slot + LATE_TURN] == position.turn then
     state[slot + LATE_UNTIL] = 0
   end
   return line.served - before
@@ -100,12 +100,12 @@ end
 
 -- Adds a caller that comes back by `until_when`. A caller whose turn passed while it was away goes
 -- before others until then.
-local function enqueue_caller(state, queue, tenant, place, work, until_when, now)
-  local line, slot = line_of(queue, tenant, place.turn), queue.slot
-  line.tail = math.max(line.tail, place.turn + work)
-  local late = state[slot + LATE_UNTIL] > now and state[slot + LATE_TURN] < place.turn
-  if place.turn < line.served and not late then
-    state[slot + LATE_TURN], state[slot + LATE_WORK] = place.turn, work
+local function enqueue_caller(state, queue, tenant, position, work, until_when, now)
+  local line, slot = line_of(queue, tenant, position.turn), queue.slot
+  line.tail = math.max(line.tail, position.turn + work)
+  local late = state[slot + LATE_UNTIL] > now and state[slot + LATE_TURN] < position.turn
+  if position.turn < line.served and not late then
+    state[slot + LATE_TURN], state[slot + LATE_WORK] = position.turn, work
     state[slot + LATE_UNTIL] = until_when
   end
 end

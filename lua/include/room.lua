@@ -138,20 +138,20 @@ local function standby_of_others(state, quota, lane, work, now)
 end
 
 -- How long until there is room for a call behind those before it.
-local function until_room(keys, state, quota, lane, place, need, work, now)
+local function until_room(keys, state, quota, lane, position, need, work, now)
   local obstacle, part = { wait = 0, hold = BY_TURN, over = 0 }, rate_part(state, quota, lane)
   local idle, saved, ready = standby_of_others(state, quota, lane, work, now)
   if state[lane_slot(lane) + STAND] >= work then
     -- A lane gets what it has saved at the whole rate.
     part = 1
   end
-  local ceiling, in_turn = quota[LANE_SHARES + 2 * lane], place.ahead > 0
+  local ceiling, in_turn = quota[LANE_SHARES + 2 * lane], position.ahead > 0
   for dimension = 1, DIMENSIONS do
     local slot, amount = dimension_slot(dimension), need[dimension]
     local most = state[slot + MOST]
     if most > 0 and amount > 0 then
       local capacity, rate = state[slot + CAPACITY], state[slot + RATE] * part
-      local ahead = place.ahead * most * mix_of(state, slot)
+      local ahead = position.ahead * most * mix_of(state, slot)
       local kept = math.min((idle + ready) * most, capacity)
       -- A call larger than the capacity goes when nothing is drawn: then the lack is exactly zero.
       -- But it leaves to other lanes what they have saved.

@@ -63,12 +63,12 @@ impl Lanes {
 
     /// A lane's share, if it is configured.
     pub fn share(&self, lane: &Lane) -> Option<Share> {
-        self.index(lane).map(|place| self.at(place))
+        self.index(lane).map(|index| self.at(index))
     }
 
     /// The share of the lane with this index, counted from 0.
-    pub(crate) fn at(&self, place: usize) -> Share {
-        self.0.get(place).map_or(Share::BORROWED, |(_, share)| *share)
+    pub(crate) fn at(&self, index: usize) -> Share {
+        self.0.get(index).map_or(Share::BORROWED, |(_, share)| *share)
     }
 
     /// Names and shares in their order.

@@ -197,11 +197,11 @@ impl Store {
     async fn lane_number(
         &self,
         model: &ModelQuota,
-        place: usize,
+        index: usize,
     ) -> Result<(u64, Arc<LaneNumbers>), Error> {
         let numbers = self.lane_numbers(model).await?;
-        let lane = model.lanes.iter().nth(place).and_then(|(lane, _)| numbers.number(lane));
-        let lane = lane.ok_or_else(|| Error::Protocol(format!("lane {place} has no number")))?;
+        let lane = model.lanes.iter().nth(index).and_then(|(lane, _)| numbers.number(lane));
+        let lane = lane.ok_or_else(|| Error::Protocol(format!("lane {index} has no number")))?;
         Ok((lane, numbers))
     }
 
