@@ -27,7 +27,7 @@ use temporalio_sdk_core::{
 use tidegate_activities::{
     DocumentActivities, Services, checkpoints::Checkpoints, output::spool::Spool, services::guard,
 };
-use tidegate_calls::{budget::Budgets, card::About, waiting::WaitingRoom};
+use tidegate_calls::{budget::Budgets, waiting::WaitingRoom, worker_status::WorkerFacts};
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::{Lane, seconds_since_1970};
@@ -436,8 +436,8 @@ fn sdk_worker(
 }
 
 /// What the fleet is told of this worker.
-pub(crate) fn about(config: &Config) -> About {
-    About {
+pub(crate) fn about(config: &Config) -> WorkerFacts {
+    WorkerFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: seconds_since_1970(SystemTime::now()),
         slots: config.worker.max_concurrent_documents as u64,

@@ -276,7 +276,7 @@ impl Attempt {
         let mut state = self.state.lock();
         if state.checked != questions {
             (state.checked, state.invalid_outputs, state.wrong) = (questions, 0, None);
-            self.call.asks_anew();
+            self.call.begin_next_question();
         }
     }
 
@@ -341,7 +341,7 @@ impl Attempt {
     /// The attempt ends, and its process goes on.
     pub(crate) fn ends(&self) {
         self.state.lock().reading = 0;
-        self.call.ends();
+        self.call.end();
     }
 
     /// Resolves when the state is to be told before the next beat is due.

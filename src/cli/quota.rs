@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use tidegate_calls::card::cards;
+use tidegate_calls::worker_status::worker_statuses;
 use tidegate_quota::{DayLimit, ModelQuota, Quota};
 use tidegate_types::ModelId;
 
@@ -42,7 +42,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         })
         .cloned()
         .collect();
-    let cards = cards(&quota).await.unwrap_or_default();
+    let cards = worker_statuses(&quota).await.unwrap_or_default();
     let held = quota.held().await.unwrap_or_default();
     let mut seen = Vec::new();
     for model in models {

@@ -72,8 +72,8 @@ pub(super) async fn in_turn<'r, 'a, T>(
     if !knows_tickets && call.wait.may_be_back {
         for (place, model) in (0..).zip(&route.models) {
             if let Some(ticket) = quota.take_turn(&call.holder.name, &name(model)).await {
-                attempt.asks(place);
-                attempt.deferred(Some(ticket));
+                attempt.choose_model(place);
+                attempt.defer(Some(ticket));
                 break;
             }
         }
@@ -130,7 +130,7 @@ pub(super) fn request(
     model: &ModelId,
 ) -> Request {
     let services = &door.services;
-    let ask = call.asked.as_ref().map(Ask::of).unwrap_or_default();
+    let ask = call.asked.as_ref().map(Ask::from_asked).unwrap_or_default();
     let bound = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
     let output = bound.map_or(ask.max_output_tokens, |most| ask.max_output_tokens.min(most.into()));
     let ask = Ask { max_output_tokens: output, ..ask };

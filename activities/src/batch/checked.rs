@@ -34,7 +34,7 @@ impl Checked {
     pub(super) async fn of(services: &Services, job: &Job, route: &Route) -> Result<Self, Failure> {
         let levels = if job.escalate { route.levels() } else { vec![route.clone()] };
         let judges =
-            Bound::judges(job).map(|judge| Route::of_model(&judge.model, &services.routes));
+            Bound::judges(job).map(|judge| Route::for_model(&judge.model, &services.routes));
         let judges = judges.filter_map(|route| route.models.into_iter().next()).collect();
         let most = if job.checks.is_empty() { 1.0 } else { f64::from(MAX_ASKS) };
         let before = if job.checks.is_empty() { None } else { before(services, job).await? };

@@ -6,11 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use serde_json::Value;
 use tidegate_calls::{
-    dialect::{Ways, own},
+    dialect::{DialectRoute, account_fields},
     route::{Route, Routes},
 };
 use tidegate_providers::{
-    Asked, BatchApi, Completion, Fields, Operation, Provider, StopReason, overheard::Whole,
+    Asked, BatchApi, Completion, Fields, Operation, Provider, StopReason, passive::Whole,
 };
 use tidegate_types::{FailureType, ModelId, Spend, Usage};
 use tidegate_workflows::contract::{Job, Lines};
@@ -64,7 +64,7 @@ fn named(services: &Services, name: &str) -> Option<Route> {
         |model: &ModelId| services.guard.quota.models().any(|known| known.id == *model);
     let routes: &Routes = &services.routes;
     let model = || name.parse::<ModelId>().ok().filter(is_configured);
-    routes.get(name).cloned().or_else(|| Some(Route::of_model(&model()?, routes)))
+    routes.get(name).cloned().or_else(|| Some(Route::for_model(&model()?, routes)))
 }
 
 /// Estimated input tokens of a request; `None` of one that cannot be read.
@@ -185,12 +185,12 @@ impl Call {
             ))
         })?;
         let route = route
-            .of_no_question()
+            .require_equivalents()
             .map_err(|failure| refused(format!("model cannot be asked: {}", failure.message)))?;
         if body.get("stream").is_some_and(|stream| stream != false && !stream.is_null()) {
             return Err(refused("stream must be false: a batch's answers come whole".to_owned()));
         }
-        own::check(&body, &lines.may_ask).map_err(|why| refused(why.to_string()))?;
+        account_fields::check(&body, &lines.may_ask).map_err(|why| refused(why.to_string()))?;
         let asked = Asked::read(operation.path(), &body.to_vec())
             .ok_or_else(|| refused("messages cannot be read: they are too deep".to_owned()))?;
         Ok(Self { operation, body, name, route, asked, place })
@@ -199,7 +199,7 @@ impl Call {
     /// Of its models, those that take it as it is.
     fn as_it_is(&self, services: &Services) -> Route {
         let takes = |it: &dyn Provider| it.takes(self.operation);
-        self.route.of(|model| services.providers.get(model).is_some_and(takes))
+        self.route.filter(|model| services.providers.get(model).is_some_and(takes))
     }
 
     /// Asks once: the model, what it took, and its reply in the form of the request's dialect.
@@ -211,7 +211,7 @@ impl Call {
     ) -> Result<(ModelId, Option<Usage>, Value), Failure> {
         let Self { operation, body, name, route, asked, place } = self;
         let named = (*operation, name.as_str());
-        let read = Ways::read(named, body, asked, route, &services.providers);
+        let read = DialectRoute::read(named, body, asked, route, &services.providers);
         let ways = read.map_err(|why| refused(place, &why.to_string()))?;
         let (caller, terms) = (services.caller(), shard.terms());
         let (model, usage, reply) = ways.ask(caller, &attempt.call, terms, body).await?;

@@ -42,7 +42,7 @@ pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, F
     let Asked { services, lane, patience, kept, .. } = asked;
     let job = Job { lane: lane.clone(), ..call.job().map_err(Failure::invalid_input)? };
     let judge = job.schema.as_ref().map(Judge::of).transpose()?;
-    let route = route_of(&job.target, &services.routes)?.of_no_question()?;
+    let route = route_of(&job.target, &services.routes)?.require_equivalents()?;
     let mut job = asked_with::decided(services, &job, &route)?;
     if job.default_output {
         let (guard, thinking) = (&services.guard, job.thinking_tokens());

@@ -148,7 +148,7 @@ async fn try_to(
         }
     };
     match services.guard.gates.keys.enter(model, &task.job, Instant::now()) {
-        Ok(probe) => probe.leaves(),
+        Ok(probe) => probe.use_up(),
         Err(failure) => {
             took_nothing(services, (&shard, model), workflow, &key, count(&lines)).await;
             // For good: each says so on the direct path.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use tidegate_calls::card::Card;
+use tidegate_calls::worker_status::WorkerStatus;
 use tidegate_quota::{
     DayLimit, Limited, ModelQuota, Snapshot, call_stats,
     history::History,
@@ -142,7 +142,7 @@ pub(in crate::cli) struct LaneSeen {
 /// What there is to know beside the quota itself.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Beside<'a> {
-    pub(in crate::cli) cards: &'a [(String, Card)],
+    pub(in crate::cli) cards: &'a [(String, WorkerStatus)],
     pub(in crate::cli) held: &'a Held,
 }
 

@@ -216,7 +216,7 @@ impl Checking<'_> {
     async fn gives_up(&self, pending: Pending, failure: Failure, place: &Location) -> Failure {
         let Self { attempt, kept, .. } = self;
         attempt.fails_checks(names(&pending.failed()));
-        attempt.call.failed_as(failure.kind);
+        attempt.call.record_failure(failure.kind);
         if failure.kind == FailureType::CheckFailed
             && let Some(result) = pending.told(attempt, self.shard.job.escalate)
             && result.keep(kept).await
@@ -253,7 +253,7 @@ impl Checking<'_> {
         match services.budgets.hold_beside(&payers, &id, usd).await {
             Err(failure) if pending.step == 0 => {
                 if failure.is_retried() {
-                    attempt.call.deferred(None);
+                    attempt.call.defer(None);
                 }
                 Err(failure)
             }
