@@ -27,7 +27,7 @@ use temporalio_sdk_core::{
 use tidegate_activities::{
     DocumentActivities, Services, checkpoints::Checkpoints, output::spool::Spool, services::guard,
 };
-use tidegate_calls::{budget::Budgets, card::About, waiting::WaitingRoom};
+use tidegate_calls::{budget::Budgets, waiting::WaitingRoom, worker_status::WorkerFacts};
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::{Lane, seconds_since_1970};
@@ -435,7 +435,7 @@ fn sdk_worker(
         .map_err(|error| anyhow::anyhow!("starting the Temporal worker: {error}"))
 }
 
-/// This worker's description in the registry of workers.
+/// What the fleet is told of this worker.
 pub(crate) fn about(config: &Config) -> About {
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -283,7 +283,7 @@ impl Attempt {
         let mut state = self.state.lock();
         if state.checked != questions {
             (state.checked, state.invalid_outputs, state.wrong) = (questions, 0, None);
-            self.call.asks_anew();
+            self.call.begin_next_question();
         }
     }
 
@@ -354,7 +354,7 @@ impl Attempt {
     /// Records that the attempt ends and its process lives on.
     pub(crate) fn mark_ended(&self) {
         self.state.lock().reading = 0;
-        self.call.ends();
+        self.call.end();
     }
 
     /// Resolves when the state is to be sent before the next heartbeat is due.

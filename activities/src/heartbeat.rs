@@ -142,7 +142,7 @@ mod tests {
     async fn only_what_has_been_sent_is_waited_for() {
         let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
         let (unsent, sent, stopping) = (attempt(), attempt(), CancellationToken::new());
-        sent.call.calling();
+        sent.call.count_call();
         let early =
             tokio::time::timeout(LONG, wait_until_given_up(&stopping, &unsent, PATIENCE)).await;
         assert!(early.is_err(), "a worker that goes on gives nothing up");

@@ -127,9 +127,9 @@ impl Quota {
         let span = spans::call("chat", &request);
         let result = work(call.clone()).instrument(span.clone()).await;
         let Heard { usage, observed } = std::mem::take(&mut *call.heard.lock());
-        spans::used(&span, usage.as_ref());
+        spans::record_usage(&span, usage.as_ref());
         if let Err(Fault::Provider(error)) = &result {
-            spans::failed(&span, error);
+            spans::record_failure(&span, error);
         }
         drop(span);
         match result {
@@ -190,7 +190,7 @@ impl Call {
         headers: &reqwest::header::HeaderMap,
         body: &[u8],
     ) -> Result<(), Fault> {
-        *self.heard.lock() = self.vendor.heard(status, headers, body)?;
+        *self.heard.lock() = self.vendor.read_reply(status, headers, body)?;
         Ok(())
     }
 }

@@ -62,7 +62,7 @@ impl Admitted {
         call.attempt.calling();
         call.permit.sent();
         call.holds.sent();
-        Sent { call, circuit: passed.leaves(), timer }
+        Sent { call, circuit: passed.leave(), timer }
     }
 
     /// The call will not leave. Everything is released; returns when the limiter knows.
@@ -109,7 +109,7 @@ impl Sent {
 
     /// The call's use cannot be known: all that was reserved stays charged. Returns when the
     /// limiter knows.
-    pub async fn keeps_charged(self) {
+    pub async fn keep_charged(self) {
         let Call { permit, holds, .. } = *self.call;
         permit.keep_charged().await;
         holds.settle(None).await;
@@ -125,7 +125,7 @@ impl Sent {
     /// The call has not left after all. Everything is released; returns when the limiter knows.
     pub async fn never_left(self) {
         let Call { attempt, permit, holds, .. } = *self.call;
-        attempt.not_reached();
+        attempt.take_back_call();
         permit.release().await;
         holds.settle(Some(&Usage::default())).await;
     }
@@ -163,10 +163,10 @@ impl Sent {
         }
         timer.failed(error.kind);
         if error.kind == Kind::RateLimited {
-            attempt.rate_limited();
+            attempt.count_rate_limited();
         }
         if error.kind == Kind::Unreachable {
-            attempt.not_reached();
+            attempt.take_back_call();
         }
         if let Charged::Usage(usage) = &error.charged {
             attempt.discard(Spend::of_tokens(usage, holds.cost_usd(usage)));
@@ -197,7 +197,7 @@ impl Sent {
                         settled_as.to_mut().kind = Kind::Transient;
                         failure
                     }
-                    _ => Failure::from_provider(error, &attempt.counts_now()),
+                    _ => Failure::from_provider(error, &attempt.question_counts()),
                 }
             }
             // The provider itself validated the answer. As after our own validation, one more call
@@ -206,13 +206,13 @@ impl Sent {
                 if error.status.is_some_and(|status| status >= 400)
                     && faults < MAX_INVALID_OUTPUTS =>
             {
-                Failure::from_provider(error, &attempt.counts_now()).at_once()
+                Failure::from_provider(error, &attempt.question_counts()).at_once()
             }
             // Time or an operator resolves it; meanwhile the circuit holds the documents.
             Kind::Unreachable => Failure::transient(&error.message),
-            _ => Failure::from_provider(error, &attempt.counts_now()),
+            _ => Failure::from_provider(error, &attempt.question_counts()),
         };
-        attempt.failed_as(failure.kind);
+        attempt.record_failure(failure.kind);
         if lets_in(error) {
             guard.gates.keys.accepted(&request.model);
         }

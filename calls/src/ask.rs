@@ -30,7 +30,7 @@ impl Ask {
     }
 
     /// Reads the needs of a request that another client sends.
-    pub fn of(asked: &Asked) -> Self {
+    pub fn from_asked(asked: &Asked) -> Self {
         let output = asked.max_output_tokens.unwrap_or(UNBOUNDED_OUTPUT);
         Self { template: asked.template, ..Self::tokens(asked.input_tokens, output) }
     }

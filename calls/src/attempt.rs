@@ -109,7 +109,7 @@ impl Attempt {
     /// The next attempt at the call in this process: it has this one's state and a new name.
     #[must_use]
     pub fn next(&self) -> Self {
-        self.ends();
+        self.end();
         let reservation = Self::once().reservation;
         Self { reservation, state: Arc::new(Mutex::new(self.state())), ..self.clone() }
     }
@@ -161,19 +161,19 @@ impl Attempt {
 
     /// Its calls so far that failed for another reason than a limit that refills.
     pub fn faults(&self) -> u32 {
-        let CallCounts { provider_calls, rate_limited, .. } = self.counts_now();
+        let CallCounts { provider_calls, rate_limited, .. } = self.question_counts();
         provider_calls.saturating_sub(rate_limited)
     }
 
     /// Calls and waits so far for the current question.
-    pub fn counts_now(&self) -> CallCounts {
+    pub fn question_counts(&self) -> CallCounts {
         let CallState { counts, earlier, .. } = self.state();
         CallCounts { provider_calls: counts.provider_calls.saturating_sub(earlier), ..counts }
     }
 
     /// Begins another question of the document: it has its own turn, route and faults, and its
     /// first call is no retry.
-    pub fn asks_anew(&self) {
+    pub fn begin_next_question(&self) {
         let mut state = self.state.lock();
         *state = CallState {
             counts: state.counts,
@@ -195,10 +195,10 @@ impl Attempt {
     }
 
     /// Counts a call that is about to leave. It is counted first, so that a crash cannot hide it.
-    pub fn calling(&self) {
+    pub fn count_call(&self) {
         let mut state = self.state.lock();
         state.counts.provider_calls += 1;
-        state.course.stage.leaves();
+        state.course.stage.leave();
         state.ticket = None;
     }
 
@@ -214,37 +214,37 @@ impl Attempt {
     }
 
     /// Counts an answer with status 429.
-    pub fn rate_limited(&self) {
+    pub fn count_rate_limited(&self) {
         self.state.lock().counts.rate_limited += 1;
     }
 
     /// Takes back a counted call: no connection was made.
-    pub fn not_reached(&self) {
+    pub fn take_back_call(&self) {
         let mut state = self.state.lock();
         state.counts.provider_calls = state.counts.provider_calls.saturating_sub(1);
-        state.course.stage.was_not_reached();
+        state.course.stage.take_back_send();
     }
 
     /// Records the failure type of the call.
-    pub fn failed_as(&self, kind: FailureType) {
+    pub fn record_failure(&self, kind: FailureType) {
         self.state.lock().failed_as = Some(kind);
     }
 
     /// Counts a return to the queue; the attempt keeps its ticket.
-    pub fn deferred(&self, ticket: Option<Ticket>) {
+    pub fn defer(&self, ticket: Option<Ticket>) {
         let mut state = self.state.lock();
         state.counts.deferrals += 1;
         state.ticket = ticket;
     }
 
     /// Marks the attempt as ended in an orderly way.
-    pub fn ends(&self) {
-        self.state.lock().course.stage.ends();
+    pub fn end(&self) {
+        self.state.lock().course.stage.end();
     }
 
     /// Sets the model that is asked, by its index in the route. A ticket for another model is
     /// dropped.
-    pub fn asks(&self, place: u32) {
+    pub fn choose_model(&self, place: u32) {
         let mut state = self.state.lock();
         if state.model != place {
             state.model = place;
@@ -253,7 +253,7 @@ impl Attempt {
     }
 
     /// Counts a refusal; returns the current step of the route and the refusals in a row on it.
-    pub fn refused(&self) -> (u32, u32) {
+    pub fn count_refusal(&self) -> (u32, u32) {
         let mut state = self.state.lock();
         state.refusals += 1;
         (state.step, state.refusals)
@@ -279,7 +279,7 @@ impl Attempt {
     }
 
     /// Marks the next call as paid for by the retry budget.
-    pub fn paid_for_retry(&self) {
+    pub fn mark_retry_paid(&self) {
         let mut state = self.state.lock();
         state.paid_retries = self.calls_of(&state);
     }
@@ -304,7 +304,7 @@ mod tests {
         assert!(!attempt(0).must_pay_for_retry());
         let second = attempt(1);
         assert!(second.must_pay_for_retry());
-        second.paid_for_retry();
+        second.mark_retry_paid();
         assert!(!second.must_pay_for_retry());
         assert_eq!(second.counts().provider_calls, 0, "what is reported is what is known");
     }

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
-use tidegate_providers::{Error, Heard, Hearing, overheard::Stream};
+use tidegate_providers::{Error, Heard, PassiveReader, passive::Stream};
 use tokio::task::JoinHandle;
 
 use crate::admission::Sent;
@@ -20,75 +20,81 @@ const MAX_ANSWER: usize = 32 << 20;
 /// Reads the usage of an answer on its way to the caller.
 #[derive(Debug)]
 pub struct Listener {
-    listens: Listens,
+    reply: Reply,
     /// Estimated input tokens, if the use of events that do not report it is to be counted.
     input_tokens: Option<u64>,
 }
 
 #[derive(Debug)]
-enum Listens {
+enum Reply {
     /// An answer in one piece, read at its end.
-    Whole { hearing: Hearing, status: u16, headers: HeaderMap, bytes: Vec<u8>, is_too_long: bool },
+    Whole {
+        reader: PassiveReader,
+        status: u16,
+        headers: HeaderMap,
+        bytes: Vec<u8>,
+        is_too_long: bool,
+    },
     /// An answer as events.
     Events(Box<Stream>),
 }
 
 impl Listener {
-    /// Listens to a reply with this status and these headers.
-    pub fn new(hearing: impl Into<Hearing>, status: u16, headers: HeaderMap) -> Self {
-        let hearing = hearing.into();
+    /// Reply to a reply with this status and these headers.
+    pub fn new(reader: impl Into<PassiveReader>, status: u16, headers: HeaderMap) -> Self {
+        let reader = reader.into();
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
-            let listens = Listens::Events(Box::new(Stream::new(hearing, status, headers)));
-            return Self { listens, input_tokens: None };
+            let reply = Reply::Events(Box::new(Stream::new(reader, status, headers)));
+            return Self { reply, input_tokens: None };
         }
         let (bytes, is_too_long) = (Vec::new(), false);
-        let listens = Listens::Whole { hearing, status, headers, bytes, is_too_long };
-        Self { listens, input_tokens: None }
+        let reply = Reply::Whole { reader, status, headers, bytes, is_too_long };
+        Self { reply, input_tokens: None }
     }
 
     /// Counts the use of events that do not report it, or that are not read to their end.
     /// `input_tokens` is the request's estimate.
-    pub fn counting(self, input_tokens: u64) -> Self {
+    pub fn with_estimate(self, input_tokens: u64) -> Self {
         Self { input_tokens: Some(input_tokens), ..self }
     }
 
     /// Takes the next bytes, wherever they are cut.
     pub fn hear(&mut self, piece: &[u8]) {
-        match &mut self.listens {
-            Listens::Events(stream) => stream.hear(piece),
-            Listens::Whole { bytes, is_too_long, .. }
+        match &mut self.reply {
+            Reply::Events(stream) => stream.hear(piece),
+            Reply::Whole { bytes, is_too_long, .. }
                 if *is_too_long || bytes.len() + piece.len() > MAX_ANSWER =>
             {
                 *is_too_long = true;
                 bytes.clear();
             }
-            Listens::Whole { bytes, .. } => bytes.extend_from_slice(piece),
+            Reply::Whole { bytes, .. } => bytes.extend_from_slice(piece),
         }
     }
 
     /// Whether the last event has come. SDKs stop reading there, before the body ends.
     pub fn is_over(&self) -> bool {
-        matches!(&self.listens, Listens::Events(stream) if stream.is_over())
+        matches!(&self.reply, Reply::Events(stream) if stream.is_over())
     }
 
     /// Whether the usage is known even if the caller reads no further.
     fn can_end(&self) -> bool {
-        let counts = matches!(self.listens, Listens::Events(_)) && self.input_tokens.is_some();
+        let counts = matches!(self.reply, Reply::Events(_)) && self.input_tokens.is_some();
         counts || self.is_over()
     }
 
     /// The answer has ended.
     ///
     /// # Errors
-    /// As [`Vendor::heard`].
-    pub fn ended(self) -> Result<Heard, Error> {
-        match (self.listens, self.input_tokens) {
-            (Listens::Events(stream), Some(input_tokens)) => stream.counted(input_tokens),
-            (Listens::Events(stream), None) => stream.ended(),
-            (Listens::Whole { hearing, status, headers, bytes, is_too_long }, _) => {
+    /// As [`Vendor::read_reply`].
+    pub fn finish(self) -> Result<Heard, Error> {
+        match (self.reply, self.input_tokens) {
+            (Reply::Events(stream), Some(input_tokens)) => stream.finish_estimated(input_tokens),
+            (Reply::Events(stream), None) => stream.finish(),
+            (Reply::Whole { reader, status, headers, bytes, is_too_long }, _) => {
                 debug_assert!(!is_too_long || bytes.is_empty(), "what is too long is not kept");
-                hearing.heard(status, &headers, &bytes)
+                reader.read_reply(status, &headers, &bytes)
             }
         }
     }
@@ -96,7 +102,7 @@ impl Listener {
 
 /// The body of an answer, with its call. If it is dropped before its end or its last event, the
 /// reservation stays charged, unless the use so far is counted.
-pub struct Heeded<B> {
+pub struct MeteredBody<B> {
     /// Bytes of the body that were read before, if any.
     begun: Option<Bytes>,
     body: Pin<Box<B>>,
@@ -109,13 +115,13 @@ enum State {
     Done,
 }
 
-impl<B> fmt::Debug for Heeded<B> {
+impl<B> fmt::Debug for MeteredBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Heeded").finish_non_exhaustive()
+        f.debug_struct("MeteredBody").finish_non_exhaustive()
     }
 }
 
-impl<B> Heeded<B> {
+impl<B> MeteredBody<B> {
     pub(crate) fn new(body: B, sent: Sent, listener: Listener) -> Self {
         let state = State::Listening(Box::new((sent, listener)));
         Self { begun: None, body: Box::pin(body), state }
@@ -133,7 +139,7 @@ impl<B> Heeded<B> {
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for Heeded<B> {
+impl<B: Body<Data = Bytes>> Body for MeteredBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -176,7 +182,7 @@ impl<B: Body<Data = Bytes>> Body for Heeded<B> {
     }
 }
 
-impl<B> Drop for Heeded<B> {
+impl<B> Drop for MeteredBody<B> {
     fn drop(&mut self) {
         if let State::Listening(call) = mem::replace(&mut self.state, State::Done)
             && call.1.can_end()
@@ -189,7 +195,7 @@ impl<B> Drop for Heeded<B> {
 }
 
 async fn end(sent: Sent, listener: Listener) {
-    match listener.ended() {
+    match listener.finish() {
         Ok(heard) => {
             // This task is never cancelled.
             let _ = sent.settled(heard.usage.as_ref(), &heard.observed).await;

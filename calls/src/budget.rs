@@ -291,7 +291,7 @@ impl CallBudget {
         let held = try_join_all(self.budgets.iter().map(reserve)).await;
         let holds = held.inspect_err(|failure| {
             if failure.is_retried() {
-                attempt.deferred(None);
+                attempt.defer(None);
             }
         })?;
         Ok(BudgetHolds { call_budget: self.clone(), holds })

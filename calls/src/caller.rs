@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidegate_providers::{
     Asked, Completion, Embedded, EmbeddingRequest, Fields, Operation, Provider, Providers,
-    Request as Call, Verbatim, overheard::Whole,
+    Request as Call, Verbatim, passive::Whole,
 };
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId, Tenant};
@@ -52,7 +52,7 @@ pub struct Terms<'a> {
 /// A question that any model of a route can answer.
 pub trait Question: Sync {
     /// Names the template: calls with the same one have their token use learned together.
-    fn alike(&self) -> u64;
+    fn template(&self) -> u64;
 
     /// Estimated input tokens, as this model counts them.
     fn input_tokens(&self, model: &ModelId) -> u64;
@@ -62,11 +62,11 @@ pub trait Question: Sync {
 
     /// Likely length of the answer in tokens, if most answers with the same template had `learned`;
     /// `None` if only the bound is known.
-    fn likely(&self, learned: Option<u64>) -> Option<u64>;
+    fn likely_output(&self, learned: Option<u64>) -> Option<u64>;
 
     /// The instructions that the provider may cache for calls with the same template, and the
     /// cache's name.
-    fn cached(&self) -> Option<(u64, &str)>;
+    fn cached_instructions(&self) -> Option<(u64, &str)>;
 
     /// The call to this model, whose answer may have `room` tokens.
     fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> Call<'c>;
@@ -100,7 +100,7 @@ impl Caller<'_> {
     ) -> Result<Completion, Failure> {
         let bounds = provider.bounds(model.model());
         let (room, input) = (question.room(bounds.output_tokens), question.input_tokens(model));
-        let room = self.guard.learned_caps.of(model).map_or(room, |cap| room.min(cap));
+        let room = self.guard.learned_caps.get(model).map_or(room, |cap| room.min(cap));
         if let Some(context) = bounds.context_tokens.filter(|most| input > overestimated(*most)) {
             let too_large = Failure::exceeds_context(model, input, context);
             return Err(self.fall_back(attempt, route, model, too_large));
@@ -108,16 +108,17 @@ impl Caller<'_> {
         if let Some(retries) = terms.retries {
             retries.pay(&self.guard.quota, &self.guard.gates.health, attempt, model).await?;
         }
-        let request =
-            self.request(attempt, terms, route, model, question.alike()).tokens(input, room.into());
-        let learned = self.guard.quota.learned_output(model, question.alike());
-        let request = match question.likely(learned) {
+        let request = self
+            .request(attempt, terms, route, model, question.template())
+            .tokens(input, room.into());
+        let learned = self.guard.quota.learned_output(model, question.template());
+        let request = match question.likely_output(learned) {
             Some(likely) => request.likely_output(likely),
             None => request,
         };
         let call = question.call(model, room);
         let budget = self.budgets.call_budget(attempt, &request, terms.batch_usd)?;
-        let first = match question.cached() {
+        let first = match question.cached_instructions() {
             Some((name, instructions)) => self.warmth.enter(model, name, instructions).await,
             None => None,
         };
@@ -185,7 +186,7 @@ impl Caller<'_> {
         operation: Option<Operation>,
         body: &Fields,
     ) -> Result<Whole, Failure> {
-        let operation = operation.or_else(|| told(provider, body)).ok_or_else(|| {
+        let operation = operation.or_else(|| read_operation(provider, body)).ok_or_else(|| {
             Failure::invalid_input(format!(
                 "body: {model} takes none of this form as it is; give a prompt or messages, or a body of its vendor's API"
             ))
@@ -195,7 +196,7 @@ impl Caller<'_> {
             .set("model", &model.model().into())
             .map_err(|error| Failure::invalid_input(format!("body: {error}")))?;
         let asked = Asked::read(operation.path(), &named.to_vec());
-        let ask = asked.as_ref().map(Ask::of).unwrap_or_default();
+        let ask = asked.as_ref().map(Ask::from_asked).unwrap_or_default();
         if let Some(retries) = terms.retries {
             retries.pay(&self.guard.quota, &self.guard.gates.health, attempt, model).await?;
         }
@@ -267,7 +268,7 @@ fn overestimated(tokens: u64) -> u64 {
 }
 
 /// Recognises the operation of a body that is answered with text.
-fn told(provider: &dyn Provider, body: &Fields) -> Option<Operation> {
+fn read_operation(provider: &dyn Provider, body: &Fields) -> Option<Operation> {
     let has = |name: &str| body.names().any(|given| given == name);
     let of_form = match has("messages") {
         true => [Operation::Messages, Operation::ChatCompletions].as_slice(),

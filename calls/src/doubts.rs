@@ -93,10 +93,10 @@ impl Doubts {
     /// # Errors
     /// A failure that is retried when the outcome is due.
     pub(crate) fn check(&self, scope: Scope<'_>, now: Instant) -> Result<(), Failure> {
-        self.state.lock().held.get(&owned(scope)).map_or(Ok(()), |held| self.look(held, now))
+        self.state.lock().held.get(&owned(scope)).map_or(Ok(()), |held| self.check_hold(held, now))
     }
 
-    fn look(&self, (until, words): &(Instant, String), now: Instant) -> Result<(), Failure> {
+    fn check_hold(&self, (until, words): &(Instant, String), now: Instant) -> Result<(), Failure> {
         match until.checked_duration_since(now).filter(|left| !left.is_zero()) {
             Some(left) => Err(Failure { benign: true, ..(self.comes_back)(words, left) }),
             None => Ok(()),
@@ -114,7 +114,7 @@ impl Doubts {
     ) -> Result<Probe, Failure> {
         let (mut state, owned) = (self.state.lock(), owned(scope));
         let Some(held) = state.held.get_mut(&owned) else { return Ok(Probe::default()) };
-        self.look(held, now)?;
+        self.check_hold(held, now)?;
         let mine = now + PROBE;
         let before = std::mem::replace(&mut held.0, mine);
         let doubts = Arc::clone(self);
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn one_call_finds_out_and_the_third_refusal_is_a_verdict() {
         let (doubts, model, at) = doubts();
-        doubts.enter((&model, None), at(0)).unwrap().leaves();
+        doubts.enter((&model, None), at(0)).unwrap().use_up();
         assert!(doubts.refused((&model, None), "pay", at(0)).unwrap().is_retried());
         let behind = doubts.enter((&model, None), at(1)).unwrap_err();
         assert!(behind.is_retried() && behind.benign && behind.message.contains("pay"));
@@ -150,16 +150,16 @@ mod tests {
                 && doubts.check((&model, None), at(2)).is_ok()
         );
         drop(doubts.enter((&model, None), at(2)).unwrap());
-        doubts.enter((&model, None), at(2)).unwrap().leaves();
+        doubts.enter((&model, None), at(2)).unwrap().use_up();
         doubts.enter((&model, None), at(2)).unwrap_err();
         assert!(doubts.refused((&model, None), "pay", at(3)).is_some());
-        doubts.enter((&model, None), at(13)).unwrap().leaves();
+        doubts.enter((&model, None), at(13)).unwrap().use_up();
         assert!(doubts.refused((&model, None), "pay", at(13)).is_none());
-        doubts.enter((&model, None), at(13)).unwrap().leaves();
+        doubts.enter((&model, None), at(13)).unwrap().use_up();
         doubts.answered(&model, at(13));
         assert!(doubts.refused((&model, None), "pay", at(14)).is_some());
         doubts.answered(&model, at(14));
-        doubts.enter((&model, None), at(14)).unwrap().leaves();
+        doubts.enter((&model, None), at(14)).unwrap().use_up();
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
         for second in 0..9 {
             doubts.answered(&model, at(second));
             assert!(doubts.refused((&model, None), "pay", at(second)).unwrap().is_retried());
-            doubts.enter((&model, None), at(second)).unwrap().leaves();
+            doubts.enter((&model, None), at(second)).unwrap().use_up();
         }
         // A second refusal without an answer in between holds the others, and so does one much
         // later.
@@ -180,19 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_doubt_for_one_run_is_not_for_another() {
+    fn a_doubt_of_one_run_holds_no_other() {
         let (doubts, model, at) = doubts();
         let (one, other) = ((&model, Some("one")), (&model, Some("other")));
         doubts.answered(&model, at(0));
         for second in [0, 2, 12] {
             let _ = doubts.refused(one, "no model", at(second));
-            doubts.enter(other, at(second)).unwrap().leaves();
+            doubts.enter(other, at(second)).unwrap().use_up();
         }
         assert!(doubts.refused(other, "no model", at(13)).is_some());
-        doubts.enter(other, at(13)).unwrap().leaves();
+        doubts.enter(other, at(13)).unwrap().use_up();
         assert!(doubts.refused(other, "no model", at(13)).is_some());
         doubts.enter(other, at(13)).unwrap_err();
         doubts.answered(&model, at(14));
-        doubts.enter(other, at(14)).unwrap().leaves();
+        doubts.enter(other, at(14)).unwrap().use_up();
     }
 }

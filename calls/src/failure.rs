@@ -5,33 +5,35 @@
 //! | what happened | type | retried | delay of the next attempt |
 //! |---|---|---|---|
 //! | 429 for a limit that refills | `RateLimited` | yes | grows with the 429s, at least Retry-After |
-//! | no quota for longer than a slot may be held | `QuotaWait`, benign | yes | the turn, a little early, within [`Backoff::max_quota_wait`](crate::Backoff::max_quota_wait) |
+//! | no quota within the time that a slot may wait | `QuotaWait`, benign | yes | the turn, a little early, within [`Backoff::max_quota_wait`](crate::Backoff::max_quota_wait) |
 //! | the gate is closed | `QuotaWait`, benign | yes | until it opens |
 //! | 529, 503 | `Overloaded` | up to [`MAX_FAULTS`] calls | grows with the faults, at least Retry-After |
 //! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | the same |
-//! | a model's circuit is open | `Overloaded` | yes | when it is tried again, and a little later |
+//! | a model's circuit is open | `Overloaded` | yes | at the next probe, and a little later |
 //! | the batch is paused | `QuotaWait`, benign | yes | half of the time that it has been paused, within [`PAUSED`] |
-//! | this worker stops before the call has left | `QuotaWait`, benign | yes | at once, or the turn |
-//! | Redis is away and a budget must be kept | `Transient` | yes | grows with the attempts |
+//! | this worker stops before its call has left | `QuotaWait`, benign | yes | at once, or the turn |
+//! | Redis is away and there is a budget | `Transient` | yes | grows with the attempts |
 //! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
-//! | too little is left of a budget, and calls under way may give some back | `QuotaWait`, benign | yes | [`BUDGET_RETURNS`], up to three times that |
+//! | too little is left of a budget, and calls under way may return money | `QuotaWait`, benign | yes | [`BUDGET_RETURNS`], up to three times that |
 //! | Redis has lost what was spent of a budget | `QuotaWait`, benign | yes | [`BUDGET_LOST`], up to twice that |
 //! | a tenant's or a batch's budget is spent | `BudgetExceeded` | no | |
-//! | a batch's retry budget is spent | what the last call came to | no | |
-//! | no connection to the provider can come about as it is configured | `Transient` | yes, and it counts as no call | grows with the attempts |
+//! | a batch's retry budget is spent | type of the last failure | no | |
+//! | no connection to the provider is possible as configured | `Transient` | yes, not counted as a call | grows with the attempts |
 //! | the answer is cut or empty, and more room can be had | `Truncated` | twice | at once |
-//! | the same, and no more room can be had or is wanted | `Truncated` | no | |
+//! | the answer is cut or empty, and more room is impossible or not wanted | `Truncated` | no | |
 //! | the answer does not satisfy the schema | `InvalidOutput` | once | at once |
 //! | a key is refused, and another worker may have a good one | `Unauthorized` | yes | [`KEY_ELSEWHERE`], up to twice that |
-//! | the same, and no call was made | `Unauthorized`, benign | yes | the same |
-//! | no live worker has a key that is accepted, for [`KEYS_GONE`] | `Unauthorized` | no | |
-//! | the same, and this run of the batch has not seen a call refused yet | `Unauthorized`, benign | yes, until one call has found out | the same |
+//! | a key is refused, and no call was made | `Unauthorized`, benign | yes | the same |
+//! | no live worker has had an accepted key for [`KEYS_GONE`] | `Unauthorized` | no | |
+//! | no live worker has an accepted key, and this run of the batch has not seen a refusal yet | `Unauthorized`, benign | yes, until one call has tested a key | the same |
 //! | the provider does not know the model | `InvalidRequest` | no | |
-//! | refused, too large, unreadable, bad input | by name | no | |
+//! | refused, too large, unreadable, invalid input | by name | no | |
 //! | any of these, and the route has another model | as above | yes | within [`REROUTED`] |
 //!
-//! A delay that grows has full jitter: anything up to [`Backoff::base`](crate::Backoff::base) × 2ⁿ. But for a
-//! turn's and a paused batch's, no delay is longer than [`Backoff::max`](crate::Backoff::max): a longer Retry-After keeps the gate closed, and the document waits there.
+//! A growing delay has full jitter: anything up to [`Backoff::base`](crate::Backoff::base) × 2ⁿ.
+//! Except for a turn's and a paused batch's, no delay is longer than
+//! [`Backoff::max`](crate::Backoff::max): a longer Retry-After keeps the gate closed, and the
+//! document waits there.
 
 mod answer;
 mod bounds;

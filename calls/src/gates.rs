@@ -9,19 +9,19 @@
 //! |---|---|---|---|
 //! | `worker` | this worker stops | `QuotaWait` | |
 //! | `pause` | its batch is paused | `QuotaWait` | |
-//! | `results` | what its batch buys cannot be written | `Transient` | the call that finds out |
-//! | `key` | the key is refused | `Unauthorized` | the call that finds out |
-//! | `name` | the provider does not know the model, or does not take what its run asks of it | `InvalidRequest` | the call that finds out |
-//! | `account` | the account is said to be spent | `QuotaExhausted` | the call that finds out |
-//! | `budget` | a budget was found spent a moment ago | `BudgetExceeded`, `QuotaWait` | |
-//! | `circuit` | calls to the model have failed one after the other | `Overloaded` | the call that finds out, until it has ended |
+//! | `results` | the results of its batch cannot be written | `Transient` | the probe |
+//! | `key` | the key is refused | `Unauthorized` | the probe |
+//! | `name` | the provider does not know the model, or does not take what its run asks of it | `InvalidRequest` | the probe |
+//! | `account` | the account may be spent | `QuotaExhausted` | the probe |
+//! | `budget` | a budget refused a call a moment ago | `BudgetExceeded`, `QuotaWait` | |
+//! | `circuit` | calls to the model have failed in a row | `Overloaded` | the probe, until it has ended |
 //!
 //! Two more things hold a call between the two runs; they are given back in the same way:
 //!
 //! | | holds a call while | its failure | what it takes and gets back |
 //! |---|---|---|---|
 //! | `quota` | the limiter has no room for it, or its gate is closed: [`tidegate_quota::Hold`] | `QuotaWait`, `QuotaExhausted`, `TooLarge`, `InvalidInput` | a permit |
-//! | `budget` | what is left of a budget that pays for it is less than it may cost | `BudgetExceeded`, `QuotaWait`, `Transient` | that much, in each of them |
+//! | `budget` | too little is left of one of its budgets | `BudgetExceeded`, `QuotaWait`, `Transient` | its cost, in each budget |
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -124,8 +124,8 @@ impl Held {
     /// Held by the limiter. An attempt that got a ticket keeps it.
     pub(crate) fn by_quota(refused: Refused, attempt: &Attempt) -> Self {
         match &refused {
-            Refused::Wait { ticket, .. } => attempt.deferred(Some(*ticket)),
-            Refused::Paused { ticket, .. } => attempt.deferred(*ticket),
+            Refused::Wait { ticket, .. } => attempt.defer(Some(*ticket)),
+            Refused::Paused { ticket, .. } => attempt.defer(*ticket),
             Refused::Exhausted { .. }
             | Refused::NeverFits { .. }
             | Refused::Outdated(_)
@@ -143,7 +143,7 @@ impl Held {
 
     fn by(gate: &dyn Gate, asking: Asking<'_>, failure: Failure) -> Self {
         if gate.defers() && failure.is_retried() {
-            asking.attempt.deferred(asking.attempt.state().ticket);
+            asking.attempt.defer(asking.attempt.state().ticket);
         }
         Self { gate: gate.name(), about: Some(gate.about()), failure, refused: None }
     }
@@ -165,7 +165,7 @@ pub struct Gates {
     pub keys: Arc<Keys>,
     /// Models that their provider does not know.
     pub names: Arc<UnknownModels>,
-    /// Accounts that are said to be spent.
+    /// Accounts that may be spent.
     pub accounts: Arc<Doubts>,
     /// Models that should not be asked for a while.
     pub health: Arc<Health>,
@@ -255,8 +255,8 @@ pub(crate) struct Passed {
 
 impl Passed {
     /// The call leaves. The circuit's guard is returned; it learns the outcome at the call's end.
-    pub(crate) fn leaves(self) -> Option<BreakerGuard> {
-        self.probes.into_iter().for_each(Probe::leaves);
+    pub(crate) fn leave(self) -> Option<BreakerGuard> {
+        self.probes.into_iter().for_each(Probe::use_up);
         self.circuit
     }
 }

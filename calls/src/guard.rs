@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 
 use tidegate_providers::{
     BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Observed, Provider,
-    Request as Call, Verbatim, overheard::Whole,
+    Request as Call, Verbatim, passive::Whole,
 };
 use tidegate_quota::{Permit, Quota, Refused, Request, call_stats::CallStats};
 use tidegate_types::{ModelId, Usage};
@@ -17,11 +17,12 @@ use crate::{
     attempt::{Attempt, Patience},
     backoff::Backoff,
     budget::CallBudget,
-    counted::can_be,
     failure::Failure,
     gates::{About, Asking, Gate, Gates, Held},
     learned_caps::LearnedCaps,
-    metrics, spans,
+    metrics,
+    plausible_usage::is_plausible,
+    spans,
     waiting::{WATCH, WaitSlot, WaitingRoom},
 };
 
@@ -82,8 +83,8 @@ impl Guard {
         budget: &CallBudget,
     ) -> Result<Completion, Failure> {
         let ask = || provider.complete(call);
-        let completion = self.once(attempt, provider, request, ask, budget).await?;
-        metrics::stopped(&request.model, &completion.stop_reason);
+        let completion = self.call_once(attempt, provider, request, ask, budget).await?;
+        metrics::count_stop_reason(&request.model, &completion.stop_reason);
         Ok(completion)
     }
 
@@ -99,7 +100,7 @@ impl Guard {
         call: &EmbeddingRequest<'_>,
         budget: &CallBudget,
     ) -> Result<Embedded, Failure> {
-        self.once(attempt, provider, request, || provider.embed(call), budget).await
+        self.call_once(attempt, provider, request, || provider.embed(call), budget).await
     }
 
     /// Sends a body in the vendor's own form, whose reply comes in one piece; otherwise like
@@ -117,10 +118,10 @@ impl Guard {
     ) -> Result<Whole, Failure> {
         let ask =
             || -> BoxFuture<'_, _> { Box::pin(async { provider.send(call).await?.whole().await }) };
-        self.once(attempt, provider, request, ask, budget).await
+        self.call_once(attempt, provider, request, ask, budget).await
     }
 
-    async fn once<'c, T: Answered>(
+    async fn call_once<'c, T: Answered>(
         &self,
         attempt: &Attempt,
         provider: &dyn Provider,
@@ -134,16 +135,17 @@ impl Guard {
         let answer = ask().instrument(span.clone()).await;
         match answer {
             Ok(mut answered) => {
-                answered
-                    .forget_usage_unless(|usage, has_answer| can_be(usage, request, has_answer));
-                let (usage, observed) = answered.told();
-                spans::answered(&span, usage, answered.stopped());
+                answered.forget_usage_unless(|usage, has_answer| {
+                    is_plausible(usage, request, has_answer)
+                });
+                let (usage, observed) = answered.usage_and_limits();
+                spans::record_answer(&span, usage, answered.stop_reason());
                 drop(span);
                 drop(sent.settled(usage, observed));
                 Ok(answered)
             }
             Err(error) => {
-                spans::failed(&span, &error);
+                spans::record_failure(&span, &error);
                 drop(span);
                 Err(sent.refused_by(provider, version, &error).await)
             }
@@ -164,12 +166,12 @@ impl Guard {
         budget: &CallBudget,
     ) -> Result<Admitted, Held> {
         let span = spans::admission(request);
-        let admitted = self.leave(attempt, request, budget).instrument(span.clone()).await;
-        spans::admitted(&span, admitted.as_ref().map_err(|held| held.failure.kind));
+        let admitted = self.admit_call(attempt, request, budget).instrument(span.clone()).await;
+        spans::record_admission(&span, admitted.as_ref().map_err(|held| held.failure.kind));
         admitted
     }
 
-    async fn leave(
+    async fn admit_call(
         &self,
         attempt: &Attempt,
         request: &Request,
@@ -183,7 +185,7 @@ impl Guard {
         let permit = permit.map_err(|refused| Held::by_quota(refused, attempt))?;
         place.start_call();
         let holds = budget.hold(attempt, &request.reservation).await.map_err(Held::by_budget)?;
-        let passed = self.gates.enter(asking(), budget).map_err(tell)?;
+        let passed = self.gates.enter(asking(), budget).map_err(mark)?;
         let (attempt, request, guard) = (attempt.clone(), request.clone(), self.clone());
         let call =
             Box::new(admission::Call { attempt, request, permit, holds, guard, _place: place });
@@ -192,7 +194,7 @@ impl Guard {
 
     /// If the model is held for this worker only, tells the quota not to take documents for it
     /// meanwhile.
-    fn tell_if_elsewhere(&self, request: &Request, held: Held) -> Held {
+    fn mark_elsewhere(&self, request: &Request, held: Held) -> Held {
         if held.about == Some(About::Model)
             && let Some(wait) = held.failure.retry.delay(self.backoff, 1)
         {
@@ -206,7 +208,7 @@ impl Guard {
     async fn permit(&self, attempt: &Attempt, request: &Request) -> Result<Permit, Refused> {
         let (mut patient, slot) = self.waiting.enter(request);
         if attempt.patience == Patience::Whole && slot.is_some() {
-            return self.permit_at_last(attempt, request).await;
+            return self.permit_patiently(attempt, request).await;
         }
         let left = attempt.deadline.map(|it| it.saturating_duration_since(Instant::now()));
         let stated = [patient.max_wait, request.max_wait, left].into_iter().flatten();
@@ -245,7 +247,7 @@ impl Guard {
     }
 
     /// Gets a permit however long its turn takes, until the attempt's deadline.
-    async fn permit_at_last(
+    async fn permit_patiently(
         &self,
         attempt: &Attempt,
         request: &Request,
@@ -303,28 +305,28 @@ trait Answered {
     const OPERATION: &'static str;
 
     /// Tokens used, and the provider's statement of its limits.
-    fn told(&self) -> (Option<&Usage>, &Observed);
+    fn usage_and_limits(&self) -> (Option<&Usage>, &Observed);
 
-    /// Drops the reported usage unless `can_be(usage, has_answer)` holds.
-    fn forget_usage_unless(&mut self, can_be: impl Fn(&Usage, bool) -> bool);
+    /// Drops the reported usage unless `is_possible(usage, has_answer)` holds.
+    fn forget_usage_unless(&mut self, is_possible: impl Fn(&Usage, bool) -> bool);
 
     /// Why the answer ended, if there is an answer.
-    fn stopped(&self) -> Option<&str>;
+    fn stop_reason(&self) -> Option<&str>;
 }
 
 impl Answered for Completion {
     const OPERATION: &'static str = "chat";
 
-    fn told(&self) -> (Option<&Usage>, &Observed) {
+    fn usage_and_limits(&self) -> (Option<&Usage>, &Observed) {
         (self.usage.as_ref(), &self.observed)
     }
 
-    fn forget_usage_unless(&mut self, can_be: impl Fn(&Usage, bool) -> bool) {
+    fn forget_usage_unless(&mut self, is_possible: impl Fn(&Usage, bool) -> bool) {
         let has_answer = !self.answer.is_empty();
-        self.usage = self.usage.take().filter(|usage| can_be(usage, has_answer));
+        self.usage = self.usage.take().filter(|usage| is_possible(usage, has_answer));
     }
 
-    fn stopped(&self) -> Option<&str> {
+    fn stop_reason(&self) -> Option<&str> {
         Some(self.stop_reason.as_str())
     }
 }
@@ -332,7 +334,7 @@ impl Answered for Completion {
 impl Answered for Whole {
     const OPERATION: &'static str = "chat";
 
-    fn told(&self) -> (Option<&Usage>, &Observed) {
+    fn usage_and_limits(&self) -> (Option<&Usage>, &Observed) {
         (self.heard.usage.as_ref(), &self.heard.observed)
     }
 
@@ -342,7 +344,7 @@ impl Answered for Whole {
         self.heard.usage = self.heard.usage.take().filter(|usage| usage.input() > 0);
     }
 
-    fn stopped(&self) -> Option<&str> {
+    fn stop_reason(&self) -> Option<&str> {
         None
     }
 }
@@ -350,15 +352,15 @@ impl Answered for Whole {
 impl Answered for Embedded {
     const OPERATION: &'static str = "embeddings";
 
-    fn told(&self) -> (Option<&Usage>, &Observed) {
+    fn usage_and_limits(&self) -> (Option<&Usage>, &Observed) {
         (self.usage.as_ref(), &self.observed)
     }
 
-    fn forget_usage_unless(&mut self, can_be: impl Fn(&Usage, bool) -> bool) {
-        self.usage = self.usage.take().filter(|usage| can_be(usage, false));
+    fn forget_usage_unless(&mut self, is_possible: impl Fn(&Usage, bool) -> bool) {
+        self.usage = self.usage.take().filter(|usage| is_possible(usage, false));
     }
 
-    fn stopped(&self) -> Option<&str> {
+    fn stop_reason(&self) -> Option<&str> {
         None
     }
 }
@@ -366,7 +368,7 @@ impl Answered for Embedded {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
-    use tidegate_providers::overheard::Heard;
+    use tidegate_providers::passive::Heard;
 
     use super::*;
 
@@ -377,7 +379,7 @@ mod tests {
             let heard = Heard { usage, ..Heard::default() };
             let mut whole = Whole { headers: http::HeaderMap::new(), body: Value::Null, heard };
             whole.forget_usage_unless(|_, _| false);
-            whole.told().0.map(|usage| usage.uncached_input)
+            whole.usage_and_limits().0.map(|usage| usage.uncached_input)
         };
         assert_eq!((used(60_000), used(0)), (Some(60_000), None));
     }

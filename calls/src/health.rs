@@ -129,7 +129,7 @@ impl Health {
     }
 
     /// The provider answered: closes the model's circuit.
-    fn closes(&self, model: &ModelId) {
+    fn close(&self, model: &ModelId) {
         let was = self.circuits.lock().remove(model);
         if was.is_some_and(|circuit| circuit.open_until.is_some()) {
             metrics::circuit_open(model, false);
@@ -152,7 +152,7 @@ impl BreakerGuard {
     /// The provider answered.
     pub fn succeeded(self) {
         self.health.recent.answered(&self.model, SystemTime::now());
-        self.health.closes(&self.model);
+        self.health.close(&self.model);
     }
 
     /// The call failed for this document. A provider that refuses is reachable, so the circuit
@@ -160,7 +160,7 @@ impl BreakerGuard {
     pub fn failed(self, error: &Error, document: &str, now: Instant) {
         self.health.recent.failed(&self.model, error, document, SystemTime::now());
         if !is_no_answer(error.kind) {
-            return self.health.closes(&self.model);
+            return self.health.close(&self.model);
         }
         let mut circuits = self.health.circuits.lock();
         let circuit = circuits.entry(self.model.clone()).or_default();

@@ -26,13 +26,15 @@ use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use crate::{
-    card::{About, Card, RefusedKey, kept, read, tell_apart},
-    differences::{Difference, differences},
+    config_drift::{Difference, differences},
     evidence::Evidence,
     failure::{Failure, KEY_ELSEWHERE, KEY_REFUSED, KEYS_GONE},
     health::Health,
     metrics,
     probe::Probe,
+    worker_status::{
+        RefusedKey, WorkerFacts, WorkerStatus, load_differing, read, stored_configuration,
+    },
 };
 
 /// A worker reads the others' configurations once in this many beats: in a large fleet that is much
@@ -58,7 +60,7 @@ struct State {
     evidence: Evidence<Scope>,
     refused: BTreeMap<Scope, Refusal>,
     /// The other live workers of this queue, as last read; `None` if they cannot be asked.
-    others: Option<Vec<Card>>,
+    others: Option<Vec<WorkerStatus>>,
     /// Since when no worker can ask each model.
     gone: HashMap<ModelId, Instant>,
     /// When this worker's keys were last read.
@@ -81,14 +83,14 @@ struct Refusal {
     is_confirmed: bool,
     /// Runs of batches that wait for that test, and those that know its outcome.
     waiting: HashSet<String>,
-    told: HashSet<String>,
+    informed: HashSet<String>,
 }
 
 impl Refusal {
     /// Whether a call was refused since this run of a batch first met the refusal. Until then the
     /// run waits for a test.
-    fn is_told(&mut self, run: &str) -> bool {
-        if self.told.contains(run) {
+    fn knows_outcome(&mut self, run: &str) -> bool {
+        if self.informed.contains(run) {
             return true;
         }
         remember(&mut self.waiting, run);
@@ -96,11 +98,11 @@ impl Refusal {
     }
 
     /// A call of this run was refused: all waiting runs know it.
-    fn tells(&mut self, run: &str) {
+    fn record_refusal(&mut self, run: &str) {
         for run in std::mem::take(&mut self.waiting) {
-            remember(&mut self.told, &run);
+            remember(&mut self.informed, &run);
         }
-        remember(&mut self.told, run);
+        remember(&mut self.informed, run);
     }
 }
 
@@ -133,14 +135,14 @@ impl State {
         refused.map(|(_, refusal)| refusal).max_by_key(|refusal| refusal.probe_at)
     }
 
-    fn look(&mut self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
+    fn check(&mut self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
         let Some(refusal) = self.refusal(model) else { return Ok(()) };
         if now >= refusal.probe_at {
             return Ok(());
         }
         let (words, left) =
             (refusal.words.clone(), refusal.probe_at.saturating_duration_since(now));
-        let (is_confirmed, is_told) = (refusal.is_confirmed, refusal.is_told(run));
+        let (is_confirmed, knows_outcome) = (refusal.is_confirmed, refusal.knows_outcome(run));
         let another = self.others.as_ref().map(|all| all.iter().any(|it| it.can_ask(model)));
         if another == Some(true) {
             self.gone.remove(model);
@@ -149,7 +151,7 @@ impl State {
         if !is_confirmed {
             return Err(Failure::key_is_tried(model, &words, left));
         }
-        if !is_told {
+        if !knows_outcome {
             return Err(Failure::key_is_tried(model, &words, KEY_ELSEWHERE));
         }
         let until = *self.gone.entry(model.clone()).or_insert(now) + KEYS_GONE;
@@ -160,7 +162,7 @@ impl State {
         Err(Failure::keys_gone(model, &words))
     }
 
-    fn show(&self, provider: &str) {
+    fn update_metric(&self, provider: &str) {
         metrics::key_refused(provider, self.refused.keys().any(|(of, _)| of == provider));
     }
 }
@@ -191,7 +193,7 @@ impl Keys {
         if let Some(known) = state.refused.get_mut(&scope) {
             (known.words, known.place, known.probe_at) = (words.clone(), place, probe_at);
             known.is_confirmed = is_confirmed;
-            known.tells(run);
+            known.record_refusal(run);
         } else {
             let status_text = status.map_or_else(String::new, |status| format!(" ({status})"));
             error!(
@@ -199,13 +201,13 @@ impl Keys {
                 "a key is refused{status_text}; it is read again every few seconds, and its documents go to other workers meanwhile: put a good key where this worker reads it"
             );
             let words = words.clone();
-            let (waiting, told) = (HashSet::new(), [run.to_owned()].into());
+            let (waiting, informed) = (HashSet::new(), [run.to_owned()].into());
             let refusal =
-                Refusal { words, place, status, since, probe_at, is_confirmed, waiting, told };
+                Refusal { words, place, status, since, probe_at, is_confirmed, waiting, informed };
             state.refused.insert(scope, refusal);
             // The time without a good key starts now.
             state.gone.retain(|of, _| of.provider() != model.provider());
-            state.show(model.provider());
+            state.update_metric(model.provider());
             self.changed.notify_one();
         }
         if !is_confirmed {
@@ -231,18 +233,18 @@ impl Keys {
         }
         if state.refused.len() < before {
             info!(%model, "the key is accepted again");
-            state.show(model.provider());
+            state.update_metric(model.provider());
             self.changed.notify_one();
         }
     }
 
     /// Another key was read for the provider: refusals of the old one are forgotten.
-    fn renewed(&self, provider: &str) {
+    fn forget_old_key(&self, provider: &str) {
         info!(provider, "another key was read");
         let mut state = self.state.lock();
         state.refused.retain(|(of, _), _| of != provider);
         state.evidence = Evidence::default();
-        state.show(provider);
+        state.update_metric(provider);
         self.changed.notify_one();
     }
 
@@ -251,7 +253,7 @@ impl Keys {
     /// # Errors
     /// `Unauthorized`: retried by another worker, or final if no live worker has an accepted key.
     pub fn check(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
-        self.state.lock().look(model, run, now)
+        self.state.lock().check(model, run, now)
     }
 
     /// Checks a call that is about to leave; when a test is due, only one call passes.
@@ -265,7 +267,7 @@ impl Keys {
         now: Instant,
     ) -> Result<Probe, Failure> {
         let mut state = self.state.lock();
-        state.look(model, run, now)?;
+        state.check(model, run, now)?;
         let Some(refusal) = state.refusal(model) else { return Ok(Probe::default()) };
         let (before, mine) = (refusal.probe_at, now + KEY_REFUSED);
         refusal.probe_at = mine;
@@ -289,12 +291,12 @@ impl Keys {
             before
         });
         if now != before {
-            self.renewed(provider);
+            self.forget_old_key(provider);
         }
         now != version
     }
 
-    fn card(&self, queue: &str, providers: &Providers) -> Card {
+    fn card(&self, queue: &str, providers: &Providers) -> WorkerStatus {
         let state = self.state.lock();
         let refused = state.refused.iter().map(|((provider, model), refusal)| RefusedKey {
             provider: provider.clone(),
@@ -303,16 +305,16 @@ impl Keys {
             since: seconds_since_1970(refusal.since),
             place: refusal.place.clone(),
         });
-        Card {
+        WorkerStatus {
             queue: queue.to_owned(),
             providers: providers.names().map(str::to_owned).collect(),
             refused: refused.collect(),
-            ..Card::default()
+            ..WorkerStatus::default()
         }
     }
 
-    fn heard(&self, worker: &str, queue: &str, said: Vec<(String, Card)>) {
-        let others = said.into_iter();
+    fn set_others(&self, worker: &str, queue: &str, reports: Vec<(String, WorkerStatus)>) {
+        let others = reports.into_iter();
         let others = others.filter(|(name, card)| name != worker && card.queue == queue);
         self.state.lock().others = Some(others.map(|(_, card)| card).collect());
     }
@@ -323,14 +325,14 @@ impl Keys {
         &self,
         (providers, quota, health): (&Providers, &Quota, &Health),
         (worker, queue): (&str, &str),
-        about: About,
+        about: WorkerFacts,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
         let mut beat = tokio::time::interval(EVERY);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut unreadable, mut differs, mut beats) = (BTreeSet::new(), Vec::new(), 0_u32);
-        let (configured, configuration) = kept(quota);
+        let (configured, configuration) = stored_configuration(quota);
         loop {
             tokio::select! {
                 () = &mut stop => break,
@@ -345,7 +347,7 @@ impl Keys {
                     Ok(now) => {
                         unreadable.remove(name);
                         if now != version {
-                            self.renewed(name);
+                            self.forget_old_key(name);
                         }
                     }
                     Err(fault) if unreadable.insert(name) => {
@@ -357,7 +359,7 @@ impl Keys {
             self.state.lock().read_at = Some(Instant::now());
             let card = self.card(queue, providers);
             let (configured, about) = (configured.clone(), about.clone());
-            let card = Card { calls: health.recent(), configured, about, ..card };
+            let card = WorkerStatus { calls: health.recent(), configured, about, ..card };
             let words = serde_json::to_string(&card).unwrap_or_default();
             // Redis errors surface when a call asks for admission; here the last known state stays.
             if beats.is_multiple_of(LISTENS_EVERY) {
@@ -374,7 +376,7 @@ impl Keys {
                     compare(&said, &mut differs);
                 }
                 if knows_nobody || (hears && is_refused) {
-                    self.heard(worker, queue, said);
+                    self.set_others(worker, queue, reports);
                 }
             }
         }
@@ -391,8 +393,8 @@ fn listens(beat: u32, workers: u64) -> (bool, bool) {
 }
 
 /// Logs the differences between workers' configurations when they change.
-fn compare(said: &[(String, Card)], known: &mut Vec<Difference>) {
-    let found = differences(said);
+fn report_differences(reports: &[(String, WorkerStatus)], known: &mut Vec<Difference>) {
+    let found = differences(reports);
     if found == *known {
         return;
     }
@@ -435,7 +437,7 @@ mod tests {
         name.parse().unwrap()
     }
 
-    fn said(worker: &str, queue: &str, refused: &[&str]) -> (String, String) {
+    fn card_text(worker: &str, queue: &str, refused: &[&str]) -> (String, String) {
         let refused = refused.iter().map(|provider| RefusedKey {
             provider: (*provider).to_owned(),
             model: None,
@@ -444,11 +446,11 @@ mod tests {
             place: String::new(),
         });
         let providers = ["a".to_owned(), "c".to_owned()].into();
-        let card = Card {
+        let card = WorkerStatus {
             queue: queue.to_owned(),
             providers,
             refused: refused.collect(),
-            ..Card::default()
+            ..WorkerStatus::default()
         };
         (worker.to_owned(), serde_json::to_string(&card).unwrap())
     }
@@ -497,7 +499,11 @@ mod tests {
     #[test]
     fn documents_are_handed_back_while_another_worker_could_and_then_fail() {
         let (keys, model, start) = (Arc::<Keys>::default(), model("a:b"), Instant::now());
-        keys.heard("me", "q", read(vec![said("other", "q", &[]), said("me", "q", &["a"])]));
+        keys.set_others(
+            "me",
+            "q",
+            read(vec![card_text("other", "q", &[]), card_text("me", "q", &["a"])]),
+        );
         let first = condemned(&keys, &model, RUN, &error(401), start);
         assert!(first.is_retried() && !first.benign, "{first:?}");
         let later = |after: Duration| keys.check(&model, RUN, start + after).unwrap_err();
@@ -505,17 +511,21 @@ mod tests {
         assert!(behind.is_retried() && behind.benign && behind.message.contains("no such key"));
         assert_eq!(behind.kind, FailureType::Unauthorized);
         // The other worker's key is refused too; a worker of another queue cannot help.
-        keys.heard("me", "q", read(vec![said("other", "q", &["a"]), said("far", "p", &[])]));
+        keys.set_others(
+            "me",
+            "q",
+            read(vec![card_text("other", "q", &["a"]), card_text("far", "p", &[])]),
+        );
         assert!(later(Duration::ZERO).is_retried(), "a worker may be about to start");
         assert!(later(KEYS_GONE).is_retried(), "a good key may lie there");
         read_later(&keys, start, KEYS_GONE);
         let gone = later(KEYS_GONE);
         assert_eq!((gone.kind, gone.retry), (FailureType::Unauthorized, Retry::Never));
         assert!(gone.message.contains("no such key"), "{gone}");
-        keys.heard(
+        keys.set_others(
             "me",
             "q",
-            read(vec![said("new", "q", &[]), ("old".to_owned(), "?".to_owned())]),
+            read(vec![card_text("new", "q", &[]), ("old".to_owned(), "?".to_owned())]),
         );
         assert!(later(KEYS_GONE).is_retried());
     }
@@ -523,7 +533,7 @@ mod tests {
     #[test]
     fn an_old_refusal_is_no_part_of_a_new_one() {
         let (keys, model, start) = (Arc::<Keys>::default(), model("a:b"), Instant::now());
-        keys.heard("me", "q", Vec::new());
+        keys.set_others("me", "q", Vec::new());
         read_later(&keys, start, 4 * KEYS_GONE);
         let final_at = |now| keys.check(&model, RUN, now).unwrap_err().retry == Retry::Never;
         let _ = condemned(&keys, &model, RUN, &error(401), start);
@@ -534,7 +544,7 @@ mod tests {
         assert!(final_at(start + 3 * KEYS_GONE));
         // The calls behind the test wait for its outcome.
         let later = start + 2 * KEY_REFUSED;
-        keys.enter(&model, RUN, later).unwrap().leaves();
+        keys.enter(&model, RUN, later).unwrap().use_up();
         assert!(!final_at(later));
     }
 
@@ -543,7 +553,7 @@ mod tests {
     #[test]
     fn a_new_batch_waits_for_one_call_before_it_fails() {
         let (keys, model, start) = (Arc::<Keys>::default(), model("a:b"), Instant::now());
-        keys.heard("me", "q", Vec::new());
+        keys.set_others("me", "q", Vec::new());
         read_later(&keys, start, 4 * KEYS_GONE);
         let _ = condemned(&keys, &model, RUN, &error(401), start);
         let seen = |run, now| keys.check(&model, run, now).unwrap_err();
@@ -554,7 +564,7 @@ mod tests {
         assert!(new.is_retried() && new.benign, "{new:?}");
         assert!(new.message.contains("one call finds out"), "{new}");
         // That call is refused with another message, which then counts.
-        keys.enter(&model, "new", start + KEY_REFUSED + KEY_REFUSED).unwrap().leaves();
+        keys.enter(&model, "new", start + KEY_REFUSED + KEY_REFUSED).unwrap().use_up();
         let newer = Error { message: "it has expired".to_owned(), ..error(401) };
         let _ = condemned(&keys, &model, "new", &newer, start);
         assert!(seen("new", start).is_retried(), "another worker may be about to start");
@@ -590,14 +600,14 @@ mod tests {
     #[test]
     fn a_large_fleet_hears_as_often_as_one_of_fifty() {
         // Reads in an hour: of configurations, and of keys.
-        let heard = |workers| {
+        let reads = |workers| {
             let beats = (0..720).map(|beat| listens(beat, workers));
             beats.fold((0, 0), |(all, keys), (compares, asks)| {
                 (all + u64::from(compares), keys + u64::from(asks))
             })
         };
-        assert_eq!([heard(1), heard(49)], [(60, 720); 2]);
-        assert_eq!(heard(1_000), (3, 35));
+        assert_eq!([reads(1), reads(49)], [(60, 720); 2]);
+        assert_eq!(reads(1_000), (3, 35));
         assert_eq!(listens(1, 1_000), (true, false), "each compares when it begins");
     }
 
@@ -620,11 +630,11 @@ mod tests {
         let _ = condemned(&keys, &model, RUN, &error(401), start);
         let later = start + 2 * KEY_REFUSED;
         keys.check(&model, RUN, later).unwrap();
-        keys.enter(&model, RUN, later).unwrap().leaves();
+        keys.enter(&model, RUN, later).unwrap().use_up();
         keys.check(&model, RUN, later).unwrap_err();
         keys.enter(&model, RUN, later).unwrap_err();
         keys.accepted(&model);
-        keys.enter(&model, RUN, later).unwrap().leaves();
+        keys.enter(&model, RUN, later).unwrap().use_up();
     }
 
     #[test]
@@ -637,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_key_holds_no_words_about_it() {
+    fn a_workers_status_holds_no_message_about_a_key() {
         let keys = Arc::<Keys>::default();
         let _ = keys.refused(&model("a:b"), RUN, &error(403), SAME, Instant::now());
         let text = serde_json::to_string(&keys.card("q", &Providers::default())).unwrap();

@@ -29,7 +29,7 @@ use crate::{
     ask::Ask,
     attempt::{Attempt, Patience},
     backoff::Backoff,
-    body::{Heeded, Listener},
+    body::{Listener, MeteredBody},
     budget::Budgets,
     failure::Failure,
     gates::Held,
@@ -79,12 +79,12 @@ impl Limit {
     /// `openai:gpt-4.1-mini`. A name that is no vendor's is taken for a provider compatible with
     /// OpenAI.
     pub fn new(quota: Quota, provider: &str) -> Self {
-        Self::of(Guard::new(quota, Backoff::default()), Arc::default(), provider)
+        Self::with_guard(Guard::new(quota, Backoff::default()), Arc::default(), provider)
     }
 
     /// Shares a guard, such as that of a worker in this process, with other callers: whatever holds
     /// their calls holds these too, and the budgets of tenants pay for them.
-    pub fn of(guard: Guard, budgets: Arc<Budgets>, provider: &str) -> Self {
+    pub fn with_guard(guard: Guard, budgets: Arc<Budgets>, provider: &str) -> Self {
         let vendor = provider.parse().unwrap_or(Vendor::OPENAI);
         let (lane, tenant) = (Lane::default(), Tenant::default());
         Self { guard, budgets, provider: provider.to_owned(), vendor, lane, tenant }
@@ -109,24 +109,24 @@ impl Limit {
     async fn admit(&self, path: &str, body: &[u8]) -> Result<Option<Sent>, Stopped> {
         let Some(asked) = Asked::read(path, body) else { return Ok(None) };
         let model: ModelId = format!("{}:{}", self.provider, asked.model).parse()?;
-        let ask = Ask::of(&asked).lane(self.lane.clone()).tenant(self.tenant.clone());
+        let ask = Ask::from_asked(&asked).lane(self.lane.clone()).tenant(self.tenant.clone());
         let attempt = Attempt::once().patience(Patience::Whole);
         let request = ask.request(model, attempt.reservation.clone());
         let budget = self.budgets.call_budget(&attempt, &request, None)?;
         Ok(Some(self.guard.admit(&attempt, &request, &budget).await?.sent()))
     }
 
-    fn heeded<B>(
+    fn meter_body<B>(
         &self,
         sent: Option<Sent>,
         status: u16,
         headers: &HeaderMap,
         body: B,
-    ) -> Heeded<B> {
+    ) -> MeteredBody<B> {
         match sent {
-            None => Heeded::unlimited(body),
+            None => MeteredBody::unlimited(body),
             Some(sent) => {
-                Heeded::new(body, sent, Listener::new(self.vendor, status, headers.clone()))
+                MeteredBody::new(body, sent, Listener::new(self.vendor, status, headers.clone()))
             }
         }
     }
@@ -178,7 +178,7 @@ where
             let answer = inner.call(Request::from_parts(parts, body.into())).await;
             // A call whose connection broke stays charged: it is dropped.
             let (parts, body) = answer.map_err(Into::into)?.into_parts();
-            let body = limit.heeded(sent, parts.status.as_u16(), &parts.headers, body);
+            let body = limit.meter_body(sent, parts.status.as_u16(), &parts.headers, body);
             Ok(Response::from_parts(parts, body.boxed()))
         })
     }
@@ -216,7 +216,7 @@ where
                 }
             };
             let (parts, body) = Response::<reqwest::Body>::from(answer).into_parts();
-            let body = limit.heeded(sent, parts.status.as_u16(), &parts.headers, body);
+            let body = limit.meter_body(sent, parts.status.as_u16(), &parts.headers, body);
             Ok(Response::from_parts(parts, reqwest::Body::wrap(body)).into())
         })
     }

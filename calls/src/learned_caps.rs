@@ -15,7 +15,7 @@ pub struct LearnedCaps(Mutex<HashMap<ModelId, u32>>);
 
 impl LearnedCaps {
     /// The largest bound that the model takes, if it has refused one.
-    pub fn of(&self, model: &ModelId) -> Option<u32> {
+    pub fn get(&self, model: &ModelId) -> Option<u32> {
         self.0.lock().get(model).copied()
     }
 
@@ -30,8 +30,8 @@ impl LearnedCaps {
         }
         // The first message states the bound; if that is refused too, its number means something
         // else.
-        let said = if known.is_none() { stated(words, asked) } else { None };
-        let cap = said.unwrap_or(asked / 2);
+        let stated = if known.is_none() { stated_bound(words, asked) } else { None };
+        let cap = stated.unwrap_or(asked / 2);
         if cap < LEAST {
             return None;
         }
@@ -42,7 +42,7 @@ impl LearnedCaps {
 }
 
 /// The largest number in the message that is smaller than `asked`.
-fn stated(words: &str, asked: u32) -> Option<u32> {
+fn stated_bound(words: &str, asked: u32) -> Option<u32> {
     let digits = words.split(|c: char| !c.is_ascii_digit());
     digits.filter_map(|number| number.parse().ok()).filter(|it| (LEAST..asked).contains(it)).max()
 }
@@ -53,15 +53,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_is_lowered_to_what_is_said_and_then_by_halves() {
+    fn a_bound_is_lowered_to_the_stated_one_and_then_by_halves() {
         let (caps, model): (_, ModelId) = (LearnedCaps::default(), "a:b".parse().unwrap());
-        assert_eq!(caps.of(&model), None);
+        assert_eq!(caps.get(&model), None);
         let words = "status 400: max_tokens is too large: 16384. This model supports at most 4096 completion tokens";
         assert_eq!(caps.lower(&model, 16_384, words), Some(4_096));
         assert_eq!(caps.lower(&model, 16_384, words), Some(4_096), "asked before it was known");
         assert_eq!(caps.lower(&model, 4_096, "(4096 > 4000 - 90)"), Some(2_048));
-        assert_eq!(caps.of(&model), Some(2_048));
+        assert_eq!(caps.get(&model), Some(2_048));
         let other: ModelId = "a:c".parse().unwrap();
-        assert_eq!((caps.lower(&other, 20, "no"), caps.of(&other)), (None, None));
+        assert_eq!((caps.lower(&other, 20, "no"), caps.get(&other)), (None, None));
     }
 }

@@ -30,8 +30,8 @@
 //! * [`health`]: circuit breakers of models; [`recent`]: outcomes of recent calls; [`doubts`]:
 //!   models whose account may be spent, or which may not exist; [`unknown_models`]: models that
 //!   their provider does not know; [`learned_caps`]: output bounds that models refuse; [`keys`]:
-//!   refused keys, here and in the fleet; [`card`]: a worker's status for the others;
-//!   [`differences`]: differences between the configurations of workers; [`probe`]: the one call
+//!   refused keys, here and in the fleet; [`worker_status`]: a worker's status for the others;
+//!   [`config_drift`]: differences between the configurations of workers; [`probe`]: the one call
 //!   that tests a held model
 //! * [`waiting`]: how many slots may hold attempts that only wait
 //! * [`ask`]: what the limiter must know of a call; [`settle`]: charges a call by the provider's
@@ -52,10 +52,8 @@ pub mod backoff;
 pub mod body;
 pub mod budget;
 pub mod caller;
-pub mod card;
-mod counted;
+pub mod config_drift;
 pub mod dialect;
-pub mod differences;
 pub mod doubts;
 mod evidence;
 pub mod failure;
@@ -66,6 +64,7 @@ pub mod keys;
 pub mod layer;
 pub mod learned_caps;
 pub mod metrics;
+mod plausible_usage;
 pub mod probe;
 pub mod recent;
 pub mod retries;
@@ -77,6 +76,7 @@ pub mod unknown_models;
 pub mod verbatim;
 pub mod waiting;
 pub mod warm_cache;
+pub mod worker_status;
 
 pub use ask::Ask;
 pub use attempt::Attempt;

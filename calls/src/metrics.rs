@@ -110,7 +110,7 @@ impl Call {
     pub(crate) fn succeeded(self, usage: Option<&Usage>) {
         self.ended("ok", usage.map_or(0, |usage| usage.input() + usage.output));
         if let Some(usage) = usage {
-            used(&self.model, usage);
+            count_tokens(&self.model, usage);
         }
     }
 
@@ -140,7 +140,7 @@ impl Call {
 }
 
 /// Counts the stop reason of an answer.
-pub fn stopped(model: &ModelId, stop_reason: &StopReason) {
+pub fn count_stop_reason(model: &ModelId, stop_reason: &StopReason) {
     if stop_reason.finish() != Finish::Unknown {
         return;
     }
@@ -158,7 +158,7 @@ pub fn stopped(model: &ModelId, stop_reason: &StopReason) {
 }
 
 /// Counts used tokens.
-fn used(model: &ModelId, usage: &Usage) {
+fn count_tokens(model: &ModelId, usage: &Usage) {
     let kinds = [
         ("input", usage.uncached_input),
         ("cached_input", usage.cache_read),
@@ -178,11 +178,11 @@ fn used(model: &ModelId, usage: &Usage) {
 }
 
 /// Counts a call that came out of a provider's batch.
-pub fn batch_call(model: &ModelId, usage: Option<&Usage>, failed: Option<Kind>) {
+pub fn count_batch_call(model: &ModelId, usage: Option<&Usage>, failed: Option<Kind>) {
     let outcome = failed.map_or("ok", Kind::label);
     counter!(CALLS, "model" => model.to_string(), "outcome" => outcome).increment(1);
     if let Some(usage) = usage {
-        used(model, usage);
+        count_tokens(model, usage);
     }
     sums().calls += 1.0;
 }
@@ -265,11 +265,11 @@ mod tests {
         metrics::with_local_recorder(&counts, || {
             let model: ModelId = "a:b".parse().unwrap();
             for known in [StopReason::EndTurn, StopReason::MaxTokens, StopReason::StopSequence] {
-                stopped(&model, &known);
+                count_stop_reason(&model, &known);
             }
             for number in 0..MAX_UNKNOWN_STOPS + 9 {
-                stopped(&model, &StopReason::Other(format!("tide-{number}")));
-                stopped(&model, &StopReason::Other("tide-0".to_owned()));
+                count_stop_reason(&model, &StopReason::Other(format!("tide-{number}")));
+                count_stop_reason(&model, &StopReason::Other("tide-0".to_owned()));
             }
         });
         let counts = counts.0.lock();

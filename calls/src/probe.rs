@@ -20,7 +20,7 @@ impl Probe {
     }
 
     /// The call leaves: the others wait for its outcome.
-    pub fn leaves(mut self) {
+    pub fn use_up(mut self) {
         self.0 = None;
     }
 }

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_fault_is_told_in_its_own_words_and_counted_with_the_others() {
+    fn the_last_fault_keeps_its_message_and_is_counted() {
         let (faults, model): (_, ModelId) = (RecentByModel::default(), "a:b".parse().unwrap());
         let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(6_000 + seconds);
         let seen = |seconds| faults.seen(at(seconds)).remove(&model);
@@ -227,7 +227,7 @@ mod tests {
         for _ in 0..3 {
             faults.failed(&model, &unread, "first", now);
         }
-        assert_eq!(row(), 3, "nobody has been answered");
+        assert_eq!(row(), 3, "no call was answered yet");
         faults.answered(&model, now);
         for _ in 0..5 {
             faults.failed(&model, &unread, "poison", now);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_refused_key_no_word_is_told() {
+    fn a_refused_keys_message_is_not_kept() {
         let (faults, model): (_, ModelId) = (RecentByModel::default(), "a:b".parse().unwrap());
         let now = SystemTime::now();
         faults.failed(&model, &error(Kind::Unauthorized, "your key sk-123 is bad"), "a", now);

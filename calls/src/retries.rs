@@ -45,19 +45,20 @@ impl RetryBudget {
         match quota.count_retry(&self.run, adds).await {
             Some(Retries { spent, added }) if spent > self.calls.saturating_add(added) => {
                 let budget = self.calls.saturating_add(added);
-                let said = health.words(model);
-                let said = said.map_or_else(String::new, |it| format!("; the last failure: {it}"));
+                let last_failure = health.words(model);
+                let last_failure =
+                    last_failure.map_or_else(String::new, |it| format!("; the last failure: {it}"));
                 let last = attempt.state().failed_as;
                 Err(Failure::never(
                     last.unwrap_or(FailureType::BudgetExceeded),
                     format!(
-                        "the batch's retry budget of {budget} provider calls beyond the first of each document is spent{said}"
+                        "the batch's retry budget of {budget} provider calls beyond the first of each document is spent{last_failure}"
                     ),
                 ))
             }
             // While Redis is away, only the bound on each document's own faults applies.
             _ => {
-                attempt.paid_for_retry();
+                attempt.mark_retry_paid();
                 Ok(())
             }
         }

@@ -83,14 +83,14 @@ impl Route {
     }
 
     /// The route with only the models that `will_do` accepts.
-    pub fn of(&self, will_do: impl Fn(&ModelId) -> bool) -> Self {
+    pub fn filter(&self, will_do: impl Fn(&ModelId) -> bool) -> Self {
         let keep = |models: &[ModelId]| models.iter().filter(|it| will_do(it)).cloned().collect();
         let (models, equivalent) = (keep(&self.models), keep(&self.equivalent));
         Self { models, equivalent, ..self.clone() }
     }
 
     /// The route of a model; a pool is a route under its own name.
-    pub fn of_model(model: &ModelId, routes: &Routes) -> Self {
+    pub fn for_model(model: &ModelId, routes: &Routes) -> Self {
         match routes.get(model.as_str()) {
             Some(pool) => pool.clone(),
             None => Self::single(model.clone()),
@@ -145,7 +145,7 @@ impl Route {
     ///
     /// # Errors
     /// `InvalidInput` if a call could go on to a model that is not equivalent to the first.
-    pub fn of_no_question(self) -> Result<Self, Failure> {
+    pub fn require_equivalents(self) -> Result<Self, Failure> {
         let pair = self.models.first().zip(self.others().next());
         match pair.filter(|_| !self.unchecked) {
             Some((first, other)) => Err(Failure::invalid_input(format!(
@@ -204,7 +204,7 @@ impl Route {
             }
         };
         if let Some(place) = self.models.iter().position(|model| Some(model) == chosen) {
-            attempt.asks(u32::try_from(place).unwrap_or(u32::MAX));
+            attempt.choose_model(u32::try_from(place).unwrap_or(u32::MAX));
         }
         chosen
     }
@@ -234,7 +234,7 @@ impl Route {
         if !gone && !failure.model_is_short() {
             return failure;
         }
-        let (step, refusals) = attempt.refused();
+        let (step, refusals) = attempt.count_refusal();
         // Models equivalent to one that is gone are on the same step.
         let same_step =
             gone && step == 0 && self.step(0).len() > 1 && (refusals as usize) < self.step(0).len();
@@ -396,16 +396,16 @@ mod tests {
     }
 
     #[test]
-    fn a_call_goes_on_to_no_model_that_is_neither_equivalent_nor_said_to_be_unchecked() {
+    fn a_call_falls_back_only_to_equivalent_or_unchecked_models() {
         let two = || route(&["a:1", "b:2"], &[]);
-        let refused = two().of_no_question().unwrap_err();
+        let refused = two().require_equivalents().unwrap_err();
         assert_eq!(refused.kind, FailureType::InvalidInput);
         assert!(refused.message.contains("from a:1 to b:2"), "{refused}");
         let compared = Route { compared: Some("file:///c/".to_owned()), ..two() };
-        compared.of_no_question().unwrap_err();
-        Route { unchecked: true, ..two() }.of_no_question().unwrap();
-        route(&["a:1", "b:2"], &["b:2"]).of_no_question().unwrap();
-        Route::pool(two().models).of_no_question().unwrap();
+        compared.require_equivalents().unwrap_err();
+        Route { unchecked: true, ..two() }.require_equivalents().unwrap();
+        route(&["a:1", "b:2"], &["b:2"]).require_equivalents().unwrap();
+        Route::pool(two().models).require_equivalents().unwrap();
     }
 
     #[test]

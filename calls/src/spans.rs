@@ -23,7 +23,7 @@ pub(crate) fn admission(request: &Request) -> Span {
 }
 
 /// Records the wait's outcome. A refusal is no error: the document comes back.
-pub(crate) fn admitted<T>(span: &Span, admitted: Result<T, FailureType>) {
+pub(crate) fn record_admission<T>(span: &Span, admitted: Result<T, FailureType>) {
     let outcome = admitted.map_or_else(FailureType::as_str, |_| "admitted");
     span.record("tidegate.outcome", outcome);
 }
@@ -51,15 +51,15 @@ pub fn call(operation: &'static str, request: &Request) -> Span {
 }
 
 /// Records an answer: its usage, and why it ended (embeddings give no reason).
-pub(crate) fn answered(span: &Span, usage: Option<&Usage>, stopped: Option<&str>) {
-    used(span, usage);
+pub(crate) fn record_answer(span: &Span, usage: Option<&Usage>, stopped: Option<&str>) {
+    record_usage(span, usage);
     if let Some(reason) = stopped {
-        finished(span, reason);
+        set_finish_reason(span, reason);
     }
 }
 
 /// Records the usage, if the provider reported it.
-pub fn used(span: &Span, usage: Option<&Usage>) {
+pub fn record_usage(span: &Span, usage: Option<&Usage>) {
     let Some(usage) = usage else { return };
     span.record("gen_ai.usage.input_tokens", usage.input());
     span.record("gen_ai.usage.output_tokens", usage.output);
@@ -67,7 +67,7 @@ pub fn used(span: &Span, usage: Option<&Usage>) {
 }
 
 /// Records a provider's failure without its message, which may quote the request.
-pub fn failed(span: &Span, error: &Error) {
+pub fn record_failure(span: &Span, error: &Error) {
     span.record("error.type", error.kind.label());
     span.record("otel.status_code", "ERROR");
     if let Some(status) = error.status {
@@ -90,7 +90,7 @@ fn provider(model: &ModelId) -> &str {
 
 /// Sets the list of finish reasons by OpenTelemetry's API, because `tracing` has no list fields.
 #[cfg(feature = "traces")]
-fn finished(span: &Span, reason: &str) {
+fn set_finish_reason(span: &Span, reason: &str) {
     use opentelemetry::{
         Array, Context, KeyValue, StringValue, Value, trace::TraceContextExt as _,
     };
@@ -104,4 +104,4 @@ fn finished(span: &Span, reason: &str) {
 }
 
 #[cfg(not(feature = "traces"))]
-fn finished(_: &Span, _: &str) {}
+fn set_finish_reason(_: &Span, _: &str) {}

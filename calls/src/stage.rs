@@ -30,17 +30,17 @@ pub enum Stage {
 
 impl Stage {
     /// A call is about to leave.
-    pub(crate) fn leaves(&mut self) {
+    pub(crate) fn leave(&mut self) {
         *self = Self::Sent;
     }
 
     /// No connection was made: the call has not left after all.
-    pub(crate) fn was_not_reached(&mut self) {
+    pub(crate) fn take_back_send(&mut self) {
         *self = Self::Unsent;
     }
 
     /// The attempt ends in an orderly way.
-    pub(crate) fn ends(&mut self) {
+    pub(crate) fn end(&mut self) {
         *self = Self::Ended;
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     /// The course that attempt `by` recorded last.
-    fn told(by: u32, stage: Stage) -> Course {
+    fn recorded(by: u32, stage: Stage) -> Course {
         Course { by, stage, ..Course::default() }
     }
 
@@ -115,12 +115,12 @@ mod tests {
     fn a_call_that_a_dead_worker_may_have_made_counts_against_the_bounds_once() {
         let lost = |course: Course, number| course.resumed_by(number).lost;
         assert_eq!(lost(Course::default(), 1), 0, "nothing was before it");
-        assert_eq!(lost(told(1, Stage::Ended), 2), 0, "it went back in order");
-        assert_eq!(lost(Course::default(), 2), 1, "it died before it told anything");
-        assert_eq!(lost(told(1, Stage::Ended), 3), 1, "the second one did");
-        assert_eq!(lost(told(1, Stage::Unsent), 2), 1, "it may have left after its last beat");
-        assert_eq!(lost(told(1, Stage::Sent), 2), 0, "the call is counted");
-        let died = Course { lost: 2, ..told(1, Stage::Unsent) }.resumed_by(2);
+        assert_eq!(lost(recorded(1, Stage::Ended), 2), 0, "it went back in order");
+        assert_eq!(lost(Course::default(), 2), 1, "it died before it recorded anything");
+        assert_eq!(lost(recorded(1, Stage::Ended), 3), 1, "the second one did");
+        assert_eq!(lost(recorded(1, Stage::Unsent), 2), 1, "it may have left after its last beat");
+        assert_eq!(lost(recorded(1, Stage::Sent), 2), 0, "the call is counted");
+        let died = Course { lost: 2, ..recorded(1, Stage::Unsent) }.resumed_by(2);
         assert_eq!((died.lost, died.by, died.stage), (3, 2, Stage::Unsent));
     }
 
@@ -128,10 +128,10 @@ mod tests {
     fn deaths_are_counted_in_a_row() {
         let deaths = |course: Course, number| course.resumed_by(number).deaths;
         assert_eq!(deaths(Course::default(), 1), 0);
-        assert_eq!(deaths(Course::default(), 3), 2, "nobody told anything");
-        let told = |stage| Course { deaths: 2, ..told(3, stage) };
-        assert_eq!(deaths(told(Stage::Unsent), 4), 3, "it told, and died");
-        assert_eq!(deaths(told(Stage::Ended), 4), 0, "it failed, and its process goes on");
-        assert_eq!(deaths(told(Stage::Ended), 6), 2);
+        assert_eq!(deaths(Course::default(), 3), 2, "no attempt recorded anything");
+        let recorded_at = |stage| Course { deaths: 2, ..recorded(3, stage) };
+        assert_eq!(deaths(recorded_at(Stage::Unsent), 4), 3, "it recorded, and died");
+        assert_eq!(deaths(recorded_at(Stage::Ended), 4), 0, "it failed, and its process goes on");
+        assert_eq!(deaths(recorded_at(Stage::Ended), 6), 2);
     }
 }

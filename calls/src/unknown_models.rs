@@ -40,13 +40,13 @@ impl Default for UnknownModels {
 #[derive(Debug, Default)]
 struct State {
     /// By model, and by the run that asked it.
-    refused: HashMap<(ModelId, String), Refused>,
+    refused: HashMap<(ModelId, String), RefusedRun>,
     /// When each model last answered.
     answered: HashMap<ModelId, Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Refused {
+struct RefusedRun {
     /// Refusals in a row with the same message.
     times: u32,
     /// The kind of the last one.
@@ -88,7 +88,7 @@ impl UnknownModels {
     fn check_run(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
         let state = self.state.lock();
         match state.refused.get(&(model.clone(), run.to_owned())) {
-            Some(Refused { until: Some(until), words, kind, .. }) if now < *until => {
+            Some(RefusedRun { until: Some(until), words, kind, .. }) if now < *until => {
                 Err(failure(*kind, model, words))
             }
             _ => Ok(()),
@@ -134,7 +134,7 @@ impl UnknownModels {
             state.refused.clear();
         }
         let refused = state.refused.entry((model.clone(), run.to_owned())).or_default();
-        if said(&refused.words) != said(&error.message) {
+        if without_id(&refused.words) != without_id(&error.message) {
             refused.times = 0;
         }
         refused.times += 1;
@@ -161,8 +161,8 @@ impl UnknownModels {
 }
 
 /// The message without the id of its request.
-fn said(message: &str) -> &str {
-    message.split_once(": ").map_or(message, |(_, said)| said)
+fn without_id(message: &str) -> &str {
+    message.split_once(": ").map_or(message, |(_, rest)| rest)
 }
 
 #[cfg(test)]
@@ -186,17 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_told_thrice_asks_no_more_for_a_while_and_another_run_asks_all_the_time() {
+    fn three_refusals_stop_a_run_for_a_while_and_no_other_run() {
         let (models, model, at) = models();
         let unknown = error(Kind::UnknownModel, "not_found_error: model: b");
         for second in [0, 2] {
-            models.enter(&model, "run", at(second)).unwrap().leaves();
+            models.enter(&model, "run", at(second)).unwrap().use_up();
             let failure = models.refused(&model, "run", &unknown, 1, at(second));
             assert!(failure.is_retried() && !failure.model_is_gone(), "{failure:?}");
             assert!(models.enter(&model, "run", at(second + 1)).unwrap_err().is_retried());
-            models.enter(&model, "another run", at(second + 1)).unwrap().leaves();
+            models.enter(&model, "another run", at(second + 1)).unwrap().use_up();
         }
-        models.enter(&model, "run", at(12)).unwrap().leaves();
+        models.enter(&model, "run", at(12)).unwrap().use_up();
         assert!(models.refused(&model, "run", &unknown, 1, at(12)).model_is_gone());
         let behind = models.check(&model, "run", at(12)).unwrap_err();
         assert_eq!((behind.kind, behind.model_is_gone()), (FailureType::InvalidRequest, true));
@@ -236,7 +236,7 @@ mod tests {
             models.answered(&model, at(second));
             let failure = models.refused(&model, "run", &unknown, faults, at(second));
             assert_eq!(failure.is_retried(), faults < MAX_FAULTS, "{failure:?}");
-            models.enter(&model, "run", at(second)).unwrap().leaves();
+            models.enter(&model, "run", at(second)).unwrap().use_up();
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use http::{HeaderMap, header};
 use serde_json::Value;
-use tidegate_providers::{Error, Hearing, Key, Provider, Verbatim, overheard::Begun};
+use tidegate_providers::{Error, Key, PassiveReader, Provider, Verbatim, passive::Begun};
 use tracing::Instrument as _;
 
 use crate::{
     admission::Admitted,
-    body::{Heeded, Listener},
+    body::{Listener, MeteredBody},
     failure::Failure,
     spans,
 };
@@ -26,7 +26,7 @@ pub struct Answer {
     /// Its headers.
     pub headers: HeaderMap,
     /// Its bytes, as they come.
-    pub body: Heeded<reqwest::Body>,
+    pub body: MeteredBody<reqwest::Body>,
 }
 
 /// A call without an answer. It is settled.
@@ -66,14 +66,14 @@ impl Admitted {
                 match begun {
                     Ok(Some(Begun { bytes, heard: Some(heard) })) => {
                         drop(sent.settled(heard.usage.as_ref(), &heard.observed));
-                        let body = Heeded::unlimited(bytes.into());
+                        let body = MeteredBody::unlimited(bytes.into());
                         return Ok(Answer { status, headers, body });
                     }
                     Ok(begun) => {
                         let listener =
-                            Listener::new(Hearing::from(&reply), status, headers.clone());
-                        let listener = listener.counting(input_tokens);
-                        let body = Heeded::new(reply.into_body(), sent, listener);
+                            Listener::new(PassiveReader::from(&reply), status, headers.clone());
+                        let listener = listener.with_estimate(input_tokens);
+                        let body = MeteredBody::new(reply.into_body(), sent, listener);
                         let body = match begun {
                             Some(Begun { bytes, .. }) => body.behind(bytes),
                             None => body,
@@ -86,7 +86,7 @@ impl Admitted {
             Ok(reply) => reply.refused().await,
             Err(error) => (error, Value::Null),
         };
-        spans::failed(&span, &error);
+        spans::record_failure(&span, &error);
         let failure = sent.refused_by(provider, version, &error).await;
         Err(Box::new(NoAnswer { error, failure, body }))
     }

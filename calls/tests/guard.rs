@@ -229,13 +229,13 @@ async fn no_turn_is_waited_for_beyond_an_attempts_deadline() {
 }
 
 #[tokio::test]
-async fn who_waits_however_long_it_takes_is_admitted_when_its_turn_comes() {
+async fn a_patient_attempt_is_admitted_when_its_turn_comes() {
     let options = Options { jitter: Duration::ZERO, ..Options::default() };
     let options = Options { max_slot_wait: Duration::from_millis(10), ..options };
     let mut rig = Rig::with_options(10_000, vec![answered(700, 50)], options);
     rig.guard.quota.pause(&rig.model, Duration::from_millis(300), "why").await.unwrap();
     let failure = rig.call(1, 1).await.unwrap_err();
-    assert_eq!(failure.waits_for, Some(WaitsFor::Gate), "who waits for near turns is told");
+    assert_eq!(failure.waits_for, Some(WaitsFor::Gate), "a far turn is refused with its reason");
     rig.attempt = Attempt::once().patience(Patience::Whole);
     rig.call(1_000, 500).await.unwrap();
     assert_eq!(rig.attempt.counts().deferrals, 0);
@@ -243,7 +243,7 @@ async fn who_waits_however_long_it_takes_is_admitted_when_its_turn_comes() {
 
 /// A worker's slots are needed by other models too.
 #[tokio::test]
-async fn who_waits_however_long_it_takes_does_so_in_half_of_the_slots() {
+async fn patient_attempts_wait_in_half_of_the_slots() {
     let options = Options { jitter: Duration::ZERO, ..Options::default() };
     let options = Options { max_slot_wait: Duration::from_millis(10), ..options };
     let mut rig = Rig::with_options(10_000, vec![answered(700, 50)], options);
@@ -300,7 +300,7 @@ async fn a_call_that_may_have_been_worked_on_stays_charged() {
 }
 
 #[tokio::test]
-async fn what_can_never_fit_fails_for_good_without_a_call() {
+async fn a_call_that_can_never_fit_fails_without_a_request() {
     let mut rig = Rig::new(1_000, Vec::new());
     let failure = rig.call(5_000, 100).await.unwrap_err();
     assert_eq!(

@@ -74,7 +74,7 @@ async fn each_call_waits_for_its_turn_and_is_charged_what_it_used() {
 }
 
 #[tokio::test]
-async fn a_429_closes_the_gate_for_whoever_comes_next() {
+async fn a_429_closes_the_gate_for_the_next_call() {
     let stage = stage("[[faults]]\nkind = \"rate-limited\"\nretry-after = \"30s\"", 6_000).await;
     let answer = stage.http.clone().call(stage.question(0, "m")).await.unwrap();
     assert_eq!(answer.status(), 429, "the caller sees what the provider says");
@@ -87,7 +87,7 @@ async fn a_429_closes_the_gate_for_whoever_comes_next() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_stays_charged() {
+async fn an_unread_answer_stays_charged() {
     let stage = stage("mean-output-tokens = 20\noutput-spread = 0.0", 6_000).await;
     let answer = stage.http.clone().call(stage.question(0, "m")).await.unwrap();
     let reserved = stage.used().await;
@@ -97,7 +97,7 @@ async fn an_answer_that_nobody_reads_stays_charged() {
 }
 
 #[tokio::test]
-async fn what_has_no_limits_is_not_asked_and_what_asks_no_model_passes() {
+async fn a_model_without_limits_is_not_asked_and_other_requests_pass() {
     let stage = stage("", 6_000).await;
     let refused = stage.http.clone().call(stage.question(0, "other")).await.unwrap_err();
     let stopped = refused.downcast_ref::<Stopped>().unwrap();
@@ -144,7 +144,7 @@ async fn a_budget_that_cannot_be_kept_holds_calls_through_the_layer() {
     let spends = [(Tenant::default(), 0.000_000_1)].into();
     let budgets = Budgets::new(ledger, spends, Prices::parse(prices).unwrap());
     let guard = Guard::new(stage.quota.clone(), Backoff::default());
-    let mut http = Limit::of(guard, Arc::new(budgets), "openai").layer(plain());
+    let mut http = Limit::with_guard(guard, Arc::new(budgets), "openai").layer(plain());
     let held = http.call(stage.question(0, "m")).await.unwrap_err();
     let Some(Stopped::Held(failure)) = held.downcast_ref::<Stopped>() else { panic!("{held}") };
     assert!(failure.message.starts_with("no budget can be kept"), "{failure:?}");

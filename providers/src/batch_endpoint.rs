@@ -1,5 +1,4 @@
-//! What the batch APIs of all vendors have in common: an endpoint, and replies that are no single
-//! call's.
+//! An endpoint of a vendor's batch API, and the replies to batch requests.
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
@@ -44,7 +43,7 @@ impl BatchEndpoint {
         Ok(Self { wire: Wire::new(setup, path, headers)?, replies: Arc::clone(replies) })
     }
 
-    /// Another endpoint of the same provider; `query` is asked with each request to it.
+    /// Another endpoint of the same provider; `query` is added to each request.
     pub(crate) fn at(
         &self,
         setup: &Setup<'_>,
@@ -72,7 +71,7 @@ impl BatchEndpoint {
         self.wire.post_below(segments, body, &self.redactor()).await
     }
 
-    /// With further headers, perhaps to another path of the same host.
+    /// Posts with further headers, perhaps to another path of the same host.
     pub(crate) async fn post_with(
         &self,
         place: Option<&Url>,
@@ -94,7 +93,7 @@ impl BatchEndpoint {
         self.wire.get(&[id], &[], &self.redactor()).await
     }
 
-    /// Does what stands at these path segments.
+    /// Posts without a body to these path segments.
     pub(crate) async fn act(&self, below: &[String]) -> Result<Reply, Error> {
         let below: Vec<&str> = below.iter().map(String::as_str).collect();
         self.wire.act(&below, &self.redactor()).await
@@ -110,12 +109,12 @@ impl BatchEndpoint {
         Answers { endpoint: self, files: files.into(), open: None, read }
     }
 
-    /// Whether it is a success, whatever it says.
+    /// Checks that the reply is a success, whatever its body.
     pub(crate) fn accepted(&self, reply: &Reply) -> Result<(), Error> {
         if reply.is_success() { Ok(()) } else { Err(self.refused(reply)) }
     }
 
-    /// What a success says.
+    /// The body of a successful reply.
     pub(crate) fn success(&self, reply: &Reply) -> Result<Value, Error> {
         if !reply.is_success() {
             return Err(self.refused(reply));
@@ -123,8 +122,8 @@ impl BatchEndpoint {
         reply.json().map_err(|why| self.context().unreadable(reply, why))
     }
 
-    /// Without the vendor's sentence: it may quote any of the batch's documents, and they are not
-    /// at hand to find that.
+    /// Leaves out the vendor's message: it may quote any document of the batch, and the documents
+    /// are not at hand to find that.
     fn refused(&self, reply: &Reply) -> Error {
         let context = self.context();
         let envelope = Envelope::read(&reply.body);
@@ -137,7 +136,7 @@ impl BatchEndpoint {
         Error { message, ..error }
     }
 
-    /// A success that is no batch.
+    /// A success whose body is no batch.
     pub(crate) fn unreadable(&self, reply: &Reply) -> Error {
         self.context().unreadable(reply, "it is no batch (is base-url right?)")
     }
@@ -160,15 +159,15 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What it means; `None` for a request that was not worked on: the batch was cancelled, or its time
-    /// ran out.
+    /// Reads the answer; `None` for a request that was not processed because the batch was
+    /// cancelled or ran out of time.
     pub fn completion(&self) -> Option<Result<Completion, Error>> {
         let replies = &self.sender.replies;
         self.reply.as_ref().map(|reply| replies.read(reply, replies.key_redactor()))
     }
 }
 
-/// Neither the key nor the answer.
+/// Shows neither the key nor the answer.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let status = self.reply.as_ref().map(|reply| reply.status);
@@ -179,8 +178,8 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// The answers of a batch, one at a time: together they may be more than fits into memory. They stand
-/// in the files that it left, line by line.
+/// The answers of a batch, one at a time, because all of them may exceed the memory. They are read
+/// line by line from the batch's result files.
 pub struct Answers<'a> {
     endpoint: &'a BatchEndpoint,
     files: VecDeque<Vec<String>>,
@@ -195,11 +194,11 @@ impl fmt::Debug for Answers<'_> {
 }
 
 impl Answers<'_> {
-    /// The next answer; `None` after the last. A line that is none is left out: its request stays
-    /// without an answer.
+    /// The next answer; `None` after the last. An invalid line is skipped: its request has no
+    /// answer then.
     ///
     /// # Errors
-    /// When the rest cannot be read now.
+    /// The rest cannot be read now.
     pub async fn next(&mut self) -> Result<Option<Answer>, Error> {
         loop {
             let Some(lines) = &mut self.open else {
@@ -235,7 +234,7 @@ impl Answers<'_> {
 
     fn answer(&self, line: &Value) -> Option<Answer> {
         let (custom_id, reply) = (self.read)(line)?;
-        // What was asked is not at hand.
+        // The request is not at hand.
         let replies = Arc::clone(&self.endpoint.replies);
         Some(Answer { custom_id, reply, sender: Sender { replies, request: Bytes::new() } })
     }

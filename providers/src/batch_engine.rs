@@ -1,5 +1,5 @@
-//! One way through every vendor's batch API: hand in, find again, look after, read the answers. What
-//! a vendor has of its own is a [`BatchVendor`].
+//! Drives every vendor's batch API: submit, find, check, read the answers. A [`BatchVendor`]
+//! supplies the vendor's specifics.
 
 use std::fmt;
 
@@ -16,37 +16,37 @@ use crate::{
     verbatim::{Fields, Operation},
 };
 
-/// How far two clocks may be apart.
+/// How far two clocks may differ.
 const SKEW: TimeDelta = TimeDelta::minutes(1);
 
-/// Pages of a list that are looked at, a hundred batches each: no account makes so many in the time
-/// that it takes to start a worker again.
+/// Most pages of a list that are read, with a hundred batches each: no account makes more while a
+/// worker restarts.
 const MAX_PAGES: usize = 100;
 
-/// What a vendor's batch API has of its own. A batch is the JSON that the vendor describes it by. What
-/// is written here is what most vendors do.
+/// The specifics of a vendor's batch API. A batch is represented by the vendor's JSON. Default
+/// methods suit most vendors.
 pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
-    /// Whether a batch carries the name that it was handed in under.
+    /// Whether a batch carries the name under which it was submitted.
     const TAKES_NOTES: bool;
-    /// Asks for pages of a hundred batches.
+    /// Query that sets pages of a hundred batches.
     const PAGE_SIZE: (&'static str, &'static str) = ("limit", "100");
-    /// Asks for the page behind what [`Self::next_page`] has named.
+    /// Query parameter for the value of [`Self::next_page`].
     const PAGE_AFTER: &'static str;
-    /// Where a page's batches stand in it.
+    /// Field of a page that holds its batches.
     const PAGE: &'static str = "data";
     /// Reads one line of the answers.
     const READ_LINE: ReadLine;
 
-    /// Where batches are listed, looked at and cancelled.
+    /// The endpoint that lists, describes and cancels batches.
     fn batches(&self) -> &BatchEndpoint;
 
-    /// Where answers are read.
+    /// The endpoint that serves answers.
     fn outputs(&self) -> &BatchEndpoint {
         self.batches()
     }
 
-    /// A request's line; `body` is what it would be alone. `operation` says what it asks where it is in
-    /// the vendor's own form.
+    /// A request's line; `body` is the single request's body. `operation` is set for a body in the
+    /// vendor's own form.
     fn line(
         &self,
         custom_id: &str,
@@ -55,7 +55,7 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
         body: &[u8],
     ) -> Vec<u8>;
 
-    /// Stores the lines in a file, where the vendor takes them so; its id.
+    /// Stores the lines in a file and returns its id, if the vendor takes files.
     fn store(
         &self,
         _name: &str,
@@ -64,12 +64,12 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
         async { Ok(None) }
     }
 
-    /// Removes such a file.
+    /// Deletes such a file.
     fn remove(&self, _file: &str) -> impl Future<Output = Result<(), Error>> + Send {
         async { Ok(()) }
     }
 
-    /// Makes the batch of the lines or of their file.
+    /// Creates the batch from the lines or their file.
     fn create(
         &self,
         name: &str,
@@ -83,14 +83,15 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
         text(batch, "/id").map(str::to_owned)
     }
 
-    /// When it was made.
+    /// When it was created.
     fn created(batch: &Value) -> Option<DateTime<Utc>>;
 
-    /// Whether it may have been handed in under this name, with so many requests, since then.
-    fn is(batch: &Value, name: &str, requests: usize, since: DateTime<Utc>) -> bool;
+    /// Whether it may have been submitted under this name, with this number of requests, since that
+    /// time.
+    fn matches(batch: &Value, name: &str, requests: usize, since: DateTime<Utc>) -> bool;
 
-    /// What the next page begins behind; `None` after the last one that can hold a batch made since
-    /// then. Most lists begin with the newest batch, and go on behind an id.
+    /// Where the next page begins; `None` after the last page that can hold a batch created since
+    /// that time. Most lists begin with the newest batch, and continue after an id.
     fn next_page(list: &Value, since: DateTime<Utc>) -> Option<String> {
         let last = list.get(Self::PAGE)?.as_array()?.last()?;
         let more = list.get("has_more").and_then(Value::as_bool).unwrap_or(false);
@@ -98,21 +99,21 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
         if more && !over { Self::id(last) } else { None }
     }
 
-    /// How far a batch is; `None` for what is no batch.
+    /// A batch's state; `None` if the value is no batch.
     fn state(batch: &Value) -> Option<State>;
 
-    /// What stands behind a batches' endpoint to cancel one.
-    fn cancels(id: &str) -> Vec<String> {
+    /// The path segments after a batch's endpoint that cancel it.
+    fn cancel_path(id: &str) -> Vec<String> {
         vec![id.to_owned(), "cancel".to_owned()]
     }
 
-    /// The file of its requests, where there is one that can be removed.
-    fn requests(_batch: &Value) -> Option<&str> {
+    /// The file of its requests, if it can be deleted.
+    fn requests_file(_batch: &Value) -> Option<&str> {
         None
     }
 
-    /// The files of its answers: each the path below [`Self::outputs`].
-    fn answers(batch: &Value) -> Vec<Vec<String>>;
+    /// The files of its answers: paths below [`Self::outputs`].
+    fn answer_files(batch: &Value) -> Vec<Vec<String>>;
 }
 
 /// A vendor's batch API.
@@ -120,8 +121,8 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
 pub(crate) struct Batches<V>(pub(crate) V);
 
 impl<V: BatchVendor> Batches<V> {
-    /// What the vendor says of a batch.
-    async fn described(&self, id: &str) -> Result<Value, Error> {
+    /// The vendor's description of a batch.
+    async fn describe(&self, id: &str) -> Result<Value, Error> {
         let batches = self.0.batches();
         batches.success(&batches.get(id).await?)
     }
@@ -152,8 +153,8 @@ impl<V: BatchVendor> BatchApi for Batches<V> {
             let file = self.0.store(name, lines).await?;
             let answered = self.0.create(name, operation, lines, file.clone()).await;
             if let Some(file) = file.filter(|_| certainly_refused(&answered)) {
-                // Documents should not stay in the vendor's store for nothing. If they do, that
-                // changes nothing here.
+                // Documents should not stay in the vendor's store needlessly; a failure to delete
+                // them changes nothing here.
                 let _ = self.0.remove(&file).await;
             }
             let (reply, batches) = (answered?, self.0.batches());
@@ -175,10 +176,10 @@ impl<V: BatchVendor> BatchApi for Batches<V> {
                 query.extend(last.as_deref().map(|last| (V::PAGE_AFTER, last)));
                 let list = batches.success(&batches.list(&query).await?)?;
                 let page = list.get(V::PAGE).and_then(Value::as_array).into_iter().flatten();
-                let ours = page.filter(|batch| V::is(batch, name, requests, since));
+                let ours = page.filter(|batch| V::matches(batch, name, requests, since));
                 ids.extend(ours.filter_map(V::id));
                 match V::next_page(&list, since) {
-                    // A server that knows of no pages sends the same one again.
+                    // A server without pages sends the same page again.
                     Some(next) if last.as_ref() != Some(&next) => last = Some(next),
                     _ => break,
                 }
@@ -206,13 +207,13 @@ impl<V: BatchVendor> BatchApi for Batches<V> {
     fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let batches = self.0.batches();
-            batches.success(&batches.act(&V::cancels(id)).await?).map(drop)
+            batches.success(&batches.act(&V::cancel_path(id)).await?).map(drop)
         })
     }
 
     fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            match V::requests(&self.described(id).await?) {
+            match V::requests_file(&self.describe(id).await?) {
                 Some(file) => self.0.remove(file).await,
                 None => Ok(()),
             }
@@ -221,14 +222,14 @@ impl<V: BatchVendor> BatchApi for Batches<V> {
 
     fn answers<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Answers<'a>, Error>> {
         Box::pin(async move {
-            let files = V::answers(&self.described(id).await?);
+            let files = V::answer_files(&self.describe(id).await?);
             Ok(self.0.outputs().answers(files, V::READ_LINE))
         })
     }
 }
 
-/// Whether a batch was certainly not taken in: the vendor refused it, or never had it. After a fault
-/// of the vendor's own it may have been.
+/// Whether a batch certainly does not exist: the vendor refused it, or never got it. After a server
+/// error it may exist.
 fn certainly_refused(answered: &Result<Reply, Error>) -> bool {
     match answered {
         Ok(reply) => !reply.is_success() && reply.status < 500,

@@ -1,4 +1,4 @@
-//! The body of a request with the parameters that its author states.
+//! Adds the author's parameters to a request's body.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::{
     parameters::{Parameters, merge},
 };
 
-/// A body with the request's parameters in their places.
+/// The body with the request's parameters inserted.
 pub(crate) fn written(
     dialect: Dialect,
     body: &impl Serialize,

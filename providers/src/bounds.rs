@@ -1,27 +1,26 @@
-//! What bounds a call: what the model takes and writes, and the time.
+//! Bounds of a call: the model's input and output tokens, and the time.
 //!
 //! Contexts by name: LiteLLM's table `model_prices_and_context_window` (1.109.1 of November 2026,
-//! `max_input_tokens`), held against the vendors' model pages where both say something. Caps of the
-//! output stand in the vendors' rows.
+//! `max_input_tokens`), compared with the vendors' model pages where both state a figure. Output
+//! caps are in the vendors' rows.
 
 use std::{iter, time::Duration};
 
-/// What bounds the calls to one model.
+/// Bounds of the calls to one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// Output tokens, as the vendor states them for the model; `None` where that is not known.
+    /// Output tokens, as the vendor states them; `None` if unknown.
     pub output_tokens: Option<u32>,
-    /// Time for one whole call; `None` where nothing bounds it.
+    /// Time for one whole call; `None` if unbounded.
     pub time: Option<Duration>,
-    /// Input tokens that the model takes in one call; `None` where that is not known.
+    /// Input tokens of one call; `None` if unknown.
     pub context_tokens: Option<u64>,
 }
 
-/// The beginnings of models' names, and their caps in tokens. The longest that fits counts.
+/// Prefixes of models' names, with their caps in tokens. The longest match counts.
 pub(crate) type Caps = &'static [(&'static str, u32)];
 
-/// What a model takes as input, in tokens, by the beginnings of names; the most that any model of
-/// the name takes.
+/// Most input tokens by prefix of the name: the largest of any model with that prefix.
 pub(crate) const CONTEXTS: &[(&str, u64)] = &[
     ("claude", 1_000_000),
     ("claude-3", 200_000),
@@ -29,7 +28,7 @@ pub(crate) const CONTEXTS: &[(&str, u64)] = &[
     ("claude-opus-4-6", 1_000_000),
     ("claude-opus-4-7", 1_000_000),
     ("claude-opus-4-8", 1_000_000),
-    // A million where a header asks for it, which is not sent here.
+    // A million with a header that is not sent here.
     ("claude-sonnet-4", 200_000),
     ("claude-sonnet-4-6", 1_000_000),
     ("claude-haiku-4-5", 200_000),
@@ -58,8 +57,8 @@ pub(crate) const CONTEXTS: &[(&str, u64)] = &[
     ("gpt-oss", 128_000),
 ];
 
-/// The cap of a model, by its name, which may have something before it:
-/// `global.anthropic.claude-…`, `meta-llama/llama-…`.
+/// The cap of a model by its name, which may have a prefix: `global.anthropic.claude-…`,
+/// `meta-llama/llama-…`.
 pub(crate) fn cap<T: Copy>(caps: &[(&str, T)], model: &str) -> Option<T> {
     let starts = model.match_indices(['.', '/', ':']).map(|(at, _)| at + 1);
     let names: Vec<&str> =

@@ -13,7 +13,7 @@ use crate::{
     turn::{Said, Turn},
 };
 
-/// A future on the heap, so that providers can stand behind `dyn`.
+/// A boxed future, so that providers can be `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One call to make.
@@ -23,22 +23,21 @@ pub struct Request<'a> {
     pub model: &'a str,
     /// What to do with the document; sent as the system prompt.
     pub instructions: &'a str,
-    /// Turns before the document's own: the first is the user's, and the last the model's.
+    /// Turns before the document's own: the first is the user's, the last the model's.
     pub turns: &'a [Turn],
-    /// What is said in the document's own turn.
+    /// Text beside the document in its own turn.
     pub said: Said<'a>,
     /// The document; sent as the user's message.
     pub document: Document<'a>,
     /// Most output tokens, reasoning included.
     pub max_output_tokens: u32,
-    /// JSON Schema that the provider is asked to keep to. Whether the answer does is the caller's
-    /// to check.
+    /// JSON Schema that the provider is asked to follow. The caller must check the answer.
     pub schema: Option<&'a Value>,
-    /// Many calls begin with the same instructions: ask for them to be cached, where a provider
-    /// wants to be asked. Too short a prefix (1,024 to 4,096 tokens, by model) is cached nowhere,
-    /// and that is no error.
+    /// Many calls begin with the same instructions: ask for caching, if the provider needs to be
+    /// asked. A prefix shorter than 1,024 to 4,096 tokens (by model) is not cached, which is no
+    /// error.
     pub cache_instructions: bool,
-    /// Fields of the vendor's request beside all that.
+    /// Further fields of the vendor's request.
     pub parameters: Parameters<'a>,
 }
 
@@ -126,35 +125,35 @@ impl fmt::Debug for Completion {
     }
 }
 
-/// Whether an answer is all of it. Whatever brings no answer is an [`Error`](crate::Error).
+/// Whether an answer is whole. A call without an answer is an [`Error`](crate::Error).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// The model came to its end.
+    /// The model finished.
     Complete,
-    /// It ran out of room.
+    /// It ran out of output tokens.
     Cut,
-    /// The provider gave a reason that is not known here, or none.
+    /// The provider gave no reason, or an unknown one.
     Unknown,
 }
 
 /// Why the model stopped. A refusal is no stop reason but an [`Error`](crate::Error) of kind
-/// [`ContentRefused`](crate::Kind::ContentRefused); a call for a tool and a failure are errors too.
+/// [`ContentRefused`](crate::Kind::ContentRefused); tool calls and failures are errors too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
     /// The answer is complete.
     EndTurn,
-    /// The answer was cut at `max_output_tokens`. The call succeeded; only a larger bound would
-    /// bring more.
+    /// The answer was cut at `max_output_tokens`. The call succeeded; only a larger bound brings
+    /// more.
     MaxTokens,
-    /// A stop sequence was met.
+    /// A stop sequence was reached.
     StopSequence,
-    /// One that is not known here, in the provider's word, at most 64 characters.
+    /// An unknown reason in the provider's word, at most 64 characters.
     Other(String),
 }
 
 impl StopReason {
-    /// In one spelling for all providers; other reasons stay in the provider's own word.
+    /// The name, the same for all providers; unknown reasons stay in the provider's word.
     pub fn as_str(&self) -> &str {
         match self {
             Self::EndTurn => "end_turn",
@@ -164,7 +163,7 @@ impl StopReason {
         }
     }
 
-    /// Whether the answer is all of it, as far as the provider says. It may be empty all the same.
+    /// Whether the answer is whole, as the provider reports it. It may still be empty.
     pub fn finish(&self) -> Finish {
         match self {
             Self::EndTurn | Self::StopSequence => Finish::Complete,
@@ -173,7 +172,7 @@ impl StopReason {
         }
     }
 
-    /// Wraps a provider's own word; what cannot be a word becomes `unknown`.
+    /// Keeps a provider's own word; an invalid one becomes `unknown`.
     pub(crate) fn other(word: Option<&str>) -> Self {
         let word: String = word
             .unwrap_or_default()

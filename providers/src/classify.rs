@@ -1,7 +1,7 @@
-//! From what an error says to its [`Kind`]: codes first, then messages and types, then the status.
+//! Maps an error to its [`Kind`]: by codes first, then by messages and types, then by the status.
 //!
-//! Gateways speak one vendor's dialect and pass on another's errors, so every client is given every
-//! vendor's names; those of its own vendor are asked first.
+//! Gateways use one vendor's dialect and pass on another's errors, so every client knows every
+//! vendor's names; its own vendor's come first.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use crate::{envelope::Envelope, error::Kind};
 /// The names of one vendor's errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ErrorNames {
-    /// Read by the vendor's folder.
+    /// Functions of the vendor's folder.
     Read {
-        /// By an exact code.
+        /// Maps an exact code.
         by_code: fn(status: u16, code: &str, envelope: &Envelope) -> Option<Kind>,
-        /// By what is less exact: a message's wording or an error's type.
+        /// Maps less exact signs: a message's wording or an error's type.
         by_type: fn(status: u16, envelope: &Envelope) -> Option<Kind>,
     },
-    /// On one of these statuses, or any where there are none, this sign is that kind of failure. The
-    /// first row that fits decides.
+    /// Rows of (statuses, sign, kind); an empty list means any status. The first matching row
+    /// decides.
     Rows(&'static [(&'static [u16], Sign, Kind)]),
 }
 
-/// What an error is known by, beside its status.
+/// A sign of an error beside its status.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sign {
-    /// Its status alone.
+    /// No further sign.
     Status,
     /// An exact code.
     Code(&'static str),
     /// An error's type.
     Type(&'static str),
-    /// A message that holds this, in small letters.
+    /// A part of the message, in lower case.
     Says(&'static str),
 }
 
@@ -52,7 +52,7 @@ impl ErrorNames {
                 Sign::Status => true,
                 Sign::Code(_) => false,
                 Sign::Type(name) => envelope.types.iter().any(|class| class == name),
-                Sign::Says(words) => envelope.says(&[words]),
+                Sign::Says(words) => envelope.has_message(&[words]),
             }),
         }
     }
@@ -63,7 +63,7 @@ fn first(rows: &[(&[u16], Sign, Kind)], status: u16, is: impl Fn(Sign) -> bool) 
     rows.iter().find(|(on, sign, _)| fits(on, *sign)).map(|(.., kind)| *kind)
 }
 
-/// The names of all vendors' errors, in the order in which they are asked.
+/// The error names of all vendors, in the order in which they are tried.
 #[derive(Debug, Clone)]
 pub(crate) struct Classifier(Arc<[ErrorNames]>);
 
@@ -72,29 +72,29 @@ impl Classifier {
         Self(names.into_iter().collect())
     }
 
-    /// The kind by an exact code; `None` when no vendor has such a code.
+    /// The kind by an exact code; `None` if no vendor has the code.
     pub(crate) fn by_code(&self, status: u16, envelope: &Envelope) -> Option<Kind> {
         self.0.iter().find_map(|names| {
             envelope.codes.iter().find_map(|code| names.by_code(status, code, envelope))
         })
     }
 
-    /// The kind by wording or type; `None` when no vendor has such a one.
+    /// The kind by wording or type; `None` if no vendor has it.
     pub(crate) fn by_type(&self, status: u16, envelope: &Envelope) -> Option<Kind> {
         self.0.iter().find_map(|names| names.by_type(status, envelope))
     }
 }
 
-/// Whether a call that is refused as an invalid request is refused for its model, so that every
-/// other call of it would be too. A call's address is the same for all documents, so that a 404 is
-/// about the model or about `base-url`. Some say it with a 400, in words:
+/// Whether an invalid request is refused for its model, so that every other call of the model would
+/// be refused too. All documents share a call's address, so that a 404 concerns the model or
+/// `base-url`. Some vendors send a 400 with these messages:
 ///
 /// * `The provided model identifier is invalid` (Bedrock, `ValidationException`)
 /// * `x is not a valid model ID` (OpenRouter)
 /// * `Model Not Exist` (DeepSeek)
 /// * `Invalid model: x` (Mistral)
 pub(crate) fn is_about_the_model(status: u16, envelope: &Envelope) -> bool {
-    let says = |parts: &&[&str]| envelope.says(parts);
+    let says = |parts: &&[&str]| envelope.has_message(parts);
     if !says(&["model"].as_slice()) && NAMED_BY_ONE_REQUEST.iter().any(says) {
         return false;
     }
@@ -102,9 +102,9 @@ pub(crate) fn is_about_the_model(status: u16, envelope: &Envelope) -> bool {
     is_named || status == 404 || (status == 400 && says_that_the_model_is_unknown(envelope))
 }
 
-/// What a 404 says that is about one request alone, where it does not name the model: what lies in the
-/// vendor's account is not there (OpenAI: `Vector store with id 'x' not found.`, `No such File object`;
-/// Anthropic: `File not found`), or the model has no provider that takes what is in this one document
+/// Messages of a 404 that concern one request alone and not the model: an object is missing in the
+/// vendor's account (OpenAI: `Vector store with id 'x' not found.`, `No such File object`;
+/// Anthropic: `File not found`), or no provider of the model takes the content of this document
 /// (`OpenRouter`).
 const NAMED_BY_ONE_REQUEST: &[&[&str]] = &[
     &["no endpoints found that support"],
@@ -113,9 +113,9 @@ const NAMED_BY_ONE_REQUEST: &[&[&str]] = &[
     &["with id", "not found"],
 ];
 
-/// The same by its words.
+/// Whether the message says that the model is unknown.
 pub(crate) fn says_that_the_model_is_unknown(envelope: &Envelope) -> bool {
-    let says = |parts: &[&str]| envelope.says(parts);
+    let says = |parts: &[&str]| envelope.has_message(parts);
     says(&["model identifier is invalid"])
         || says(&["not a valid model id"])
         || says(&["model not exist"])
@@ -124,10 +124,9 @@ pub(crate) fn says_that_the_model_is_unknown(envelope: &Envelope) -> bool {
 
 /// The kind by status alone.
 ///
-/// 503 means overload at every vendor. 408 and 409 are retried by the vendors' SDKs;
-/// 421 and 425 ask for another connection and a later moment. 520 to 527 are
-/// Cloudflare's words for a broken origin, 524 for one that took too long. 529 is Anthropic's
-/// overload. A redirect means a wrong base URL.
+/// 503 means overload at every vendor. The vendors' SDKs retry 408 and 409; 421 and 425 ask for
+/// another connection and a later moment. 520 to 527 are Cloudflare's statuses for a broken origin,
+/// 524 for a slow one. 529 is Anthropic's overload. A redirect means a wrong base URL.
 pub(crate) fn by_status(status: u16) -> Kind {
     match status {
         401 | 403 => Kind::Unauthorized,

@@ -1,5 +1,4 @@
-//! What the HTTP clients of all vendors have in common: write a body, send it once, say what came
-//! back.
+//! The HTTP client of all vendors but Bedrock: writes a body, sends it once, reads the reply.
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ use crate::{
 pub(crate) struct Client {
     wire: Wire,
     embeddings: Option<(Wire, &'static Embeds)>,
-    /// Of each operation whose bodies it takes as they are.
+    /// The operations whose bodies it sends unchanged, with their endpoints.
     verbatim: Vec<(Operation, Wire)>,
     replies: Arc<ReplyReader>,
     batches: Option<Box<dyn BatchApi>>,
@@ -51,7 +50,7 @@ impl Client {
         Ok(Self { wire, embeddings, verbatim, replies, batches: None })
     }
 
-    /// The same, with the vendor's batches.
+    /// Adds the vendor's batch API.
     pub(crate) fn with_batches(self, batches: impl BatchApi + 'static) -> Self {
         Self { batches: Some(Box::new(batches)), ..self }
     }
@@ -91,7 +90,7 @@ impl Client {
         Ok(VerbatimReply { response, sender })
     }
 
-    /// What a reply means; apart from the call, so that it can be tested on any bytes.
+    /// Reads a reply; separate from the call, so that it can be tested on any bytes.
     #[cfg(test)]
     pub(crate) fn read(
         &self,
@@ -102,7 +101,7 @@ impl Client {
     }
 }
 
-/// Whether a provider takes bodies of this operation as they are.
+/// Whether a provider takes unchanged bodies of this operation.
 fn takes(dialect: Dialect, operation: Operation) -> bool {
     let Dialect { vendor, api } = dialect;
     let is_openais = vendor.0.interface == Interface::OpenAi;

@@ -1,4 +1,4 @@
-//! What is known of how a provider is asked, before any call and without its key.
+//! How a provider is asked, as known without a call or a key.
 
 use serde_json::{Map, Value};
 use tidegate_types::Effort;
@@ -13,7 +13,7 @@ use crate::{
     vendor::{Api, Profile, Vendor},
 };
 
-/// Whose API is spoken, and which of its APIs.
+/// A vendor's API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dialect {
     pub(crate) vendor: Vendor,
@@ -21,12 +21,12 @@ pub struct Dialect {
 }
 
 impl Dialect {
-    /// Of a vendor's API.
+    /// The dialect of a vendor's API.
     pub fn new(vendor: Vendor, api: Api) -> Self {
         Self { vendor, api }
     }
 
-    pub(crate) fn of(settings: &Settings) -> Self {
+    pub(crate) fn from_settings(settings: &Settings) -> Self {
         Self::new(settings.vendor, settings.api)
     }
 
@@ -38,21 +38,21 @@ impl Dialect {
         }
     }
 
-    /// The parameters that are known of, with what each may be.
+    /// The known parameters, with the values that each takes.
     pub fn parameters(self) -> impl Iterator<Item = (&'static str, String)> {
         self.table().rows.iter().map(|row| (row.name, row.takes.must_be()))
     }
 
-    /// The pages of the vendor that say so.
+    /// The vendor's pages that document them.
     pub fn sources(self) -> &'static [&'static str] {
         self.table().sources
     }
 
-    /// The parameters for one model under the names of the vendor's table, which calls then take.
-    /// `room` is the bound of the answer, if it is known.
+    /// Checks parameters for one model; returns those that calls take, under the names of the
+    /// vendor's table. `room` is the bound of the answer, if known.
     ///
     /// # Errors
-    /// What is wrong with one of them, and what to change.
+    /// What is wrong with a parameter, and what to change.
     pub fn check(
         self,
         model: &str,
@@ -67,18 +67,18 @@ impl Dialect {
         (self.vendor.0.schemas)(model)
     }
 
-    /// How a schema goes to this model.
+    /// How a schema is sent to this model.
     pub fn schema(self, model: &str, schema: &Value) -> Form {
         self.keeps(model).form(schema)
     }
 
-    /// An answer as the schema's author wants it: what only the vendor's form added is taken away.
-    /// One that is not as it should be stays as it came, for the caller to judge.
+    /// Removes from an answer what only the vendor's form of the schema added. An answer that does
+    /// not fit stays as it is; the caller judges it.
     pub fn restored(self, model: &str, schema: &Value, answer: String) -> String {
         self.keeps(model).restored(schema, answer)
     }
 
-    /// Whether a schema goes to this model as a tool.
+    /// Whether a schema is sent to this model as a tool.
     pub(crate) fn has_tool(self, model: &str) -> bool {
         matches!(self.keeps(model), Keeps::Tool(_))
     }
@@ -93,7 +93,7 @@ impl Dialect {
         Prepared::new(keeps, json_mode, request)
     }
 
-    /// The answer to a request, as its author wants it.
+    /// The completion with the answer in the form that the schema's author wants.
     pub(crate) fn restored_for(self, request: &Request<'_>, completion: Completion) -> Completion {
         match request.schema {
             Some(schema) => {
@@ -104,25 +104,25 @@ impl Dialect {
         }
     }
 
-    /// What a model embeds of a text; `None` where nothing is known of the vendor's embeddings, or
-    /// it has none.
+    /// How much of a text a model embeds; `None` if the vendor has no embeddings, or they are
+    /// unknown.
     pub fn embeds(self, model: &str) -> Option<Input> {
         let Embeds { inputs, cuts, together: (texts, together), .. } = self.vendor.0.embeddings?;
         let tokens = bounds::cap(inputs, model);
         Some(Input { tokens, cuts: *cuts, texts: *texts, together: *together })
     }
 
-    /// The parameters of an embedding that are known of, with what each may be; none where the
-    /// vendor has no embeddings.
+    /// The known parameters of an embedding, with the values that each takes; none if the vendor
+    /// has no embeddings.
     pub fn embedding_parameters(self) -> impl Iterator<Item = (&'static str, String)> {
         let rows = self.vendor.0.embeddings.map_or(&[][..], |embeds| embeds.table.rows);
         rows.iter().map(|row| (row.name, row.takes.must_be()))
     }
 
-    /// As [`Self::check`], of a call that embeds.
+    /// Like [`Self::check`], for a call that embeds.
     ///
     /// # Errors
-    /// What is wrong with one of them, and what to change.
+    /// What is wrong with a parameter, and what to change.
     pub fn check_embedding(
         self,
         model: &str,

@@ -1,4 +1,4 @@
-//! Vectors of texts: one call for several of them, which are answered together or not at all.
+//! Embeddings: vectors for several texts in one call, which succeeds or fails as a whole.
 
 use std::fmt;
 
@@ -12,26 +12,26 @@ use crate::{bounds::Caps, observed::Observed, parameters::Table};
 pub struct EmbeddingRequest<'a> {
     /// The model's name as the provider knows it, without the `provider:` part.
     pub model: &'a str,
-    /// What is to be embedded. None of them is empty: vendors refuse the whole call.
+    /// The texts. None may be empty: vendors then refuse the whole call.
     pub texts: &'a [&'a str],
-    /// Numbers of each vector; as many as the model likes, if absent.
+    /// Dimensions of each vector; the model's default if absent.
     pub dimensions: Option<u32>,
     /// Further fields, as [`Dialect::check_embedding`](crate::Dialect::check_embedding) has returned them.
     pub fields: Option<&'a Map<String, Value>>,
 }
 
-/// What a call brought.
+/// The reply to a call.
 #[derive(Clone, PartialEq)]
 pub struct Embedded {
     /// A vector for each text, in their order; all of the same length.
     pub vectors: Vec<Vec<f32>>,
-    /// Tokens used; `None` when the provider did not say.
+    /// Tokens used; `None` if the provider did not report them.
     pub usage: Option<Usage>,
     /// Limits and remaining quota, as the response's headers state them.
     pub observed: Observed,
 }
 
-/// Sizes instead of texts.
+/// Shows sizes instead of texts.
 impl fmt::Debug for EmbeddingRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EmbeddingRequest")
@@ -42,7 +42,7 @@ impl fmt::Debug for EmbeddingRequest<'_> {
     }
 }
 
-/// Sizes instead of vectors.
+/// Shows sizes instead of vectors.
 impl fmt::Debug for Embedded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Embedded")
@@ -53,24 +53,25 @@ impl fmt::Debug for Embedded {
     }
 }
 
-/// The vectors of an answer, and what they took.
+/// The vectors of an answer, and their usage.
 pub(crate) type Read = (Vec<Vec<f32>>, Option<Usage>);
 
-/// How a vendor is asked for vectors.
+/// A vendor's API for embeddings.
 pub(crate) struct Embeds {
     /// Appended to the base URL.
     pub(crate) path: &'static [&'static str],
     /// The last segments of the path, for APIs with the model in it.
     pub(crate) segments: Option<fn(&str) -> Vec<String>>,
     pub(crate) body: fn(&EmbeddingRequest<'_>) -> Value,
-    /// The vectors in the order of the texts, and what they took; `None` for what is no such answer.
+    /// Reads the vectors in the order of the texts, and the usage; `None` if the value is no such
+    /// answer.
     pub(crate) read: fn(&Value) -> Option<Read>,
     pub(crate) table: &'static Table,
-    /// Tokens of a text at most, by the beginnings of models' names.
+    /// Most tokens of a text, by prefix of the model's name.
     pub(crate) inputs: Caps,
-    /// A longer text is cut without a word, and not refused.
+    /// A longer text is cut silently, and not refused.
     pub(crate) cuts: bool,
-    /// Texts of a call at most, and tokens of all of them; `None` where that is not known.
+    /// Most texts of a call, and most tokens of all of them; `None` if unknown.
     pub(crate) together: (Option<usize>, Option<u64>),
 }
 
@@ -80,20 +81,20 @@ impl fmt::Debug for Embeds {
     }
 }
 
-/// What a model embeds of a text.
+/// How much of a text a model embeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Input {
-    /// Tokens at most, if that is known.
+    /// Most tokens, if known.
     pub tokens: Option<u32>,
-    /// A longer text is cut without a word, and not refused.
+    /// A longer text is cut silently, and not refused.
     pub cuts: bool,
-    /// Texts of a call at most, if that is known.
+    /// Most texts of a call, if known.
     pub texts: Option<usize>,
-    /// Tokens of all texts of a call at most, if that is known.
+    /// Most tokens of all texts of a call, if known.
     pub together: Option<u64>,
 }
 
-/// A vector out of JSON.
+/// Reads a vector from JSON.
 // Vectors have single precision.
 pub(crate) fn vector(value: &Value) -> Option<Vec<f32>> {
     let numbers = value.as_array()?.iter();

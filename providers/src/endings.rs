@@ -1,25 +1,25 @@
-//! Words for the end of an answer: a table for each API, and where its vendor says so.
+//! Vendors' words for the end of an answer: a table for each API, with its sources.
 
 use crate::error::Kind;
 
-/// What a vendor's word for the end of an answer means.
+/// The meaning of a vendor's word for the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The answer is whole.
     Complete,
-    /// The same, because a stop sequence was met.
+    /// The answer is whole: a stop sequence was reached.
     Sequence,
-    /// The answer ends where `max_output_tokens` does.
+    /// The answer was cut at `max_output_tokens`.
     Cut,
-    /// The model or the provider withheld it.
+    /// The model or the provider withheld the answer.
     Refused,
-    /// The model asked for a tool, and no request of ours offers one.
+    /// The model asked for a tool, although our requests offer none.
     ToolUse,
-    /// There is no answer, for another reason; a retry would bring this.
+    /// There is no answer for another reason; the kind says what a retry would bring.
     Failed(Kind),
 }
 
-/// A vendor's word, what it means, and where the vendor says so.
+/// A vendor's word, its meaning, and the page that documents it.
 pub(crate) type Row = (&'static str, Ending, &'static str);
 
 const STOP_REASONS: &str =
@@ -51,7 +51,7 @@ pub(crate) const ANTHROPIC: &[Row] = &[
     ("tool_use", Ending::ToolUse, STOP_REASONS),
     // A server tool's loop has reached its limit, and wants to be continued.
     ("pause_turn", Ending::ToolUse, STOP_REASONS),
-    // More room would not help: the context is full.
+    // More output tokens would not help: the context is full.
     ("model_context_window_exceeded", Ending::Failed(Kind::TooLarge), STOP_REASONS),
 ];
 
@@ -67,7 +67,7 @@ pub(crate) const BEDROCK: &[Row] = &[
     ("malformed_tool_use", Ending::ToolUse, CONVERSE),
     ("malformed_model_output", Ending::Failed(Kind::Transient), CONVERSE),
     ("model_context_window_exceeded", Ending::Failed(Kind::TooLarge), CONVERSE),
-    // Not a value of the vendor's own, but what Claude says elsewhere.
+    // Not a value of this vendor's, but Claude uses it elsewhere.
     ("refusal", Ending::Refused, STOP_REASONS),
 ];
 
@@ -95,7 +95,7 @@ pub(crate) const GEMINI: &[Row] = &[
     ("MISSING_THOUGHT_SIGNATURE", Ending::Failed(Kind::Transient), GEMINI_API),
     ("IMAGE_OTHER", Ending::Failed(Kind::Transient), GEMINI_API),
     ("NO_IMAGE", Ending::Failed(Kind::Transient), GEMINI_API),
-    // The SDK names it and explains nothing: by its name, there is more to come.
+    // The SDK names it without an explanation: by its name, more is to come.
     ("CONTINUATION", Ending::Cut, GEMINI_SDK),
     ("FINISH_REASON_UNSPECIFIED", Ending::Failed(Kind::Transient), GEMINI_API),
 ];
@@ -111,7 +111,7 @@ pub(crate) const OPENAI: &[Row] = &[
     ("model_length", Ending::Failed(Kind::TooLarge), MISTRAL),
     ("insufficient_system_resource", Ending::Failed(Kind::Overloaded), DEEPSEEK),
     ("abort", Ending::Failed(Kind::Transient), VLLM),
-    // The same words again and again: broken off by the server, and no answer.
+    // The server broke off an answer that repeats itself; it is no answer.
     ("repetition", Ending::Failed(Kind::Transient), VLLM),
     ("eos", Ending::Complete, TOGETHER),
     ("eos_token", Ending::Complete, TGI),
@@ -124,15 +124,15 @@ pub(crate) const OPENAI_RESPONSES: &[Row] = &[
     ("max_output_tokens", Ending::Cut, RESPONSE),
     ("content_filter", Ending::Refused, RESPONSE),
     ("failed", Ending::Failed(Kind::Transient), RESPONSE),
-    // Cancelled, or still at work: not what a request without `background` leads to.
+    // Cancelled, or still running: requests without `background` do not end so.
     ("cancelled", Ending::Failed(Kind::Transient), RESPONSE),
     ("in_progress", Ending::Failed(Kind::Transient), RESPONSE),
     ("queued", Ending::Failed(Kind::Transient), RESPONSE),
-    // Without a reason: the answer is not whole, and nothing says what would make it so.
+    // Without a reason: the answer is not whole, and it is unknown what would complete it.
     ("incomplete", Ending::Failed(Kind::Transient), RESPONSE),
 ];
 
-/// Where a word of another vendor is looked for: gateways pass them on.
+/// Tables in which words of other vendors are looked up: gateways pass them on.
 pub(crate) const SHARED: [&[Row]; 4] = [ELSEWHERE, OPENAI, ANTHROPIC, GEMINI];
 
 /// Zhipu's words, and those of gateways that put their own into OpenAI's field.

@@ -1,8 +1,8 @@
-//! From a base URL to the URL that is called.
+//! Builds the URL of a call from the base URL.
 
 use url::{Host, Url};
 
-/// Says what is wrong with a base URL of any vendor.
+/// Checks a base URL of any vendor; says what is wrong with it.
 pub(crate) fn check(base: &Url) -> Result<(), &'static str> {
     if !matches!(base.scheme(), "http" | "https") || base.host().is_none() {
         return Err("must begin with https:// or http:// and name a host");
@@ -29,7 +29,7 @@ pub(crate) fn join(base: &Url, path: &[&str]) -> Result<Url, &'static str> {
     Ok(url)
 }
 
-/// The URL one segment further on.
+/// The URL with one more path segment.
 pub(crate) fn below(url: &Url, segment: &str) -> Url {
     let mut url = url.clone();
     if let Ok(mut segments) = url.path_segments_mut() {
@@ -48,10 +48,10 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The URL without what may be secret in it.
+/// The URL without parts that may be secret.
 pub(crate) fn printable(url: &Url) -> String {
     let mut url = url.clone();
-    // Both fail only for URLs without a host, which hold no user information.
+    // Both fail only for URLs without a host, which have no user information.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);

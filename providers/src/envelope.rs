@@ -1,38 +1,38 @@
-//! Error bodies, read the same way for every vendor and gateway.
+//! Reads error bodies of every vendor and gateway.
 //!
 //! Vendors wrap an error in `{"error":{…}}` with small differences; gateways wrap the vendor's body
 //! once more, as an object, in an array, or as JSON inside a message. So the body is searched
 //! instead of parsed: all codes, types and messages are collected, the innermost first, because the
-//! innermost is the vendor's own.
+//! innermost are the vendor's own.
 
 use serde_json::Value;
 
-/// How deep wrappings are followed.
+/// How many levels of wrapping are followed.
 const MAX_DEPTH: usize = 8;
 
-/// How many elements of an array are looked at.
+/// How many elements of an array are read.
 const MAX_ELEMENTS: usize = 4;
 
-/// Fields in which another level of the error may stand.
+/// Fields that may hold another level of the error.
 const INNER: [&str; 9] =
     ["error", "errors", "details", "detail", "violations", "metadata", "raw", "body", "response"];
 
-/// What an error body says, each list innermost first.
+/// The contents of an error body; each list has the innermost first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Envelope {
     /// `code`, `error_code`, and Google's `reason` and `quotaId`: the exact names.
     pub(crate) codes: Vec<String>,
-    /// Codes that are numbers, as some vendors have them: "1113".
+    /// Numeric codes, as some vendors have them: "1113".
     pub(crate) numbers: Vec<String>,
-    /// When a limit refills, as a header says it that a gateway passes on within the body.
+    /// When a limit refills: the text of a header that a gateway passes on within the body.
     pub(crate) reset: Option<String>,
     /// `type`, Google's `status` and AWS's `__type`: the classes.
     pub(crate) types: Vec<String>,
-    /// For people.
+    /// Messages for people.
     pub(crate) messages: Vec<String>,
-    /// A `code` that is a number: the status that a gateway got or would have sent.
+    /// A numeric `code` that is a status: one that a gateway got or would have sent.
     pub(crate) status: Option<u16>,
-    /// AWS's `originalStatusCode`: what the model itself answered.
+    /// AWS's `originalStatusCode`: the model's own status.
     pub(crate) original_status: Option<u16>,
     /// Google's `RetryInfo.retryDelay`.
     pub(crate) retry_delay: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Envelope {
 }
 
 impl Envelope {
-    /// Reads any bytes; what is not JSON becomes a message if it is plain text.
+    /// Reads any bytes; plain text that is not JSON becomes a message.
     pub(crate) fn read(body: &[u8]) -> Self {
         let mut envelope = Self::default();
         match serde_json::from_slice::<Value>(body) {
@@ -58,7 +58,7 @@ impl Envelope {
         envelope
     }
 
-    /// Reads the error inside a response whose status says success, if there is one.
+    /// Reads the error in a response with a success status, if there is one.
     pub(crate) fn in_success(value: &Value) -> Option<Self> {
         let error = value.get("error").filter(|error| !error.is_null());
         if error.is_none() && value.get("type").and_then(Value::as_str) != Some("error") {
@@ -69,8 +69,8 @@ impl Envelope {
         Some(envelope)
     }
 
-    /// Whether any message holds all of `parts`, in any case.
-    pub(crate) fn says(&self, parts: &[&str]) -> bool {
+    /// Whether any message holds all of `parts`, ignoring case.
+    pub(crate) fn has_message(&self, parts: &[&str]) -> bool {
         self.messages.iter().any(|message| {
             let message = message.to_ascii_lowercase();
             parts.iter().all(|part| message.contains(part))
@@ -152,7 +152,7 @@ impl Envelope {
         });
     }
 
-    /// A message, and before it the JSON that a gateway may have put into it.
+    /// Adds a message, preceded by the contents of JSON that a gateway may have put into it.
     fn text(&mut self, text: &str, depth: usize) {
         if let (Some(start), Some(end)) = (text.find('{'), text.rfind('}'))
             && start < end
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn html_says_nothing_and_plain_text_is_a_message() {
+    fn html_is_ignored_and_plain_text_is_a_message() {
         assert_eq!(Envelope::read(b"<html>502</html>"), Envelope::default());
         assert_eq!(Envelope::read(b"upstream connect error").messages, ["upstream connect error"]);
         assert_eq!(Envelope::read(b""), Envelope::default());

@@ -6,20 +6,20 @@ use tidegate_types::Usage;
 
 use crate::observed::Observed;
 
-/// A call that brought no answer.
+/// A call without an answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What a retry would bring.
+    /// The kind, which says what a retry would bring.
     pub kind: Kind,
-    /// Over which time the limit that was hit is counted, where the reply tells.
+    /// The period of the limit that was hit, if the reply tells it.
     pub span: Option<Span>,
     /// One line for people, at most 500 characters; holds neither credentials nor the document.
     pub message: String,
-    /// How long the provider wants to be left alone. Never zero. With [`Kind::QuotaExhausted`] it
-    /// says when access returns and is meant for people, not for a timer.
+    /// How long the provider asks callers to wait. Never zero. With [`Kind::QuotaExhausted`] it
+    /// says when access returns, for people and not for a timer.
     pub retry_after: Option<Duration>,
-    /// What the call has cost all the same.
+    /// What the failed call costs.
     pub charged: Charged,
     /// The HTTP status, if there was a response.
     pub status: Option<u16>,
@@ -28,13 +28,13 @@ pub struct Error {
 }
 
 impl Error {
-    /// No reply came. `charged` says whether the provider may have worked on the call.
+    /// An error without a reply. `charged` says whether the provider may have worked on the call.
     pub fn no_reply(message: String, charged: Charged) -> Self {
         let kind = if charged == Charged::No { Kind::Transient } else { Kind::Timeout };
         Self { charged, message, ..Self::unsent(kind, "") }
     }
 
-    /// Found out before anything was sent.
+    /// An error found before anything was sent.
     pub(crate) fn unsent(kind: Kind, message: &str) -> Self {
         Self {
             kind,
@@ -48,49 +48,50 @@ impl Error {
     }
 }
 
-/// What kind of failure, and what a retry would bring. The clients never retry: Temporal does,
+/// The kind of a failure, and what a retry would bring. The clients never retry: Temporal does,
 /// after quota has been reserved again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A limit that refills was hit. The same call succeeds after a wait of at least `retry_after`;
     /// until then every call of this model fails. Close the gate.
     RateLimited,
-    /// The provider is short of capacity, whatever our quota. Retry after a growing wait; do not
-    /// shrink quota.
+    /// The provider is short of capacity, independent of our quota. Retry after a growing wait; do
+    /// not reduce quota.
     Overloaded,
-    /// A fault on the way or in the provider. Retry soon, a few times.
+    /// A fault of the network or the provider. Retry soon, a few times.
     Transient,
-    /// No whole answer came: a time-out here or there, or a connection that broke after the request
-    /// may have been sent. Retry a few times; the lost attempt may be billed, so keep its
+    /// No whole answer came: a time-out on either side, or a connection that broke after the
+    /// request may have been sent. Retry a few times; the lost attempt may be billed, so keep its
     /// reservation.
     Timeout,
     /// Credit, a spend limit or a day's quota is used up. No retry on a timer: stop asking this
     /// model and tell a person.
     QuotaExhausted,
-    /// The key is missing, wrong or not allowed this. No retry until the configuration has changed.
+    /// The key is missing, wrong, or lacks a permission. No retry until the configuration has
+    /// changed.
     Unauthorized,
     /// The provider cannot take the request as it is. No retry.
     InvalidRequest,
     /// The provider does not know the model, or has nothing at this address: every call of this
-    /// model fails so, whatever its document. No retry; another model may be asked.
+    /// model fails, whatever its document. No retry; another model may be asked.
     UnknownModel,
-    /// The model does not take what every document of a batch asks of it: a parameter, a schema, this
-    /// endpoint, on-demand use. Every call of this model fails so. No retry; another model may be
+    /// The model does not take what every document of a batch asks of it: a parameter, a schema,
+    /// this endpoint, on-demand use. Every call of this model fails. No retry; another model may be
     /// asked.
     Unsupported,
     /// `max_output_tokens` is more than the model allows. The document is not too large: the same call
     /// with a smaller bound succeeds.
     OutputCapTooLarge,
-    /// The provider cannot be reached as it is configured: the connection was refused, there is no such
-    /// host, TLS failed, or the certificate is not trusted. Every call fails so until the
+    /// The provider cannot be reached as configured: the connection was refused, the host does not
+    /// exist, TLS failed, or the certificate is not trusted. Every call fails until the
     /// configuration, the network or the provider has changed.
     Unreachable,
     /// The document exceeds the model's context, a body limit, or a whole minute's quota. No retry.
     TooLarge,
     /// The provider or the model refused the content. No retry with this model.
     ContentRefused,
-    /// The answer does not satisfy the schema. No retry. The clients never say this: the caller,
-    /// which checks the schema, does.
+    /// The answer does not satisfy the schema. No retry. Only the caller, which checks the schema,
+    /// uses this kind.
     InvalidOutput,
 }
 
@@ -115,8 +116,7 @@ impl Kind {
         }
     }
 
-    /// The failure that it is to whoever asked, by the name that tidegate's workflows give it:
-    /// `RateLimited`, `Overloaded`, ….
+    /// The failure type of tidegate's workflows for this kind: `RateLimited`, `Overloaded`, ….
     pub fn failure(self) -> &'static str {
         match self {
             Self::RateLimited => "RateLimited",
@@ -153,12 +153,12 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Over which time a limit is counted: it says when the same call can succeed.
+/// The period of a limit, which tells when the same call can succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Span {
     /// Seconds to minutes: it refills while a batch runs.
     Minute,
-    /// Calls at once: it is free when one of them ends.
+    /// Calls at once: frees up when one of them ends.
     Concurrency,
     /// Some hours.
     Hours,
@@ -166,9 +166,9 @@ pub enum Span {
     Day,
     /// A month.
     Month,
-    /// Money: until somebody pays.
+    /// Money: until someone pays.
     Credit,
-    /// A limit that was set on this key alone: until somebody raises it.
+    /// A limit on this key alone: until someone raises it.
     Key,
 }
 
@@ -187,15 +187,17 @@ impl Span {
     }
 }
 
-/// What a failed call has cost in tokens.
+/// The token cost of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charged {
-    /// Nothing: the request never reached the provider, or was turned away before any work. (It may
-    /// still count as a request: see [`Charge::failed_calls`](tidegate_types::Charge::failed_calls).)
+    /// Nothing: the request never reached the provider, or was refused before any work. (It may
+    /// still count as a request: see
+    /// [`Charge::failed_calls`](tidegate_types::Charge::failed_calls).)
     No,
-    /// This much: the provider did the work and said so, as when the model's answer is a refusal.
+    /// This usage: the provider did the work and reported it, for instance when the model's answer
+    /// is a refusal.
     Usage(Usage),
-    /// Not known: the provider may have worked on it. Treat the whole reservation as spent.
+    /// Unknown: the provider may have worked on it. Treat the whole reservation as spent.
     Unknown,
 }
 

@@ -1,25 +1,24 @@
-//! What a user knows of a provider's refusals: rows that win over the table of
-//! [`rules`](crate::rules).
+//! A user's own rules for a provider's refusals. They precede the table of [`rules`](crate::rules).
 
 use crate::{
     envelope::Envelope,
     error::{Kind, Span},
 };
 
-/// A row: a reply with all of these signs is that kind of failure.
+/// A rule: a reply with all of these signs is a failure of this kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ErrorRule {
-    /// A code or type of the reply's body, or a number as text; letters of any case.
+    /// A code or type of the reply's body, or a number as text; case is ignored.
     pub code: Option<String>,
-    /// The status; that of the body, in a success that holds an error.
+    /// The status; for a success with an error inside, the body's status.
     pub status: Option<u16>,
-    /// A part of the message; letters of any case.
+    /// A part of the message; case is ignored.
     pub contains: Option<String>,
-    /// What it means.
+    /// The reply's meaning.
     pub is: Meaning,
 }
 
-/// What a reply means.
+/// The meaning of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meaning {
     pub(crate) kind: Kind,
@@ -32,7 +31,7 @@ impl Default for Meaning {
     }
 }
 
-/// Failure types that a row may name, as results and histories have them.
+/// Failure types that a rule may name, as results and histories have them.
 const TYPES: [(&str, Kind); 8] = [
     ("RateLimited", Kind::RateLimited),
     ("Overloaded", Kind::Overloaded),
@@ -44,14 +43,14 @@ const TYPES: [(&str, Kind); 8] = [
     ("ContentRefused", Kind::ContentRefused),
 ];
 
-/// How long a limit lasts that a row is about.
+/// Periods of limits that a rule may name.
 const SPANS: [Span; 5] = [Span::Minute, Span::Hours, Span::Day, Span::Month, Span::Credit];
 
 impl Meaning {
-    /// A failure type by its name, and the span of its limit.
+    /// Parses a failure type, and the period of its limit.
     ///
     /// # Errors
-    /// A sentence that says which names there are.
+    /// A sentence that lists the allowed names.
     pub fn named(kind: &str, span: Option<&str>) -> Result<Self, String> {
         let known = TYPES.into_iter().find(|(name, _)| *name == kind);
         let (_, kind) = known.ok_or_else(|| {
@@ -77,13 +76,13 @@ impl Meaning {
 }
 
 impl ErrorRule {
-    /// Whether a reply has all of its signs.
+    /// Whether a reply has all signs of the rule.
     pub(crate) fn fits(&self, status: u16, envelope: &Envelope) -> bool {
         let named = |code: &String| {
             let names = envelope.codes.iter().chain(&envelope.types).chain(&envelope.numbers);
             names.into_iter().any(|name| name.eq_ignore_ascii_case(code))
         };
-        let said = |part: &String| envelope.says(&[&part.to_lowercase()]);
+        let said = |part: &String| envelope.has_message(&[&part.to_lowercase()]);
         self.code.as_ref().is_none_or(named)
             && self.status.is_none_or(|known| known == status)
             && self.contains.as_ref().is_none_or(said)

@@ -1,14 +1,14 @@
-//! One HTTP exchange: one request on the wire, whatever happens.
+//! One HTTP exchange: exactly one request is sent, whatever happens.
 //!
 //! Three things below this file would send a second request, and each is switched off:
 //!
-//! * reqwest replays HTTP/2 requests that a server turned away: `retry::never`, and HTTP/1.1 only.
+//! * reqwest replays HTTP/2 requests that a server refused: `retry::never`, and HTTP/1.1 only.
 //! * reqwest follows redirects: `redirect::Policy::none`.
 //! * hyper-util replays a request whose pooled connection turns out to be dead, and reqwest has no
 //!   switch for that. So there is no pool: every call has its own connection. The price is one TCP
-//!   and one TLS handshake a call (two round trips, with TLS sessions resumed), a percent or two of
-//!   calls that take seconds. It also rids us of the calls that fail with an unknown outcome
-//!   because a connection died while a pause kept it idle.
+//!   and one TLS handshake per call (two round trips, with TLS sessions resumed), a percent or two
+//!   of calls that take seconds. It also avoids calls that fail with an unknown outcome because an
+//!   idle connection died.
 
 use std::{error::Error as _, fmt, time::Duration};
 
@@ -27,18 +27,18 @@ use crate::{
     vendor::Vendor,
 };
 
-/// No answer of a model is nearly as long; more than this is not read.
+/// Longest answer that is read; no model's answer comes near it.
 const MAX_ANSWER_BYTES: usize = 32 << 20;
 
-/// Error bodies are short; what follows after this is not read.
+/// Longest error body that is read.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
-/// A host that does not take a connection in this time is away. The vendors' SDKs use 5 s.
+/// A host that takes no connection in this time counts as away. The vendors' SDKs use 5 s.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 const USER_AGENT: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
 
-/// An endpoint and all that is the same for each call to it.
+/// An endpoint, with all that its calls share.
 pub(crate) struct Wire {
     http: reqwest::Client,
     endpoint: Url,
@@ -47,32 +47,32 @@ pub(crate) struct Wire {
     key: Key,
 }
 
-/// What came back.
+/// A response.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    /// Why `body` is not all of it, if it is not.
+    /// Why `body` is incomplete, if it is.
     pub(crate) cut: Option<Cut>,
 }
 
-/// Why a body is not whole.
+/// Why a body is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Longer than we read.
+    /// Longer than the limit.
     TooLong,
-    /// The connection broke or time ran out; says which.
+    /// The connection broke or time ran out; holds the reason.
     Broken(String),
 }
 
 impl Reply {
-    /// Reads a response to its end, as far as any answer goes.
+    /// Reads a response to its end, up to the limit for answers.
     pub(crate) async fn read(mut response: reqwest::Response) -> Self {
         let most = if response.status().is_success() { MAX_ANSWER_BYTES } else { MAX_ERROR_BYTES };
         Self::read_most(&mut response, most).await
     }
 
-    /// Reads a response to its end, or until more than `most` bytes of it are read.
+    /// Reads a response to its end, or up to `most` bytes.
     pub(crate) async fn read_most(response: &mut reqwest::Response, most: usize) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let (mut body, mut cut) = (Vec::new(), None);
@@ -92,8 +92,8 @@ impl Reply {
         Self { status, headers, body, cut }
     }
 
-    /// A reply that came inside another.
-    pub(crate) fn of(status: u16, body: &Value) -> Self {
+    /// A reply inside another one.
+    pub(crate) fn from_json(status: u16, body: &Value) -> Self {
         Self { status, headers: HeaderMap::new(), body: body.to_string().into_bytes(), cut: None }
     }
 
@@ -101,7 +101,7 @@ impl Reply {
         (200..300).contains(&self.status)
     }
 
-    /// The whole body, or why there is none.
+    /// The whole body as JSON, or why there is none.
     pub(crate) fn json(&self) -> Result<Value, &'static str> {
         if self.cut.is_some() {
             return Err("it is not whole");
@@ -120,19 +120,19 @@ impl Wire {
         let endpoint = setup.settings.endpoint(setup.name, path)?;
         let (http, vendor) = (client(setup, &endpoint)?, setup.settings.vendor);
         let mut headers = headers;
-        // The client sends those of the configuration, unless it is given others.
+        // The client sends the configured headers unless a request has its own.
         setup.settings.headers.keys().for_each(|name| drop(headers.remove(name)));
         Ok(Self { http, endpoint, headers, vendor, key: setup.key.clone() })
     }
 
-    /// Another of the same provider's endpoints.
+    /// Another endpoint of the same provider.
     pub(crate) fn at(&self, setup: &Setup<'_>, path: &[&str]) -> Result<Self, SetupError> {
         let endpoint = setup.settings.endpoint(setup.name, path)?;
         let (http, headers) = (self.http.clone(), self.headers.clone());
         Ok(Self { http, endpoint, headers, vendor: self.vendor, key: self.key.clone() })
     }
 
-    /// The same, with this in the query of each request.
+    /// Adds this query to each request.
     pub(crate) fn with_query(mut self, query: &[(&str, &str)]) -> Self {
         if !query.is_empty() {
             self.endpoint.query_pairs_mut().extend_pairs(query);
@@ -140,8 +140,8 @@ impl Wire {
         self
     }
 
-    /// With further headers; and to another path, where one is named. The host stays: no other is
-    /// shown the key.
+    /// Posts with further headers, and to another path if one is named. The host stays the same: no
+    /// other may get the key.
     pub(crate) async fn post_with(
         &self,
         place: Option<&Url>,
@@ -171,7 +171,7 @@ impl Wire {
         self.send(self.endpoint.clone(), body, redactor).await
     }
 
-    /// The same, some path segments further on: for APIs with the model in the URL.
+    /// Like [`Self::post`], with further path segments: for APIs with the model in the URL.
     pub(crate) async fn post_below(
         &self,
         segments: &[String],
@@ -190,7 +190,8 @@ impl Wire {
         Ok(self.reply(response).await)
     }
 
-    /// Sends a body with these headers, which win over its own, and gives the response as it begins.
+    /// Sends a body with these headers, which override the client's own; returns the response
+    /// before its body is read.
     pub(crate) async fn post_as_it_is(
         &self,
         headers: &HeaderMap,
@@ -203,7 +204,7 @@ impl Wire {
         self.response_with(headers, request, redactor).await
     }
 
-    /// A form with a file in it.
+    /// Posts a form with a file.
     pub(crate) async fn upload(
         &self,
         form: multipart::Form,
@@ -214,7 +215,7 @@ impl Wire {
         Ok(self.reply(response).await)
     }
 
-    /// Asks for what lies at these path segments below the endpoint.
+    /// Gets the resource at these path segments below the endpoint.
     pub(crate) async fn get(
         &self,
         below: &[&str],
@@ -229,7 +230,7 @@ impl Wire {
         Ok(self.reply(response).await)
     }
 
-    /// The same, to be read line by line; the reply where there is nothing to be read.
+    /// Like [`Self::get`], read line by line; returns the reply if it is no success.
     pub(crate) async fn lines(
         &self,
         below: &[&str],
@@ -243,7 +244,7 @@ impl Wire {
         }
     }
 
-    /// Does what stands at these path segments below the endpoint.
+    /// Posts without a body to these path segments below the endpoint.
     pub(crate) async fn act(
         &self,
         below: &[&str],
@@ -253,7 +254,7 @@ impl Wire {
         Ok(self.reply(response).await)
     }
 
-    /// Removes what stands at these path segments below the endpoint.
+    /// Deletes the resource at these path segments below the endpoint.
     pub(crate) async fn delete(
         &self,
         below: &[&str],
@@ -300,16 +301,16 @@ impl Wire {
     }
 
     fn fault(&self, error: &reqwest::Error, redactor: &Redactor<'_>) -> Error {
-        no_reply(self.host(), &Fault::of(error), redactor)
+        no_reply(self.host(), &Fault::from_error(error), redactor)
     }
 }
 
-/// A body that is longer than memory should be, line by line.
+/// Reads a body line by line that may exceed the memory.
 #[derive(Debug)]
 pub(crate) struct Lines {
     response: reqwest::Response,
     read: Vec<u8>,
-    /// Of these, so many hold no end of a line.
+    /// The first `searched` bytes hold no line break.
     searched: usize,
 }
 
@@ -318,7 +319,7 @@ impl Lines {
         Self { response, read: Vec::new(), searched: 0 }
     }
 
-    /// The next line that is not empty; `None` after the last. Says why where the rest cannot be
+    /// The next line that is not empty; `None` after the last; an error says why the rest cannot be
     /// read.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
         loop {
@@ -357,8 +358,8 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Before a connection stands, nothing can have been sent; after that it is not known.
-    pub(crate) fn of(error: &reqwest::Error) -> Self {
+    /// Nothing was sent before a connection was made; after that it is unknown.
+    pub(crate) fn from_error(error: &reqwest::Error) -> Self {
         if let Some(reason) = unreachable(error) {
             return Self { kind: Kind::Unreachable, charged: Charged::No, reason };
         }
@@ -368,7 +369,7 @@ impl Fault {
             _ => (Kind::Timeout, Charged::Unknown),
         };
         let reason = match (error.is_timeout(), kind) {
-            // A host that takes no connection has a time of its own.
+            // The connection has its own time-out.
             (true, Kind::Timeout) => "time ran out (request-timeout)".to_owned(),
             _ => reason(error),
         };
@@ -376,8 +377,8 @@ impl Fault {
     }
 }
 
-/// Why no connection can come about as it is configured, and what to look at; `None` for what passes.
-/// Of TLS and names, the libraries tell by their text alone (hyper-util 0.1, rustls 0.23).
+/// Why no connection can be made as configured, and what to check; `None` for passing faults. The
+/// libraries report TLS and DNS faults by their text alone (hyper-util 0.1, rustls 0.23).
 fn unreachable(error: &reqwest::Error) -> Option<String> {
     if !error.is_connect() || error.is_timeout() {
         return None;
@@ -423,7 +424,7 @@ pub(crate) fn no_reply(host: &str, fault: &Fault, redactor: &Redactor<'_>) -> Er
     }
 }
 
-/// A client that sends what it is given once, over a connection of its own.
+/// A client that sends each request once, over its own connection.
 pub(crate) fn client(setup: &Setup<'_>, endpoint: &Url) -> Result<reqwest::Client, SetupError> {
     let settings = setup.settings;
     let mut builder = reqwest::Client::builder()
@@ -439,8 +440,8 @@ pub(crate) fn client(setup: &Setup<'_>, endpoint: &Url) -> Result<reqwest::Clien
         builder = builder.no_proxy();
     }
     if endpoint.scheme() == "http" {
-        // Else the client could not be made on a bare system, which has no certificates and here
-        // needs none.
+        // Without this the client could not be made on a bare system without certificates, and none
+        // are needed here.
         builder = builder.tls_certs_only([]);
     }
     builder.build().map_err(|error| SetupError::Client {
@@ -449,7 +450,7 @@ pub(crate) fn client(setup: &Setup<'_>, endpoint: &Url) -> Result<reqwest::Clien
     })
 }
 
-/// The endpoint without its query, and no header.
+/// Shows the endpoint without its query, and no headers.
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Wire")

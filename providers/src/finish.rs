@@ -1,7 +1,7 @@
 //! How an answer ended, by the vendor's [word](crate::endings) for it.
 //!
-//! Gateways pass the words of other vendors on, so that a word is looked for in all tables. A word
-//! that is in no table is kept as it is ([`StopReason::Other`]): it says nothing about the answer.
+//! Gateways pass on the words of other vendors, so a word is looked up in all tables. An unknown
+//! word is kept ([`StopReason::Other`]): it says nothing about the answer.
 
 use crate::{
     call::StopReason,
@@ -15,7 +15,7 @@ fn ending(table: &[Row], word: &str) -> Option<Ending> {
     table.iter().find_map(|(known, ending, _)| (*known == word).then_some(*ending))
 }
 
-/// A word of another dialect, which a gateway has passed on, in any case of its letters.
+/// A word of another dialect that a gateway has passed on; case is ignored.
 fn shared(word: &str) -> Option<Ending> {
     let is = |known: &str| known.eq_ignore_ascii_case(word);
     endings::SHARED
@@ -24,10 +24,10 @@ fn shared(word: &str) -> Option<Ending> {
         .find_map(|(known, ending, _)| is(known).then_some(*ending))
 }
 
-/// Why the model stopped, where that leaves an answer.
+/// Why the model stopped, if there is an answer.
 ///
 /// # Errors
-/// The vendor says that there is none: refused, a tool's turn, or failed.
+/// There is no answer: refused, a tool call, or failed.
 pub(crate) fn read<'c>(
     table: &[Row],
     word: Option<&str>,
@@ -47,7 +47,7 @@ pub(crate) fn read<'c>(
             Kind::ContentRefused,
             format!("the provider or the model withheld the answer ({word})"),
         ),
-        // Nothing in the request leads to it: another attempt may do better.
+        // Nothing in the request causes it: another attempt may succeed.
         Ending::ToolUse => {
             (Kind::Transient, format!("the model asked for a tool, and there is none ({word})"))
         }
@@ -60,7 +60,7 @@ pub(crate) fn read<'c>(
     Err(context.no_answer(reply, kind, &text, charged))
 }
 
-/// Every row of a table, fed to what reads it; and a word that no vendor has.
+/// Tests that `read` gives each row's meaning, and keeps an unknown word.
 #[cfg(test)]
 pub(crate) fn check_table(
     table: &[Row],

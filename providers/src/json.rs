@@ -1,13 +1,13 @@
-//! Single values out of JSON.
+//! Reads single values from JSON.
 
 use serde_json::Value;
 
-/// A text; `None` where there is no such field, or something else in it.
+/// A text; `None` if the field is absent or no text.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str)
 }
 
-/// A count, also as a float or a text; absent, negative or broken is `None`.
+/// A count, also as a float or a text; `None` if absent, negative or invalid.
 pub(crate) fn count(value: &Value, path: &[&str]) -> Option<u64> {
     path.iter().try_fold(value, |value, name| value.get(name)).and_then(|value| match value {
         Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
@@ -23,8 +23,8 @@ fn whole(number: f64) -> Option<u64> {
     is_count.then_some(number as u64)
 }
 
-/// A body as JSON. What some servers write beside a good answer does not cost it: half a surrogate
-/// becomes U+FFFD, `NaN` and `Infinity` become null, and bytes that are no UTF-8 U+FFFD.
+/// Parses a body as JSON, tolerating faults that some servers make beside a good answer: half a
+/// surrogate becomes U+FFFD, `NaN` and `Infinity` become null, and invalid UTF-8 becomes U+FFFD.
 pub(crate) fn lenient(body: &[u8]) -> Option<Value> {
     if let Ok(value) = serde_json::from_slice(body) {
         return Some(value);
@@ -49,7 +49,7 @@ fn mended(text: &str) -> String {
     mended
 }
 
-/// How long an escape at the beginning is, and what stands for it.
+/// The length of an escape at the beginning, and its replacement.
 fn escape(text: &str) -> (usize, &str) {
     let unit = |text: &str| {
         let digits = text.strip_prefix("\\u")?.get(..4)?;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_an_answer_does_not_cost_it() {
+    fn invalid_json_beside_an_answer_is_tolerated() {
         let cases = [
             (r#"{"a": NaN, "b": [-Infinity, Infinity]}"#, json!({"a": null, "b": [null, null]})),
             (r#"{"a": "NaN \" NaN"}"#, json!({"a": "NaN \" NaN"})),

@@ -1,4 +1,4 @@
-//! The key of one provider. It may be replaced while the program runs: keys rotate.
+//! The key of one provider. It may be replaced while the program runs, because keys rotate.
 
 use std::{
     fmt,
@@ -15,18 +15,18 @@ use crate::{
     secret::{Secret, SecretError},
 };
 
-/// Where a key can be read again.
+/// Where a key is read again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum KeySource {
-    /// Nowhere: it came from the environment of this process, which nobody changes any more.
+    /// Nowhere: it came from this process's environment, which no longer changes.
     #[default]
     Fixed,
-    /// Nowhere either: this variable of the environment held it, or is not set.
+    /// Nowhere: this environment variable held it, or is not set.
     Env {
         /// The variable.
         variable: String,
     },
-    /// A file with the key and nothing else.
+    /// A file with nothing but the key.
     File(PathBuf),
     /// The line of this variable in an environment file.
     EnvFile {
@@ -35,25 +35,25 @@ pub enum KeySource {
         /// The variable.
         variable: String,
     },
-    /// What a program prints: a token, which lasts for an hour or so.
+    /// The output of a program: a token that lasts for about an hour.
     Command(Vec<String>),
-    /// Google's application-default credentials: a token, which lasts for an hour or so.
+    /// Google's application-default credentials: a token that lasts for about an hour.
     Google(ApplicationDefault),
 }
 
-/// A token is asked for so often where nothing says how long it lasts: `az` and `gcloud` print one
-/// that lasts for five minutes at least.
+/// How often a token of unknown lifetime is renewed: `az` and `gcloud` print one that lasts for at
+/// least five minutes.
 const TOKEN_EVERY: Duration = Duration::from_secs(240);
 
-/// A token that says it is replaced so long before its end. Google's metadata servers keep one until
-/// four minutes before.
+/// How long before its stated end a token is renewed. Google's metadata servers keep one until four
+/// minutes before.
 const BEFORE_THE_END: Duration = Duration::from_secs(225);
 
-/// Where none is to be had, it is asked for again after so long.
+/// Delay of the next try after a token could not be had.
 const AFTER_A_FAULT: Duration = Duration::from_secs(30);
 
 impl KeySource {
-    /// Reads the key; `None` where it cannot be read again.
+    /// Reads the key; `None` if it cannot be read again.
     ///
     /// # Errors
     /// [`SecretError`] names the file, and holds nothing of the key.
@@ -67,7 +67,7 @@ impl KeySource {
         }
     }
 
-    /// A token, and when to ask for the next.
+    /// A token, and the time until the next one is needed.
     fn token(&self) -> Result<Option<(Secret, Duration)>, SecretError> {
         if let Self::Google(found) = self {
             let token = found.token()?;
@@ -78,23 +78,23 @@ impl KeySource {
     }
 }
 
-/// One provider's key, as its client uses it now. Clones are the same key.
+/// One provider's key, as its client uses it now. Clones share it.
 #[derive(Clone)]
 pub struct Key(Arc<Inner>);
 
 struct Inner {
     source: KeySource,
     state: RwLock<State>,
-    /// When a token is asked for next.
+    /// When the next token is needed.
     due: Mutex<Instant>,
-    /// The project of Google Cloud whose quota pays.
+    /// The Google Cloud project whose quota is used.
     project: Option<String>,
 }
 
 #[derive(Default)]
 struct State {
     current: Option<Secret>,
-    /// Calls that were under way when the key was replaced may still quote the old one.
+    /// Calls under way when the key was replaced may still quote the old one.
     previous: Option<Secret>,
     version: u64,
 }
@@ -110,13 +110,13 @@ impl Key {
         Self(Arc::new(Inner { source, state: RwLock::new(state), due, project }))
     }
 
-    /// Another number after each time that another key was read.
+    /// A number that changes each time another key was read.
     pub fn version(&self) -> u64 {
         self.0.state.read().version
     }
 
-    /// Reads the key again where it came from, and says which version is in use now. A key that
-    /// cannot be read leaves the old one in use.
+    /// Reads the key again from its source; returns the version in use. If the key cannot be read,
+    /// the old one stays in use.
     ///
     /// # Errors
     /// [`SecretError`] names the file, and holds nothing of the key.
@@ -131,7 +131,7 @@ impl Key {
         Ok(self.version())
     }
 
-    /// Where it comes from, in words that hold nothing of it; `None` where that is not known.
+    /// Where it comes from, without anything of the key; `None` if unknown.
     pub fn place(&self) -> Option<String> {
         let is_set = self.0.state.read().current.is_some();
         Some(match &self.0.source {
@@ -151,23 +151,23 @@ impl Key {
         })
     }
 
-    /// Whether it is a token that somebody makes, and goes as a bearer's.
+    /// Whether it is a generated token, sent as a bearer token.
     pub(crate) fn is_token(&self) -> bool {
         matches!(self.0.source, KeySource::Command(_) | KeySource::Google(_))
     }
 
-    /// The project of Google Cloud whose quota pays.
+    /// The Google Cloud project whose quota is used.
     pub(crate) fn project(&self) -> Option<&str> {
         self.0.project.as_deref()
     }
 
-    /// That takes seconds, for which nothing waits: the token is there later.
+    /// Renews a token in the background, because that takes seconds.
     fn ask_again(&self) {
         let mut due = self.0.due.lock();
         if Instant::now() < *due {
             return;
         }
-        // Nobody else asks meanwhile.
+        // No other caller renews it meanwhile.
         *due = Instant::now() + TOKEN_EVERY;
         drop(due);
         let key = self.clone();
@@ -200,15 +200,15 @@ impl Key {
         self.0.state.read().current.clone()
     }
 
-    /// The key, and the one before it, as they may be quoted: as they are, backwards, and in base 64
-    /// and in hexadecimal digits, whatever stands before them.
+    /// The key and the one before it in the forms that a message may quote: plain, reversed, base64
+    /// and hexadecimal, with any prefix.
     pub(crate) fn quoted(&self) -> Vec<String> {
         let state = self.0.state.read();
         let secrets = state.current.iter().chain(&state.previous);
         secrets.flat_map(|secret| forms(secret.expose())).collect()
     }
 
-    /// Puts asterisks in the place of the key, and of the one before it.
+    /// Masks the key and the one before it with asterisks.
     pub(crate) fn masked(&self, text: &str) -> String {
         let state = self.0.state.read();
         let secrets = state.current.iter().chain(&state.previous);
@@ -218,8 +218,8 @@ impl Key {
 
 fn forms(secret: &str) -> Vec<String> {
     let encoded = (0..3).map(|offset| {
-        // The letters of base 64 depend on where in a group of three a byte stands; those at the ends
-        // are of what stands beside it, too.
+        // The letters of base64 depend on a byte's position in its group of three; the letters at
+        // the ends depend on the neighbouring bytes too.
         let whole = STANDARD_NO_PAD.encode([&b"\0\0"[..offset], secret.as_bytes()].concat());
         whole.chars().skip(if offset == 0 { 0 } else { offset + 1 }).collect()
     });

@@ -1,13 +1,13 @@
-//! Names of errors that say nothing of what a retry would bring, and are known all the same.
+//! Error names that decide nothing about a retry, but are known.
 //!
-//! A provider's sentence is kept where its error is known by name or by words. An error that is not
-//! may quote anything, in any form: a key in halves, a prompt backwards.
+//! A provider's message is kept if its error is known by name or by wording. An unknown error may
+//! quote anything in any form: half a key, a reversed prompt.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::envelope::Envelope;
 
-/// As vendors, servers and gateways call their errors, beside the names that decide something.
+/// Error names of vendors, servers and gateways, beside those that decide something.
 const NAMES: &[&str] = &[
     "AccessDeniedException",
     "BadRequestError",
@@ -57,11 +57,11 @@ const NAMES: &[&str] = &[
     "upstream_error",
 ];
 
-/// Parts of the sentences of those that have no name.
+/// Parts of messages without a name.
 const PHRASES: &[&str] =
     &["exceeded token rate limit", "exceeded call rate limit", "overloaded", "rate limit"];
 
-/// Sentences that are these and nothing more.
+/// Whole messages without a name.
 const SENTENCES: &[&str] = &[
     "internal server error",
     "not found",
@@ -71,7 +71,7 @@ const SENTENCES: &[&str] = &[
     "unauthorized",
 ];
 
-/// Whether an error has such a name, or says such words.
+/// Whether an error has a known name or wording.
 pub(crate) fn has_one(envelope: &Envelope) -> bool {
     let mut names = envelope.codes.iter().chain(&envelope.types);
     let is_sentence = |message: &String| {
@@ -80,11 +80,11 @@ pub(crate) fn has_one(envelope: &Envelope) -> bool {
     };
     names.any(|name| NAMES.iter().any(|known| known.eq_ignore_ascii_case(name)))
         || envelope.messages.iter().any(is_sentence)
-        || PHRASES.iter().any(|phrase| envelope.says(&[phrase]))
+        || PHRASES.iter().any(|phrase| envelope.has_message(&[phrase]))
 }
 
-/// What is said in the place of words that are not kept. The same words have the same number, so that
-/// refusals can be told from each other.
+/// Replaces a message that is not kept. Equal messages get the same number, so that refusals can be
+/// told apart.
 pub(crate) fn instead_of(envelope: &Envelope) -> String {
     let Some(words) = envelope.messages.first().or_else(|| envelope.codes.first()) else {
         return String::new();

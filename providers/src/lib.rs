@@ -1,53 +1,52 @@
-//! Clients of LLM providers: they make one HTTP request, classify what comes back, and never retry.
+//! Clients of LLM providers: they send one HTTP request, classify the reply, and never retry.
 //!
 //! A retry inside a client would be a call that no quota admitted and that Temporal does not see,
-//! so there is none: [`Provider::complete`] puts at most one request on the wire. What went wrong
-//! is an [`Error`] whose [`Kind`] says what a retry would bring, whose `retry_after` says
-//! how long the provider wants to be left alone, and whose [`Charged`] says what the call has cost
-//! all the same.
+//! so there is none: [`Provider::complete`] sends at most one request. A failure is an [`Error`]:
+//! its [`Kind`] says what a retry would bring, its `retry_after` how long the provider asks callers
+//! to wait, and its [`Charged`] what the call has cost.
 //!
 //! # Layout
 //!
-//! What every caller sees:
+//! Public:
 //!
-//! * [`provider`]: the trait; [`call`]: one call and its completion; [`turn`]: what is said beside
-//!   the document; [`prompt`]: how it is wrapped
+//! * [`provider`]: the trait; [`call`]: one call and its completion; [`turn`]: texts beside the
+//!   document; [`prompt`]: how the document is wrapped
 //! * [`batch`]: many requests at once, answered within a day
 //! * [`embedding`]: vectors of texts
 //! * [`error`]: a failed call
-//! * [`observed`]: limits and remaining quota, as response headers state them
-//! * [`overheard`]: calls that another client makes: what they ask for, and what their replies mean
-//! * [`verbatim`]: calls in a vendor's own form that are sent as they are
-//! * [`schema`]: a JSON Schema in the form that a vendor keeps to
-//! * [`vendor`]: whose API a provider speaks
+//! * [`observed`]: limits and remaining quota, from response headers
+//! * [`passive`]: reads requests and replies of another client's calls
+//! * [`verbatim`]: calls in a vendor's own form that are sent unchanged
+//! * [`schema`]: a JSON Schema in the form that a vendor takes
+//! * [`vendor`]: the vendor whose API a provider speaks
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
-//! * [`probe`]: one free question, to find out whether it is reached and takes the key
-//! * [`dialect`]: what is known of how a provider is asked; [`parameters`]: fields of the vendor's
-//!   request that authors state
-//! * [`picture`]: pictures, and what models take for them
+//! * [`probe`]: one free request that tests the connection and the key
+//! * [`dialect`]: how a provider is asked; [`parameters`]: fields of the vendor's request that
+//!   authors state
+//! * [`picture`]: pictures, and their token counts
 //! * [`price`]: what a call costs; [`bounds`]: how long its answer can be
 //!
 //! `vendors` is the table of vendors, a row each: name, endpoint, key, error names, charging rules,
-//! caps, prices, interface. `own.rs` has those with an API of their own, `compatible.rs` those that
-//! are compatible with OpenAI's Chat Completions, `clouds.rs` vendors' APIs at Azure and Google
-//! Cloud. What differs in code stands in one folder a vendor (`anthropic`, `openai`, `gemini`,
-//! `bedrock`), each with the same files: `mod.rs` is the API, `request.rs` and `response.rs` are the
-//! two bodies, `parameters.rs` says what authors may add to the former, `errors.rs` holds the names
-//! of the vendor's errors and reads its rate-limit headers, `prices.toml` its prices; `batches.rs`,
-//! where there is a batch API. No vendor type leaves its folder. `vertex` are other vendors' APIs at
-//! Google Cloud, and `google` the credentials that it takes.
+//! caps, prices, interface. `own.rs` has those with an API of their own, `compatible.rs` those
+//! compatible with OpenAI's Chat Completions, `clouds.rs` vendors' APIs at Azure and Google Cloud.
+//! Each vendor's own code is in one folder (`anthropic`, `openai`, `gemini`, `bedrock`) with the
+//! same files: `mod.rs` is the API, `request.rs` and `response.rs` the two bodies, `parameters.rs`
+//! the fields that authors may add to a request, `errors.rs` the vendor's error names and
+//! rate-limit headers, `prices.toml` its prices, and `batches.rs` its batch API, if it has one. No
+//! vendor type leaves its folder. `vertex` holds other vendors' APIs at Google Cloud, and `google`
+//! its credentials.
 //!
-//! Shared and private: `client` (what all but Bedrock are) and `reply_reader` (what its replies mean), `batch_engine` (one way through every
-//! batch API) and `batch_endpoint` (its requests), `exchange` (one HTTP exchange), `endings` and
-//! `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in),
-//! `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to kind),
-//! `wait_hint` (how long to wait), `refusal` (all of these made into an [`Error`]), `message` (text
-//! that is safe to show), `json`.
+//! Shared and private: `client` (all but Bedrock) and `reply_reader` (its replies), `batch_engine`
+//! (every batch API) and `batch_endpoint` (its requests), `exchange` (one HTTP exchange), `endings`
+//! and `finish` (how an answer ended), `endpoint` (base URLs), `body` (adds parameters), `envelope`
+//! (error bodies, including gateways' wrappings), `classify` (name or status to kind), `wait_hint`
+//! (how long to wait), `refusal` (builds an [`Error`] from these), `message` (text that is safe to
+//! show), `json`.
 //!
 //! # Features
 //!
-//! * `bedrock` (on): AWS Bedrock through its SDK, which is half of all that this crate compiles.
+//! * `bedrock` (on): AWS Bedrock through its SDK, which is half of this crate's compile time.
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -64,8 +63,8 @@ pub mod error;
 pub mod error_rule;
 pub mod key;
 pub mod observed;
-pub mod overheard;
 pub mod parameters;
+pub mod passive;
 pub mod picture;
 pub mod price;
 pub mod probe;
@@ -118,8 +117,8 @@ pub use error::{Charged, Error, Kind, Span};
 pub use google::ApplicationDefault;
 pub use key::{Key, KeySource};
 pub use observed::{Observed, Window};
-pub use overheard::{Asked, Heard, Hearing};
 pub use parameters::Parameters;
+pub use passive::{Asked, Heard, PassiveReader};
 pub use picture::Picture;
 pub use price::Prices;
 pub use provider::Provider;

@@ -1,4 +1,4 @@
-//! Text from a provider, made safe to show.
+//! Makes text from a provider safe to show.
 //!
 //! Messages end up in logs and in Temporal's history, where neither credentials nor documents
 //! belong, and providers echo both: "Incorrect API key provided: sk-…", or a validation error with
@@ -11,18 +11,19 @@ use crate::{call::Request, key::Key};
 /// Longest message, in characters.
 const MAX_CHARS: usize = 500;
 
-/// So many bytes of letters and digits in a row that are in the request, too, are a quotation, whatever
-/// their case and what stands between them. English has few phrases as long that everybody uses; of
+/// This many bytes of letters and digits in a row that are in the request too count as a quotation,
+/// whatever their case and what stands between them. Few common English phrases are that long; in
 /// Chinese it is six characters.
 const ECHO: usize = 18;
 
-/// A text of the request that is shorter is known when the message has all of it, from so many on.
+/// A shorter text of the request, of at least this many bytes, counts as quoted if the message
+/// holds all of it.
 const SHORT: usize = 8;
 
-/// So many letters and digits of a key in a row are a part of it.
+/// This many letters and digits of a key in a row count as part of it.
 const OF_A_KEY: usize = 10;
 
-/// What a message must not show.
+/// Removes secrets and quotations from messages.
 pub(crate) struct Redactor<'a> {
     key: &'a Key,
     texts: Vec<&'a str>,
@@ -35,18 +36,18 @@ impl<'a> Redactor<'a> {
         Self { key, texts: own.into_iter().chain(turns).collect() }
     }
 
-    /// For requests that are these texts.
+    /// For requests made of these texts.
     pub(crate) fn of_texts(key: &'a Key, texts: &[&'a str]) -> Self {
         Self { key, texts: texts.to_vec() }
     }
 
-    /// For requests without a document in them.
+    /// For requests without a document.
     pub(crate) fn of_key(key: &'a Key) -> Self {
         Self { key, texts: Vec::new() }
     }
 
-    /// One line of at most 500 characters, without key, control characters and quotations from the
-    /// request.
+    /// One line of at most 500 characters, without the key, control characters and quotations from
+    /// the request.
     pub(crate) fn clean(&self, raw: &str) -> String {
         let mut text = one_line(&self.key.masked(raw))
             .split(' ')
@@ -62,7 +63,7 @@ impl<'a> Redactor<'a> {
         if let Some((start, what)) = quoted {
             text.truncate(start);
             text.push_str(what);
-            // Only a message of full length with its quotation at the very end can have grown.
+            // Only a full-length message with its quotation at the very end can have grown.
             if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {
                 text.truncate(end);
             }
@@ -72,7 +73,7 @@ impl<'a> Redactor<'a> {
 
     /// Where the message begins to quote a part of the key.
     fn key_in(&self, text: &str) -> Option<usize> {
-        let letters = Letters::of(text);
+        let letters = Letters::read(text);
         let keys = self.key.quoted();
         let pieces = letters.pieces(OF_A_KEY);
         let starts = keys.iter().filter_map(|key| {
@@ -85,7 +86,7 @@ impl<'a> Redactor<'a> {
 
     /// Where the message begins to quote the request, forwards or backwards.
     fn quotation(&self, text: &str) -> Option<usize> {
-        let letters = Letters::of(text);
+        let letters = Letters::read(text);
         let pieces = letters.pieces(ECHO);
         let starts = self.texts.iter().filter_map(|own| {
             let by_words = own.split_whitespace().rev().flat_map(folded);
@@ -106,14 +107,14 @@ impl<'a> Redactor<'a> {
     }
 }
 
-/// The letters and digits of a message, and where in it each of their bytes stands.
+/// The letters and digits of a message, with the position of each of their bytes.
 struct Letters {
     folded: String,
     places: Vec<usize>,
 }
 
 impl Letters {
-    fn of(text: &str) -> Self {
+    fn read(text: &str) -> Self {
         let (mut places, mut folded) = (Vec::new(), String::new());
         for (place, letter) in self::folded(text) {
             folded.push(letter);
@@ -122,7 +123,7 @@ impl Letters {
         Self { folded, places }
     }
 
-    /// Where each piece of so many bytes stands first.
+    /// The first position of each piece of this many bytes.
     fn pieces(&self, length: usize) -> HashMap<&[u8], usize> {
         let mut pieces = HashMap::new();
         for (place, piece) in self.folded.as_bytes().windows(length).enumerate() {
@@ -136,7 +137,8 @@ impl Letters {
     }
 }
 
-/// The letters and digits of a text in small ones, each with its place; JSON's escapes are none.
+/// The letters and digits of a text in lower case, with their positions; JSON's escapes are left
+/// out.
 fn folded(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut before = ' ';
     let letters = text.char_indices().filter(move |(_, letter)| {
@@ -151,8 +153,8 @@ fn one_line(text: &str) -> String {
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// So the keys of all vendors here begin, and error messages show parts of them: Anthropic's and
-/// OpenAI's, Google's, and AWS's bearer tokens and access keys.
+/// Prefixes of all vendors' keys, parts of which error messages show: Anthropic's and OpenAI's,
+/// Google's, and AWS's bearer tokens and access keys.
 const KEYS: [&str; 5] = ["sk-", "AIza", "ABSK", "AKIA", "ASIA"];
 
 fn mask_key_like(word: &str) -> String {

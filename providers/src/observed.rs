@@ -1,37 +1,37 @@
-//! Limits and remaining quota, as response headers state them.
+//! Limits and remaining quota, from response headers.
 
 use std::time::Duration;
 
-/// What one response said about the account's limits. All of it is optional at every provider.
+/// The account's limits as one response states them. All of it is optional at every provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Requests.
     pub requests: Option<Window>,
-    /// Input and output tokens counted together; at Anthropic the tightest token limit in force.
+    /// Input and output tokens counted together; at Anthropic the tightest token limit.
     pub tokens: Option<Window>,
     /// Input tokens.
     pub input_tokens: Option<Window>,
     /// Output tokens.
     pub output_tokens: Option<Window>,
-    /// The provider's name for this call, for its support desk.
+    /// The provider's id of this call, for its support desk.
     pub request_id: Option<String>,
 }
 
 /// One limit. Units are those of the field of [`Observed`] that holds it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Window {
-    /// How much fits into the window, which is a minute at most providers.
+    /// The limit of the window, which is a minute at most providers.
     pub limit: Option<u64>,
-    /// How much was left after this call; Anthropic rounds token counts to thousands.
+    /// The rest after this call; Anthropic rounds token counts to thousands.
     pub remaining: Option<u64>,
-    /// How long after this answer all of it is there again, if nothing more is used.
+    /// Time after this reply until the limit is full again, if nothing more is used.
     pub reset: Option<Duration>,
 }
 
 impl Window {
-    /// From the two headers of a limit, by their texts, and its reset. `None` without both, so that
-    /// an absent header does not look like a limit, and for a limit of 0, which is one that does not
-    /// apply: a provider that gave nothing would have refused the call.
+    /// Reads the two headers of a limit, and its reset. `None` unless both are present, so that an
+    /// absent header does not look like a limit; also `None` for a limit of 0, which does not
+    /// apply: a provider with such a limit would have refused the call.
     pub(crate) fn read(
         limit: Option<&str>,
         remaining: Option<&str>,
@@ -43,7 +43,7 @@ impl Window {
         (told && window.limit != Some(0)).then_some(window)
     }
 
-    /// Whether this is a limit of a day: what is used comes back in its reset, and all of it then in
+    /// Whether this is a daily limit: its use comes back after the reset, and its full amount in
     /// about a day.
     pub(crate) fn is_of_a_day(&self) -> bool {
         let (Some(limit), Some(remaining), Some(reset)) = (self.limit, self.remaining, self.reset)

@@ -1,5 +1,4 @@
-//! Pictures: what a model takes for one, in tokens, and how large it is worth sending.
-//!
+//! Pictures: a model's token count for one, and the largest useful size.
 //! | models | rule | source |
 //! |---|---|---|
 //! | Claude | patches of 28 × 28 pixels; up to 4.6 at most 1,568 pixels an edge and as many tokens, later ones 2,016 | platform.claude.com/docs/en/build-with-claude/vision; measured: huggingface.co/datasets/JOHNISKING/image-token-cost (gives 1,369 + text for 1,024 × 1,024, and 2,952 for 16:9 at most) |
@@ -20,20 +19,20 @@ use std::fmt;
 
 use crate::bounds;
 
-/// A picture that is sent.
+/// A picture to send.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// `image/png`, `image/jpeg` or `image/webp`: what every vendor takes.
+    /// `image/png`, `image/jpeg` or `image/webp`, which every vendor takes.
     pub media_type: String,
-    /// In pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// In pixels.
+    /// Height in pixels.
     pub height: u32,
     /// The file.
     pub bytes: Vec<u8>,
 }
 
-/// The size instead of the picture.
+/// Shows the size instead of the picture.
 impl fmt::Debug for Picture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { media_type, width, height, bytes } = self;
@@ -41,29 +40,29 @@ impl fmt::Debug for Picture {
     }
 }
 
-/// Bytes of one file that every vendor takes: Bedrock's 3.75 MB are the least
+/// Most bytes of one file that every vendor takes: Bedrock's 3.75 MB are the smallest limit
 /// (docs.aws.amazon.com, `API_runtime_Message`); Anthropic takes 5 MB, OpenAI and Gemini 20.
 pub const MAX_BYTES: u64 = 3_750_000;
 
-/// Pixels of the longest edge that OpenAI's models look at.
+/// Longest edge in pixels that OpenAI's models use.
 const EDGE: u32 = 2_048;
 
-/// Pixels of an edge of its patches.
+/// Edge of their patches, in pixels.
 const PATCH: u32 = 32;
 
-/// How a model counts.
+/// How a model counts a picture's tokens.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
-    /// Squares of 28 pixels, within an edge and a number of squares: each a token.
+    /// A token for each square of 28 pixels, within a longest edge and a number of squares.
     Squares { edge: u32, most: u32 },
-    /// Squares of 32 pixels, within 2,048 an edge and a number of squares; each so many hundredths
-    /// of a token.
+    /// Hundredths of a token for each square of 32 pixels, within an edge of 2,048 and a number of
+    /// squares.
     Patches { most: u32, hundredths: u64 },
-    /// A base, and so much for each tile of 512 × 512.
+    /// A base, and a number for each tile of 512 × 512.
     Tiles { base: u64, each: u64 },
-    /// So much for each tile, and for one that is small.
+    /// A number for each tile, and for a small picture.
     Crops(u64),
-    /// The same for all.
+    /// The same number for all pictures.
     Fixed(u64),
     /// Pixels divided by 750.
     Area,
@@ -77,7 +76,7 @@ const fn patches(most: u32, hundredths: u64) -> Rule {
     Rule::Patches { most, hundredths }
 }
 
-/// The beginnings of models' names; the longest that fits counts.
+/// Prefixes of models' names; the longest match counts.
 const RULES: &[(&str, Rule)] = &[
     ("claude", CLAUDE),
     ("claude-3", OLDER_CLAUDE),
@@ -116,7 +115,7 @@ pub fn tokens(model: &str, width: u32, height: u32) -> u64 {
         Rule::Crops(each) if width <= 384 && height <= 384 => each,
         Rule::Crops(each) => {
             let (width, height) = within(width, height, 3_072);
-            // Of the shorter edge, divided by 1.5.
+            // The shorter edge divided by 1.5.
             let side = (width.min(height) * 2 / 3).clamp(256, 768);
             each * tiles(width, height, side)
         }
@@ -140,7 +139,7 @@ pub fn tokens(model: &str, width: u32, height: u32) -> u64 {
     }
 }
 
-/// The longest edge, in pixels, that a model looks at.
+/// The longest edge, in pixels, that a model uses.
 pub fn edge(model: &str) -> u32 {
     match rule(model) {
         Rule::Squares { edge, .. } => edge,
@@ -165,7 +164,7 @@ fn scaled(length: u32, to: u32, of: u32) -> u32 {
     u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
 }
 
-/// Patches of 32 × 32 pixels for a picture that is made smaller until at most `most` cover it.
+/// Patches of 32 × 32 pixels of a picture that is scaled down until at most `most` cover it.
 fn covering(width: u32, height: u32, most: u32) -> u64 {
     let whole = tiles(width, height, PATCH);
     if whole <= most.into() {
@@ -178,9 +177,9 @@ fn covering(width: u32, height: u32, most: u32) -> u64 {
         patches.floor() / patches
     };
     let shrink = shrink * used(w).min(used(h));
-    // Whole pixels, but not one too few for how a fraction is kept.
+    // Rounds down to whole pixels, but not because of a float's error.
     let patches = |length: f64| (((length * shrink) + 1e-6).floor() / side).ceil().max(1.0);
-    // Some thousands, and not below 1.
+    // A few thousand, and at least 1.
     let count = (patches(w) * patches(h)) as u64;
     count.min(most.into())
 }

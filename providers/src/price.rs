@@ -1,6 +1,6 @@
 //! What a call costs.
 //!
-//! The built-in figures stand in each vendor's `prices.toml`, with their sources. A file of the same
+//! The built-in prices are in each vendor's `prices.toml`, with their sources. A file of the same
 //! form can replace and add models; prices are US dollars per million tokens:
 //!
 //! ```toml
@@ -15,7 +15,7 @@
 //! above = { tokens = 100_000, input = 0.50, cache-read = 0.05, cache-write = 0.625, output = 2.50 }
 //! ```
 //!
-//! Batches cost half of these ([`batch::PRICE`](crate::batch::PRICE)). Not modelled, because
+//! Batches cost half of these ([`batch::PRICE`](crate::batch::PRICE)). Not included, because
 //! tidegate does not ask for them: other service tiers, one-hour cache writes, regional surcharges.
 
 use std::collections::HashMap;
@@ -30,10 +30,10 @@ use crate::vendor::Vendor;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prices(HashMap<String, Vec<Row>>);
 
-/// A table that cannot be used.
+/// An invalid table.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not TOML, or not of the expected form.
+    /// Not TOML, or not in the expected form.
     #[error("the price table cannot be read")]
     Malformed(#[from] toml::de::Error),
     /// A price below zero or not a number.
@@ -101,7 +101,7 @@ fn built_in() -> String {
 impl Default for Prices {
     /// The built-in table.
     fn default() -> Self {
-        // A unit test holds that it can be read.
+        // A unit test ensures that it can be read.
         Self::parse(&built_in()).unwrap_or_else(|_| Self(HashMap::new()))
     }
 }
@@ -110,7 +110,7 @@ impl Prices {
     /// Reads a table in the form that this module describes.
     ///
     /// # Errors
-    /// [`Error`] when it has another form or a price makes no sense.
+    /// [`Error`] if the form is wrong or a price is invalid.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut table: HashMap<String, Vec<Row>> = HashMap::new();
         for entry in toml::from_str::<File>(text)?.price {
@@ -131,13 +131,13 @@ impl Prices {
         Ok(Self(table))
     }
 
-    /// Adds `other`'s models; where both have one, `other`'s prices alone hold.
+    /// Adds `other`'s models; a model in both gets `other`'s prices alone.
     pub fn overlaid_with(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
-    /// The same, where calls of one model cost what those of another do.
+    /// Gives the models named `other` the prices of those named `known`.
     pub fn also_for(mut self, known: &str, other: &str) -> Self {
         let rows = self.0.get(known).or_else(|| self.0.get(undated(known)?));
         if let Some(rows) = rows.cloned() {
@@ -148,9 +148,9 @@ impl Prices {
 
     /// US dollars for one call on a day (UTC), or `None` for a model without a price.
     ///
-    /// A model is found by its full name, else without a date at its end (`…-20261001`,
-    /// `…-2026-10-01`). A name at a provider under another configured name is another model:
-    /// compatible endpoints have prices of their own.
+    /// A model is found by its full name, or else without a date at its end (`…-20261001`,
+    /// `…-2026-10-01`). The same name at a provider with another configured name is another model:
+    /// compatible endpoints have their own prices.
     pub fn cost_usd(&self, model: &ModelId, usage: &Usage, at: NaiveDate) -> Option<f64> {
         let name = model.as_str();
         let rows = self.0.get(name).or_else(|| self.0.get(undated(name)?))?;

@@ -1,5 +1,5 @@
-//! One free question to a provider: its list of models. It tells whether the endpoint is reached and
-//! whether the key is accepted, and costs nothing.
+//! Tests a provider with one free request for its list of models: whether the endpoint is reached,
+//! and whether the key is accepted.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -13,27 +13,28 @@ use crate::{
     settings::{Settings, Setup, SetupError},
 };
 
-/// What came of the question.
+/// The outcome of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probed {
-    /// It answers, and takes the key.
+    /// The provider answers and accepts the key.
     Accepted(
-        /// Every model that it lists; `None` where not all are known, or calls name them otherwise.
+        /// Every model that it lists; `None` if the list may be incomplete, or calls use other
+        /// names.
         Option<Vec<String>>,
     ),
-    /// It answers, and lists no models: of the key nothing is known.
+    /// The provider answers but lists no models: nothing is known of the key.
     NoList(
         /// The HTTP status.
         u16,
     ),
-    /// Calls are signed with the machine's credentials, with which nothing is asked here.
+    /// Not sent: calls are signed with the machine's credentials, which this request does not use.
     NotAsked,
 }
 
-/// Why the question could not be answered.
+/// Why the request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The settings cannot be used.
+    /// The settings are invalid.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// The provider is not reached, or refuses.
@@ -41,11 +42,10 @@ pub enum ProbeError {
     Refused(#[from] Error),
 }
 
-/// Asks the provider called `name` for its models. One request; how long it may take is the
-/// settings' to say.
+/// Asks the provider called `name` for its models. Sends one request; the settings bound its time.
 ///
 /// # Errors
-/// [`ProbeError`]: it is not reached, the key is refused, or the settings cannot be used.
+/// [`ProbeError`]: it is not reached, the key is refused, or the settings are invalid.
 pub async fn models(name: &str, settings: &Settings) -> Result<Probed, ProbeError> {
     let list = settings.vendor.0.models;
     if settings.vendor.takes_machine_credentials() && settings.api_key.is_none() {
@@ -55,7 +55,7 @@ pub async fn models(name: &str, settings: &Settings) -> Result<Probed, ProbeErro
     if let Some((from, to)) = list.host
         && let Some(host) = settings.base_url.host_str().map(|host| host.replacen(from, to, 1))
     {
-        // A host with another part in its name is a host still.
+        // A host with one part of its name replaced is still a valid host.
         let _ = settings.base_url.set_host(Some(&host));
     }
     let setup = Setup::new(name, &settings);
@@ -84,8 +84,8 @@ pub async fn models(name: &str, settings: &Settings) -> Result<Probed, ProbeErro
     }
 }
 
-/// The names in a list that was read to its end: in `data`, in Google's `models` as `models/…`, or, at
-/// Together, in nothing.
+/// The names in a complete list: in `data`, in Google's `models` as `models/…`, or, at Together, at
+/// the top level.
 fn listed(body: &Value) -> Option<Vec<String>> {
     let next = body.get("nextPageToken").and_then(Value::as_str);
     let has_more = body.get("has_more").and_then(Value::as_bool).unwrap_or_default();

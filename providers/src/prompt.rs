@@ -1,4 +1,4 @@
-//! How a document stands in the user's message, the same way at every vendor.
+//! How a document is put into the user's message, the same way at every vendor.
 
 use std::borrow::Cow;
 
@@ -13,13 +13,13 @@ use crate::{
 /// Wraps the document in tags, so that the model can tell it from the instructions.
 ///
 /// A closing tag inside the document is defused, so that its author cannot end the document early
-/// and go on as if he were the user.
+/// and go on as if they were the user.
 fn wrap(document: &str) -> String {
     format!("<document>\n{}\n</document>", document.replace("</document", "&lt;/document"))
 }
 
-/// The text of the user's message: the document's, or what stands beside one that is attached, with
-/// what is said of it.
+/// The text of the user's message: the document with the text beside it, or only that text if the
+/// document is attached.
 pub(crate) fn text<'a>(request: &Request<'a>) -> Cow<'a, str> {
     let document = || match request.document {
         Document::Text(text) => Cow::Owned(wrap(text)),
@@ -33,7 +33,7 @@ pub(crate) fn text<'a>(request: &Request<'a>) -> Cow<'a, str> {
     }
 }
 
-/// The turn in which a document of this text is sent, as far as it is text.
+/// The text of the turn in which a document with this text is sent.
 pub fn turn(said: Said<'_>, document: &str) -> String {
     match said {
         Said::Nothing => wrap(document),
@@ -42,24 +42,24 @@ pub fn turn(said: Said<'_>, document: &str) -> String {
     }
 }
 
-/// What stands beside a document that is attached as a file: some vendors want a text with it.
+/// Text beside a document that is attached as a file: some vendors require one.
 pub const ATTACHED: &str = "The document is attached.";
 
-/// What stands beside pictures: the text that belongs to them, if there is one.
+/// Text beside pictures: the text that belongs to them, if there is one.
 fn beside(text: &str) -> Cow<'static, str> {
     if text.is_empty() { ATTACHED.into() } else { wrap(text).into() }
 }
 
-/// The attached file's name. The real one may say more than the provider should know, and vendors
-/// restrict its characters.
+/// The attached file's name. The real name may reveal more than the provider should know, and
+/// vendors restrict its characters.
 pub(crate) const FILE_NAME: &str = "document.pdf";
 
-/// A picture as OpenAI takes it inside JSON.
+/// A picture as OpenAI takes it in JSON.
 pub(crate) fn data_url(picture: &Picture) -> String {
     format!("data:{};base64,{}", picture.media_type, base64(&picture.bytes))
 }
 
-/// A file as vendors take it inside JSON.
+/// A file as vendors take it in JSON.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }

@@ -18,12 +18,12 @@ use crate::{
 pub trait Provider: Send + Sync + fmt::Debug {
     /// Makes one call: at most one HTTP request, never a second.
     ///
-    /// Dropping the future abandons the call. The provider may have worked on it by then and may
-    /// charge it.
+    /// Dropping the future abandons the call. The provider may have worked on it, and may charge
+    /// it.
     fn complete<'a>(&'a self, request: &'a Request<'a>)
     -> BoxFuture<'a, Result<Completion, Error>>;
 
-    /// Asks for vectors: at most one HTTP request, never a second. By default there are none.
+    /// Embeds texts: at most one HTTP request, never a second. By default not supported.
     fn embed<'a>(
         &'a self,
         request: &'a EmbeddingRequest<'a>,
@@ -38,9 +38,9 @@ pub trait Provider: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Sends a request in the vendor's own form as it is, but for the model's name: at most one HTTP
-    /// request, never a second. Any reply is one; an error means that none came, or that nothing was
-    /// sent because it does not [take](Self::takes) the operation.
+    /// Sends a request in the vendor's own form, unchanged but for the model's name: at most one
+    /// HTTP request, never a second. Any reply is returned; an error means that none came, or that
+    /// nothing was sent because the provider does not [take](Self::takes) the operation.
     fn send<'a>(
         &'a self,
         request: &'a Verbatim<'a>,
@@ -48,19 +48,19 @@ pub trait Provider: Send + Sync + fmt::Debug {
         Box::pin(future::ready(Err(not_taken(request))))
     }
 
-    /// What this provider counts towards its limits, and when. By default everything counts.
-    /// The limiter keeps to it for each model that this provider serves.
+    /// What this provider counts towards its limits, and when. By default everything counts. The
+    /// limiter uses it for each model of this provider.
     fn charge(&self) -> Charge {
         Charge::CAUTIOUS
     }
 
-    /// What bounds the answers of one of its models. By default nothing is known.
+    /// Bounds of the answers of one of its models. By default unknown.
     fn bounds(&self, model: &str) -> Bounds {
         let _ = model;
         Bounds::default()
     }
 
-    /// The key that it uses now, if it is known here.
+    /// The key in use, if known here.
     fn key(&self) -> Option<&Key> {
         None
     }
@@ -71,7 +71,7 @@ pub trait Provider: Send + Sync + fmt::Debug {
     }
 }
 
-/// A provider that does not take an operation in its own form.
+/// The error if a provider does not take an operation in its own form.
 pub(crate) fn not_taken(request: &Verbatim<'_>) -> Error {
     let Verbatim { model, operation, .. } = request;
     let message = format!("{model}: its provider does not take a body of {operation} as it is");

@@ -1,4 +1,4 @@
-//! A reply that is no answer, made into an [`Error`].
+//! Builds an [`Error`] from a reply without an answer.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::{
     rules, wait_hint,
 };
 
-/// What an error's text and classification need besides the reply.
+/// What the error needs besides the reply.
 pub(crate) struct Context<'a> {
-    /// Who refuses, as it is configured.
+    /// The provider's configured name.
     provider: &'a str,
     classifier: &'a Classifier,
     redactor: Redactor<'a>,
     pub(crate) observed: Observed,
-    /// What the user knows of it.
+    /// The user's own rules for it.
     errors: &'a [ErrorRule],
 }
 
@@ -33,13 +33,13 @@ impl<'a> Context<'a> {
         redactor: Redactor<'a>,
         mut observed: Observed,
     ) -> Self {
-        // The only text among what was observed.
+        // The only text in `observed`.
         observed.request_id = observed.request_id.map(|id| redactor.clean(&id));
         Self { provider, classifier, redactor, observed, errors }
     }
 
-    /// From a reply whose status is no success. A body that is cut, unreadable or missing leaves
-    /// the status to decide.
+    /// For a reply whose status is no success. If the body is cut, unreadable or missing, the
+    /// status decides.
     pub(crate) fn refused(self, reply: &Reply) -> Error {
         let mut envelope = Envelope::read(&reply.body);
         // AWS: `ThrottlingException:http://internal.amazon.com/…`.
@@ -49,8 +49,8 @@ impl<'a> Context<'a> {
         self.classified(reply, reply.status, &envelope)
     }
 
-    /// The same of a call to a model, which may be refused for the model's name. Elsewhere a 404 is
-    /// about something else: a batch that is gone, or a list that is not kept.
+    /// For a refused call to a model, which may be refused for the model's name. In other requests
+    /// a 404 concerns something else: a deleted batch, or a missing list.
     pub(crate) fn refused_call(self, reply: &Reply) -> Error {
         let is_about_the_model =
             classify::is_about_the_model(reply.status, &Envelope::read(&reply.body));
@@ -63,12 +63,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// From a success with an error inside, as some gateways and all streams send it.
+    /// For a success with an error inside, as some gateways and all streams send it.
     pub(crate) fn error_in_success(self, reply: &Reply, envelope: &Envelope) -> Error {
         self.classified(reply, envelope.status.unwrap_or(500), envelope)
     }
 
-    /// From a success whose body is not whole, or is nothing that the vendor would send.
+    /// For a success whose body is incomplete, or nothing that the vendor would send.
     pub(crate) fn unreadable(self, reply: &Reply, what: &str) -> Error {
         let (kind, text) = match &reply.cut {
             Some(Cut::Broken(reason)) => (Kind::Timeout, format!("the answer broke off: {reason}")),
@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
         self.error(reply, kind, &text, None, Charged::Unknown)
     }
 
-    /// From a whole reply that holds no answer: the model refused, or ran out of context.
+    /// For a whole reply without an answer: the model refused, or ran out of context.
     pub(crate) fn no_answer(
         self,
         reply: &Reply,
@@ -91,7 +91,7 @@ impl<'a> Context<'a> {
         self.error(reply, kind, text, None, charged)
     }
 
-    /// Whether an error is known by its name or its words. Of others nothing is kept that they say.
+    /// Whether an error is known by its name or wording. Messages of others are not kept.
     pub(crate) fn knows(&self, status: u16, envelope: &Envelope) -> bool {
         self.errors.iter().any(|rule| rule.fits(status, envelope))
             || rules::knows(status, envelope)
@@ -143,7 +143,7 @@ impl<'a> Context<'a> {
         retry_after: Option<Duration>,
         charged: Charged,
     ) -> Error {
-        // Before the provider's words, which may be cut.
+        // First, because the provider's message may be cut.
         let call = self
             .observed
             .request_id
@@ -163,11 +163,11 @@ impl<'a> Context<'a> {
 }
 
 /// Applies `x-should-retry`, which the vendors' SDKs obey over everything else. They decide whether
-/// to ask again within seconds; here it is decided whether a document is given up. So it decides
-/// only where no code has, and:
+/// to retry within seconds; here it is decided whether a document fails. So the header counts only
+/// if no code has decided, and:
 ///
-/// * `false` on a 429 without any wait: no limit that refills, so quota is exhausted. Overload and
-///   server errors stay what they are, because to Temporal's later attempt "not now" is not
+/// * `false` on a 429 without a wait: the limit does not refill, so quota is exhausted. Overload
+///   and server errors keep their kind, because for Temporal's later attempt "not now" is not
 ///   "never".
 /// * `true` on a status that would be final and has no name: worth another try.
 fn obey_should_retry(reply: &Reply, kind: Kind, is_named: bool, hint: Option<Duration>) -> Kind {
@@ -178,7 +178,7 @@ fn obey_should_retry(reply: &Reply, kind: Kind, is_named: bool, hint: Option<Dur
     }
 }
 
-/// Errors are not billed as a rule, but no vendor promises it for calls that failed under way.
+/// As a rule errors are not billed, but no vendor promises it for calls that failed under way.
 fn charged(kind: Kind, status: u16) -> Charged {
     match kind {
         Kind::Timeout => Charged::Unknown,
@@ -194,7 +194,7 @@ mod tests {
     use super::{Context, ErrorRule, Reply};
     use crate::{KeySource, Vendor, key::Key, message::Redactor, observed::Observed, testing};
 
-    /// An error that is not known may quote anything, in any form.
+    /// An unknown error may quote anything, in any form.
     #[test]
     fn the_words_of_an_error_that_is_not_known_are_not_kept() {
         let vendor: Vendor = "openai".parse().unwrap();
@@ -203,18 +203,18 @@ mod tests {
             let (redactor, observed) = (Redactor::of_key(&key), Observed::default());
             let classifier = vendor.classifier();
             let context = Context::new("p", &classifier, rules, redactor, observed);
-            context.refused(&Reply::of(418, &body)).message
+            context.refused(&Reply::from_json(418, &body)).message
         };
         let body = |code: &str, words: &str| json!({"error": {"message": words, "code": code}});
         let told = message(body("sk-half-of-it", "secretword"), &[]);
         assert!(!told.contains("secretword") && !told.contains("half"), "{told}");
         assert!(told.starts_with("p: status 418: an error that is not known here"), "{told}");
-        // Refusals can be told from each other by a number.
+        // A number tells refusals apart.
         assert_eq!(told, message(body("sk-half-of-it", "secretword"), &[]));
         assert_ne!(told, message(body("sk-half-of-it", "another"), &[]));
         let plain = message(json!("secretword"), &[]);
         assert!(!plain.contains("secretword"), "{plain}");
-        // Known by its name, or because the user knows it.
+        // Known by its name, or because of the user's rule.
         assert!(message(body("invalid_value", "temperature"), &[]).ends_with("temperature"));
         let rule = ErrorRule { code: Some("teapot".to_owned()), ..ErrorRule::default() };
         assert!(message(body("teapot", "short"), &[rule]).ends_with("teapot: short"));

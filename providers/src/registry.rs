@@ -25,19 +25,19 @@ pub struct Providers {
     defaults: HashMap<ModelId, Defaults>,
 }
 
-/// How a model is asked unless a batch says otherwise.
+/// How a model is asked unless a batch states otherwise.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Defaults {
     /// How much it thinks.
     pub effort: Option<Effort>,
-    /// Fields of the vendor's request, as they are given.
+    /// Fields of the vendor's request, as configured.
     pub parameters: Map<String, Value>,
-    /// Input tokens that may wait in the vendor's batch API, if that is known.
+    /// Input tokens that may wait in the vendor's batch API, if known.
     pub enqueued_batch_tokens: Option<u64>,
 }
 
 impl Providers {
-    /// Sets up one client for each configured name. Nothing is sent yet.
+    /// Creates one client for each configured name. Nothing is sent yet.
     ///
     /// # Errors
     /// [`SetupError`] names the provider and says what to change.
@@ -48,32 +48,32 @@ impl Providers {
             if providers.clients.insert(name.clone(), client).is_some() {
                 return Err(SetupError::Duplicate { provider: name });
             }
-            providers.dialects.insert(name, Dialect::of(&settings));
+            providers.dialects.insert(name, Dialect::from_settings(&settings));
         }
         Ok(providers)
     }
 
-    /// No clients, but what is known of how they would be asked: enough to check a batch.
+    /// Only the dialects, without clients: enough to check a batch.
     pub fn without_clients(dialects: impl IntoIterator<Item = (String, Dialect)>) -> Self {
         Self { dialects: dialects.into_iter().collect(), ..Self::default() }
     }
 
-    /// How the provider that serves `model` is asked; `None` if nothing is known of it.
+    /// The dialect of the provider that serves `model`; `None` if unknown.
     pub fn dialect(&self, model: &ModelId) -> Option<Dialect> {
         self.dialects.get(model.provider()).copied()
     }
 
-    /// Says how models are asked unless a batch says otherwise.
+    /// Sets how models are asked unless a batch states otherwise.
     pub fn with_defaults(self, defaults: impl IntoIterator<Item = (ModelId, Defaults)>) -> Self {
         Self { defaults: defaults.into_iter().collect(), ..self }
     }
 
-    /// How this model is asked unless a batch says otherwise, if anything is said.
+    /// How this model is asked unless a batch states otherwise, if configured.
     pub fn defaults(&self, model: &ModelId) -> Option<&Defaults> {
         self.defaults.get(model)
     }
 
-    /// Adds a provider of one's own, or puts it in the place of a configured one.
+    /// Adds a custom provider, or replaces a configured one.
     pub fn with(mut self, name: impl Into<String>, provider: impl Provider + 'static) -> Self {
         let name = name.into();
         self.dialects.remove(&name);
@@ -86,7 +86,7 @@ impl Providers {
         self.clients.get(model.provider()).map(|provider| &**provider)
     }
 
-    /// The key that the provider of this name uses, if it is known here.
+    /// The key of the provider with this name, if known here.
     pub fn key(&self, name: &str) -> Option<&Key> {
         self.clients.get(name)?.key()
     }

@@ -1,4 +1,4 @@
-//! Replies of real providers ([`ReplyRow`]), each held against what it means.
+//! Replies of real providers ([`ReplyRow`]), each compared with its expected meaning.
 
 use std::collections::BTreeMap;
 
@@ -32,12 +32,12 @@ fn reply(row: &ReplyRow) -> Reply {
     Reply { status: row.status, headers, body, cut }
 }
 
-/// What the reply to a call means.
+/// Reads the reply to a call.
 fn read(row: &ReplyRow) -> Result<Completion, Error> {
     let (vendor, reply): (Vendor, _) = (row.kind.parse().unwrap(), reply(row));
     let settings = testing::settings(vendor);
     match row.kind.as_str() {
-        // Its client reads through AWS's own types; the names of errors are the same.
+        // Bedrock's client reads replies by AWS's own types; the error names are the same.
         "bedrock" => {
             let (classifier, key) = (vendor.classifier(), Key::new(None, KeySource::Fixed));
             let redactor = Redactor::of_key(&key);
@@ -62,7 +62,7 @@ fn outcome(came: &Result<Completion, Error>) -> &'static str {
 fn fault(row: &ReplyRow) -> Option<String> {
     let came = read(row);
     let (expected, outcome) = (&row.expected, outcome(&came));
-    // Whether an answer keeps to the batch's schema is for the caller to say.
+    // The caller checks whether an answer satisfies the batch's schema.
     let judged_later = row.id == "schema-broken-json" && outcome == "success";
     if !row.is(outcome) && !judged_later {
         return Some(format!("{outcome}, not {}: {came:?}", expected.outcome));
@@ -90,9 +90,9 @@ fn fault(row: &ReplyRow) -> Option<String> {
     None
 }
 
-/// The vectors of embeddings are read elsewhere: `client.rs`. As batches all are tried end to end.
+/// The vectors of embeddings are tested in `client.rs`, and batches end to end.
 #[test]
-fn every_reply_means_what_its_vendor_says() {
+fn every_reply_has_its_documented_meaning() {
     let (mut classes, mut wrong) = (BTreeMap::new(), Vec::new());
     let shows =
         |row: &ReplyRow| !(row.embed && row.status == 200 || row.budget || row.net.is_some());

@@ -1,4 +1,4 @@
-//! What one provider's replies mean: completions, vectors, errors.
+//! Reads one provider's replies: completions, vectors, errors.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::{
     vendor::Vendor,
 };
 
-/// What is sent to one of a vendor's APIs, and what its replies mean.
+/// The requests and replies of one of a vendor's APIs.
 #[derive(Debug)]
 pub(crate) struct Protocol {
     /// Appended to the base URL.
@@ -33,15 +33,15 @@ pub(crate) struct Protocol {
     pub(crate) body: fn(&Request<'_>, Dialect) -> Result<Vec<u8>, Error>,
     /// The last segments of the path, for APIs with the model in it.
     pub(crate) segments: Option<fn(&Request<'_>) -> Vec<String>>,
-    /// The limits that headers tell.
+    /// Reads the limits in the headers.
     pub(crate) observed: fn(&HeaderMap) -> Observed,
-    /// A success without an error inside, which is not always an answer.
+    /// Reads a success without an error inside; it may still hold no answer.
     pub(crate) read: fn(&Value, &Reply, Context<'_>) -> Result<Completion, Error>,
-    /// What is known of an error beyond its words.
+    /// Refines an error by what is known beyond its message.
     pub(crate) refused: fn(Error, &Reply) -> Error,
 }
 
-/// Makes completions and errors of the replies to one provider's calls.
+/// Reads the replies to one provider's calls as completions and errors.
 #[derive(Debug)]
 pub(crate) struct ReplyReader {
     pub(crate) protocol: &'static Protocol,
@@ -61,7 +61,7 @@ impl ReplyReader {
         Arc::new(Self {
             protocol,
             name: setup.name.to_owned(),
-            dialect: Dialect::of(setup.settings),
+            dialect: Dialect::from_settings(setup.settings),
             classifier: setup.classifier.clone(),
             key: setup.key.clone(),
             errors: errors.clone(),
@@ -85,12 +85,12 @@ impl ReplyReader {
         self.vendor().bounds(model, self.is_official, self.request_timeout)
     }
 
-    /// Hides the key, and what a message quotes from the request.
+    /// Hides the key, and quotations from the request.
     pub(crate) fn redactor<'a>(&'a self, request: &Request<'a>) -> Redactor<'a> {
         Redactor::new(&self.key, request)
     }
 
-    /// Hides the key, where the request is not known.
+    /// Hides the key, if the request is unknown.
     pub(crate) fn key_redactor(&self) -> Redactor<'_> {
         Redactor::of_key(&self.key)
     }
@@ -99,16 +99,16 @@ impl ReplyReader {
         Context::new(&self.name, &self.classifier, &self.errors, redactor, observed)
     }
 
-    /// What the reply to a call means.
+    /// Reads the reply to a call.
     pub(crate) fn read(&self, reply: &Reply, redactor: Redactor<'_>) -> Result<Completion, Error> {
         let (body, context) = self.success(reply, redactor)?;
         let completion = (self.protocol.read)(&body, reply, context)?;
-        // No prompt has no tokens: such counts are not known, and are charged as reserved.
+        // A prompt is never empty: a count of zero is unknown, and charged as reserved.
         let usage = completion.usage.filter(|usage| usage.input() > 0);
         Ok(Completion { usage, ..completion })
     }
 
-    /// What a success says, without an error inside.
+    /// Reads a success without an error inside.
     fn success<'a>(
         &'a self,
         reply: &Reply,
@@ -128,7 +128,7 @@ impl ReplyReader {
         }
     }
 
-    /// What the reply to a call for vectors means.
+    /// Reads the reply to a call for vectors.
     pub(crate) fn embedded(
         &self,
         embeds: &Embeds,
@@ -148,7 +148,7 @@ impl ReplyReader {
         };
         let length = vectors.first().map_or(0, Vec::len);
         let (asked, came) = (request.texts.len(), vectors.len());
-        // The batch asks for them, whatever the texts are.
+        // The batch asks for these dimensions, whatever the texts.
         let others = request.dimensions.filter(|wanted| came > 0 && *wanted as usize != length);
         let wrong = if vectors.iter().any(|vector| vector.len() != length) {
             Some((Kind::InvalidOutput, "the embeddings are not of one length".to_owned()))

@@ -1,10 +1,10 @@
-//! What refusals mean in every dialect: codes, types and wording that vendors, servers and gateways
-//! share, in one table. The first row that fits decides, before a vendor's own names do.
+//! The meaning of refusals in every dialect: codes, types and wording that vendors, servers and
+//! gateways share, in one table. The first matching row decides, before a vendor's own names.
 //!
-//! Gateways and compatible servers pass each other's errors on, so that a row belongs to no vendor.
-//! Sources: the vendors' pages of errors (OpenAI, Anthropic, Google, AWS, Zhipu, `DashScope`, `MiniMax`,
-//! xAI, Cohere, Cloudflare, GitHub Models, Azure API Management) and the sources of the servers
-//! (vLLM, `SGLang`, llama.cpp, LM Studio, TGI, Ollama, `LiteLLM`).
+//! Gateways and compatible servers pass on each other's errors, so that a row belongs to no vendor.
+//! Sources: the vendors' pages of errors (OpenAI, Anthropic, Google, AWS, Zhipu, `DashScope`,
+//! `MiniMax`, xAI, Cohere, Cloudflare, GitHub Models, Azure API Management) and the source code of
+//! the servers (vLLM, `SGLang`, llama.cpp, LM Studio, TGI, Ollama, `LiteLLM`).
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::{
     error::{Kind, Span},
 };
 
-/// A wait of this length is for no limit of a minute, whatever the reply is called.
+/// A longer wait is for no limit per minute, whatever the reply says.
 const LONG_WAIT: Duration = Duration::from_hours(2);
 
-/// Which replies a row is about, beside what they say.
+/// The statuses to which a row applies.
 #[derive(Debug, Clone, Copy)]
 enum Statuses {
-    /// Whatever the status.
+    /// Any status.
     Any,
     /// Refusals of a request: 400, 404, 405, 422.
     Request,
@@ -40,12 +40,12 @@ impl Statuses {
     }
 }
 
-/// What a reply says.
+/// A sign in a reply's body.
 #[derive(Debug, Clone, Copy)]
 enum Sign {
-    /// A code or type of exactly this name, in any case.
+    /// A code or type of exactly this name; case is ignored.
     Name(&'static str),
-    /// A message that holds all of these, in small letters.
+    /// A message that holds all of these, in lower case.
     Says(&'static [&'static str]),
 }
 
@@ -58,12 +58,12 @@ impl Sign {
                 let has_type = envelope.codes.is_empty() && envelope.types.iter().any(is);
                 has_type || envelope.codes.iter().any(is) || envelope.numbers.iter().any(is)
             }
-            Self::Says(parts) => envelope.says(parts),
+            Self::Says(parts) => envelope.has_message(parts),
         }
     }
 }
 
-/// A row: on these statuses, this sign is that kind of failure, of a limit of that span.
+/// A row: on these statuses, this sign means this kind of failure, of a limit with this period.
 type Row = (Statuses, Sign, Kind, Option<Span>);
 
 const fn spent(span: Span, sign: Sign) -> Row {
@@ -116,7 +116,7 @@ const ROWS: &[Row] = &[
     spent(Span::Credit, Says(&["suspended", "invoice"])),
     spent(Span::Key, Says(&["key limit exceeded"])),
     spent(Span::Key, Says(&["key", "total limit"])),
-    // What must not be taken for a context that is too small: the bound on the answer.
+    // Not a context that is too small: the bound on the answer is too large.
     row(Statuses::Request, Says(&["max_tokens", "is too large"]), Kind::OutputCapTooLarge),
     row(
         Statuses::Request,
@@ -154,7 +154,7 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Says(&["inputs", "max_new_tokens", "must be <="]), Kind::TooLarge),
     row(Statuses::Any, Says(&["inputs", "must have less than", "tokens"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["超长"]), Kind::TooLarge),
-    // Bedrock says "too many tokens" of a minute's, with a 429.
+    // With a 429, Bedrock's "too many tokens" means those of a minute.
     row(Statuses::Request, Says(&["too many tokens"]), Kind::TooLarge),
     row(Statuses::Request, Says(&["exceeded model token limit"]), Kind::TooLarge),
     row(Statuses::Request, Says(&["exceeds the maximum number of tokens"]), Kind::TooLarge),
@@ -165,7 +165,7 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Says(&["tokens too long"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["payload size exceeds"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["request entity too large"]), Kind::TooLarge),
-    // Longer limits. After money, which says "monthly" as well.
+    // Longer limits; after money, which says "monthly" as well.
     spent(Span::Hours, Name("1308")),
     spent(Span::Hours, Says(&["hour usage limit"])),
     spent(Span::Hours, Says(&["hour limit"])),
@@ -182,7 +182,7 @@ const ROWS: &[Row] = &[
     (Statuses::TooMany, Says(&["weekly"]), Kind::QuotaExhausted, Some(Span::Month)),
     (Statuses::TooMany, Says(&["/ month"]), Kind::QuotaExhausted, Some(Span::Month)),
     (Statuses::TooMany, Says(&["per month"]), Kind::QuotaExhausted, Some(Span::Month)),
-    // Withheld.
+    // Withheld answers.
     row(Statuses::Any, Name("content_filter"), Kind::ContentRefused),
     row(Statuses::Any, Name("data_inspection_failed"), Kind::ContentRefused),
     row(Statuses::Any, Name("DataInspectionFailed"), Kind::ContentRefused),
@@ -207,7 +207,7 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Says(&["敏感"]), Kind::ContentRefused),
     // The model wrote no JSON: another attempt may.
     row(Statuses::Any, Name("json_validate_failed"), Kind::InvalidOutput),
-    // What every document of the batch shares: the model's name, …
+    // Shared by every document of the batch: the model's name, …
     row(Statuses::Request, Name("DeploymentNotFound"), Kind::UnknownModel),
     row(Statuses::Request, Name("model_not_available"), Kind::UnknownModel),
     row(Statuses::Request, Name("1211"), Kind::UnknownModel),
@@ -231,7 +231,8 @@ const ROWS: &[Row] = &[
     row(Statuses::Request, Says(&["method not allowed"]), Kind::Unsupported),
 ];
 
-/// What the table says of a refusal; `None` where no row fits. `wait` is what the provider asks for.
+/// The table's meaning of a refusal; `None` if no row matches. `wait` is the provider's requested
+/// wait.
 pub(crate) fn find(
     status: u16,
     envelope: &Envelope,
@@ -245,12 +246,12 @@ pub(crate) fn find(
     (status == 429 && is_long).then(|| (Kind::QuotaExhausted, wait.map(span_of)))
 }
 
-/// Whether a row is about a refusal.
+/// Whether a row matches a refusal.
 pub(crate) fn knows(status: u16, envelope: &Envelope) -> bool {
     ROWS.iter().any(|(statuses, sign, ..)| statuses.hold(status) && sign.is_in(envelope))
 }
 
-/// The span of a limit by the time until it refills.
+/// The period of a limit, by the time until it refills.
 pub(crate) fn span_of(wait: Duration) -> Span {
     match wait.as_secs() {
         0..3_600 => Span::Minute,
@@ -260,21 +261,21 @@ pub(crate) fn span_of(wait: Duration) -> Span {
     }
 }
 
-/// The span of a limit that no row names.
+/// The period of a limit that no row names.
 pub(crate) fn span(kind: Kind, status: u16, envelope: &Envelope) -> Option<Span> {
     match kind {
         Kind::RateLimited => {
-            let at_once = envelope.says(&["concurren"])
-                || envelope.says(&["too many connections"])
-                || envelope.says(&["parallel requests"])
-                || envelope.says(&["in flight"]);
+            let at_once = envelope.has_message(&["concurren"])
+                || envelope.has_message(&["too many connections"])
+                || envelope.has_message(&["parallel requests"])
+                || envelope.has_message(&["in flight"]);
             Some(if at_once { Span::Concurrency } else { Span::Minute })
         }
         Kind::QuotaExhausted if status == 402 || status == 412 => Some(Span::Credit),
         Kind::QuotaExhausted => {
             let names = || envelope.codes.iter().chain(&envelope.types);
             let holds = |part: &str| names().any(|name| name.contains(part));
-            if holds("PerDay") || envelope.says(&["per day"]) {
+            if holds("PerDay") || envelope.has_message(&["per day"]) {
                 Some(Span::Day)
             } else if holds("spend_limit") || holds("usage_limit") {
                 Some(Span::Month)

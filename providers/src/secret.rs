@@ -11,7 +11,7 @@ use std::{
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// A key that cannot be used, and what to do about it. Never holds any of the key.
+/// An invalid key, and what to do about it. Never holds any of the key.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The environment lacks the variable.
@@ -43,7 +43,7 @@ pub enum SecretError {
     Command {
         /// Its name.
         program: String,
-        /// How.
+        /// What failed.
         why: String,
     },
     /// Google's application-default credentials give no token.
@@ -54,13 +54,13 @@ pub enum SecretError {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// There is nothing but white space.
+    /// The key is empty or white space.
     #[error("{origin} is empty; put the API key into it")]
     Empty {
         /// The variable or file.
         origin: String,
     },
-    /// It holds what no key holds.
+    /// It holds characters that no key has.
     #[error(
         "{origin} holds spaces, line breaks or characters other than ASCII; it must hold the API key and nothing else"
     )]
@@ -71,15 +71,15 @@ pub enum SecretError {
 }
 
 impl Secret {
-    /// Takes a key; white space around it is dropped.
+    /// Takes a key; surrounding white space is dropped.
     ///
     /// # Errors
-    /// [`SecretError`] when it is empty or could not stand in an HTTP header.
+    /// [`SecretError`] if it is empty or cannot stand in an HTTP header.
     pub fn new(text: &str) -> Result<Self, SecretError> {
         Self::checked(text, || "the API key".to_owned())
     }
 
-    /// Takes the key from an environment variable.
+    /// Reads the key from an environment variable.
     ///
     /// # Errors
     /// [`SecretError`] names the variable.
@@ -88,12 +88,12 @@ impl Secret {
         match env::var(variable) {
             Ok(text) => Self::checked(&text, origin),
             Err(VarError::NotPresent) => Err(SecretError::NotSet { variable: variable.to_owned() }),
-            // The variant holds the text itself, so it is dropped here.
+            // The variant holds the value itself, so it is dropped here.
             Err(VarError::NotUnicode(_)) => Err(SecretError::Malformed { origin: origin() }),
         }
     }
 
-    /// Takes the key from a file; the usual line break at its end is dropped.
+    /// Reads the key from a file; the usual line break at its end is dropped.
     ///
     /// # Errors
     /// [`SecretError`] names the file.
@@ -101,8 +101,8 @@ impl Secret {
         Self::checked(&read(path)?, || format!("the key file {}", path.display()))
     }
 
-    /// Takes the key from an environment file, as `docker --env-file` and systemd read them: the
-    /// last line `NAME=value`, with or without `export` and quotes.
+    /// Reads the key from an environment file, like `docker --env-file` and systemd: the last line
+    /// `NAME=value`, with or without `export` and quotes.
     ///
     /// # Errors
     /// [`SecretError`] names the file and the variable.
@@ -125,7 +125,7 @@ impl Secret {
         Self::checked(quoted.unwrap_or(&value), origin)
     }
 
-    /// Takes a token from what a program prints, such as `az account get-access-token`.
+    /// Reads a token from a program's output, such as `az account get-access-token`.
     ///
     /// # Errors
     /// [`SecretError`] names the program, and holds nothing of what it printed.
@@ -158,8 +158,7 @@ impl Secret {
         Ok(Self(text.to_owned()))
     }
 
-    /// The key itself. Only this crate can have it, for a request's header and for masking it in
-    /// texts.
+    /// The key itself. Only this crate can get it: for a request's header and for masking.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }

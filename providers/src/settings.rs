@@ -1,4 +1,4 @@
-//! How a provider is reached: what its section in the configuration says.
+//! How a provider is reached: its section of the configuration.
 
 use std::{fmt, time::Duration};
 
@@ -33,14 +33,14 @@ impl<'a> Setup<'a> {
 /// One provider's configuration, checked by [`Providers::new`](crate::Providers::new).
 #[derive(Clone)]
 pub struct Settings {
-    /// Whose API it speaks.
+    /// The vendor whose API it speaks.
     pub vendor: Vendor,
     /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, `anthropic`
     /// names the host alone. A query (`?api-version=…`) is kept.
     pub base_url: Url,
-    /// The key. Servers of one's own often want none; the vendors' hosts always do.
+    /// The key. Self-hosted servers often need none; the vendors' hosts always do.
     pub api_key: Option<Secret>,
-    /// Where it is read again. Default: nowhere.
+    /// Where the key is read again. Default: nowhere.
     pub key_source: KeySource,
     /// Time for the whole call, connecting and reading the answer included. Default 600 s, as in
     /// the vendors' SDKs.
@@ -51,11 +51,12 @@ pub struct Settings {
     pub output_cap: Option<OutputCap>,
     /// OpenAI only.
     pub api: Api,
-    /// Bedrock only: the region to sign for, where `base_url` does not name it.
+    /// Bedrock only: the region to sign for, if `base_url` does not name it.
     pub region: Option<String>,
-    /// Sent with each request, beside the key.
+    /// Headers sent with each request, beside the key.
     pub headers: HeaderMap,
-    /// What refusals of this endpoint mean, whatever they mean elsewhere: the first row that fits.
+    /// Rules for refusals of this endpoint; they precede the general table, and the first match
+    /// counts.
     pub errors: Vec<ErrorRule>,
 }
 
@@ -100,7 +101,7 @@ impl Settings {
     }
 }
 
-/// The URL is shown without what may be secret in it: user information and query.
+/// The URL is shown without parts that may be secret: user information and query.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
@@ -120,7 +121,7 @@ impl fmt::Debug for Settings {
 /// A provider that cannot be set up, and what to change.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The URL cannot be used.
+    /// The URL is invalid.
     #[error("provider {provider}: base-url {url} {reason}")]
     BaseUrl {
         /// The provider's configured name.
@@ -130,17 +131,17 @@ pub enum SetupError {
         /// What to change.
         reason: &'static str,
     },
-    /// The vendor's own host wants a key.
+    /// The vendor's own host needs a key.
     #[error(
         "provider {provider} needs an API key; set {variable}, or name another variable in providers.{provider}.api-key-env, or a file in api-key-file"
     )]
     NoKey {
         /// The provider's configured name.
         provider: String,
-        /// The variable that such keys usually stand in.
+        /// The variable that usually holds such keys.
         variable: &'static str,
     },
-    /// Left out of this build.
+    /// The vendor was left out of this build.
     #[error(
         "provider {provider} speaks Bedrock, which was left out of this build; build tidegate with its feature bedrock"
     )]
@@ -148,19 +149,19 @@ pub enum SetupError {
         /// The provider's configured name.
         provider: String,
     },
-    /// Nothing could ever be answered.
+    /// The time-out is zero: no call could be answered.
     #[error("provider {provider}: request-timeout must be longer than 0")]
     NoTime {
         /// The provider's configured name.
         provider: String,
     },
-    /// Two providers under one name.
+    /// Two providers have the same name.
     #[error("provider {provider} is configured twice")]
     Duplicate {
         /// The name.
         provider: String,
     },
-    /// The HTTP client cannot be made.
+    /// The HTTP client could not be created.
     #[error(
         "provider {provider}: no HTTPS client ({reason}); on a bare system, install the package ca-certificates"
     )]

@@ -1,4 +1,4 @@
-//! What unit tests of several modules share.
+//! Helpers that unit tests of several modules share.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -54,13 +54,13 @@ pub(crate) fn settings(vendor: Vendor) -> Settings {
     Settings::new(vendor, url.parse().unwrap()).api_key(Secret::new("K3Y-K3Y-K3Y").unwrap())
 }
 
-/// A vendor's client, made as the registry makes it.
+/// A vendor's client, created like the registry does.
 pub(crate) fn client<T>(settings: &Settings, client: fn(&Setup<'_>) -> Result<T, SetupError>) -> T {
     let name = settings.vendor.as_str();
     client(&Setup::new(name, settings)).unwrap()
 }
 
-/// A picture of no pixels.
+/// A picture without pixels.
 pub(crate) fn picture() -> crate::picture::Picture {
     let (width, height, bytes) = (2, 1, vec![1, 2]);
     crate::picture::Picture { media_type: "image/png".to_owned(), width, height, bytes }

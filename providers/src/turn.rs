@@ -1,4 +1,4 @@
-//! What is said beside the document: in the turns before its own, and in its own.
+//! Texts beside the document: in earlier turns, and in its own.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 /// One turn of a conversation.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Whose it is.
+    /// The speaker.
     pub role: Role,
-    /// What is said.
+    /// The text.
     pub text: String,
 }
 
-/// Who speaks in a turn.
+/// The speaker of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Whoever asks.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
 impl Role {
-    /// The word of most vendors.
+    /// The name that most vendors use.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -33,26 +33,26 @@ impl Role {
     }
 }
 
-/// The size instead of the text.
+/// Shows the size instead of the text.
 impl fmt::Debug for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}({} bytes)", self.role, self.text.len())
     }
 }
 
-/// What is said in the document's own turn.
+/// The text in the document's own turn.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Said<'a> {
-    /// Nothing but the document.
+    /// Only the document.
     #[default]
     Nothing,
-    /// This, and then the document.
+    /// This text, then the document.
     Before(&'a str),
-    /// This, which holds the document's text already.
+    /// Only this text, which already contains the document's.
     Instead(&'a str),
 }
 
-/// The size instead of the text.
+/// Shows the size instead of the text.
 impl fmt::Debug for Said<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match self {

@@ -1,4 +1,4 @@
-//! Whose API a provider speaks, and what is known of each vendor before any call.
+//! Vendors whose API a provider can speak, with the facts known before any call.
 
 use std::{
     fmt,
@@ -15,110 +15,112 @@ use crate::{
     schema::Keeps,
 };
 
-/// Whose API a provider speaks: one row of the table in `vendors`.
+/// A vendor: one row of the table in `vendors`.
 #[derive(Clone, Copy)]
 pub struct Vendor(pub(crate) &'static Profile);
 
-/// Where a vendor lists its models, below its base URL, and how to ask.
+/// The endpoint that lists a vendor's models, below its base URL.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ModelsList {
     pub(crate) path: &'static [&'static str],
-    /// For all of them on one page, where there are pages.
+    /// Query that returns all models on one page, if there are pages.
     pub(crate) query: &'static [(&'static str, &'static str)],
     pub(crate) headers: &'static [(&'static str, &'static str)],
-    /// The host that lists them, where it is not the one that answers: a part of its name, and what
-    /// stands there instead.
+    /// The host that lists them if it differs from the one that answers: a part of its name, and
+    /// the replacement.
     pub(crate) host: Option<(&'static str, &'static str)>,
-    /// Whether it names them as calls do: others are called by a deployment's or a profile's name.
+    /// Whether the listed names are those of calls: some are called by the name of a deployment or
+    /// profile.
     pub(crate) names_as_called: bool,
 }
 
 impl ModelsList {
-    /// OpenAI's, and that of whoever is compatible with it.
+    /// OpenAI's list, which compatible servers have too.
     pub(crate) const OPENAI: Self =
         Self { path: &["models"], query: &[], headers: &[], host: None, names_as_called: true };
 }
 
-/// What is known of a vendor before any call.
+/// The facts about a vendor known before any call.
 pub(crate) struct Profile {
     /// The value of `kind` in configuration, and the name of the section that needs nothing else.
     pub(crate) name: &'static str,
-    /// The vendor's own endpoint, in the form that `base-url` takes. `{region}` in the place of the
-    /// region, where there is an endpoint for each.
+    /// The vendor's own endpoint, in the form of `base-url`, with `{region}` in place of the region
+    /// if each region has an endpoint.
     pub(crate) base_url: &'static str,
     pub(crate) base_path: BasePath,
-    /// The environment variable that the vendor's own SDK reads the key from.
+    /// The environment variable from which the vendor's own SDK reads the key.
     pub(crate) key_variable: &'static str,
-    /// The header that carries the key, and what stands before the key in it.
+    /// The header that carries the key, and the prefix before the key.
     pub(crate) key_header: (&'static str, &'static str),
     pub(crate) credentials: Credentials,
     pub(crate) error_names: ErrorNames,
     pub(crate) charge: Charge,
-    /// Whether the vendor says that its limits are those of token buckets, full after a minute.
+    /// Whether the vendor documents its limits as token buckets that are full after a minute.
     pub(crate) token_buckets: bool,
-    /// In the form that [`Prices::parse`](crate::Prices::parse) reads.
+    /// Prices in the form of [`Prices::parse`](crate::Prices::parse).
     pub(crate) prices: &'static str,
     pub(crate) output_caps: Caps,
-    /// Where it lists its models.
+    /// The endpoint that lists its models.
     pub(crate) models: ModelsList,
     pub(crate) parameters: &'static Table,
-    /// The same of OpenAI's newer API, where that takes others.
+    /// The parameters of OpenAI's newer API, if they differ.
     pub(crate) responses: Option<&'static Table>,
-    /// The field that bounds the output; of OpenAI's kind, `None` where the host tells.
+    /// The field that bounds the output; for OpenAI's API, `None` if the host decides.
     pub(crate) output_cap: Option<OutputCap>,
-    /// What a model of it does with a schema.
+    /// How a model of it handles a schema.
     pub(crate) schemas: fn(&str) -> Keeps,
-    /// The fields that make it put out JSON, whichever.
+    /// The fields that switch on JSON output without a schema.
     pub(crate) json_mode: Option<fn(Api) -> Value>,
-    /// How it is asked for vectors, if it has any.
+    /// Its API for embeddings, if it has one.
     pub(crate) embeddings: Option<&'static Embeds>,
-    /// Whether it has a batch API that is known here.
+    /// Whether its batch API is supported here.
     pub(crate) batches: bool,
     pub(crate) interface: Interface,
 }
 
-/// What is sent to it, and how its replies are read.
+/// The request and reply formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interface {
-    /// OpenAI's, either of its two [`Api`]s.
+    /// OpenAI's, with either of its two [`Api`]s.
     OpenAi,
     /// OpenAI's Chat Completions at Azure's deployments.
     AzureDeployments,
     /// Anthropic's Messages.
     Messages,
-    /// The same at Vertex AI.
+    /// Anthropic's Messages at Vertex AI.
     MessagesAtVertex,
     /// Gemini's `generateContent`.
     GenerateContent,
-    /// The same at Vertex AI.
+    /// Gemini's `generateContent` at Vertex AI.
     GenerateContentAtVertex,
     /// AWS Bedrock's Converse.
     Converse,
 }
 
-/// What `base-url` names besides the host, as in the vendor's own SDK.
+/// What `base-url` names beside the host, as in the vendor's own SDK.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum BasePath {
-    /// Nothing: the client adds the version, so that these must not stand in it.
+    /// Nothing: the client adds the version, which must not be in it.
     HostAlone { versions: &'static [&'static str], remedy: &'static str },
     /// The version, at the vendor's own host. Compatible servers may have any path.
     Version(&'static str),
-    /// Whatever it names is right.
+    /// Any path.
     Any,
 }
 
-/// What the vendor's own host takes to know its customers by.
+/// How the vendor's own host identifies its customers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Credentials {
     /// A key, always.
     Key,
-    /// A key if there is one, else what the vendor's SDK finds on the machine. As these hold for
-    /// the machine, any provider of this kind looks for both, whatever its section is called.
+    /// A key if there is one; otherwise credentials that the vendor's SDK finds on the machine.
+    /// Since these apply to the whole machine, any provider of this kind looks for both, whatever
+    /// its section's name.
     KeyOrMachine,
-    /// A token if there is one, else Google's application-default credentials, whatever the section
-    /// is called; at Google's own hosts alone.
+    /// A token if there is one; otherwise Google's application-default credentials, whatever the
+    /// section's name; only at Google's own hosts.
     KeyOrGoogle,
-    /// A key if there is one: servers of one's own mostly want none.
+    /// A key if there is one: self-hosted servers mostly need none.
     IfAny,
 }
 
@@ -128,18 +130,18 @@ impl Vendor {
         self.0.name
     }
 
-    /// The vendor's own endpoint, in the form that `base-url` takes. The region matters where
+    /// The vendor's own endpoint, in the form of `base-url`. The region matters only with
     /// [`Self::has_regions`].
     pub fn base_url(self, region: &str) -> String {
         self.0.base_url.replace(REGION, region)
     }
 
-    /// Whether there is an endpoint for each region.
+    /// Whether each region has its own endpoint.
     pub fn has_regions(self) -> bool {
         self.0.base_url.contains(REGION)
     }
 
-    /// What `base-url` has behind the host: `/v1`, or nothing.
+    /// The path of `base-url`: `/v1`, or nothing.
     pub fn base_path(self) -> &'static str {
         match self.0.base_path {
             BasePath::HostAlone { .. } => "",
@@ -148,7 +150,7 @@ impl Vendor {
         }
     }
 
-    /// The environment variable that the vendor's own SDK reads the key from.
+    /// The environment variable from which the vendor's own SDK reads the key.
     pub fn key_variable(self) -> &'static str {
         self.0.key_variable
     }
@@ -159,8 +161,8 @@ impl Vendor {
         self.0.credentials == Credentials::KeyOrMachine
     }
 
-    /// Whether calls to this endpoint can be made with Google's application-default credentials:
-    /// their token goes to Google's hosts, and over TLS.
+    /// Whether calls to this endpoint can use Google's application-default credentials: their token
+    /// is sent only to Google's hosts, and over TLS.
     pub fn takes_google_credentials(self, endpoint: &str) -> bool {
         let is_google = |url: &Url| {
             let host = url.host_str().unwrap_or_default();
@@ -170,23 +172,22 @@ impl Vendor {
             && Url::parse(endpoint).is_ok_and(|url| is_google(&url))
     }
 
-    /// Whether it is compatible with OpenAI's Chat Completions, and known by name.
+    /// Whether it is a named preset of an API compatible with OpenAI's Chat Completions.
     pub fn is_preset(self) -> bool {
         Self::PRESETS.contains(&self)
     }
 
-    /// Whether it has a batch API that is known here.
+    /// Whether its batch API is supported here.
     pub fn has_batches(self) -> bool {
         self.0.batches
     }
 
-    /// Whether it knows its customers by a key alone. Servers that are compatible with it may want
-    /// none.
+    /// Whether it identifies customers by a key alone. Servers compatible with it may need none.
     pub fn always_has_key(self) -> bool {
         self.0.credentials == Credentials::Key
     }
 
-    /// Whether this endpoint takes no call without a key.
+    /// Whether this endpoint refuses calls without a key.
     pub(crate) fn wants_key(self, url: &Url) -> bool {
         self.always_has_key() && self.is_official(url)
     }
@@ -196,13 +197,13 @@ impl Vendor {
         self.0.charge
     }
 
-    /// Whether the limits at this endpoint are known to be those of token buckets: at the vendor's
-    /// own host, if the vendor says so. Nothing is known of proxies and compatible servers.
+    /// Whether the limits at this endpoint are known to be token buckets: at the vendor's own host,
+    /// if the vendor documents it. Nothing is known of proxies and compatible servers.
     pub fn has_token_buckets(self, endpoint: &str) -> bool {
         self.0.token_buckets && Url::parse(endpoint).is_ok_and(|url| self.is_official(&url))
     }
 
-    /// Whether this is the vendor's own host, and not a server compatible with it.
+    /// Whether this is the vendor's own host, and no compatible server.
     pub(crate) fn is_official(self, url: &Url) -> bool {
         match self.0.base_url.split_once(REGION) {
             Some((_, end)) => url.host_str().is_some_and(|host| host.ends_with(end)),
@@ -210,13 +211,13 @@ impl Vendor {
         }
     }
 
-    /// Puts the key into a request's headers, if there is one.
+    /// Adds the key to a request's headers, if there is one.
     pub(crate) fn add_key(self, key: &Key, headers: &mut HeaderMap) {
         let (name, before) =
             if key.is_token() { ("authorization", "Bearer ") } else { self.0.key_header };
         let value = key.current();
         let value = value.map(|key| HeaderValue::from_str(&format!("{before}{}", key.expose())));
-        // A key is ASCII (see `Secret`), so that this cannot fail.
+        // A key is ASCII (see `Secret`), so this cannot fail.
         if let Some(Ok(mut value)) = value {
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(name), value);
@@ -244,7 +245,7 @@ impl Vendor {
     }
 }
 
-/// Stands for the region in [`Profile::base_url`].
+/// Placeholder for the region in [`Profile::base_url`].
 const REGION: &str = "{region}";
 
 impl PartialEq for Vendor {
@@ -273,7 +274,7 @@ impl fmt::Display for Vendor {
     }
 }
 
-/// No vendor of this name.
+/// The name of no vendor.
 #[derive(Debug, thiserror::Error)]
 #[error("kind \"{given}\" is not known; use {}", known.join(", "))]
 pub struct UnknownVendor {
@@ -284,20 +285,21 @@ pub struct UnknownVendor {
 /// Which of OpenAI's two APIs a provider speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Api {
-    /// `POST /chat/completions`: OpenAI, and everything that is compatible with it.
+    /// `POST /chat/completions`: OpenAI and all compatible servers.
     #[default]
     ChatCompletions,
-    /// `POST /responses`: OpenAI's newer one, with `store` switched off.
+    /// `POST /responses`: OpenAI's newer API, with `store` switched off.
     Responses,
 }
 
-/// The field that carries the bound on output tokens to an OpenAI-compatible server.
+/// The field that carries the output bound to an OpenAI-compatible server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputCap {
-    /// `max_completion_tokens`: what OpenAI wants; its reasoning models reject the other.
+    /// `max_completion_tokens`: required by OpenAI's reasoning models, which reject the other
+    /// field.
     MaxCompletionTokens,
-    /// `max_tokens`: what every compatible server knows. Some take `max_completion_tokens` and
-    /// **ignore** it without a word (<https://github.com/ollama/ollama/issues/7125>), so that
-    /// output has no bound.
+    /// `max_tokens`: known to every compatible server. Some accept `max_completion_tokens` and
+    /// **ignore** it silently (<https://github.com/ollama/ollama/issues/7125>), so that the output
+    /// is unbounded.
     MaxTokens,
 }

@@ -1,7 +1,7 @@
-//! How long a provider wants to be left alone.
+//! How long a provider asks callers to wait.
 //!
-//! In this order, the first that can be read counts; zero, negative and unreadable values are as
-//! good as absent:
+//! The first readable source in this order counts; zero, negative and unreadable values are
+//! ignored:
 //!
 //! | source | grammar |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | message | "regain access on 2026-12-01 at 00:00 UTC" |
 //! | `x-ratelimit-reset`, as a header or within the body | seconds or milliseconds since 1970 |
 //!
-//! Other reset headers are no hints: they tell the time until a limit is full again, which is much
+//! Other reset headers are no hints: they state the time until a limit is full again, which is much
 //! longer than the time until the next call fits.
 
 use std::time::Duration;
@@ -23,11 +23,11 @@ use http::HeaderMap;
 
 use crate::envelope::Envelope;
 
-/// The longest wait that is believed: a year.
+/// The longest accepted wait: a year.
 const MAX_WAIT: Duration = Duration::from_secs(366 * 86_400);
 
-/// Reads the hint from headers, else from the body. `now` should be the provider's clock: see
-/// [`clock`].
+/// Reads the hint from the headers, or else from the body. `now` should be the provider's clock:
+/// see [`clock`].
 pub(crate) fn read(
     headers: &HeaderMap,
     envelope: &Envelope,
@@ -43,19 +43,20 @@ pub(crate) fn read(
         .or_else(|| until(epoch(header("x-ratelimit-reset").or(envelope.reset.as_deref())?)?, now))
 }
 
-/// The provider's clock, as its `date` header tells it; ours without one. Differences of its times
+/// The provider's clock from its `date` header; without one, ours. Differences to its other times
 /// are then exact.
 pub(crate) fn clock(headers: &HeaderMap) -> DateTime<Utc> {
     text(headers, "date").and_then(http_date).unwrap_or_else(Utc::now)
 }
 
-/// The same to half a second: the header tells the second in which it was written.
+/// The provider's clock, exact to half a second: the header tells the second in which it was
+/// written.
 pub(crate) fn middle_of_second(headers: &HeaderMap) -> DateTime<Utc> {
     let date = text(headers, "date").and_then(http_date);
     date.map_or_else(Utc::now, |date| date + TimeDelta::milliseconds(500))
 }
 
-/// Time from `now` to `then`; `None` unless it lies ahead.
+/// Time from `now` to `then`; `None` unless `then` is later.
 pub(crate) fn until(then: DateTime<Utc>, now: DateTime<Utc>) -> Option<Duration> {
     believable((then - now).to_std().ok()?)
 }
@@ -72,7 +73,7 @@ fn http_date(text: &str) -> Option<DateTime<Utc>> {
     httpdate::parse_http_date(text).ok().map(DateTime::from)
 }
 
-/// A time since 1970, in seconds or milliseconds: smaller numbers are no such time.
+/// A time since 1970, in seconds or milliseconds; smaller numbers are rejected.
 fn epoch(text: &str) -> Option<DateTime<Utc>> {
     let number: i64 = text.split('.').next()?.parse().ok()?;
     match number {
@@ -89,7 +90,7 @@ fn decimal(text: &str, unit: f64) -> Option<Duration> {
     believable(Duration::try_from_secs_f64(number * unit).ok()?)
 }
 
-/// One or more of number and unit at the beginning of a text. By hand: `humantime` takes no
+/// Parses one or more of number and unit at the beginning of a text. By hand: `humantime` takes no
 /// fractions and nothing after the duration, and vendors write "41.724s. Visit …".
 pub(crate) fn units(text: &str) -> Option<Duration> {
     let (mut rest, mut seconds, mut any) = (text, 0.0, false);
@@ -115,7 +116,7 @@ pub(crate) fn units(text: &str) -> Option<Duration> {
 }
 
 fn in_message(message: &str, now: DateTime<Utc>) -> Option<Duration> {
-    // ASCII only, so that positions stay those of the message.
+    // ASCII only, so that positions in it match the message.
     let lower = message.to_ascii_lowercase();
     let wait = ["try again in ", "retry in ", "after ", "wait "]
         .iter()
@@ -173,7 +174,7 @@ mod tests {
         }
     }
 
-    fn said(message: &str) -> Envelope {
+    fn envelope(message: &str) -> Envelope {
         Envelope { messages: vec![message.to_owned()], ..Envelope::default() }
     }
 
@@ -187,7 +188,7 @@ mod tests {
             ("-1s", None),
         ] {
             let envelope =
-                Envelope { retry_delay: Some(delay.to_owned()), ..said("Please retry in 7s.") };
+                Envelope { retry_delay: Some(delay.to_owned()), ..envelope("Please retry in 7s.") };
             let wait = read(&HeaderMap::new(), &envelope, now()).map(|wait| wait.as_millis());
             assert_eq!(wait, expected.or(Some(7_000)), "{delay}");
         }
@@ -209,8 +210,8 @@ mod tests {
             ("regain access on ÄÄÄÄÄÄÄÄÄÄ",                              None),
         ];
         for (message, expected) in cases {
-            let wait =
-                read(&HeaderMap::new(), &said(message), now()).map(|wait| wait.as_millis() as u64);
+            let wait = read(&HeaderMap::new(), &envelope(message), now())
+                .map(|wait| wait.as_millis() as u64);
             assert_eq!(wait, expected, "{message}");
         }
     }
@@ -218,7 +219,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "(try again in |retry-after |regain access on )?[0-9hmsµ.é -]{0,30}.{0,20}") {
-            read(&HeaderMap::new(), &said(&text), now());
+            read(&HeaderMap::new(), &envelope(&text), now());
             decimal(&text, 0.001);
             http_date(&text);
         }

@@ -1,4 +1,4 @@
-//! The vendors' batch APIs, against a server that says whatever a case wants.
+//! The vendors' batch APIs, against a server whose replies each case chooses.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "a test")]
 
 mod common;
@@ -16,7 +16,7 @@ fn batches(providers: &Providers) -> &dyn BatchApi {
     providers.get(&"mine:m".parse().unwrap()).unwrap().batches().unwrap()
 }
 
-/// A server that answers everything with this body, and a client of it.
+/// A server that answers everything with this body, and a client for it.
 async fn stage(api: (Vendor, Api), body: &Value) -> (Server, Providers) {
     let server = Server::start(Act::Send(response("200 OK", "", &body.to_string()))).await;
     let providers = providers(api, &server.base_url(api.0));
@@ -24,7 +24,7 @@ async fn stage(api: (Vendor, Api), body: &Value) -> (Server, Providers) {
 }
 
 #[tokio::test]
-async fn what_is_on_the_wire() {
+async fn the_requests_that_are_sent() {
     for (api, expected) in [
         (
             ANTHROPIC,
@@ -79,10 +79,11 @@ async fn what_is_on_the_wire() {
     }
 }
 
-/// A body in the vendor's own form is as it was written, but for the model's name, and its batch is of
-/// its operation's endpoint, whichever API the vendor is asked by else. So is what comes back.
+/// A body in the vendor's own form stays as it was written, but for the model's name. Its batch
+/// goes to its operation's endpoint, whichever API the vendor is otherwise called with. The answers
+/// stay unchanged too.
 #[tokio::test]
-async fn what_is_in_the_vendors_own_form_stays_as_it_is() {
+async fn a_body_in_the_vendors_own_form_stays_unchanged() {
     let body = Fields::read(br#"{"z": 1.50, "model":"theirs","input":["a"]}"#).unwrap();
     let sent = r#"{"z":1.50,"model":"m","input":["a"]}"#;
     let vectors =
@@ -112,7 +113,8 @@ async fn what_is_in_the_vendors_own_form_stays_as_it_is() {
     }
 }
 
-/// A file in two steps, the second where the first one says, but at no other host; and the batch.
+/// The file takes two requests: the second goes where the reply to the first says, but to no other
+/// host. Then the batch is created.
 #[tokio::test]
 async fn geminis_file_and_batch() {
     fn answer(request: &str) -> String {
@@ -166,7 +168,7 @@ async fn geminis_file_and_batch() {
     }
 }
 
-/// Nothing is sent twice, and nothing goes on after a refusal.
+/// Nothing is sent twice, and nothing more after a refusal.
 #[tokio::test]
 async fn each_fault_is_one_request() {
     for api in [ANTHROPIC, CHAT, RESPONSES, GEMINI] {
@@ -230,8 +232,7 @@ async fn how_far_a_batch_is() {
     assert!(error.kind == Kind::Transient && error.message.contains("no batch"), "{error}");
 }
 
-/// The server says the same to who asks after the batch and to who reads its answers, so that both
-/// stand in one line.
+/// The server sends the same reply for the batch and for its answers, so that one line holds both.
 #[tokio::test]
 async fn answers_are_those_of_single_calls() {
     let message = json!({"content": [{"type": "text", "text": "Yes"}], "stop_reason": "end_turn", "usage": {"input_tokens": 3, "output_tokens": 1}});
@@ -292,9 +293,9 @@ async fn answers_are_those_of_single_calls() {
     );
 }
 
-/// The file of requests is removed at OpenAI; at Anthropic there is none.
+/// The file of requests is deleted at OpenAI; Anthropic has none.
 #[tokio::test]
-async fn what_was_handed_in_is_forgotten() {
+async fn submitted_requests_are_deleted() {
     for (api, asked) in [
         (CHAT, vec!["GET /v1/batches/b ", "DELETE /v1/files/f "]),
         (GEMINI, vec!["GET /v1beta/batches/b ", "DELETE /v1beta/files/f "]),
@@ -338,7 +339,7 @@ async fn a_batch_is_found_by_its_note_or_its_size_and_time() {
     assert_eq!(batches(&providers).find("any", 5, since).await.unwrap(), ["3", "4"]);
 }
 
-/// Two hundred and fifty batches were made after it, in three pages, and ten thousand before.
+/// Two hundred and fifty batches were created after it, in three pages, and ten thousand before.
 #[tokio::test]
 async fn a_batch_is_found_behind_hundreds_of_newer_ones() {
     fn page(request: &str) -> String {
@@ -347,7 +348,7 @@ async fn a_batch_is_found_behind_hundreds_of_newer_ones() {
             pair.strip_prefix("after=").or_else(|| pair.strip_prefix("after_id="))
         });
         let first: u64 = after.map_or(0, |last| last.parse::<u64>().unwrap() + 1);
-        // One a second, the newest of 10:00:00.
+        // One per second, the newest at 10:00:00.
         let newest = chrono::DateTime::from_timestamp(1_795_341_600, 0).unwrap();
         let batches = (first..first + 100).map(|number| {
             let created = newest - chrono::TimeDelta::seconds(number.try_into().unwrap());

@@ -1,5 +1,5 @@
-//! `docs/providers/features.md` says what the code knows. `TIDEGATE_WRITE_DOCS=1 cargo test --test
-//! features` writes it.
+//! `docs/providers/features.md` states the facts of the code. `TIDEGATE_WRITE_DOCS=1 cargo test
+//! --test features` writes it.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test stops at the first fault")]
 
@@ -31,7 +31,7 @@ fn page() -> String {
         let batches = if vendor.has_batches() { "yes" } else { "" };
         let names: Vec<String> =
             dialect.parameters().map(|(name, _)| format!("`{name}`")).collect();
-        // Of the others a page may be about two, and is in the table of `README.md`.
+        // The pages of the other vendors may cover two of them, and are linked in `README.md`.
         let name = if vendor.is_preset() { format!("[{name}]({name}.md)") } else { name };
         let embeds = if dialect.embeds("").is_some() { "yes" } else { "" };
         let (key, names) = (vendor.key_variable(), names.join(", "));
@@ -52,7 +52,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_says_what_the_code_knows() {
+fn the_page_matches_the_code() {
     if std::env::var_os("TIDEGATE_WRITE_DOCS").is_some() {
         std::fs::write(PAGE, page()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Whatever a server does, one call is one connection and one HTTP request.
+//! Whatever a server does, one call makes one connection and one HTTP request.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
 
 mod common;
@@ -60,7 +60,7 @@ async fn a_dead_connection_is_never_used_again() {
 }
 
 #[tokio::test]
-async fn what_never_reached_the_provider_is_not_charged() {
+async fn a_call_that_never_reached_the_provider_is_not_charged() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -108,7 +108,7 @@ async fn an_endless_answer_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn what_is_on_the_wire() {
+async fn the_requests_that_are_sent() {
     let bearer = "authorization: Bearer ";
     let anthropic = [
         "POST /v1/messages HTTP/1.1",

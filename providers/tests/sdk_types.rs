@@ -1,5 +1,5 @@
-//! What we send is what the vendors' own SDKs would take: each request of ours is held against the
-//! types that an SDK has for it, with every name that it does not know a fault.
+//! Our requests fit the types of the vendors' own SDKs: each is compared with the SDK's types, and
+//! an unknown name is a fault.
 //!
 //! `make test` fetches the SDKs.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
@@ -30,13 +30,13 @@ fn models((vendor, _): (Vendor, Api)) -> &'static [&'static str] {
     }
 }
 
-/// The body of the one request that the server has got.
+/// The body of the server's only request.
 fn body(server: &Server) -> Value {
     let request = server.requests.lock().unwrap().pop().unwrap();
     serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
-/// One of each kind of request, as it goes out.
+/// One request of each kind, as sent.
 async fn asked(api: (Vendor, Api)) -> Vec<Value> {
     let server = Server::start(Act::Send(answer(api))).await;
     let all = providers(api, &server.base_url(api.0));
@@ -104,7 +104,7 @@ async fn asked(api: (Vendor, Api)) -> Vec<Value> {
             let provider = all.get(&format!("mine:{model}").parse().unwrap()).unwrap();
             match provider.complete(&request).await {
                 Ok(_) => bodies.push(json!({"api": name, "body": body(&server)})),
-                // What a model does not take is refused before it is sent.
+                // A parameter that a model refuses is refused before anything is sent.
                 Err(error) => assert_eq!(server.counts().1, 0, "{model}: {error}"),
             }
         }
@@ -128,7 +128,7 @@ async fn embedded(vendor: Vendor) -> Value {
     json!({"api": format!("{} embeddings", vendor.as_str()), "body": body(&server)})
 }
 
-/// What the script says of these requests: a line for each that has a fault.
+/// The script's findings: a line for each request with a fault.
 fn faults(python: &mut Command, bodies: &[Value]) -> Vec<String> {
     let mut child = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let lines: String = bodies.iter().map(|body| format!("{body}\n")).collect();
@@ -158,7 +158,7 @@ async fn each_request_has_the_types_of_the_vendors_sdk() {
     let found = faults(&mut python, &bodies);
     assert!(found.is_empty(), "{}", found.join("\n"));
 
-    // A name that a vendor does not know, and a value of the wrong type, are seen at each.
+    // For each request, an unknown name and a value of the wrong type are found.
     let mut broken = Vec::new();
     for body in &bodies {
         let mut unknown = body.clone();

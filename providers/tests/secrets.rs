@@ -1,4 +1,4 @@
-//! Formats everything that can be formatted and looks for the key.
+//! Formats everything that can be formatted, and looks for the key.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
 
 mod common;
@@ -31,7 +31,7 @@ async fn nothing_prints_the_key() {
         assert_silent(&formats(&error));
         assert_silent(&[error.to_string()]);
 
-        // The provider itself may say the key, and the URL of a proxy may hold it.
+        // The provider itself may quote the key, and the URL of a proxy may hold it.
         let echo = format!(
             "{{\"error\":{{\"type\":\"authentication_error\",\"message\":\"bad key {KEY}\",\"code\":\"{KEY}\"}}}}"
         );

@@ -1,4 +1,5 @@
-//! A body in the vendor's own form is sent as it is, once, and its reply comes as it comes.
+//! A body in the vendor's own form is sent once and unchanged, and its reply is passed on as it
+//! comes.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
 
 mod common;
@@ -6,7 +7,7 @@ mod common;
 use common::{APIS, Act, Server, providers, response};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tidegate_providers::{
-    Api, Error, Fields, Hearing, Kind, Operation, Vendor, Verbatim, VerbatimReply,
+    Api, Error, Fields, Kind, Operation, PassiveReader, Vendor, Verbatim, VerbatimReply,
 };
 
 const CHAT: (Vendor, Api) = (Vendor::OPENAI, Api::ChatCompletions);
@@ -97,7 +98,7 @@ async fn whatever_happens_it_is_one_request() {
 }
 
 #[tokio::test]
-async fn who_cannot_says_so_and_sends_nothing() {
+async fn an_unsupported_operation_is_refused_and_nothing_is_sent() {
     for api in APIS {
         let server = Server::start(Act::Hang).await;
         let providers = providers(api, &server.base_url(api.0));
@@ -111,19 +112,19 @@ async fn who_cannot_says_so_and_sends_nothing() {
     }
 }
 
-/// Events pass as bytes, and whoever listens learns what they used.
+/// Events pass as bytes, and a listener learns their usage.
 #[tokio::test]
-async fn a_stream_is_heard_by_whoever_reads_it() {
+async fn a_streams_usage_is_read_by_a_listener() {
     let events = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}\n\ndata: [DONE]\n\n";
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let server = Server::start(Act::SendAndDrop(format!("{head}{events}"))).await;
     let reply = send(&server, CHAT, Operation::ChatCompletions, &HeaderMap::new()).await.unwrap();
-    let (hearing, headers) = (Hearing::from(&reply), reply.headers().clone());
-    let mut stream = tidegate_providers::overheard::Stream::new(hearing, 200, headers);
+    let (reader, headers) = (PassiveReader::from(&reply), reply.headers().clone());
+    let mut stream = tidegate_providers::passive::Stream::new(reader, 200, headers);
     let mut response = reqwest::Response::from(http::Response::new(reply.into_body()));
     while let Some(piece) = response.chunk().await.unwrap() {
         stream.hear(&piece);
     }
     assert!(stream.is_over());
-    assert_eq!(stream.ended().unwrap().usage.unwrap().output, 1);
+    assert_eq!(stream.finish().unwrap().usage.unwrap().output, 1);
 }

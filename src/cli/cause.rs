@@ -80,7 +80,7 @@ pub(super) async fn look(
 ) -> anyhow::Result<Look> {
     let class = class(&temporal.input(&batch.id).await?, config);
     let pending = temporal.pending(&batch.id).await?;
-    // Read after the activities: a worker registers before it takes an activity.
+    // Read after the activities: a worker that has one of these has said so before it took it.
     let cards = cards(limiter).await;
     let live =
         cards.as_ref().ok().map(|cards| cards.iter().map(|(name, _)| name.as_str()).collect());

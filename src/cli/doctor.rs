@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_activities::Storage;
-use tidegate_calls::{card::cards, differences::differences, route::Route};
+use tidegate_calls::{config_drift::differences, route::Route, worker_status::worker_statuses};
 use tidegate_types::ModelId;
 
 use crate::{
@@ -257,13 +257,15 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
 async fn silent(config: &Config, temporal: &Temporal) -> bool {
     let Ok(limiter) = config.quota() else { return false };
     let queue = temporal.queue();
-    cards(&limiter).await.is_ok_and(|cards| !cards.iter().any(|(_, card)| card.queue == queue))
+    worker_statuses(&limiter)
+        .await
+        .is_ok_and(|cards| !cards.iter().any(|(_, card)| card.queue == queue))
 }
 
 /// Checks live workers' keys and calls, and differences of their configurations. Empty without Redis.
 async fn fleet(config: &Config) -> Vec<Check> {
     let Ok(limiter) = config.quota() else { return Vec::new() };
-    let cards = cards(&limiter).await.unwrap_or_default();
+    let cards = worker_statuses(&limiter).await.unwrap_or_default();
     let refused = cards.iter().flat_map(|(worker, card)| {
         card.refused.iter().map(move |key| {
             let remedy = keys::remedy(Some(&key.provider));

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use tidegate_calls::card::{Card, RefusedKey};
+use tidegate_calls::worker_status::{RefusedKey, WorkerStatus};
 use tidegate_providers::Vendor;
 use tidegate_types::ModelId;
 
@@ -40,7 +40,7 @@ pub(super) fn sentence(worker: &str, key: &RefusedKey) -> String {
 }
 
 /// Why documents for `model` do not go on, if refused keys are the cause.
-pub(super) fn why(cards: &[(String, Card)], queue: &str, model: &ModelId) -> Option<String> {
+pub(super) fn why(cards: &[(String, WorkerStatus)], queue: &str, model: &ModelId) -> Option<String> {
     let of_queue = || cards.iter().filter(|(_, card)| card.queue == queue);
     let (good, bad): (Vec<_>, Vec<_>) = of_queue().partition(|(_, card)| card.can_ask(model));
     let refusals: Vec<String> = bad
@@ -61,7 +61,7 @@ pub(super) fn why(cards: &[(String, Card)], queue: &str, model: &ModelId) -> Opt
 }
 
 /// Why no live worker can ask any of these models; `None` if no worker is known.
-pub(super) fn unable(cards: &[(String, Card)], queue: &str, models: &[ModelId]) -> Option<String> {
+pub(super) fn unable(cards: &[(String, WorkerStatus)], queue: &str, models: &[ModelId]) -> Option<String> {
     let mut workers = cards.iter().filter(|(_, card)| card.queue == queue).peekable();
     workers.peek()?;
     if workers.any(|(_, card)| models.iter().any(|model| card.can_ask(model))) {
@@ -77,7 +77,7 @@ pub(super) fn unable(cards: &[(String, Card)], queue: &str, models: &[ModelId]) 
 }
 
 /// All refused keys of the queue, as JSON.
-pub(super) fn value(cards: &[(String, Card)], queue: &str) -> Value {
+pub(super) fn value(cards: &[(String, WorkerStatus)], queue: &str) -> Value {
     let refusals = cards.iter().filter(|(_, card)| card.queue == queue).flat_map(|(worker, card)| {
         let value = move |key: &RefusedKey| {
             json!({ "worker": worker, "provider": key.provider, "model": key.model, "status": key.status, "since": key.since })
@@ -91,7 +91,7 @@ pub(super) fn value(cards: &[(String, Card)], queue: &str) -> Value {
 mod tests {
     use super::*;
 
-    fn card(queue: &str, refused: &[(&str, Option<&str>)]) -> Card {
+    fn card(queue: &str, refused: &[(&str, Option<&str>)]) -> WorkerStatus {
         let refused = refused.iter().map(|(provider, model)| RefusedKey {
             provider: (*provider).to_owned(),
             model: model.map(|model| model.parse().unwrap()),
@@ -101,7 +101,7 @@ mod tests {
         });
         let providers = ["a", "c"].map(str::to_owned).into();
         let queue = queue.to_owned();
-        Card { queue, providers, refused: refused.collect(), ..Card::default() }
+        WorkerStatus { queue, providers, refused: refused.collect(), ..WorkerStatus::default() }
     }
 
     #[test]

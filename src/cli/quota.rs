@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use tidegate_calls::card::cards;
+use tidegate_calls::worker_status::worker_statuses;
 use tidegate_quota::{DayLimit, ModelQuota, Quota};
 use tidegate_types::ModelId;
 

@@ -7,8 +7,8 @@ use std::{
 
 use serde_json::{Value, json};
 use tidegate_calls::{
-    card::Card,
     recent::{MINUTES, RecentCalls},
+    worker_status::WorkerStatus,
 };
 use tidegate_types::{ModelId, seconds_since_1970};
 
@@ -37,7 +37,7 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    /// The faults of `model`; `None` if its calls have had no recent fault.
+    /// Of `model`; `None` where its calls have met no fault lately.
     pub(super) fn of(cards: &[(String, Card)], model: &ModelId) -> Option<Self> {
         let calls: Vec<&RecentCalls> =
             cards.iter().filter_map(|(_, card)| card.calls.get(model)).collect();
@@ -159,7 +159,7 @@ fn now() -> u64 {
 mod tests {
     use super::*;
 
-    fn worker(row: u64, since: u64, answered_at: u64) -> (String, Card) {
+    fn worker(row: u64, since: u64, answered_at: u64) -> (String, WorkerStatus) {
         let calls = RecentCalls {
             kind: if row > 0 { "Overloaded" } else { "" }.to_owned(),
             words: if row > 0 { "the tide is out" } else { "" }.to_owned(),
@@ -172,13 +172,14 @@ mod tests {
             answered_at,
         };
         let calls = BTreeMap::from([("a:b".parse().unwrap(), calls)]);
-        ("w".to_owned(), Card { calls, ..Card::default() })
+        ("w".to_owned(), WorkerStatus { calls, ..WorkerStatus::default() })
     }
 
     #[test]
     fn a_provider_is_down_when_no_worker_gets_an_answer() {
         let model: ModelId = "a:b".parse().unwrap();
-        let (begun, of) = (now() - 60, |cards: &[(String, Card)]| Trouble::of(cards, &model));
+        let (begun, of) =
+            (now() - 60, |cards: &[(String, WorkerStatus)]| Trouble::of(cards, &model));
         let down = of(&[worker(4, begun, begun - 9), worker(2, begun + 1, 0)]).unwrap();
         let sentence = down.sentence();
         assert!(sentence.starts_with("a does not answer, for 1m 0s: Overloaded (529): the tide is out (6 in a row, the last 5"), "{sentence}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use tidegate_calls::card::cards;
+use tidegate_calls::worker_status::worker_statuses;
 
 use crate::config::Config;
 
@@ -24,7 +24,7 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
-    let cards = cards(&config.quota()?).await;
+    let cards = worker_statuses(&config.quota()?).await;
     let cards = cards.context("the workers cannot be seen; `tidegate doctor` looks closer")?;
     let workers = WorkerSeen::all(&cards);
     if args.json {
@@ -64,8 +64,8 @@ mod tests {
     use std::{collections::BTreeMap, time::SystemTime};
 
     use tidegate_calls::{
-        card::{About, Card},
         recent::RecentCalls,
+        worker_status::{WorkerFacts, WorkerStatus},
     };
 
     use super::*;
@@ -79,11 +79,16 @@ mod tests {
         };
         let started = SystemTime::now() - Duration::from_secs(7_530);
         let started = started.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-        let card = Card {
+        let card = WorkerStatus {
             queue: "default/tidegate".to_owned(),
             calls: BTreeMap::from([("a:b".parse().unwrap(), calls)]),
-            about: About { version: "1.2.3".to_owned(), started, slots: 200, ..About::default() },
-            ..Card::default()
+            about: WorkerFacts {
+                version: "1.2.3".to_owned(),
+                started,
+                slots: 200,
+                ..WorkerFacts::default()
+            },
+            ..WorkerStatus::default()
         };
         let workers = WorkerSeen::all(&[("w-1".to_owned(), card)]);
         let text = output::plain(&text(&workers));

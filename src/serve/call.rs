@@ -15,7 +15,7 @@ use tidegate_calls::{
     admission::Admitted,
     attempt::CallState,
     caller::Terms,
-    dialect::{Translated, Ways},
+    dialect::{DialectRoute, Translated},
     failure::Failure,
     route::Route,
     verbatim::{Answer, NoAnswer},
@@ -69,7 +69,7 @@ pub(super) async fn answer(
         return count_tokens(door, call, model).await;
     };
     let named = (call.operation, call.name.as_str());
-    let ways = Ways::read(named, &call.fields, asked, &call.route, providers)?;
+    let ways = DialectRoute::read(named, &call.fields, asked, &call.route, providers)?;
     let route = &ways.route;
     let attempt = new_attempt(call, route);
     let ask = |request: Request| -> BoxFuture<'_, _> {

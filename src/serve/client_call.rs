@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{body::Bytes, http::HeaderMap};
 use serde_json::Value;
-use tidegate_calls::{dialect::own, route::Route};
+use tidegate_calls::{dialect::account_fields, route::Route};
 use tidegate_providers::{Asked, Fields, Operation};
 
 use super::{door::Door, keys::Holder, problem::Problem, wait::Wait};
@@ -51,7 +51,7 @@ impl ClientCall {
         };
         let route = door.route(&name).filter(|_| holder.may_ask(&name));
         let route = route.ok_or_else(|| Problem::no_model(&name))?;
-        let route = route.of_no_question().map_err(|failure| {
+        let route = route.require_equivalents().map_err(|failure| {
             Problem::invalid("model", &format!("cannot be asked: {}", failure.message))
         })?;
         let asked = Asked::read(operation.path(), &body);
@@ -59,7 +59,7 @@ impl ClientCall {
             let (field, why) = fields.unreadable().unwrap_or(("messages", String::new()));
             return Err(Problem::invalid(field, &format!("cannot be read: {why}")));
         }
-        own::check(&fields, &holder.models)?;
+        account_fields::check(&fields, &holder.models)?;
         Ok(Self { holder, operation, headers, body, fields, name, route, asked, wait })
     }
 

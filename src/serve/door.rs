@@ -79,7 +79,7 @@ impl Door {
             return None;
         }
         let routes = &self.services.routes;
-        let model = || Some(Route::of_model(&name.parse::<ModelId>().ok()?, routes));
+        let model = || Some(Route::for_model(&name.parse::<ModelId>().ok()?, routes));
         routes.get(name).cloned().or_else(model)
     }
 

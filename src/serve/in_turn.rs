@@ -132,7 +132,7 @@ pub(super) fn request(
     model: &ModelId,
 ) -> Request {
     let services = &door.services;
-    let ask = call.asked.as_ref().map(Ask::of).unwrap_or_default();
+    let ask = call.asked.as_ref().map(Ask::from_asked).unwrap_or_default();
     let bound = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
     let output = bound.map_or(ask.max_output_tokens, |most| ask.max_output_tokens.min(most.into()));
     let ask = Ask { max_output_tokens: output, ..ask };

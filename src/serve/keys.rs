@@ -112,7 +112,7 @@ impl Holder {
 mod tests {
     use std::io::Write as _;
 
-    use tidegate_calls::dialect::own;
+    use tidegate_calls::dialect::account_fields;
 
     use super::*;
 
@@ -144,7 +144,7 @@ mod tests {
         let holder = keys.holder(&with("authorization", "Bearer a-key-of-some-length")).unwrap();
         assert_eq!((holder.name.as_str(), holder.tenant.as_str()), ("web", "acme"));
         assert!(holder.may_ask("openai:m") && !holder.may_ask("anthropic:m"));
-        assert_eq!(own::only_provider(&holder.models), Some("openai"));
+        assert_eq!(account_fields::only_provider(&holder.models), Some("openai"));
         assert!(keys.holder(&with("x-api-key", "a-key-of-some-length")).is_some());
         assert!(keys.holder(&with("authorization", "bearer a-key-of-some-length")).is_some());
         for wrong in ["Bearer a-key-of-some-lengt", "Bearer ", "a-key-of-some-length"] {

@@ -117,7 +117,8 @@ impl Serve {
                 outdated.notify_one();
             })
         };
-        let about = tidegate_calls::card::About { slots: 0, ..worker::about(&config) };
+        let about =
+            tidegate_calls::worker_status::WorkerFacts { slots: 0, ..worker::about(&config) };
         let keys = guard.gates.keys.keep(
             (providers, quota, &guard.gates.health),
             (&identity, QUEUE),

@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use serde_json::{Value, json};
-use tidegate_calls::{Failure, dialect::Refused, verbatim::NoAnswer};
+use tidegate_calls::{Failure, dialect::RefusedField, verbatim::NoAnswer};
 use tidegate_providers::Kind;
 use tidegate_types::FailureType;
 
@@ -226,8 +226,8 @@ impl Problem {
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(Refused { field, why }: Refused) -> Self {
+impl From<RefusedField> for Problem {
+    fn from(RefusedField { field, why }: RefusedField) -> Self {
         Self::invalid(&field, &why)
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::Value;
 use tidegate::config::Config;
-use tidegate_calls::{card::About, health::Health, keys::Keys};
+use tidegate_calls::{health::Health, keys::Keys, worker_status::WorkerFacts};
 use tidegate_providers::Providers;
 use tidegate_quota::Quota;
 use tokio::{process::Command, task::JoinSet};
@@ -24,7 +24,8 @@ use crate::{
     workers::server,
 };
 
-/// Workers that only do a worker's registry requests. They share one connection.
+/// Workers that do all that a worker does in the registry, and nothing else. They have one
+/// connection together.
 fn simulated(quota: &Quota, workers: u32, about: &About) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for number in 0..workers {
@@ -95,11 +96,11 @@ async fn a_large_fleet_is_seen_at_once_and_costs_a_worker_nothing() {
     let real = clients(&fleet);
     let config = Config::load(Some(fleet.path("tidegate.toml").as_path())).unwrap();
     let quota = config.quota().unwrap();
-    let about = About {
+    let about = WorkerFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         slots: 200,
         fingerprint: config.fingerprint(),
-        ..About::default()
+        ..WorkerFacts::default()
     };
     let mut tasks = simulated(&quota, workers, &about);
     let all = usize::try_from(workers).unwrap() + 1;

@@ -9,9 +9,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tidegate_calls::{
-    card::{self, About},
     health::Health,
     keys::Keys,
+    worker_status::{self, WorkerFacts},
 };
 use tidegate_providers::Providers;
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
@@ -73,7 +73,8 @@ async fn a_fleet_that_does_nothing_asks_for_little() {
             let (worker, never) = (format!("worker-{number:04}"), std::future::pending::<()>);
             let (keys, health, providers) =
                 (Keys::default(), Health::default(), Providers::default());
-            let about = About { version: "0.1.0".to_owned(), slots: 200, ..About::default() };
+            let about =
+                WorkerFacts { version: "0.1.0".to_owned(), slots: 200, ..WorkerFacts::default() };
             let says =
                 keys.keep((&providers, &quota, &health), (&worker, "tidegate"), about, never());
             tokio::join!(says, quota.keep_holds(), quota.keep_alive(&worker, never())).2.unwrap();
@@ -87,7 +88,7 @@ async fn a_fleet_that_does_nothing_asks_for_little() {
     // Each asks for each model once, and hears once how the others are configured.
     let begins = Duration::from_millis(5) * workers + Duration::from_secs(12);
     tokio::time::sleep(begins).await;
-    let cards = card::cards(&fleet[0]).await.unwrap();
+    let cards = worker_status::worker_statuses(&fleet[0]).await.unwrap();
     assert_eq!(u32::try_from(cards.len()), Ok(workers), "all of them live");
     let longest = cards.iter().map(|(_, card)| serde_json::to_string(card).unwrap().len()).max();
 

@@ -23,14 +23,14 @@ pub mod call;
 mod checks;
 mod field;
 mod names;
+mod prompt;
 mod read;
-mod said;
 mod table;
 mod task;
 
 pub use field::{Field, Flag, Takes};
+use prompt::Prompt;
 pub use read::{Attach, MAX_PACK, Mode, Word, word};
-use said::Said;
 pub use table::FIELDS;
 
 const MAX_OUTPUT: u64 = 1_000_000;
@@ -237,7 +237,7 @@ fn named<T: DeserializeOwned>(mut value: Value) -> Result<Value, String> {
     let Some(fields) = value.as_object_mut() else {
         return Err(format!("the input must be a JSON object, not {}", read::kind(&value)));
     };
-    let known = names::of::<T>();
+    let known = names::field_names::<T>();
     if let Some(unknown) = fields.keys().find(|name| !known.contains(&name.as_str())) {
         return Err(names::unknown(unknown, known));
     }
@@ -272,10 +272,10 @@ impl BatchInput {
         let has_evidence = self.evidence == Some(true);
         checks::check(self.checks.as_deref(), escalates, excluded, has_evidence)?;
         let task = self.task.unwrap_or_default();
-        let Said { system, before, instructions } = match task {
-            _ if self.lines.is_some() => Said::default(),
-            Task::Answer => said::checked(self.system, self.messages, self.instructions)?,
-            Task::Embed => Said { instructions: self.instructions, ..Said::default() },
+        let Prompt { system, before, instructions } = match task {
+            _ if self.lines.is_some() => Prompt::default(),
+            Task::Answer => prompt::checked(self.system, self.messages, self.instructions)?,
+            Task::Embed => Prompt { instructions: self.instructions, ..Prompt::default() },
         };
         let template = self.template == Some(true);
         let of_its_own = [

@@ -14,7 +14,7 @@ pub const NAMES: [&str; 3] = ["TidegateTenant", "TidegateModel", "TidegateLane"]
 
 /// Labels the batch in the way that its plan found possible. A run that continues the batch keeps
 /// the labels.
-pub(crate) fn tell<W>(ctx: &WorkflowContext<W>, job: &Job, how: Option<Labels>) {
+pub(crate) fn set<W>(ctx: &WorkflowContext<W>, job: &Job, how: Option<Labels>) {
     let Some(how) = how else { return };
     let [tenant, model, lane] = NAMES;
     let asked: &dyn Display = match &job.target {

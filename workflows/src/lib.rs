@@ -24,13 +24,10 @@
 //! * [`policy`]: time-outs, retries and priorities of every activity
 //! * `failure`: converts failures to the workflow's own
 
-mod children;
 pub mod contract;
 mod failure;
-mod holds;
 pub mod input;
 pub mod labels;
-mod opening;
 mod pace;
 mod pause_flag;
 mod payload;
@@ -43,6 +40,9 @@ pub mod process_shard;
 pub mod process_webhook;
 mod report;
 mod shard;
+mod shard_scheduler;
+mod slow_start;
+mod state_access;
 
 /// The version of the workflows' commands and their order: the folder of recorded histories that
 /// they must replay. A change of commands goes behind a patch: see `CONTRIBUTING.md`.

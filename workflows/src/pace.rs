@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_out_before_lowers_nothing_again() {
+    fn calls_from_before_a_decrease_cause_no_further_one() {
         let mut pace = Pace::default();
         let mut places = Places { window: 100, open: None, in_flight: 99, call: 1, next: 100 };
         let ended = |document| Ended { document, queued: 6, took: 9 };

@@ -18,17 +18,17 @@ use temporalio_workflow::{
 };
 
 use crate::{
-    children::{Children, OWN_SHARDS, run},
     contract::{
         self, Activities, Ended, FailureType, Finish, Finished, Job, Live, Notify, Plan, Progress,
         SHARD_WINDOW, ShardInput, Totals,
     },
     failure::{self, failed, termination},
-    holds::{Holds, Inside},
     input::{self, Batch},
     labels, pause_flag, payload, policy,
     process_webhook::ProcessWebhook,
     shard::{self, Shard},
+    shard_scheduler::{Children, OWN_SHARDS, run},
+    state_access::{Holds, StateAccess},
 };
 
 /// One batch of documents.
@@ -158,7 +158,7 @@ impl ProcessDocuments {
         };
         Self::plan(ctx, job).await?;
         let work = async {
-            let worked = if ctx.state_mut(Self::becomes_its_shard) {
+            let worked = if ctx.state_mut(Self::take_single_shard) {
                 Self::work(ctx).await
             } else {
                 workflows::join!(run::run(ctx), Self::plan_more(ctx));
@@ -177,7 +177,7 @@ impl ProcessDocuments {
 
         let cancelled = ctx.cancellation_token().is_cancelled();
         let (more, broken) =
-            ctx.look(|children: &Children| (!children.has_handed_out(), children.broken.clone()));
+            ctx.read(|children: &Children| (!children.has_handed_out(), children.broken.clone()));
         if more && !cancelled && broken.is_none() {
             let state = ctx.state(Self::continued);
             ctx.continue_as_new(payload::continue_with(&state)?, ContinueAsNewOptions::default())?;
@@ -215,7 +215,7 @@ impl ProcessDocuments {
     /// Takes a report of a shard or a group.
     #[signal(name = "shard_progress")]
     pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: RawValue) {
-        self.children.reported(&report, ctx.workflow_time());
+        self.children.take_report(&report, ctx.workflow_time());
     }
 
     #[query(name = "progress")]
@@ -262,13 +262,13 @@ impl ProcessDocuments {
                 let planned =
                     ctx.execute_activity(Activities::plan, job.clone(), policy::batch(None)).await;
                 let plan = planned.map_err(termination)?;
-                labels::tell(ctx, &job, plan.labels);
+                labels::set(ctx, &job, plan.labels);
                 plan
             }
         };
         ctx.state_mut(|batch| {
-            batch.has_planned(plan);
-            batch.opens();
+            batch.extend_plan(plan);
+            batch.limit_opening();
         });
         Ok(())
     }
@@ -284,7 +284,7 @@ impl ProcessDocuments {
                 ctx.execute_activity(Activities::plan_more, plan, policy::batch(own_token)).await;
             match planned {
                 Ok(plan) => {
-                    ctx.state_mut(|batch| batch.has_planned(plan));
+                    ctx.state_mut(|batch| batch.extend_plan(plan));
                     if ctx.continue_as_new_suggested() {
                         ctx.change(|children: &mut Children| children.draining = true);
                     }
@@ -311,9 +311,9 @@ impl ProcessDocuments {
     }
 
     /// Takes over the plan so far. Children start while it grows.
-    fn has_planned(&mut self, plan: Plan) {
-        self.children.of_plan(&plan);
-        self.children.is_planned(plan.asked(), !plan.more);
+    fn extend_plan(&mut self, plan: Plan) {
+        self.children.take_plan(&plan);
+        self.children.set_planned(plan.asked(), !plan.more);
         if let Ok(state) = &mut self.input {
             state.plan = Some(plan);
             self.children.window = state.window();
@@ -322,7 +322,7 @@ impl ProcessDocuments {
 
     /// Sets how much of their windows the first shards use; in a continued run, as much as the last
     /// shards did. A window that the author states is used at once.
-    fn opens(&mut self) {
+    fn limit_opening(&mut self) {
         let Ok(state) = &self.input else { return };
         if state.totals.ended() > 0 {
             self.children.shard.open = state.open;
@@ -332,13 +332,13 @@ impl ProcessDocuments {
         if let Some((plan, open)) = plan.and_then(|plan| Some((plan, plan.open?)))
             && state.max_in_flight.is_none()
         {
-            self.children.opens_with(open, plan.call_seconds);
+            self.children.limit_opening(open, plan.call_seconds);
         }
     }
 
     /// Lets a batch of one shard work on it in its own workflow, which saves a workflow, its
     /// messages and some time. Returns whether it does.
-    fn becomes_its_shard(&mut self) -> bool {
+    fn take_single_shard(&mut self) -> bool {
         let Ok(state) = &mut self.input else { return false };
         let begun = state.shard.take();
         let children = &mut self.children;

@@ -17,12 +17,12 @@ use temporalio_workflow::{
 };
 
 use crate::{
-    children::{Children, run},
     contract::{GroupInput, Live, Progress, ShardInput, ShardReport, Totals},
     failure::failed,
-    holds::{Holds, Inside},
     payload,
-    report::{self, Told},
+    report::{self, LastReport},
+    shard_scheduler::{Children, run},
+    state_access::{Holds, StateAccess},
 };
 
 /// Free places are reported in units of this fraction of the window.
@@ -33,7 +33,7 @@ const PART: u32 = 16;
 pub struct ProcessGroup {
     group: u32,
     /// The last report to the batch.
-    told: Told,
+    last_report: LastReport,
     children: Children,
 }
 
@@ -73,14 +73,14 @@ impl ProcessGroup {
         // The batch assumes as much until the group reports.
         let in_flight = if paused { 0 } else { window.into() };
         let totals = Totals { in_flight, ..Totals::default() };
-        Self { group, told: Told { totals, at: now, places: window }, children }
+        Self { group, last_report: LastReport { totals, at: now, places: window }, children }
     }
 
     #[run(name = "ProcessGroup")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
         let children = Box::pin(run::run(ctx));
         workflows::join!(children, Self::report_now_and_then(ctx.clone()));
-        let (broken, totals) = ctx.look(|children| (children.broken.clone(), children.totals));
+        let (broken, totals) = ctx.read(|children| (children.broken.clone(), children.totals));
         let cancelled = ctx.cancellation_token().is_cancelled();
         if cancelled || broken.is_some() {
             // Without a result, the batch learns the last totals from a report.
@@ -110,13 +110,13 @@ impl ProcessGroup {
     pub fn places(&mut self, _ctx: &mut SyncWorkflowContext<Self>, places: RawValue) {
         let places: u32 = payload::decode(&places).unwrap_or_default();
         self.children.window = self.children.window.saturating_add(places);
-        self.told.places = self.told.places.saturating_add(places);
+        self.last_report.places = self.last_report.places.saturating_add(places);
     }
 
     /// Takes a shard's report.
     #[signal(name = "shard_progress")]
     pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: RawValue) {
-        self.children.reported(&report, ctx.workflow_time());
+        self.children.take_report(&report, ctx.workflow_time());
     }
 
     #[query(name = "progress")]
@@ -135,7 +135,7 @@ impl ProcessGroup {
     async fn report_now_and_then(ctx: WorkflowContext<Self>) {
         loop {
             let due = ctx.wait_condition(|it| it.children.over || it.report_is_due()).await;
-            if due.is_err() || ctx.look(|children| children.over) {
+            if due.is_err() || ctx.read(|children| children.over) {
                 return;
             }
             Self::report(&ctx).await;
@@ -148,31 +148,32 @@ impl ProcessGroup {
         let (children, totals) = (&self.children, self.children.totals());
         let wait = Duration::from_secs(children.shard.report_seconds.max(1).into());
         let since = |then| children.latest?.duration_since(then).ok();
-        let late = self.told.at.and_then(since).is_some_and(|since| since >= wait);
-        let free = self.told.places.saturating_sub(self.needed());
-        (late && totals != self.told.totals)
-            || (children.paused && totals.in_flight == 0 && self.told.totals.in_flight > 0)
+        let late = self.last_report.at.and_then(since).is_some_and(|since| since >= wait);
+        let free = self.last_report.places.saturating_sub(self.needed());
+        (late && totals != self.last_report.totals)
+            || (children.paused && totals.in_flight == 0 && self.last_report.totals.in_flight > 0)
             || free >= (children.window / PART).max(1)
     }
 
     /// Whether its own shards have no more use for free places.
-    fn gives_back(&self) -> bool {
+    fn has_spare_places(&self) -> bool {
         self.children.has_handed_out() && !self.children.wants_places()
     }
 
     /// Places that its shards still need.
     fn needed(&self) -> u32 {
-        if self.gives_back() { self.children.places() } else { self.told.places }
+        if self.has_spare_places() { self.children.places() } else { self.last_report.places }
     }
 
     async fn report(ctx: &WorkflowContext<Self>) {
         let now = ctx.workflow_time();
         let (parent, report) = ctx.state_mut(|it| {
-            it.told = Told { totals: it.children.totals(), at: now, places: it.needed() };
-            let places = it.gives_back().then_some(it.told.places);
+            it.last_report =
+                LastReport { totals: it.children.totals(), at: now, places: it.needed() };
+            let places = it.has_spare_places().then_some(it.last_report.places);
             let report = ShardReport {
                 shard: it.group,
-                totals: it.told.totals,
+                totals: it.last_report.totals,
                 places,
                 open: it.children.shard.open,
                 is_group: true,

@@ -46,10 +46,10 @@ impl ProcessParts {
     #[run(name = "ProcessParts")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<LongOutcome> {
         while let Some(steps) = ctx.state(Self::steps) {
-            let lanes = (0..steps.min(PARTS_AT_ONCE)).map(|_| Self::lane(ctx.clone()));
+            let lanes = (0..steps.min(PARTS_AT_ONCE)).map(|_| Self::run_steps(ctx.clone()));
             workflows::join_all(lanes.collect::<Vec<_>>()).await;
             if let Some(ended) = ctx.state(|parts| parts.ended.clone()) {
-                return Ok(ctx.state(|parts| ended.taking(parts.input.taken)));
+                return Ok(ctx.state(|parts| ended.with_taken(parts.input.taken)));
             }
             let input = ctx.state(|parts| parts.input.clone());
             if input.next < steps {
@@ -64,7 +64,7 @@ impl ProcessParts {
 
 impl ProcessParts {
     /// Runs one step after the other. After a failure no more start.
-    async fn lane(ctx: WorkflowContext<Self>) {
+    async fn run_steps(ctx: WorkflowContext<Self>) {
         loop {
             if ctx.continue_as_new_suggested() {
                 ctx.state_mut(|parts| parts.draining = true);

@@ -17,17 +17,17 @@ use temporalio_workflow::{
 
 use crate::{
     contract::{ShardInput, ShardReport, Totals},
-    holds::{Holds, Inside},
     payload,
-    report::{self, Told},
+    report::{self, LastReport},
     shard::{self, Shard},
+    state_access::{Holds, StateAccess},
 };
 
 /// One shard of a batch.
 #[workflow]
 pub struct ProcessShard {
     shard: Shard,
-    told: Told,
+    last_report: LastReport,
 }
 
 impl Holds<Shard> for ProcessShard {
@@ -44,20 +44,21 @@ impl Holds<Shard> for ProcessShard {
 impl ProcessShard {
     #[init]
     pub fn new(ctx: &WorkflowContextView, input: ShardInput) -> Self {
-        let told = Told { totals: input.totals, at: ctx.start_time(), places: input.window };
-        Self { shard: Shard { input, ..Shard::default() }, told }
+        let last_report =
+            LastReport { totals: input.totals, at: ctx.start_time(), places: input.window };
+        Self { shard: Shard { input, ..Shard::default() }, last_report }
     }
 
     #[run(name = "ProcessShard")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
-        ctx.state_mut(Self::is_taken_to_be_full);
+        ctx.state_mut(Self::assume_full);
         let work = Box::pin(shard::work(ctx));
         let (worked, ()) = workflows::join!(work, Self::report_now_and_then(ctx.clone()));
 
         let (is_over, worked) = shard::wind_up(ctx, worked).await;
         let cancelled = ctx.cancellation_token().is_cancelled();
         if !is_over {
-            let input = ctx.look(|shard| shard.input.clone());
+            let input = ctx.read(|shard| shard.input.clone());
             ctx.continue_as_new(input, ContinueAsNewOptions::default())?;
         }
         let sealed = shard::seal(ctx).await;
@@ -71,7 +72,7 @@ impl ProcessShard {
         if cancelled {
             Err(WorkflowTermination::cancelled())
         } else {
-            Ok(ctx.look(|shard| shard.input.totals))
+            Ok(ctx.read(|shard| shard.input.totals))
         }
     }
 
@@ -93,7 +94,7 @@ impl ProcessShard {
         let places: u32 = payload::decode(&places).unwrap_or_default();
         let window = &mut self.shard.input.window;
         *window = window.saturating_add(places);
-        self.told.places = self.told.places.saturating_add(places);
+        self.last_report.places = self.last_report.places.saturating_add(places);
     }
 
     #[query(name = "progress")]
@@ -106,7 +107,7 @@ impl ProcessShard {
     async fn report_now_and_then(ctx: WorkflowContext<Self>) {
         loop {
             let due = ctx.wait_condition(|it| it.shard.over || it.report_is_due()).await;
-            if due.is_err() || ctx.look(|shard| shard.over) {
+            if due.is_err() || ctx.read(|shard| shard.over) {
                 return;
             }
             Self::report(&ctx).await;
@@ -114,17 +115,19 @@ impl ProcessShard {
     }
 
     /// Records what the batch assumes until the first report.
-    fn is_taken_to_be_full(&mut self) {
+    fn assume_full(&mut self) {
         let input = &self.shard.input;
         if !input.paused {
-            self.told.totals.in_flight = input.window.into();
+            self.last_report.totals.in_flight = input.window.into();
         }
     }
 
     fn report_is_due(&self) -> bool {
         let input = &self.shard.input;
         self.time_is_due()
-            || (self.told.totals.in_flight > 0 && input.paused && input.totals.in_flight == 0)
+            || (self.last_report.totals.in_flight > 0
+                && input.paused
+                && input.totals.in_flight == 0)
             || self.places_are_due()
     }
 
@@ -134,29 +137,29 @@ impl ProcessShard {
         let input = &self.shard.input;
         let wait = Duration::from_secs(input.report_seconds.into());
         let since = |then| self.shard.latest?.duration_since(then).ok();
-        self.told.at.and_then(since).is_some_and(|since| since >= wait)
-            && input.totals != self.told.totals
+        self.last_report.at.and_then(since).is_some_and(|since| since >= wait)
+            && input.totals != self.last_report.totals
     }
 
     /// Whether enough places are free to report them: half of them, then seven eighths of the rest,
     /// and so on. So reports are few, and slow documents keep few places from other shards.
     fn places_are_due(&self) -> bool {
         let (input, needed) = (&self.shard.input, self.needed());
-        let due = if self.told.places == input.window {
+        let due = if self.last_report.places == input.window {
             input.window / 2
         } else {
-            self.told.places.div_ceil(8)
+            self.last_report.places.div_ceil(8)
         };
-        input.returns_places && needed > 0 && needed < self.told.places && needed <= due
+        input.returns_places && needed > 0 && needed < self.last_report.places && needed <= due
     }
 
     /// Places of the window that the shard still needs.
     fn needed(&self) -> u32 {
         let in_flight = self.shard.in_window();
         if self.shard.has_handed_out() {
-            u32::try_from(in_flight).unwrap_or(u32::MAX).min(self.told.places)
+            u32::try_from(in_flight).unwrap_or(u32::MAX).min(self.last_report.places)
         } else {
-            self.told.places
+            self.last_report.places
         }
     }
 
@@ -164,9 +167,10 @@ impl ProcessShard {
     async fn report(ctx: &WorkflowContext<Self>) {
         let now = ctx.workflow_time();
         let (parent, report) = ctx.state_mut(|it| {
-            it.told = Told { totals: it.shard.input.totals, at: now, places: it.needed() };
+            it.last_report =
+                LastReport { totals: it.shard.input.totals, at: now, places: it.needed() };
             let input = &it.shard.input;
-            let places = it.shard.has_handed_out().then_some(it.told.places);
+            let places = it.shard.has_handed_out().then_some(it.last_report.places);
             let report = ShardReport {
                 shard: input.shard,
                 totals: input.totals,

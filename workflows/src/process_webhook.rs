@@ -33,8 +33,8 @@ impl ProcessWebhook {
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         let notify = ctx.state(|it| it.notify.clone());
         let webhook = notify.webhook.clone();
-        let told = ctx.execute_activity(Activities::notify, notify, policy::webhook()).await;
-        told.map_err(|error| {
+        let notified = ctx.execute_activity(Activities::notify, notify, policy::webhook()).await;
+        notified.map_err(|error| {
             let why = error.reason().map_or_else(|| error.to_string(), failure::root_message);
             failed("Undelivered", &format!("the webhook \"{webhook}\" was given up: {why}"))
         })

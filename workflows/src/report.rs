@@ -11,7 +11,7 @@ use crate::{
 
 /// The state that the batch knows of a shard or a group.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Told {
+pub(crate) struct LastReport {
     /// Totals of the last report.
     pub(crate) totals: Totals,
     /// When it was sent, or when the run began.

@@ -16,11 +16,11 @@ use crate::{
         PackOutcome, PackTask, Parts, SealShard, ShardInput, Taken,
     },
     failure,
-    holds::{Holds, Inside},
-    opening,
     pace::{Ended, Pace, Places},
     policy,
     process_parts::ProcessParts,
+    slow_start,
+    state_access::{Holds, StateAccess},
 };
 
 /// The workflow id of a batch's shard.
@@ -55,10 +55,10 @@ pub(crate) async fn work<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
 ) -> Result<(), ActivityExecutionError> {
     let worked = async {
-        if let Some(batching) = ctx.look(|shard| shard.input.provider_batching) {
+        if let Some(batching) = ctx.read(|shard| shard.input.provider_batching) {
             provider_batch::run(ctx, batching).await?;
         }
-        workflows::join!(hand_out(ctx), opening::widen::<W, Shard>(ctx));
+        workflows::join!(hand_out(ctx), slow_start::widen::<W, Shard>(ctx));
         Ok(())
     };
     let worked = worked.await;
@@ -76,7 +76,7 @@ pub(crate) async fn wind_up<W: Holds<Shard> + 'static>(
     mut worked: Result<(), ActivityExecutionError>,
 ) -> (bool, Result<(), ActivityExecutionError>) {
     let cancelled = ctx.cancellation_token().is_cancelled();
-    if let Some(batching) = ctx.look(|shard| shard.input.provider_batching)
+    if let Some(batching) = ctx.read(|shard| shard.input.provider_batching)
         && cancelled
         && worked.is_ok()
     {
@@ -86,7 +86,7 @@ pub(crate) async fn wind_up<W: Holds<Shard> + 'static>(
     if cancelled || worked.is_err() {
         ctx.change(Shard::cancel_the_rest);
     }
-    let more = ctx.look(|shard| shard.input.next < shard.input.documents);
+    let more = ctx.read(|shard| shard.input.next < shard.input.documents);
     (!more || cancelled || worked.is_err(), worked)
 }
 
@@ -97,7 +97,7 @@ pub(crate) async fn wind_up<W: Holds<Shard> + 'static>(
 pub(crate) async fn seal<W: Holds<Shard>>(
     ctx: &WorkflowContext<W>,
 ) -> Result<(), ActivityExecutionError> {
-    let shard = ctx.look(|shard| {
+    let shard = ctx.read(|shard| {
         let mut failures = shard.input.failures.clone();
         failures.sort_by_key(|failure| failure.index);
         SealShard { job: shard.input.job.clone(), shard: shard.input.shard, failures }
@@ -110,12 +110,12 @@ pub(crate) async fn seal<W: Holds<Shard>>(
 async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
     let (mut begun, mut running) = (0, Vec::<Pin<Box<dyn Future<Output = ()>>>>::new());
     loop {
-        let places = ctx.look(Shard::places);
-        let more: Vec<_> = (begun..places).map(|_| place(ctx.clone())).collect();
+        let places = ctx.read(Shard::places);
+        let more: Vec<_> = (begun..places).map(|_| run_place(ctx.clone())).collect();
         running.push(Box::pin(async { drop(workflows::join_all(more).await) }));
         begun = places;
         for task in ctx.change(|shard| std::mem::take(&mut shard.escalated)) {
-            running.push(Box::pin(escalated(ctx.clone(), task)));
+            running.push(Box::pin(run_escalated(ctx.clone(), task)));
         }
         let has_more = ctx.wait_condition(move |workflow| workflow.part().wants_more(begun));
         let mut has_more = std::pin::pin!(has_more);
@@ -130,7 +130,7 @@ async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
                 Poll::Pending
             }
         });
-        if are_over.await && ctx.look(|shard| shard.escalated.is_empty()) {
+        if are_over.await && ctx.read(|shard| shard.escalated.is_empty()) {
             return;
         }
     }
@@ -138,7 +138,7 @@ async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
 
 /// One place of the window: takes a document, waits for its end, takes the next. There are no
 /// barriers.
-async fn place<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
+async fn run_place<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
     loop {
         if ctx.wait_condition(|workflow| workflow.part().may_go_on()).await.is_err() {
             return;
@@ -148,9 +148,10 @@ async fn place<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
         }
         let now = ctx.workflow_time();
         let Some(taken) = ctx.change(|shard| shard.take(now)) else { return };
-        let left = if taken.len() > 1 { pack(&ctx, taken).await } else { Some(taken.collect()) };
+        let left =
+            if taken.len() > 1 { run_pack(&ctx, taken).await } else { Some(taken.collect()) };
         let Some(left) = left else { return };
-        let alone: Vec<_> = left.into_iter().map(|index| document(&ctx, index)).collect();
+        let alone: Vec<_> = left.into_iter().map(|index| run_document(&ctx, index)).collect();
         if workflows::join_all(alone).await.contains(&false) {
             return;
         }
@@ -159,11 +160,11 @@ async fn place<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
 
 /// Asks several documents in one call; then those that must be sent alone. Returns whether to go
 /// on.
-async fn pack<W: Holds<Shard> + 'static>(
+async fn run_pack<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     taken: Range<u32>,
 ) -> Option<Vec<u32>> {
-    let task = ctx.look(|shard| PackTask {
+    let task = ctx.read(|shard| PackTask {
         job: shard.input.job.clone(),
         workflow: shard.input.workflow.clone(),
         shard: shard.input.shard,
@@ -174,13 +175,13 @@ async fn pack<W: Holds<Shard> + 'static>(
     let ended = ctx.execute_activity(Activities::process_pack, task, options(ctx)).await;
     let queued = ended.as_ref().ok().map(|packed| packed.queued_seconds);
     let left = ctx.change(|shard| shard.record_pack(taken, ended));
-    follow(ctx, first, began, queued);
+    adapt_pace(ctx, first, began, queued);
     left
 }
 
 /// Asks one document alone. Returns whether to go on.
-async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u32) -> bool {
-    let task = ctx.look(|shard| DocumentTask {
+async fn run_document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u32) -> bool {
+    let task = ctx.read(|shard| DocumentTask {
         job: shard.input.job.clone(),
         workflow: shard.input.workflow.clone(),
         shard: shard.input.shard,
@@ -200,13 +201,13 @@ async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u3
         }
         Ok(outcome) if outcome.escalates => {
             ctx.change(|shard| shard.escalate(task, &outcome));
-            follow(ctx, index, began, Some(outcome.queued_seconds));
+            adapt_pace(ctx, index, began, Some(outcome.queued_seconds));
             true
         }
         ended => {
             let goes_on = ctx.change(|shard| shard.record(index, &ended, Taken::default()));
             let queued = ended.ok().filter(|it| !it.skipped).map(|it| it.queued_seconds);
-            follow(ctx, index, began, queued);
+            adapt_pace(ctx, index, began, queued);
             goes_on
         }
     }
@@ -214,7 +215,7 @@ async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u3
 
 /// Asks the route's next model about a document. It takes no place of the window, which is sized by
 /// the first model's limits; the number of pending activities bounds it.
-async fn escalated<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>, task: DocumentTask) {
+async fn run_escalated<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>, task: DocumentTask) {
     let ended =
         ctx.execute_activity(Activities::process_document, task.clone(), options(&ctx)).await;
     ctx.change(|shard| {
@@ -233,12 +234,12 @@ async fn in_parts<W: Holds<Shard> + 'static>(
     document: DocumentTask,
     parts: Parts,
 ) -> Result<LongOutcome, String> {
-    let id = ctx.look(|shard| shard.id(ctx));
+    let id = ctx.read(|shard| shard.id(ctx));
     let options = ChildWorkflowOptions::builder()
         .workflow_id(format!("{id}/document-{:05}", document.index))
         .parent_close_policy(ParentClosePolicy::Terminate)
         .build();
-    let input = ctx.look(|shard| LongDocument {
+    let input = ctx.read(|shard| LongDocument {
         document,
         parts,
         lane: shard.input.lane.clone(),
@@ -259,7 +260,7 @@ async fn in_parts<W: Holds<Shard> + 'static>(
 }
 
 /// Adapts the pace after a call that lay in the queue.
-fn follow<W: Holds<Shard>>(
+fn adapt_pace<W: Holds<Shard>>(
     ctx: &WorkflowContext<W>,
     document: u32,
     began: Option<SystemTime>,
@@ -284,7 +285,7 @@ fn follow<W: Holds<Shard>>(
 
 /// Options of a document's activities.
 pub(crate) fn options<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
-    ctx.look(|shard| {
+    ctx.read(|shard| {
         let ShardInput { lane, tenant, heartbeat_seconds, .. } = &shard.input;
         policy::document(ctx.task_queue(), lane, tenant, *heartbeat_seconds)
     })
@@ -412,7 +413,7 @@ impl Shard {
                 totals.updated += u64::from(packed.updated);
                 totals.spend += packed.spent;
                 totals.reused += packed.reused;
-                self.come_back(packed.asked);
+                self.mark_asked(packed.asked);
                 Some(packed.left)
             }
             Err(error) if error.as_cancelled().is_some() => {
@@ -424,7 +425,7 @@ impl Shard {
                 totals.spend += spent.spend;
                 totals.cuts += spent.cuts;
                 if spent.spend.provider_calls > 0 {
-                    self.come_back(taken.clone());
+                    self.mark_asked(taken.clone());
                 }
                 Some(taken.collect())
             }
@@ -432,7 +433,7 @@ impl Shard {
     }
 
     /// Marks documents that were asked together and are now asked alone.
-    fn come_back(&mut self, asked: impl IntoIterator<Item = u32>) {
+    fn mark_asked(&mut self, asked: impl IntoIterator<Item = u32>) {
         self.input.asked.extend(asked);
         self.input.asked.sort_unstable();
     }

@@ -41,7 +41,7 @@ impl ExpectedCalls {
     ) -> Result<Self, Failure> {
         let levels = if job.escalate { route.levels() } else { vec![route.clone()] };
         let judges =
-            Bound::judges(job).map(|judge| Route::of_model(&judge.model, &services.routes));
+            Bound::judges(job).map(|judge| Route::for_model(&judge.model, &services.routes));
         let judges = judges.filter_map(|route| route.models.into_iter().next()).collect();
         let most = if job.checks.is_empty() { 1.0 } else { f64::from(MAX_ASKS) };
         let before =

@@ -344,7 +344,7 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
 
 /// The models that judge answers.
 fn judges(services: &Services, job: &Job) -> Vec<ModelId> {
-    let routes = Bound::judges(job).map(|it| Route::of_model(&it.model, &services.routes));
+    let routes = Bound::judges(job).map(|it| Route::for_model(&it.model, &services.routes));
     routes.flat_map(|route| route.models).collect()
 }
 

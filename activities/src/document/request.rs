@@ -6,11 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use serde_json::Value;
 use tidegate_calls::{
-    dialect::{Ways, own},
+    dialect::{DialectRoute, account_fields},
     route::{Route, Routes},
 };
 use tidegate_providers::{
-    Asked, BatchApi, Completion, Fields, Operation, Provider, StopReason, overheard::Whole,
+    Asked, BatchApi, Completion, Fields, Operation, Provider, StopReason, passive::Whole,
 };
 use tidegate_types::{FailureType, ModelId, Spend, Usage};
 use tidegate_workflows::contract::{Job, Lines};
@@ -64,7 +64,7 @@ fn route_of_name(services: &Services, name: &str) -> Option<Route> {
         |model: &ModelId| services.guard.quota.models().any(|known| known.id == *model);
     let routes: &Routes = &services.routes;
     let model = || name.parse::<ModelId>().ok().filter(is_configured);
-    routes.get(name).cloned().or_else(|| Some(Route::of_model(&model()?, routes)))
+    routes.get(name).cloned().or_else(|| Some(Route::for_model(&model()?, routes)))
 }
 
 /// Estimated input tokens of a request; `None` for one that cannot be parsed.
@@ -185,12 +185,12 @@ impl Call {
             ))
         })?;
         let route = route
-            .of_no_question()
+            .require_equivalents()
             .map_err(|failure| refused(format!("model cannot be asked: {}", failure.message)))?;
         if body.get("stream").is_some_and(|stream| stream != false && !stream.is_null()) {
             return Err(refused("stream must be false: a batch's answers come whole".to_owned()));
         }
-        own::check(&body, &lines.may_ask).map_err(|why| refused(why.to_string()))?;
+        account_fields::check(&body, &lines.may_ask).map_err(|why| refused(why.to_string()))?;
         let asked = Asked::read(operation.path(), &body.to_vec()).ok_or_else(|| {
             let (field, why) = body.unreadable().unwrap_or(("messages", String::new()));
             refused(format!("{field} cannot be read: {why}"))
@@ -201,7 +201,7 @@ impl Call {
     /// The route's models that take it unchanged.
     fn as_it_is(&self, services: &Services) -> Route {
         let takes = |it: &dyn Provider| it.takes(self.operation);
-        self.route.of(|model| services.providers.get(model).is_some_and(takes))
+        self.route.filter(|model| services.providers.get(model).is_some_and(takes))
     }
 
     /// Asks once. Returns the model, its use, and its reply in the dialect of the request.

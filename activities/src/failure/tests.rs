@@ -81,7 +81,7 @@ fn a_store_that_stays_away_is_asked_ever_less_often_as_configured_until_the_dead
 
     let ended = failure().counting(&activity, Duration::ZERO);
     assert_eq!((ended.kind, ended.is_retried()), (FailureType::Transient, false), "{ended}");
-    activity.call.calling();
+    activity.call.count_call();
     assert_eq!(
         activity.state().document.store,
         StoreFaults::default(),

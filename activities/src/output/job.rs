@@ -47,7 +47,7 @@ pub(crate) fn resolve(storage: &Storage, field: &str, uri: &str) -> Result<Locat
 /// `InvalidInput`, which names the configured routes.
 pub fn route_of(target: &Target, routes: &Routes) -> Result<Route, Failure> {
     match target {
-        Target::Model(model) => Ok(Route::of_model(model, routes)),
+        Target::Model(model) => Ok(Route::for_model(model, routes)),
         Target::Route(name) => Route::named(name, routes),
     }
 }

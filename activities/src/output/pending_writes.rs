@@ -498,7 +498,7 @@ mod tests {
         all.check("mine", now).unwrap_err();
         let later = now + PROBE_UNWRITTEN;
         all.check("mine", later).unwrap();
-        all.enter("mine", later).unwrap().leaves();
+        all.enter("mine", later).unwrap().use_up();
         all.check("mine", later).unwrap_err();
         all.enter("mine", later).unwrap_err();
         all.hold(&mine, None, || None, || async { Ok(()) }).await.unwrap();

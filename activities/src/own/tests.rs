@@ -85,7 +85,7 @@ async fn a_far_turn_is_kept_for_the_next_attempt() {
 
 #[test]
 fn a_fault_is_the_providers_or_the_works() {
-    let error = Vendor::OPENAI.heard(503, &Default::default(), b"").unwrap_err();
+    let error = Vendor::OPENAI.read_reply(503, &Default::default(), b"").unwrap_err();
     assert!(matches!(Fault::from(error), Fault::Provider(error) if error.kind == Kind::Overloaded));
     assert!(matches!(Fault::from(std::fmt::Error), Fault::Own(_)));
 }

@@ -213,7 +213,7 @@ async fn disposition(
     else {
         return Ok(Disposition::Open);
     };
-    tidegate_calls::metrics::stopped(model, &completion.stop_reason);
+    tidegate_calls::metrics::count_stop_reason(model, &completion.stop_reason);
     let dialect = services.providers.dialect(model);
     let answer = match (&evidence::schema_with_evidence(&shard.job), dialect) {
         (Some(schema), Some(dialect)) => dialect.restored(model.model(), schema, completion.answer),

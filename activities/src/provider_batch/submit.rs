@@ -148,7 +148,7 @@ async fn try_to_submit(
         }
     };
     match services.guard.gates.keys.enter(model, &task.job, Instant::now()) {
-        Ok(probe) => probe.leaves(),
+        Ok(probe) => probe.use_up(),
         Err(failure) => {
             release_holds(services, (&shard, model), workflow, &key, count(&lines)).await;
             // A final failure: the direct path reports it for each document.

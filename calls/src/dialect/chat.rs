@@ -5,33 +5,33 @@ use serde_json::{Value, json};
 use tidegate_providers::{Completion, Fields, Role, StopReason};
 
 use super::conversation::{Conversation, bound, refused, text};
-use super::refused::Refused;
+use super::refused_field::RefusedField;
 
 /// Reads a request. A field that is null or states the default is ignored.
-pub(super) fn read(fields: &Fields) -> Result<Conversation, Refused> {
-    let mut said = Conversation::default();
+pub(super) fn read(fields: &Fields) -> Result<Conversation, RefusedField> {
+    let mut conversation = Conversation::default();
     for name in fields.names() {
         let value = fields.get(name).unwrap_or_default();
         match (name, &value) {
             ("model", _) | (_, Value::Null) | ("stream" | "store", Value::Bool(false)) => {}
             ("n", Value::Number(count)) if count.as_u64() == Some(1) => {}
             ("messages", Value::Array(messages)) => {
-                messages.iter().try_for_each(|message| read_message(&mut said, message))?;
+                messages.iter().try_for_each(|message| read_message(&mut conversation, message))?;
             }
             ("max_tokens" | "max_completion_tokens", bounded) => {
-                said.max_output_tokens = Some(bound(name, bounded)?);
+                conversation.max_output_tokens = Some(bound(name, bounded)?);
             }
-            ("temperature", Value::Number(_)) => said.temperature = Some(value),
-            ("stop", Value::String(_)) => said.stop = Some(json!([value])),
-            ("stop", Value::Array(_)) => said.stop = Some(value),
-            ("response_format", format) => said.schema = schema(format)?,
+            ("temperature", Value::Number(_)) => conversation.temperature = Some(value),
+            ("stop", Value::String(_)) => conversation.stop = Some(json!([value])),
+            ("stop", Value::Array(_)) => conversation.stop = Some(value),
+            ("response_format", format) => conversation.schema = schema(format)?,
             _ => return Err(refused(name, "is not translated")),
         }
     }
-    Ok(said)
+    Ok(conversation)
 }
 
-fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Refused> {
+fn read_message(conversation: &mut Conversation, message: &Value) -> Result<(), RefusedField> {
     let Value::Object(fields) = message else {
         return Err(refused("messages", "must be objects"));
     };
@@ -43,14 +43,14 @@ fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Refused>
     }
     let text = text("messages.content", fields.get("content").unwrap_or(&Value::Null))?;
     match fields.get("role").and_then(Value::as_str) {
-        Some("system" | "developer") if said.turns.is_empty() => {
-            if !said.system.is_empty() {
-                said.system.push_str("\n\n");
+        Some("system" | "developer") if conversation.turns.is_empty() => {
+            if !conversation.system.is_empty() {
+                conversation.system.push_str("\n\n");
             }
-            said.system.push_str(&text);
+            conversation.system.push_str(&text);
         }
-        Some("user") => said.says(Role::User, text),
-        Some("assistant") => said.says(Role::Assistant, text),
+        Some("user") => conversation.add_turn(Role::User, text),
+        Some("assistant") => conversation.add_turn(Role::Assistant, text),
         _ => {
             return Err(refused(
                 "messages.role",
@@ -61,7 +61,7 @@ fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Refused>
     Ok(())
 }
 
-fn schema(format: &Value) -> Result<Option<Value>, Refused> {
+fn schema(format: &Value) -> Result<Option<Value>, RefusedField> {
     match format.get("type").and_then(Value::as_str) {
         Some("text") => Ok(None),
         Some("json_schema") => match format.pointer("/json_schema/schema") {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tidegate_providers::{Role, Turn};
 
-use super::refused::Refused;
+use super::refused_field::RefusedField;
 
 /// A request in no particular dialect.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Conversation {
 
 impl Conversation {
     /// Adds a turn. Two turns in a row of one speaker become one.
-    pub(super) fn says(&mut self, role: Role, text: String) {
+    pub(super) fn add_turn(&mut self, role: Role, text: String) {
         match self.turns.last_mut() {
             Some(last) if last.role == role => {
                 last.text.push_str("\n\n");
@@ -28,7 +28,7 @@ impl Conversation {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), Refused> {
+    pub(super) fn check(&self) -> Result<(), RefusedField> {
         let is_users = |turn: Option<&Turn>| turn.is_some_and(|turn| turn.role == Role::User);
         if is_users(self.turns.first()) && is_users(self.turns.last()) {
             return Ok(());
@@ -38,12 +38,12 @@ impl Conversation {
 }
 
 /// A field is refused because the model speaks another dialect.
-pub(super) fn refused(field: &str, why: &str) -> Refused {
-    Refused::new(field, &format!("{why}: the model speaks another dialect"))
+pub(super) fn refused(field: &str, why: &str) -> RefusedField {
+    RefusedField::new(field, &format!("{why}: the model speaks another dialect"))
 }
 
 /// The text of a message: a string, or parts that are texts.
-pub(super) fn text(field: &str, content: &Value) -> Result<String, Refused> {
+pub(super) fn text(field: &str, content: &Value) -> Result<String, RefusedField> {
     let part = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text")) {
         (Some("text"), Some(Value::String(text))) => Ok(text.clone()),
         _ => Err(refused(field, "may hold texts alone")),
@@ -57,7 +57,7 @@ pub(super) fn text(field: &str, content: &Value) -> Result<String, Refused> {
     }
 }
 
-pub(super) fn bound(field: &str, value: &Value) -> Result<u32, Refused> {
+pub(super) fn bound(field: &str, value: &Value) -> Result<u32, RefusedField> {
     let bound = value.as_u64().and_then(|bound| u32::try_from(bound).ok()).filter(|it| *it > 0);
-    bound.ok_or_else(|| Refused::new(field, "must be a whole number above 0"))
+    bound.ok_or_else(|| RefusedField::new(field, "must be a whole number above 0"))
 }

@@ -4,46 +4,46 @@ use serde_json::{Value, json};
 use tidegate_providers::{Completion, Fields, Role, StopReason};
 
 use super::conversation::{Conversation, bound, refused, text};
-use super::refused::Refused;
+use super::refused_field::RefusedField;
 
 /// Reads a request. A field that is null or states the default is ignored.
-pub(super) fn read(fields: &Fields) -> Result<Conversation, Refused> {
-    let mut said = Conversation::default();
+pub(super) fn read(fields: &Fields) -> Result<Conversation, RefusedField> {
+    let mut conversation = Conversation::default();
     for name in fields.names() {
         let value = fields.get(name).unwrap_or_default();
         match (name, &value) {
             ("model", _) | (_, Value::Null) | ("stream", Value::Bool(false)) => {}
             ("messages", Value::Array(messages)) => {
-                messages.iter().try_for_each(|message| read_message(&mut said, message))?;
+                messages.iter().try_for_each(|message| read_message(&mut conversation, message))?;
             }
-            ("system", system) => said.system = text("system", system)?,
-            ("max_tokens", bounded) => said.max_output_tokens = Some(bound(name, bounded)?),
-            ("temperature", Value::Number(_)) => said.temperature = Some(value),
-            ("stop_sequences", Value::Array(_)) => said.stop = Some(value),
+            ("system", system) => conversation.system = text("system", system)?,
+            ("max_tokens", bounded) => conversation.max_output_tokens = Some(bound(name, bounded)?),
+            ("temperature", Value::Number(_)) => conversation.temperature = Some(value),
+            ("stop_sequences", Value::Array(_)) => conversation.stop = Some(value),
             ("output_config", Value::Object(config)) => {
                 let other = config.keys().find(|name| *name != "format");
                 if let Some(other) = other {
                     return Err(refused(&format!("output_config.{other}"), "is not translated"));
                 }
-                said.schema = config.get("format").map(schema).transpose()?;
+                conversation.schema = config.get("format").map(schema).transpose()?;
             }
             _ => return Err(refused(name, "is not translated")),
         }
     }
-    Ok(said)
+    Ok(conversation)
 }
 
-fn read_message(said: &mut Conversation, message: &Value) -> Result<(), Refused> {
+fn read_message(conversation: &mut Conversation, message: &Value) -> Result<(), RefusedField> {
     let text = text("messages.content", message.get("content").unwrap_or(&Value::Null))?;
     match message.get("role").and_then(Value::as_str) {
-        Some("user") => said.says(Role::User, text),
-        Some("assistant") => said.says(Role::Assistant, text),
+        Some("user") => conversation.add_turn(Role::User, text),
+        Some("assistant") => conversation.add_turn(Role::Assistant, text),
         _ => return Err(refused("messages.role", "must be user or assistant")),
     }
     Ok(())
 }
 
-fn schema(format: &Value) -> Result<Value, Refused> {
+fn schema(format: &Value) -> Result<Value, RefusedField> {
     let is_schema = format.get("type").and_then(Value::as_str) == Some("json_schema");
     let schema = format.get("schema").filter(|_| is_schema);
     schema.cloned().ok_or_else(|| refused("output_config.format", "must be a json_schema"))

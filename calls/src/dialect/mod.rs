@@ -2,12 +2,12 @@
 //! prompt, the bound on the answer, the temperature, stops and a JSON Schema are translated; every
 //! other field is refused, and the refusal names it.
 
+pub mod account_fields;
 mod chat;
 mod conversation;
+mod dialect_route;
 mod messages;
-pub mod own;
-mod refused;
-mod ways;
+mod refused_field;
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use tidegate_providers::{
 use tidegate_types::ModelId;
 
 use self::conversation::Conversation;
-pub use self::{refused::Refused, ways::Ways};
+pub use self::{dialect_route::DialectRoute, refused_field::RefusedField};
 use crate::{ask::UNBOUNDED_OUTPUT, caller::Question, route::Route};
 
 /// A translated request.
@@ -27,7 +27,7 @@ pub struct Translated {
     operation: Operation,
     /// The model's name in the client's request.
     name: String,
-    said: Conversation,
+    conversation: Conversation,
     input_tokens: u64,
     template: u64,
     /// The parameters of each model, in its own dialect.
@@ -46,26 +46,28 @@ impl Translated {
         asked: &Asked,
         route: &Route,
         providers: &Providers,
-    ) -> Result<(Self, Route), Refused> {
-        let said = match operation {
+    ) -> Result<(Self, Route), RefusedField> {
+        let conversation = match operation {
             Operation::ChatCompletions => chat::read(fields)?,
             Operation::Messages => messages::read(fields)?,
             Operation::Responses | Operation::Embeddings | Operation::CountTokens => {
                 let why = format!(
                     "is {name}, which does not take {operation}; ask a model of this dialect"
                 );
-                return Err(Refused::new("model", &why));
+                return Err(RefusedField::new("model", &why));
             }
         };
-        said.check()?;
+        conversation.check()?;
         let mut given = Map::new();
-        given.extend(said.temperature.clone().map(|it| ("temperature".to_owned(), it)));
-        given.extend(said.stop.clone().map(|it| ("stop".to_owned(), it)));
+        given.extend(conversation.temperature.clone().map(|it| ("temperature".to_owned(), it)));
+        given.extend(conversation.stop.clone().map(|it| ("stop".to_owned(), it)));
         let (mut parameters, mut fault) = (BTreeMap::new(), None);
         for model in &route.models {
             let checked = match providers.dialect(model) {
                 _ if given.is_empty() => Ok(Map::new()),
-                Some(dialect) => dialect.check(model.model(), None, &given, said.max_output_tokens),
+                Some(dialect) => {
+                    dialect.check(model.model(), None, &given, conversation.max_output_tokens)
+                }
                 None => Err(format!("{model} takes no parameters")),
             };
             match checked {
@@ -79,7 +81,7 @@ impl Translated {
                 (Operation::Messages, "stop") => "stop_sequences",
                 (_, field) => field,
             };
-            return Err(Refused::new(field, &format!("does not fit the model: {why}")));
+            return Err(RefusedField::new(field, &format!("does not fit the model: {why}")));
         }
         let keep = |models: &[ModelId]| {
             models.iter().filter(|it| parameters.contains_key(*it)).cloned().collect()
@@ -88,7 +90,7 @@ impl Translated {
         let route = Route { models, equivalent, ..route.clone() };
         let (input_tokens, template) = (asked.input_tokens, asked.template);
         let name = name.to_owned();
-        Ok((Self { operation, name, said, input_tokens, template, parameters }, route))
+        Ok((Self { operation, name, conversation, input_tokens, template, parameters }, route))
     }
 
     /// The answer in the client's dialect.
@@ -103,7 +105,7 @@ impl Translated {
 }
 
 impl Question for Translated {
-    fn alike(&self) -> u64 {
+    fn template(&self) -> u64 {
         self.template
     }
 
@@ -113,20 +115,20 @@ impl Question for Translated {
 
     fn room(&self, cap: Option<u32>) -> u32 {
         let usual = u32::try_from(UNBOUNDED_OUTPUT).unwrap_or(u32::MAX);
-        let room = self.said.max_output_tokens.unwrap_or(usual);
+        let room = self.conversation.max_output_tokens.unwrap_or(usual);
         cap.map_or(room, |cap| room.min(cap))
     }
 
-    fn likely(&self, learned: Option<u64>) -> Option<u64> {
+    fn likely_output(&self, learned: Option<u64>) -> Option<u64> {
         learned
     }
 
-    fn cached(&self) -> Option<(u64, &str)> {
+    fn cached_instructions(&self) -> Option<(u64, &str)> {
         None
     }
 
     fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> Request<'c> {
-        let Conversation { system, turns, schema, .. } = &self.said;
+        let Conversation { system, turns, schema, .. } = &self.conversation;
         let (last, turns) = match turns.split_last() {
             Some((last, turns)) => (last.text.as_str(), turns),
             None => ("", &[][..]),

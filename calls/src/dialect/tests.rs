@@ -6,13 +6,13 @@ fn fields(body: &Value) -> Fields {
     Fields::read(body.to_string().as_bytes()).unwrap()
 }
 
-fn param(result: Result<Conversation, Refused>) -> String {
+fn param(result: Result<Conversation, RefusedField>) -> String {
     let response = result.err().unwrap();
     response.field
 }
 
 #[test]
-fn what_every_dialect_says_is_read_from_both() {
+fn fields_of_every_dialect_are_read_from_both() {
     let schema = json!({"type": "object"});
     let of_openai = chat::read(&fields(&json!({
         "model": "m", "temperature": 0.5, "stop": "END", "max_completion_tokens": 9, "stream": false,
@@ -35,14 +35,20 @@ fn what_every_dialect_says_is_read_from_both() {
             {"role": "user", "content": "And?"},
         ],
     })));
-    for said in [of_openai, of_anthropic] {
-        let said = said.ok().unwrap();
-        assert!(said.check().is_ok());
-        assert_eq!(said.system, "Be brief.");
-        let texts: Vec<&str> = said.turns.iter().map(|turn| turn.text.as_str()).collect();
+    for conversation in [of_openai, of_anthropic] {
+        let conversation = conversation.ok().unwrap();
+        assert!(conversation.check().is_ok());
+        assert_eq!(conversation.system, "Be brief.");
+        let texts: Vec<&str> = conversation.turns.iter().map(|turn| turn.text.as_str()).collect();
         assert_eq!(texts, ["One\ntwo", "Yes", "And?"]);
-        assert_eq!((said.max_output_tokens, said.schema), (Some(9), Some(schema.clone())));
-        assert_eq!((said.temperature, said.stop), (Some(json!(0.5)), Some(json!(["END"]))));
+        assert_eq!(
+            (conversation.max_output_tokens, conversation.schema),
+            (Some(9), Some(schema.clone()))
+        );
+        assert_eq!(
+            (conversation.temperature, conversation.stop),
+            (Some(json!(0.5)), Some(json!(["END"])))
+        );
     }
 }
 

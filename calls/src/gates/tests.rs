@@ -91,7 +91,7 @@ fn the_first_run_takes_nothing_and_the_second_what_one_call_alone_may_have() {
     assert_eq!(met.entered(LATER).unwrap_err(), "key");
     drop(passed);
     let passed = met.entered(LATER).unwrap();
-    let circuit = passed.leaves();
+    let circuit = passed.leave();
     assert_eq!(met.checked(LATER), Err("key"), "it has left: what it took is used up");
     met.gates.keys.accepted(&met.model);
     assert_eq!(met.checked(LATER), Err("name"));
@@ -104,7 +104,7 @@ fn the_first_run_takes_nothing_and_the_second_what_one_call_alone_may_have() {
 }
 
 #[test]
-fn what_was_taken_is_given_back_where_a_later_gate_holds_the_call() {
+fn a_later_gate_that_holds_the_call_returns_what_was_taken() {
     let met = Met::all();
     let finds_out = met.gates.health.enter(&met.model, met.asking(LATER).now).unwrap();
     assert_eq!(met.entered(LATER).unwrap_err(), "circuit");
@@ -114,7 +114,7 @@ fn what_was_taken_is_given_back_where_a_later_gate_holds_the_call() {
 }
 
 #[test]
-fn what_has_changed_during_the_wait_holds_the_call() {
+fn a_change_during_the_wait_holds_the_call() {
     let met = Met::nothing();
     assert_eq!(met.checked(0), Ok(()));
     met.falls_over();
@@ -122,7 +122,7 @@ fn what_has_changed_during_the_wait_holds_the_call() {
 }
 
 #[test]
-fn a_batch_is_held_whichever_model_it_asks_and_a_model_whoever_asks_it() {
+fn gates_of_a_batch_hold_every_model_and_gates_of_a_model_every_batch() {
     let met = Met::all();
     assert!(met.gates.of_batch(met.asking(0)).is_ok() && !met.gates.let_ask(met.asking(0)));
     let stopping = Met::nothing();

@@ -112,7 +112,7 @@ impl Permit {
     /// What it used cannot be known.
     fn keep_charged(&self) -> PyResult<Pending> {
         self.end(async |call| {
-            call.sent().keeps_charged().await;
+            call.sent().keep_charged().await;
             None
         })
     }
@@ -131,10 +131,10 @@ impl Permit {
         self.end(async move |call| {
             let sent = call.sent();
             let Some(listener) = listener else {
-                sent.keeps_charged().await;
+                sent.keep_charged().await;
                 return None;
             };
-            match listener.ended() {
+            match listener.finish() {
                 Ok(heard) => {
                     settled(sent, heard.usage.as_ref(), &heard.observed).await;
                     None
@@ -199,7 +199,7 @@ impl Failure {
         body: &[u8],
         before: u32,
     ) -> PyResult<Option<Self>> {
-        let heard = self::vendor(vendor)?.heard(status, &self::headers(headers), body);
+        let heard = self::vendor(vendor)?.read_reply(status, &self::headers(headers), body);
         Ok(heard.err().map(|error| Self::of(&error, Backoff::default(), before)))
     }
 

@@ -1,5 +1,5 @@
-//! Message Batches: the requests stand in the call, and the answers are one file. Nothing can be
-//! removed: the vendor removes a batch and its answers after 29 days.
+//! Message Batches: the call holds the requests, and one file the answers. Nothing can be deleted:
+//! the vendor deletes a batch and its answers after 29 days.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl MessageBatches {
 }
 
 impl BatchVendor for MessageBatches {
-    /// No note is taken of a batch's name: its size and its time must do.
+    /// A batch's name is not stored: its size and time must identify it.
     const TAKES_NOTES: bool = false;
     const PAGE_AFTER: &'static str = "after_id";
     const READ_LINE: ReadLine = read_line;
@@ -78,7 +78,7 @@ impl BatchVendor for MessageBatches {
         DateTime::parse_from_rfc3339(text(batch, "/created_at")?).ok().map(|at| at.to_utc())
     }
 
-    fn is(batch: &Value, _name: &str, requests: usize, since: DateTime<Utc>) -> bool {
+    fn matches(batch: &Value, _name: &str, requests: usize, since: DateTime<Utc>) -> bool {
         let counts = batch.get("request_counts").and_then(Value::as_object);
         let counts = counts.into_iter().flat_map(|counts| counts.values());
         let count: u64 = counts.filter_map(Value::as_u64).sum();
@@ -90,7 +90,7 @@ impl BatchVendor for MessageBatches {
         Some(if status == "ended" { State::Ended } else { State::Running })
     }
 
-    fn answers(batch: &Value) -> Vec<Vec<String>> {
+    fn answer_files(batch: &Value) -> Vec<Vec<String>> {
         let id = text(batch, "/id");
         id.map(|id| vec![id.to_owned(), "results".to_owned()]).into_iter().collect()
     }
@@ -98,9 +98,9 @@ impl BatchVendor for MessageBatches {
 
 fn read_line(line: &Value) -> Option<(String, Option<Reply>)> {
     let reply = match text(line, "/result/type")? {
-        "succeeded" => Some(Reply::of(200, line.pointer("/result/message")?)),
-        // No status is given: the error's name decides what it is.
-        "errored" => Some(Reply::of(500, line.pointer("/result/error")?)),
+        "succeeded" => Some(Reply::from_json(200, line.pointer("/result/message")?)),
+        // The line has no status: the error's name decides its kind.
+        "errored" => Some(Reply::from_json(500, line.pointer("/result/error")?)),
         _ => None,
     };
     Some((text(line, "/custom_id")?.to_owned(), reply))

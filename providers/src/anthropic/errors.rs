@@ -1,5 +1,5 @@
-//! What a reply says beside an answer: the names of Anthropic's errors (`details.error_code`, then
-//! wording and `type`), and its limits in headers.
+//! Anthropic's error names (`details.error_code`, then wording and `type`), and its limits in
+//! headers.
 
 use chrono::DateTime;
 use http::HeaderMap;
@@ -16,7 +16,7 @@ pub(crate) const NAMES: ErrorNames = ErrorNames::Read { by_code, by_type };
 
 fn by_code(_status: u16, code: &str, _envelope: &Envelope) -> Option<Kind> {
     Some(match code {
-        // Two kinds of 429 that no waiting cures: a tier's cap and a contract's.
+        // Two kinds of 429 that waiting does not resolve: a tier's cap and a contract's.
         "enforced_spend_limit_reached" | "contract_spend_limit_reached" => Kind::QuotaExhausted,
         _ if code.starts_with("linked_organization_") => Kind::QuotaExhausted,
         "ramp_limit_exceeded" => Kind::RateLimited,
@@ -25,10 +25,10 @@ fn by_code(_status: u16, code: &str, _envelope: &Envelope) -> Option<Kind> {
             Kind::Unauthorized
         }
         "request_body_too_large_after_decoding" => Kind::TooLarge,
-        // A 400: the body came in too slowly.
+        // A 400: the body arrived too slowly.
         "request_body_timeout" => Kind::Transient,
         "concurrent_membership_change" => Kind::Transient,
-        // 503s that are about the customer's own key service.
+        // 503s that concern the customer's own key service.
         "cmek_key_unreachable" | "cmek_context_unavailable" => Kind::Transient,
         "compaction_unavailable" => Kind::Overloaded,
         _ => return None,
@@ -38,14 +38,16 @@ fn by_code(_status: u16, code: &str, _envelope: &Envelope) -> Option<Kind> {
 fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
     let is = |class: &str| envelope.types.iter().any(|given| given == class);
     if is("invalid_request_error") || status == 400 {
-        // A spend limit set by the user, and an empty account: 400s that only their wording tells
+        // A user's spend limit, and an empty account: 400s that only their wording distinguishes
         // from a bad request.
-        if envelope.says(&["you have reached your specified", "usage limits"])
-            || envelope.says(&["credit balance is too low"])
+        if envelope.has_message(&["you have reached your specified", "usage limits"])
+            || envelope.has_message(&["credit balance is too low"])
         {
             return Some(Kind::QuotaExhausted);
         }
-        if envelope.says(&["prompt is too long"]) || envelope.says(&["exceed", "context limit"]) {
+        if envelope.has_message(&["prompt is too long"])
+            || envelope.has_message(&["exceed", "context limit"])
+        {
             return Some(Kind::TooLarge);
         }
     }
@@ -59,8 +61,8 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
             "request_too_large" => Kind::TooLarge,
             "not_found_error" => Kind::InvalidRequest,
             "conflict_error" => Kind::Transient,
-            // Gateways pass bad requests on as their own failure; OpenAI uses this type with every
-            // 4xx, where the status knows better.
+            // Gateways pass bad requests on as their own failure. OpenAI uses this type with every
+            // 4xx, where the status is more exact.
             "invalid_request_error" if status >= 500 || status == 400 => Kind::InvalidRequest,
             "api_error" if status >= 500 => match status {
                 503 | 529 => Kind::Overloaded,
@@ -72,8 +74,8 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
     })
 }
 
-/// Rate-limit headers: `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,
-/// remaining,reset}`, on successes and on 429s.
+/// Reads the headers `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,
+/// remaining,reset}`, which come with successes and 429s.
 pub(crate) fn observed(headers: &HeaderMap) -> Observed {
     let now = wait_hint::middle_of_second(headers);
     let window = |what| {

@@ -19,13 +19,13 @@ use crate::{
 pub(crate) use errors::{NAMES, observed};
 pub(crate) use response::usage;
 
-/// The oldest version that is served; the newer one only removes what is never sent here, and
+/// The oldest supported version. The newer one only removes features that are not used here, and
 /// compatible servers may not know it.
 pub(crate) const VERSION: &str = "2023-06-01";
 
 static MESSAGES: Protocol = messages();
 
-/// What is sent to the vendor's own host.
+/// The protocol of the vendor's own host.
 pub(crate) const fn messages() -> Protocol {
     Protocol {
         path: &["v1", "messages"],
@@ -37,7 +37,7 @@ pub(crate) const fn messages() -> Protocol {
     }
 }
 
-/// From Claude 4.5 on; from 3 on there are tools.
+/// Schemas from Claude 4.5 on; tools from 3 on.
 pub(crate) fn schemas(model: &str) -> Keeps {
     if model::keeps_schemas(model) {
         Keeps::Schema(&schema::ANTHROPIC)

@@ -1,16 +1,15 @@
-//! What the vendor's models differ in, by their names.
+//! Differences between the vendor's models, by name.
 //!
 //! Sources: platform.claude.com/docs/en/build-with-claude: thinking, extended-thinking,
-//! adaptive-thinking, effort; read in November 2026, with
-//! docs.memberjunction.org (`RejectsSamplingParams`, `UsesAdaptiveThinking`), which quotes the list
-//! of models that always refuse sampling parameters. A name without a version is taken for the
-//! newest.
+//! adaptive-thinking, effort; read in November 2026, with docs.memberjunction.org
+//! (`RejectsSamplingParams`, `UsesAdaptiveThinking`), which quotes the list of models that always
+//! refuse sampling parameters. A name without a version counts as the newest.
 
 /// Major and minor version: `claude-sonnet-4-5-20250929`, `claude-3-7-sonnet`,
 /// `eu.anthropic.claude-opus-5-v1:0`.
 fn version(model: &str) -> (u32, u32) {
     let name = model.rsplit_once("claude").map_or(model, |(_, name)| name);
-    // Behind it stands the API's version.
+    // The API's version follows.
     let name = name.split("-v").next().unwrap_or(name);
     let mut parts = name.split(['-', '@', ':', '.']).skip_while(|part| number(part).is_none());
     let major = parts.next().and_then(number);
@@ -18,21 +17,21 @@ fn version(model: &str) -> (u32, u32) {
     major.map_or((u32::MAX, 0), |major| (major, minor.unwrap_or(0)))
 }
 
-/// A date is no version.
+/// A date is not a version.
 fn number(part: &str) -> Option<u32> {
     (part.len() <= 2).then(|| part.parse().ok()).flatten()
 }
 
-/// How a model is made to think.
+/// How a model's thinking is switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thinking {
-    /// It cannot.
+    /// It cannot think.
     Never,
-    /// With a budget of tokens; without one it does not.
+    /// It thinks only with a budget of tokens.
     Budget,
-    /// It decides by itself how much, guided by the effort.
+    /// It decides how much to think, guided by the effort.
     Adaptive,
-    /// The same, and it cannot be stopped.
+    /// Like `Adaptive`, but thinking cannot be switched off.
     Always,
 }
 
@@ -45,13 +44,13 @@ pub(crate) fn thinking(model: &str) -> Thinking {
     }
 }
 
-/// Whether the model keeps to a schema
+/// Whether the model follows a schema
 /// (platform.claude.com/docs/en/build-with-claude/structured-outputs).
 pub(crate) fn keeps_schemas(model: &str) -> bool {
     version(model) >= (4, 5)
 }
 
-/// Whether the model calls tools, and can be made to.
+/// Whether the model calls tools, and can be forced to.
 pub(crate) fn takes_tools(model: &str) -> bool {
     version(model) >= (3, 0)
 }
@@ -61,7 +60,7 @@ pub(crate) fn refuses_budgets(model: &str) -> bool {
     version(model) >= (4, 7) || !matches!(thinking(model), Thinking::Budget | Thinking::Adaptive)
 }
 
-/// Whether the model refuses `temperature`, `top_p` and `top_k`, whatever it thinks.
+/// Whether the model refuses `temperature`, `top_p` and `top_k` even without thinking.
 pub(crate) fn refuses_sampling(model: &str) -> bool {
     version(model) >= (4, 7) || thinking(model) == Thinking::Always
 }
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_models_name_says_what_it_takes() {
+    fn a_models_version_is_read_from_its_name() {
         for (model, thinks, sampling) in [
             ("claude-3-5-haiku-20241022", Thinking::Never, false),
             ("claude-3-7-sonnet-20250219", Thinking::Budget, false),

@@ -6,7 +6,7 @@ use tidegate_types::Effort;
 use super::model::{self, Thinking};
 use crate::parameters::{Refusal, Row, Table, Takes};
 
-/// The least budget that the vendor takes; it must stay below `max_tokens`.
+/// The smallest budget that the vendor accepts; it must stay below `max_tokens`.
 const MIN_BUDGET: u32 = 1_024;
 
 pub(crate) static TABLE: Table = Table {
@@ -54,7 +54,7 @@ pub(crate) fn effort(model: &str, effort: Effort, room: u32) -> Result<Value, St
         (Thinking::Never | Thinking::Budget, Effort::None) => Ok(json!({})),
         (Thinking::Never, _) => Err("this model does not think; leave it out".to_owned()),
         (Thinking::Budget, _) => {
-            // Half of the room is the answer's.
+            // Half of the room is left for the answer.
             let budget = effort.thinking_tokens().min(room / 2);
             if budget < MIN_BUDGET {
                 return Err(format!(

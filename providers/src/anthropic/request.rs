@@ -15,12 +15,12 @@ use crate::{
     schema::{TOOL_IS, TOOL_NAME},
 };
 
-/// The vendor's limit. A longer body is refused by its front door, which often drops the connection
-/// under way, and a dropped connection looks like something to retry.
+/// The vendor's limit. Its front end refuses a longer body, and often drops the connection
+/// meanwhile, which looks like a fault to retry.
 const MAX_BODY_BYTES: usize = 32_000_000;
 
-/// No sampling parameters of our own: from version 2026-10-21 on, and for newer models in any
-/// version, they are refused.
+/// We set no sampling parameters: from version 2026-10-21 on, and for newer models in any version,
+/// they are refused.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -36,7 +36,7 @@ struct Body<'a> {
     tool_choice: Option<ToolChoice>,
 }
 
-/// Its arguments are the answer.
+/// The tool whose arguments are the answer.
 #[derive(Serialize)]
 struct Tool<'a> {
     name: &'static str,
@@ -44,7 +44,7 @@ struct Tool<'a> {
     input_schema: &'a Value,
 }
 
-/// The model must call it, once.
+/// Forces one call of the tool.
 #[derive(Serialize)]
 struct ToolChoice {
     r#type: &'static str,
@@ -52,7 +52,7 @@ struct ToolChoice {
     disable_parallel_tool_use: bool,
 }
 
-/// A text alone where nothing is to be cached: some compatible servers know no more.
+/// A plain text if nothing is cached: some compatible servers accept nothing else.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum System<'a> {
@@ -67,7 +67,7 @@ struct CachedText<'a> {
     cache_control: CacheControl,
 }
 
-/// Five minutes, from the last read on: the vendor's default, and the cheapest to write.
+/// Five minutes from the last read: the vendor's default, and the cheapest to write.
 #[derive(Serialize)]
 struct CacheControl {
     r#type: &'static str,
@@ -177,7 +177,7 @@ fn content<'a>(request: &Request<'a>) -> Content<'a> {
             };
             Content::Attached(vec![Block::Document { source }, Block::Text { text }])
         }
-        // Pictures before the text, as the vendor advises.
+        // The vendor advises to put pictures before the text.
         Document::Pictures(_, pictures) => {
             let image = |picture: &Picture| Block::Image {
                 source: FileSource {
@@ -255,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_front_door_would_drop_is_not_sent() {
+    fn a_body_over_the_vendors_limit_is_not_sent() {
         let document = "x".repeat(MAX_BODY_BYTES);
         let request = Request { document: Document::Text(&document), ..REQUEST };
         let error = body(&request, testing::dialect(Vendor::ANTHROPIC)).unwrap_err();
         assert_eq!((error.kind, error.charged), (Kind::TooLarge, Charged::No));
     }
 
-    /// A model that keeps to no schema is made to call a tool; one that is to think is told.
+    /// A model without schemas is forced to call a tool; one that thinks gets the schema in words.
     #[test]
     fn a_schema_as_a_tool() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});

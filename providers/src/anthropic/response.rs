@@ -1,4 +1,4 @@
-//! The body of a success, which is not always an answer, and its token counts.
+//! Reads the body of a success, which may hold no answer, and its token counts.
 
 use serde_json::Value;
 use tidegate_types::Usage;
@@ -32,26 +32,28 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
             charged,
         ));
     }
-    let of = |kind: &'static str| {
+    let blocks_of = |kind: &'static str| {
         let is = move |block: &&Value| block.get("type").and_then(Value::as_str) == Some(kind);
         blocks.iter().filter(is)
     };
-    // The one tool that is offered is the form of an answer: its call is the end.
-    let form =
-        of("tool_use").find(|call| call.get("name").and_then(Value::as_str) == Some(TOOL_NAME));
+    // The only tool is the form of an answer: its call ends the answer.
+    let form = blocks_of("tool_use")
+        .find(|call| call.get("name").and_then(Value::as_str) == Some(TOOL_NAME));
     let word = if form.is_some() && word == Some("tool_use") { Some("end_turn") } else { word };
     let (stop_reason, context) =
         finish::read(endings::ANTHROPIC, word, reply, context, Charged::from(usage))?;
     let answer = match form.and_then(|call| call.get("input")) {
         Some(input) => input.to_string(),
-        None => of("text").filter_map(|block| block.get("text").and_then(Value::as_str)).collect(),
+        None => blocks_of("text")
+            .filter_map(|block| block.get("text").and_then(Value::as_str))
+            .collect(),
     };
     Ok(Completion { answer, stop_reason, usage, observed: context.observed })
 }
 
-/// Token counts: cached tokens stand **beside** `input_tokens`, which is only the uncached rest.
+/// Token counts: cached tokens are **beside** `input_tokens`, which counts the uncached rest.
 ///
-/// `None` when input or output is missing: unknown is not nothing.
+/// `None` if input or output is missing: unknown is not zero.
 pub(crate) fn usage(body: &Value) -> Option<Usage> {
     let usage = body.get("usage")?;
     let by_lifetime = || {

@@ -1,5 +1,5 @@
-//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may
-//! be.
+//! The meaning of replies, from the vendor's documents (see `mod.rs`); bodies are as short as
+//! possible.
 
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ fn a_429_without_code_wait_or_hope_is_exhausted() {
 }
 
 #[test]
-fn what_a_failed_call_may_have_cost() {
+fn charges_of_failed_calls() {
     for (status, charged) in [
         (429, Charged::No),
         (529, Charged::No),

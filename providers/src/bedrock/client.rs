@@ -1,8 +1,8 @@
-//! The client, for one endpoint.
+//! The client of one endpoint.
 //!
 //! The SDK writes the request, signs it and reads the answer. Its retries are off, and its HTTP
-//! stack is not even linked: `http` gives it our own client, which sends once over a connection of
-//! its own. An error's body and headers are read here, as at the other vendors.
+//! stack is not linked: `http` gives it our own client, which sends once over its own connection.
+//! The body and headers of an error are read here, as for the other vendors.
 //!
 //! With a key (`AWS_BEARER_TOKEN_BEDROCK`) the call carries it as a bearer token; without one the
 //! SDK's usual chain finds credentials: environment, profile, web identity, container, instance.
@@ -45,7 +45,7 @@ use crate::{
     settings::{Setup, SetupError},
 };
 
-/// Where nothing names a region, the vendor's first one.
+/// The default region: the vendor's first.
 const REGION: &str = "us-east-1";
 
 /// A client for one endpoint.
@@ -60,8 +60,8 @@ pub(super) struct Client {
     errors: Vec<ErrorRule>,
     request_timeout: Duration,
     http: http::Client,
-    /// Made at the first call, because looking for credentials takes a runtime, and with each
-    /// version of the key.
+    /// Created at the first call, because the search for credentials needs a runtime, and again for
+    /// each version of the key.
     sdk: Mutex<Option<(u64, Sdk)>>,
 }
 
@@ -73,7 +73,7 @@ impl Client {
         Ok(Self {
             region: Region::new(region.unwrap_or(REGION).to_owned()),
             name: setup.name.to_owned(),
-            dialect: Dialect::of(settings),
+            dialect: Dialect::from_settings(settings),
             classifier: setup.classifier.clone(),
             key: setup.key.clone(),
             errors: settings.errors.clone(),
@@ -105,17 +105,16 @@ impl Client {
                 loader.region(self.region.clone()).http_client(self.http.clone()).load().await
             }
         };
-        // Set on the service itself, so that no variable and no profile can switch retries
-        // on again.
+        // Set on the service itself, so that no variable or profile can switch retries on again.
         let config = aws_sdk_bedrockruntime::config::Builder::from(&shared)
             .region(self.region.clone())
             .endpoint_url(self.endpoint.as_str())
             .http_client(self.http.clone())
-            // Connections are used once, so that none has to be given up after a fault.
+            // Connections are used once, so none needs to be given up after a fault.
             .retry_config(
                 RetryConfig::disabled().with_reconnect_mode(ReconnectMode::ReuseAllConnections),
             )
-            // The client's own time-out holds for the whole call.
+            // The client's own time-out covers the whole call.
             .timeout_config(TimeoutConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         let config = match &key {
@@ -149,7 +148,7 @@ impl Client {
         Context::new(&self.name, classifier, errors, redactor, Observed::default())
     }
 
-    /// A fault of the connection, or of the search for credentials.
+    /// The error of a failed connection, or of a failed search for credentials.
     fn no_reply(
         &self,
         error: &(dyn std::error::Error + 'static),
@@ -178,7 +177,7 @@ impl Client {
     }
 }
 
-/// The endpoint without its query, and nothing of the key or the SDK's configuration.
+/// Shows the endpoint without its query, and nothing of the key or the SDK's configuration.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")

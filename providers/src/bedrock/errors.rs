@@ -1,11 +1,11 @@
-//! The names of AWS's errors, as `x-amzn-ErrorType` and `__type` give them.
+//! AWS's error names, from `x-amzn-ErrorType` and `__type`.
 
 use crate::{classify::ErrorNames, envelope::Envelope, error::Kind};
 
 pub(crate) const NAMES: ErrorNames = ErrorNames::Read { by_code: |_, _, _| None, by_type };
 
 fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
-    let says = |parts: &[&str]| envelope.says(parts);
+    let says = |parts: &[&str]| envelope.has_message(parts);
     envelope.types.iter().find_map(|class| {
         Some(match class.as_str() {
             // Also the error of a new account whose quota was never set.

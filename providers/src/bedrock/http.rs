@@ -1,4 +1,4 @@
-//! What the SDK sends with: one request, over a connection of its own, like every other vendor's
+//! The SDK's HTTP client: sends one request over its own connection, like every other vendor's
 //! client.
 
 use aws_sdk_bedrockruntime::config::{
@@ -53,13 +53,13 @@ async fn send(
     let response = client
         .execute(request)
         .await
-        .map_err(|error| ConnectorError::io(Box::new(Fault::of(&error))))?;
+        .map_err(|error| ConnectorError::io(Box::new(Fault::from_error(&error))))?;
     let Reply { status, headers, body, cut } = Reply::read(response).await;
     let mut response = http::Response::builder().status(status);
     if let Some(fields) = response.headers_mut() {
         *fields = headers;
     }
-    // Whether the body is whole travels with the response: the SDK has no place for half a body.
+    // The response carries whether its body is whole: the SDK has no notion of half a body.
     if let Some(cut) = cut {
         response = response.extension(cut);
     }

@@ -1,6 +1,6 @@
 //! AWS Bedrock, Converse: `POST {base-url}/model/{model}/converse`, through the vendor's SDK.
 //!
-//! The names of its errors are known in builds without the SDK, too: gateways pass them on.
+//! Its error names are known in builds without the SDK, too, because gateways pass them on.
 
 #[cfg(feature = "bedrock")]
 mod client;
@@ -22,7 +22,7 @@ use crate::{
 
 pub(crate) use errors::NAMES;
 
-/// Claude from 4.5 on, and open models; Nova does not, and is made to call a tool
+/// Claude from 4.5 on and open models follow schemas; Nova does not, and is forced to call a tool
 /// (docs.aws.amazon.com/bedrock/latest/userguide/structured-output.html,
 /// docs.aws.amazon.com/nova/latest/userguide/tool-choice.html).
 pub(crate) fn schemas(model: &str) -> Keeps {

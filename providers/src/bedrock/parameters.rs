@@ -1,5 +1,5 @@
-//! Parameters of Converse: some have a place of their own there, the others go to the model as its
-//! own fields (`additionalModelRequestFields`).
+//! Parameters of Converse: some have their own field there, the others are sent as the model's own
+//! fields (`additionalModelRequestFields`).
 
 use serde_json::{Value, json};
 use tidegate_types::Effort;
@@ -9,7 +9,7 @@ use crate::{
     parameters::{Refusal, Row, Table, Takes},
 };
 
-/// Where a model's own fields go.
+/// The field for a model's own fields.
 pub(super) const OF_THE_MODEL: &str = "additionalModelRequestFields";
 
 pub(crate) static TABLE: Table = Table {
@@ -69,7 +69,7 @@ fn is_claude(model: &str) -> bool {
     model.contains("claude")
 }
 
-/// Claude's models as at Anthropic; Nova 2 and gpt-oss in their own words.
+/// Claude's models as at Anthropic; Nova 2 and gpt-oss have their own words.
 fn effort(model: &str, effort: Effort, room: u32) -> Result<Value, String> {
     if is_claude(model) {
         let said = anthropic::parameters::effort(model, effort, room)?;

@@ -28,8 +28,8 @@ use crate::{
     turn::Role,
 };
 
-/// The attached file's name: letters, digits, single spaces and few signs are allowed, a dot is
-/// not.
+/// The attached file's name: letters, digits, single spaces and a few signs are allowed, but no
+/// dot.
 const FILE_NAME: &str = "document";
 
 pub(super) fn converse(
@@ -46,8 +46,8 @@ pub(super) fn converse(
     })
 }
 
-/// No sampling parameters of our own, as everywhere. `maxTokens` is always set: without it the model's maximum
-/// is reserved.
+/// We set no sampling parameters, as for other vendors. `maxTokens` is always set: without it the
+/// model's maximum is reserved.
 fn build(
     sdk: &Sdk,
     request: &Request<'_>,
@@ -113,7 +113,7 @@ fn build(
     Ok(converse)
 }
 
-/// A tool whose arguments are the answer, and which must be called.
+/// A tool whose arguments are the answer; the model must call it.
 fn tool(schema: &Value) -> Result<ToolConfiguration, BuildError> {
     let tool = ToolSpecification::builder()
         .name(TOOL_NAME)
@@ -131,7 +131,7 @@ fn text<'a>(stated: &'a Value, path: &str) -> Option<&'a str> {
     stated.pointer(path).and_then(Value::as_str)
 }
 
-// The API takes no finer number.
+// The API takes single precision.
 fn inference(stated: &Value, bound: i32) -> InferenceConfiguration {
     let number = |path| stated.pointer(path).and_then(Value::as_f64).map(|number| number as f32);
     let stop = stated.pointer("/inferenceConfig/stopSequences").and_then(Value::as_array);
@@ -145,7 +145,7 @@ fn inference(stated: &Value, bound: i32) -> InferenceConfiguration {
         .build()
 }
 
-/// JSON, as the SDK has it.
+/// JSON in the SDK's type.
 fn fields(value: &Value) -> Fields {
     match value {
         Value::Null => Fields::Null,

@@ -1,5 +1,4 @@
-//! What comes back: the SDK's output for a success, with its token counts, and the bytes on the
-//! wire for an error.
+//! Reads a reply: the SDK's output and token counts of a success, and the raw bytes of an error.
 
 use aws_sdk_bedrockruntime::{
     config::http::HttpResponse,
@@ -22,14 +21,14 @@ use crate::{
 };
 
 pub(super) fn read(output: &ConverseOutput, context: Context<'_>) -> Result<Completion, Error> {
-    // The SDK has read a whole success; only the status is left of it.
+    // The SDK has read a whole success; only the status remains.
     let reply = Reply { status: 200, headers: HeaderMap::new(), body: Vec::new(), cut: None };
     let usage = output.usage().map(usage);
     let Some(message) = output.output().and_then(|output| output.as_message().ok()) else {
         let (text, charged) = ("the answer holds no message", Charged::from(usage));
         return Err(context.no_answer(&reply, Kind::Transient, text, charged));
     };
-    // The one tool that is offered is the form of an answer: its call is the end.
+    // The only tool is the form of an answer: its call ends the answer.
     let form = message.content().iter().find_map(|block| match block {
         ContentBlock::ToolUse(call) if call.name() == TOOL_NAME => Some(json(call.input())),
         _ => None,
@@ -48,7 +47,7 @@ pub(super) fn read(output: &ConverseOutput, context: Context<'_>) -> Result<Comp
     Ok(Completion { answer, stop_reason, usage, observed: context.observed })
 }
 
-/// The SDK's JSON as everybody has it.
+/// The SDK's JSON as `serde_json`'s.
 fn json(document: &Document) -> Value {
     match document {
         Document::Null => Value::Null,
@@ -76,7 +75,7 @@ fn usage(usage: &TokenUsage) -> Usage {
     }
 }
 
-/// An error, or a success that the SDK cannot read.
+/// The error of a failed call, or of a success that the SDK cannot read.
 pub(super) fn failed(raw: &HttpResponse, context: Context<'_>) -> Error {
     let reply = reply(raw);
     if reply.is_success() {
@@ -86,7 +85,7 @@ pub(super) fn failed(raw: &HttpResponse, context: Context<'_>) -> Error {
     }
 }
 
-/// The bytes on the wire.
+/// The raw response.
 fn reply(raw: &HttpResponse) -> Reply {
     let headers = raw
         .headers()

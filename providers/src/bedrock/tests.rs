@@ -1,5 +1,5 @@
-//! What replies mean, from the vendor's service model (see `mod.rs`). The SDK stands between the
-//! wire and the client, so each case is a whole exchange with a server that counts its requests.
+//! The meaning of replies, from the vendor's service model (see `mod.rs`). The SDK is between the
+//! network and the client, so each case is a whole exchange with a server that counts its requests.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::{
     vendor::Vendor,
 };
 
-/// Answers each request with these bytes; tells what it was asked.
+/// Answers each request with these bytes; returns the requests.
 async fn serve(response: String) -> (Client, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -103,7 +103,7 @@ async fn errors() {
             error.message,
             format!("bedrock: status {status} {}: {message}", class.split(':').next().unwrap())
         );
-        // The same, as gateways pass it on.
+        // The same error as gateways pass it on.
         let error =
             call(status, "", &json!({"__type":format!("com.amazon.coral#{}", class.split(':').next().unwrap()),"message":message}))
                 .await;

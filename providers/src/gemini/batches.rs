@@ -1,7 +1,7 @@
-//! Gemini's batches: a file of requests goes in, a file of answers comes out, each line with the key
-//! of its request (ai.google.dev/gemini-api/docs/batch-api and /files, read in November 2026, and
-//! the vendor's SDK 3.4.0). Requests can stand in the call too, up to 20 MB; their answers would then
-//! come with the batch's state, all at once.
+//! Gemini's batches: a file of requests is uploaded, and a file of answers comes back, each line
+//! with the key of its request (ai.google.dev/gemini-api/docs/batch-api and /files, read in
+//! November 2026, and the vendor's SDK 3.4.0). A call can also hold requests of up to 20 MB, but
+//! their answers would come with the batch's state, all at once.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl FileBatches {
 }
 
 impl BatchVendor for FileBatches {
-    /// A batch's display name is the note.
+    /// A batch's display name stores ours.
     const TAKES_NOTES: bool = true;
     const PAGE_SIZE: (&'static str, &'static str) = ("pageSize", "100");
     const PAGE_AFTER: &'static str = "pageToken";
@@ -76,11 +76,11 @@ impl BatchVendor for FileBatches {
     ) -> Vec<u8> {
         let model = Value::from(format!("models/{model}"));
         let head = format!("{{\"key\":\"{custom_id}\",\"request\":{{\"model\":{model},");
-        // A body is an object, and has its contents.
+        // A body is an object with at least its contents.
         [head.as_bytes(), body.get(1..).unwrap_or_default(), b"}"].concat()
     }
 
-    /// For two days, in two steps.
+    /// Stores the file for two days, in two requests.
     async fn store(&self, name: &str, lines: &[Vec<u8>]) -> Result<Option<String>, Error> {
         model(lines)?;
         let file = lines.join(&b"\n"[..]);
@@ -108,7 +108,7 @@ impl BatchVendor for FileBatches {
         name.map(Some).ok_or_else(|| self.uploads.unreadable(&stored))
     }
 
-    /// It would be gone in two days by itself.
+    /// The vendor would delete it after two days.
     async fn remove(&self, file: &str) -> Result<(), Error> {
         self.files.delete(file.trim_start_matches("files/")).await
     }
@@ -134,7 +134,7 @@ impl BatchVendor for FileBatches {
         DateTime::parse_from_rfc3339(created).ok().map(|at| at.to_utc())
     }
 
-    fn is(batch: &Value, name: &str, _requests: usize, since: DateTime<Utc>) -> bool {
+    fn matches(batch: &Value, name: &str, _requests: usize, since: DateTime<Utc>) -> bool {
         text(batch, "/metadata/displayName") == Some(name)
             && Self::created(batch).is_none_or(|at| at >= since)
     }
@@ -152,24 +152,24 @@ impl BatchVendor for FileBatches {
         })
     }
 
-    fn cancels(id: &str) -> Vec<String> {
+    fn cancel_path(id: &str) -> Vec<String> {
         vec![format!("{id}:cancel")]
     }
 
-    fn requests(batch: &Value) -> Option<&str> {
+    fn requests_file(batch: &Value) -> Option<&str> {
         text(batch, "/metadata/inputConfig/fileName")
     }
 
-    fn answers(batch: &Value) -> Vec<Vec<String>> {
+    fn answer_files(batch: &Value) -> Vec<Vec<String>> {
         let places = ["/metadata/output/responsesFile", "/response/responsesFile"];
-        // One that was cancelled or has expired may have none.
+        // A batch that was cancelled or has expired may have no file.
         let file = places.iter().find_map(|place| text(batch, place));
         let file = file.map(|it| format!("{}:download", it.trim_start_matches("files/")));
         file.map(|it| vec![it]).into_iter().collect()
     }
 }
 
-/// The model that a batch's lines ask: all the same one.
+/// The model of a batch's lines, which all have the same.
 fn model(lines: &[Vec<u8>]) -> Result<String, Error> {
     let first = lines.first().and_then(|line| serde_json::from_slice::<Value>(line).ok());
     let model = first.as_ref().and_then(|line| text(line, "/request/model"));
@@ -188,23 +188,23 @@ fn failed(batch: &Value) -> State {
     State::Failed(if code.is_some() { name } else { "no reason was given" }.to_owned())
 }
 
-/// A line without an answer has a status, as Google's RPCs have it: a number and words.
+/// A line without an answer has a status in the form of Google's RPCs: a number and a message.
 fn read_line(line: &Value) -> Option<(String, Option<Reply>)> {
     let reply = match (line.get("response"), line.get("error").or_else(|| line.get("status"))) {
-        (Some(response), _) if response.is_object() => Some(Reply::of(200, response)),
+        (Some(response), _) if response.is_object() => Some(Reply::from_json(200, response)),
         (_, Some(error)) if error.is_object() => {
             let (status, name) = http(error.get("code").and_then(Value::as_u64)?);
             let message = text(error, "/message").unwrap_or_default();
             let error = json!({"error": {"code": status, "status": name, "message": message,
                 "details": error.get("details")}});
-            Some(Reply::of(status, &error))
+            Some(Reply::from_json(status, &error))
         }
         _ => None,
     };
     Some((text(line, "/key")?.to_owned(), reply))
 }
 
-/// A status of an RPC as HTTP has it, and its name
+/// The HTTP status and the name of an RPC's status
 /// (github.com/googleapis/googleapis/blob/master/google/rpc/code.proto).
 fn http(code: u64) -> (u16, &'static str) {
     match code {

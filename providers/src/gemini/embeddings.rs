@@ -1,7 +1,8 @@
-//! Embeddings: `POST {base-url}/v1beta/models/{model}:batchEmbedContents`, a hundred texts in a
-//! call: ai.google.dev/api/embeddings and gemini-api/docs/embeddings, read in November 2026.
+//! Embeddings: `POST {base-url}/v1beta/models/{model}:batchEmbedContents`, with up to a hundred
+//! texts a call: ai.google.dev/api/embeddings and gemini-api/docs/embeddings, read in November
+//! 2026.
 //!
-//! The API neither refuses a text that is too long nor says that it was cut (`truncated` is "not
+//! The API neither refuses a text that is too long nor reports that it was cut (`truncated` is "not
 //! supported in Gemini API", google-genai 3.4.0).
 
 use serde_json::{Value, json};

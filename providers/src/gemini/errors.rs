@@ -1,6 +1,5 @@
-//! What a reply says beside an answer: the names of Gemini's errors (`quotaId` of a violated quota
-//! and `reason`, then wording and `status`). No header states limits, and a day's quota
-//! returns at midnight Pacific time.
+//! Gemini's error names (`quotaId` of a violated quota and `reason`, then wording and `status`). No
+//! header states limits, and a day's quota returns at midnight Pacific time.
 
 use std::time::Duration;
 
@@ -20,21 +19,21 @@ pub(crate) const NAMES: ErrorNames = ErrorNames::Read { by_code, by_type };
 
 fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
     match code {
-        // `GenerateRequestsPerDayPerProjectPerModel-FreeTier`. Such a 429 carries a RetryInfo of
-        // seconds all the same.
+        // `GenerateRequestsPerDayPerProjectPerModel-FreeTier`. Such a 429 still carries a RetryInfo
+        // of seconds.
         _ if code.contains("PerDay") => Some(Kind::QuotaExhausted),
-        // A limit of nothing: the model is not part of this tier.
+        // A limit of zero: the model is not part of this tier.
         _ if code.contains("PerMinute") && envelope.limit_is_zero => Some(Kind::QuotaExhausted),
-        // With a 400.
+        // Comes with a 400.
         "API_KEY_INVALID" => Some(Kind::Unauthorized),
-        // `RATE_LIMIT_EXCEEDED` is told apart by the quota beside it, or by the status.
+        // The quota beside it, or the status, gives `RATE_LIMIT_EXCEEDED` its meaning.
         _ if status == 429 && code.contains("PerMinute") => Some(Kind::RateLimited),
         _ => None,
     }
 }
 
 fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
-    let says = |parts: &[&str]| envelope.says(parts);
+    let says = |parts: &[&str]| envelope.has_message(parts);
     if says(&["input token count", "exceeds the maximum number of tokens"]) {
         return Some(Kind::TooLarge);
     }
@@ -60,7 +59,7 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
     })
 }
 
-/// Midnight Pacific time is 07:00 UTC in summer and 08:00 in winter. The later one is never too
+/// Midnight Pacific time is 07:00 UTC in summer and 08:00 in winter. The later hour is never too
 /// early.
 const RESET_HOUR: u32 = 8;
 
@@ -71,7 +70,7 @@ pub(crate) fn observed(headers: &HeaderMap) -> Observed {
     }
 }
 
-/// A 429 for a day's quota advises to retry in seconds; the day's end is what it means.
+/// A 429 for a day's quota advises to retry in seconds; the end of the day is correct.
 pub(crate) fn with_reset(error: Error, reply: &Reply) -> Error {
     if error.kind == Kind::QuotaExhausted && reply.status == 429 {
         return Error { retry_after: Some(until_reset(wait_hint::clock(&reply.headers))), ..error };

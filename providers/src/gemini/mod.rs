@@ -21,7 +21,7 @@ pub(crate) use response::usage;
 
 static GENERATE_CONTENT: Protocol = generate_content();
 
-/// What is sent to the vendor's own host.
+/// The protocol of the vendor's own host.
 pub(crate) const fn generate_content() -> Protocol {
     Protocol {
         path: &["v1beta", "models"],

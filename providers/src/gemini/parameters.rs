@@ -66,8 +66,8 @@ pub(crate) static TABLE: Table = Table {
     ],
 };
 
-/// Which generation a model's name says: 2.5 takes budgets, 3 and later take levels. A name without
-/// a number is taken for the newest.
+/// The generation in a model's name: 2.5 takes budgets, 3 and later take levels. A name without a
+/// number counts as the newest.
 fn generation(model: &str) -> f32 {
     let rest = model.split_once("gemini-").map_or("", |(_, rest)| rest);
     rest.split('-').next().and_then(|number| number.parse().ok()).unwrap_or(f32::MAX)

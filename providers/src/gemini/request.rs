@@ -15,7 +15,7 @@ use crate::{
     turn::Role,
 };
 
-/// No sampling parameters of our own: the models' own defaults are the advised ones.
+/// We set no sampling parameters: the vendor advises to use the models' defaults.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {

@@ -1,4 +1,4 @@
-//! The body of a success, which is not always an answer, and its token counts.
+//! Reads the body of a success, which may hold no answer, and its token counts.
 
 use serde_json::Value;
 use tidegate_types::Usage;
@@ -31,8 +31,8 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
     Ok(Completion { answer: answer(candidate), stop_reason, usage, observed: context.observed })
 }
 
-/// The parts that are text, without the model's thoughts. None is an empty answer: all tokens may
-/// have gone into thinking.
+/// The text parts without the model's thoughts. An answer without any is empty: all tokens may have
+/// gone into thinking.
 fn answer(candidate: &Value) -> String {
     let parts = candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten();
     let spoken = parts.filter(|part| part.get("thought").and_then(Value::as_bool) != Some(true));
@@ -42,8 +42,7 @@ fn answer(candidate: &Value) -> String {
 /// Token counts: cached tokens are **inside** `promptTokenCount`, thoughts **beside**
 /// `candidatesTokenCount`.
 ///
-/// `None` when there is no count at all; a single absent field is zero, as protobuf leaves zeros
-/// out.
+/// `None` if there is no count at all; a single absent field is zero, because protobuf omits zeros.
 pub(crate) fn usage(body: &Value) -> Option<Usage> {
     let usage = body
         .get("usageMetadata")

@@ -1,5 +1,5 @@
-//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may
-//! be.
+//! The meaning of replies, from the vendor's documents (see `mod.rs`); bodies are as short as
+//! possible.
 
 use std::time::Duration;
 
@@ -70,8 +70,8 @@ fn errors() {
         let whole = error.retry_after.map(|wait| Duration::from_millis(wait.as_millis() as u64));
         assert_eq!((error.kind, whole), (kind, wait.map(Duration::from_millis)), "{body}");
     }
-    // A day that is used up says "retry in 26 s" and means midnight Pacific time; a limit of 0
-    // means nothing at all.
+    // A used-up day says "retry in 26 s" but returns at midnight Pacific time; a limit of 0 never
+    // returns.
     for details in [day, none] {
         let reply = testing::reply(
             429,

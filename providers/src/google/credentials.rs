@@ -1,4 +1,4 @@
-//! What a file of credentials holds, and how it becomes a token.
+//! Reads a file of credentials, and gets a token for it.
 
 use std::{
     collections::BTreeMap,
@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 
 use super::exchange::{Exchange, SCOPE, Token};
 
-/// Where people's tokens are renewed, if their file does not say.
+/// Where users' tokens are renewed if their file does not say.
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
 
-/// The longest that Google takes such a JWT for.
+/// The longest lifetime that Google accepts for such a JWT.
 const JWT_LASTS: Duration = Duration::from_secs(3_600);
 
 #[derive(Deserialize)]
@@ -58,7 +58,7 @@ pub(super) struct ExternalAccount {
     service_account_impersonation_url: Option<String>,
 }
 
-/// Where another identity provider's token is.
+/// Where another identity provider's token is found.
 #[derive(Deserialize)]
 struct CredentialSource {
     file: Option<PathBuf>,
@@ -85,7 +85,7 @@ pub(super) struct Impersonated {
 }
 
 impl Credentials {
-    /// The fault holds nothing of the text.
+    /// Parses the file; the error holds nothing of its text.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let known =
             "service_account, authorized_user, external_account, impersonated_service_account";
@@ -95,7 +95,7 @@ impl Credentials {
             return Err(format!("its type is none of {known}"));
         }
         serde_json::from_value(value).map_err(|fault| {
-            // Of a value of the wrong type, serde quotes the value.
+            // For a value of the wrong type, serde quotes the value.
             let fault = fault.to_string();
             let missing = fault.strip_prefix("missing field ").map(|it| it.replace('`', ""));
             match missing {
@@ -148,7 +148,7 @@ impl ServiceAccount {
     }
 }
 
-/// Its signature as RS256 has it.
+/// Signs a text with RS256.
 pub(super) fn signed(private_key: &str, text: &[u8]) -> Result<Vec<u8>, String> {
     let unusable = || "its private_key is no RSA key in PEM".to_owned();
     let key = PrivateKeyDer::from_pem_slice(private_key.as_bytes()).map_err(|_| unusable())?;

@@ -1,4 +1,4 @@
-//! The requests that make tokens: each is made once.
+//! The requests that get tokens; each is sent once.
 
 use std::{
     collections::BTreeMap,
@@ -14,19 +14,19 @@ use crate::{json::text, secret::Secret};
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// A metadata server is on the machine, or there is none.
+/// A metadata server is on the machine and answers fast, or does not exist.
 const MACHINE_ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
-/// More than any answer with a token has.
+/// Longest answer that is read, in bytes: more than any answer with a token.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// As long as the tokens of Google's that say nothing of it.
+/// Lifetime in seconds of a token without a stated one, as of Google's tokens.
 const LASTS: u64 = 3_600;
 
-/// What a token may be used for: all that the account may do at Google Cloud.
+/// The token's scope: all that the account may do at Google Cloud.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
-/// An access token, and for how long it holds.
+/// An access token, with its lifetime.
 pub(crate) struct Token {
     pub(crate) secret: Secret,
     pub(crate) lasts: Duration,
@@ -34,7 +34,7 @@ pub(crate) struct Token {
 
 pub(super) struct Exchange {
     http: Client,
-    /// Never through a proxy, which stands elsewhere.
+    /// The machine's metadata server is never reached through a proxy.
     machine: Client,
 }
 
@@ -52,7 +52,7 @@ impl Exchange {
         })
     }
 
-    /// The token that a token endpoint gives for this form.
+    /// Gets a token from a token endpoint for this form.
     pub(super) async fn form(&self, url: &str, form: &[(&str, &str)]) -> Result<Token, String> {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         let request = self.http.post(url).body(body);
@@ -60,7 +60,7 @@ impl Exchange {
         token(&answered(request, url).await?, url)
     }
 
-    /// The account of the machine.
+    /// Gets a token for the machine's account.
     pub(super) async fn of_machine(&self, host: &str) -> Result<Token, String> {
         let url = format!(
             "http://{host}/computeMetadata/v1/instance/service-accounts/default/token?scopes={SCOPE}"
@@ -74,7 +74,7 @@ impl Exchange {
         token(&answer, &url)
     }
 
-    /// The token of a service account for somebody who may act as it.
+    /// Gets a token of a service account for a caller that may impersonate it.
     pub(super) async fn impersonated(
         &self,
         url: &str,
@@ -93,7 +93,7 @@ impl Exchange {
         Ok(Token { secret, lasts })
     }
 
-    /// What stands there.
+    /// Gets the text at a URL.
     pub(super) async fn text(
         &self,
         url: &str,
@@ -134,7 +134,7 @@ async fn received(request: RequestBuilder, url: &str) -> Result<Vec<u8>, String>
     if status.is_success() {
         return Ok(body);
     }
-    // Of the answer, the name of the fault alone: the rest may quote what was sent.
+    // Only the name of the error is kept: the rest may quote the request.
     let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
     let name = text(&answer, "/error").or_else(|| text(&answer, "/error/status"));
     let is_name = |name: &&str| {

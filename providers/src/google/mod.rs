@@ -1,5 +1,5 @@
-//! Google's application-default credentials: found as its own libraries find them
-//! (google.aip.dev/auth/4110), and exchanged for an access token with one request a step.
+//! Google's application-default credentials: found as Google's own libraries find them
+//! (google.aip.dev/auth/4110), and exchanged for an access token with one request per step.
 //!
 //! | found | in | becomes a token by |
 //! |---|---|---|
@@ -9,8 +9,8 @@
 //! | `impersonated_service_account` | the same | the token of the credentials in it |
 //! | nothing | | the metadata server of the machine (aip 4115) |
 //!
-//! `credentials` is what a file holds, `exchange` the requests. Nothing is retried here:
-//! the key asks again when it is due (`key.rs`).
+//! `credentials` reads the file, `exchange` sends the requests. Nothing is retried here: the key
+//! asks again when a token is due (`key.rs`).
 
 mod credentials;
 mod exchange;
@@ -25,21 +25,21 @@ use self::{
 };
 use crate::{json::text, secret::SecretError};
 
-/// Where the machine's own account is asked for.
+/// The host of the machine's metadata server.
 const METADATA_HOST: &str = "metadata.google.internal";
 
 /// Where the credentials are looked for. It holds nothing of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplicationDefault {
-    /// The file, and whether the environment names it: then it must be there.
+    /// The file, and whether the environment names it; if so, it must exist.
     file: Option<(PathBuf, bool)>,
     metadata_host: String,
-    /// The project whose quota pays, where the environment names one.
+    /// The project whose quota is used, if the environment names one.
     project: Option<String>,
 }
 
 impl ApplicationDefault {
-    /// As this process's environment says.
+    /// Reads this process's environment.
     pub fn of_environment() -> Self {
         Self::among(|name| env::var_os(name).filter(|value| !value.is_empty()))
     }
@@ -60,14 +60,14 @@ impl ApplicationDefault {
         }
     }
 
-    /// Asks for a token; takes as long as that.
+    /// Gets a token; blocks until then.
     pub(crate) fn token(&self) -> Result<Token, SecretError> {
-        // In a thread of its own: whoever asks may be inside a runtime, or have none.
+        // In a thread of its own, because the caller may be inside a runtime, or have none.
         let asked = std::thread::scope(|scope| scope.spawn(|| self.ask()).join());
         asked.unwrap_or_else(|_| Err(self.fault("asking for a token came to nothing".to_owned())))
     }
 
-    /// The project whose quota pays: people's credentials belong to none.
+    /// The project whose quota is used; users' credentials belong to no project.
     pub(crate) fn project(&self) -> Option<String> {
         let of_file = || {
             let file: Value = serde_json::from_str(&self.read().ok()??).ok()?;
@@ -95,7 +95,7 @@ impl ApplicationDefault {
             .map_err(fault)
     }
 
-    /// `None` where there is no file, and none is named.
+    /// The file's text; `None` if there is no file and none is named.
     fn read(&self) -> Result<Option<String>, SecretError> {
         let Some((path, is_named)) = &self.file else { return Ok(None) };
         match fs::read_to_string(path) {

@@ -16,8 +16,8 @@ use serde_json::json;
 use super::{exchange::SCOPE, *};
 use crate::key::{Key, KeySource};
 
-/// Nobody's key, made for this test; what stands beside it was signed by OpenSSL. It has no frame
-/// in the file, where scanners would take it for somebody's.
+/// A key made for this test; OpenSSL signed the text beside it. The file has no PEM frame, so that
+/// scanners do not report it as a leaked key.
 const ACCOUNT_KEY: &str = concat!(
     "-----BEGIN ",
     "PRIVATE KEY-----\n",
@@ -27,7 +27,7 @@ const ACCOUNT_KEY: &str = concat!(
 );
 const SIGNED_BY_OPENSSL: &str = include_str!("testdata/said.rs256");
 
-/// A server of tokens: it answers with what stands at the path, and tells what it was asked.
+/// A token server: answers by path, and records its requests.
 struct Server {
     url: String,
     host: String,
@@ -79,7 +79,7 @@ fn server(answers: &[(&str, u16, Value)]) -> Server {
     Server { url: format!("http://{host}"), host, asked }
 }
 
-/// The fields of the form in a request's body.
+/// The form's fields in a request's body.
 fn form(request: &str) -> BTreeMap<String, String> {
     let (_, body) = request.split_once("\r\n\r\n").unwrap();
     url::form_urlencoded::parse(body.as_bytes()).into_owned().collect()
@@ -198,7 +198,7 @@ fn another_clouds_token_is_exchanged_and_an_account_impersonated() {
         "{act}"
     );
 
-    // From a file, as Kubernetes mounts it, and without an account to act as.
+    // From a file, as Kubernetes mounts it, and without an account to impersonate.
     fs::write(folder.path().join("oidc"), "of-a-file\n").unwrap();
     let mut account = account;
     account["credential_source"] = json!({"file": folder.path().join("oidc")});

@@ -1,4 +1,5 @@
-//! OpenAI's batches: a file of requests goes in, two files with answers and errors come out.
+//! OpenAI's batches: a file of requests is uploaded, and two files with answers and errors come
+//! back.
 
 use std::sync::Arc;
 
@@ -19,13 +20,13 @@ use crate::{
     verbatim::Operation,
 };
 
-/// Under this name a batch's notes hold ours.
+/// The metadata field that stores our name of a batch.
 const NOTE: &str = "tidegate";
 
-/// The vendor's batches, each of requests to one endpoint.
+/// The vendor's batches, each with requests to one endpoint.
 #[derive(Debug)]
 pub(super) struct FileBatches {
-    /// Of requests that are not in the vendor's own form, as the vendor names it:
+    /// The endpoint of requests that are not in the vendor's own form, in the vendor's spelling:
     /// `/v1/chat/completions`.
     endpoint: String,
     files: BatchEndpoint,
@@ -88,7 +89,7 @@ impl BatchVendor for FileBatches {
         id.map(Some).ok_or_else(|| self.files.unreadable(&stored))
     }
 
-    /// The vendor keeps it until it is deleted.
+    /// The vendor keeps the file until it is deleted.
     async fn remove(&self, file: &str) -> Result<(), Error> {
         self.files.delete(file).await
     }
@@ -110,7 +111,7 @@ impl BatchVendor for FileBatches {
         DateTime::from_timestamp(batch.get("created_at").and_then(Value::as_i64)?, 0)
     }
 
-    fn is(batch: &Value, name: &str, _requests: usize, _since: DateTime<Utc>) -> bool {
+    fn matches(batch: &Value, name: &str, _requests: usize, _since: DateTime<Utc>) -> bool {
         batch.get("metadata").and_then(|notes| notes.get(NOTE)).and_then(Value::as_str)
             == Some(name)
     }
@@ -123,11 +124,11 @@ impl BatchVendor for FileBatches {
         })
     }
 
-    fn requests(batch: &Value) -> Option<&str> {
+    fn requests_file(batch: &Value) -> Option<&str> {
         text(batch, "/input_file_id")
     }
 
-    fn answers(batch: &Value) -> Vec<Vec<String>> {
+    fn answer_files(batch: &Value) -> Vec<Vec<String>> {
         let files = ["/output_file_id", "/error_file_id"].map(|which| text(batch, which));
         let files = files.into_iter().flatten();
         files.map(|file| vec![file.to_owned(), "content".to_owned()]).collect()
@@ -136,7 +137,7 @@ impl BatchVendor for FileBatches {
 
 fn failed(batch: &Value) -> State {
     let errors = || batch.pointer("/errors/data").and_then(Value::as_array).into_iter().flatten();
-    // The queue of a model holds so many tokens and no more.
+    // The number of tokens in a model's queue is limited.
     if errors().any(|error| error["code"] == "token_limit_exceeded") {
         return State::Full;
     }
@@ -151,7 +152,7 @@ fn read_line(line: &Value) -> Option<(String, Option<Reply>)> {
             .get("status_code")
             .and_then(Value::as_u64)
             .and_then(|status| u16::try_from(status).ok())?;
-        Some(Reply::of(status, response.get("body")?))
+        Some(Reply::from_json(status, response.get("body")?))
     });
     Some((text(line, "/custom_id")?.to_owned(), reply))
 }

@@ -1,6 +1,6 @@
-//! Embeddings, `POST {base-url}/embeddings`, as OpenAI and those compatible with it have them:
+//! Embeddings, `POST {base-url}/embeddings`, of OpenAI and compatible servers:
 //! developers.openai.com/api/reference/resources/embeddings, read in November 2026. A call takes
-//! 2,048 texts and 300,000 tokens; a text that is too long is refused with all others.
+//! 2,048 texts and 300,000 tokens; a text that is too long is refused together with all others.
 
 use serde_json::{Value, json};
 use tidegate_types::{Effort, Usage};
@@ -50,7 +50,7 @@ const OF_OPENAI: Embeds = Embeds {
 
 pub(crate) static OPENAI: Embeds = OF_OPENAI;
 
-/// Azure's deployments: their names stand in the path.
+/// Azure's deployments: the path holds the deployment's name.
 pub(crate) static AZURE: Embeds = Embeds {
     path: &["openai", "deployments"],
     segments: Some(|model| vec![model.to_owned(), "embeddings".to_owned()]),

@@ -1,6 +1,6 @@
-//! What a reply says beside an answer: the names of OpenAI's errors (`code`, then wording and
-//! `type`), and its limits in headers. Codes come first because they are exact: billing codes share
-//! the type `insufficient_quota`, and a rate-limit code may carry the type `tokens`.
+//! OpenAI's error names (`code`, then wording and `type`), and its limits in headers. Codes come
+//! first because they are exact: billing codes share the type `insufficient_quota`, and a
+//! rate-limit code may carry the type `tokens`.
 
 use http::HeaderMap;
 
@@ -16,7 +16,7 @@ pub(crate) const NAMES: ErrorNames = ErrorNames::Read { by_code, by_type };
 
 fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
     Some(match code {
-        // 429s that no waiting cures.
+        // 429s that waiting does not resolve.
         "credit_balance_exhausted"
         | "organization_spend_limit_exceeded"
         | "project_spend_limit_exceeded"
@@ -24,7 +24,7 @@ fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
         | "insufficient_quota"
         | "billing_hard_limit_reached" => Kind::QuotaExhausted,
         "rate_limit_exceeded" => rate_limit(envelope),
-        // Traffic grew too fast. Some endpoints once said so with a 503.
+        // Traffic grew too fast. Some endpoints used to send it with a 503.
         "slow_down" if status == 503 => Kind::Overloaded,
         "slow_down" => Kind::RateLimited,
         "context_length_exceeded" => Kind::TooLarge,
@@ -43,12 +43,12 @@ fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
 }
 
 fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
-    // Compatible servers have this wording without the code.
-    if status == 400 && envelope.says(&["maximum context length"]) {
+    // Compatible servers send this wording without the code.
+    if status == 400 && envelope.has_message(&["maximum context length"]) {
         return Some(Kind::TooLarge);
     }
-    // The model has none; the key is good for everything else that it is asked.
-    if status == 403 && envelope.says(&["not allowed to generate embeddings"]) {
+    // The model has no embeddings; the key is good for other requests.
+    if status == 403 && envelope.has_message(&["not allowed to generate embeddings"]) {
         return Some(Kind::InvalidRequest);
     }
     envelope.types.iter().find_map(|class| {
@@ -63,11 +63,11 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
     })
 }
 
-/// A limit was hit; its wording tells the two that waiting a minute does not cure.
+/// A limit was hit; its wording tells the two kinds that a minute's wait does not resolve.
 fn rate_limit(envelope: &Envelope) -> Kind {
     if envelope.messages.iter().any(|message| is_larger_than_limit(message)) {
         Kind::TooLarge
-    } else if envelope.says(&["per day"]) {
+    } else if envelope.has_message(&["per day"]) {
         Kind::QuotaExhausted
     } else {
         Kind::RateLimited
@@ -75,7 +75,7 @@ fn rate_limit(envelope: &Envelope) -> Kind {
 }
 
 /// "Request too large for …: Limit 30000, Requested 41234.": more than the whole limit, so it never
-/// fits. Without readable numbers the words are believed.
+/// fits. Without readable numbers the wording counts.
 fn is_larger_than_limit(message: &str) -> bool {
     if !message.contains("Request too large") {
         return false;
@@ -95,9 +95,9 @@ fn is_larger_than_limit(message: &str) -> bool {
     }
 }
 
-/// Rate-limit headers: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, on successes and on
-/// 429s. At Groq those of requests are of a day (console.groq.com/docs/rate-limits); they are left
-/// out, because what is wanted is a minute's.
+/// Reads the headers `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, which come with
+/// successes and 429s. Groq's headers of requests are daily (console.groq.com/docs/rate-limits);
+/// they are ignored, because limits per minute are needed.
 pub(crate) fn observed(headers: &HeaderMap) -> Observed {
     let window = |what| {
         let header = |begin| wait_hint::text(headers, &format!("x-ratelimit-{begin}-{what}"));
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// As Groq's documentation shows them: 30 of the day's 14,400 requests come back in 3 minutes.
+    /// Groq's documented headers: 30 of the day's 14,400 requests come back in 3 minutes.
     #[test]
     fn a_days_limit_is_no_minutes() {
         let observed = observed(&testing::headers(&[
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!((observed.tokens, observed.requests), (Some(tokens), None));
     }
 
-    /// A limit of nothing is one that does not apply.
+    /// A limit of zero does not apply.
     #[test]
     fn a_limit_of_nothing_is_none() {
         let headers = [("x-ratelimit-limit-tokens", "0"), ("x-ratelimit-remaining-tokens", "0")];

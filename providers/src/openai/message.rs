@@ -1,4 +1,4 @@
-//! A message of a request, in both of the vendor's APIs.
+//! A message of a request, for both of the vendor's APIs.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(super) enum Content<'a, Part> {
     Attached(Vec<Part>),
 }
 
-/// What was said before the document's own message.
+/// The turns before the document's own message.
 pub(super) fn turns<'a, Part>(request: &Request<'a>) -> impl Iterator<Item = Message<'a, Part>> {
     request.turns.iter().map(|turn| Message {
         role: turn.role.as_str(),

@@ -1,5 +1,5 @@
-//! OpenAI Chat Completions, `POST {base-url}/chat/completions`, and the many servers that are
-//! compatible with it; the vendor's other API is in `responses`.
+//! OpenAI Chat Completions, `POST {base-url}/chat/completions`, and the many compatible servers;
+//! the vendor's other API is in `responses`.
 
 mod batches;
 pub(crate) mod embeddings;
@@ -48,7 +48,7 @@ const fn chat_completions(body: fn(&Request<'_>, Dialect) -> Result<Vec<u8>, Err
     }
 }
 
-/// Azure's deployments: their names stand in the path.
+/// Azure's deployments: the path holds the deployment's name.
 static AZURE: Protocol = Protocol {
     path: &["openai", "deployments"],
     segments: Some(|request| {
@@ -59,7 +59,7 @@ static AZURE: Protocol = Protocol {
     })
 };
 
-/// The newest version of that API that is not a preview, and the last.
+/// The newest version of that API that is not a preview, and its last.
 const AZURE_VERSION: &str = "2024-10-21";
 
 /// Azure OpenAI: `POST {base-url}/openai/deployments/{model}/chat/completions?api-version=…`.
@@ -88,7 +88,7 @@ pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {
     Ok(Client::new(setup, replies, HeaderMap::new())?.with_batches(batches))
 }
 
-/// Models before gpt-4o put out JSON, and no more.
+/// Models before gpt-4o only have JSON output without a schema.
 pub(crate) fn schemas(model: &str) -> Keeps {
     let name = model.rsplit('/').next().unwrap_or(model);
     let is_old = name.starts_with("gpt-3.5") || name == "gpt-4" || name.starts_with("gpt-4-");
@@ -115,7 +115,7 @@ fn output_cap(settings: &Settings) -> OutputCap {
     })
 }
 
-/// Whether this is one of Azure's hosts of OpenAI models, which share OpenAI's habits.
+/// Whether this is one of Azure's hosts of OpenAI models, which behave like OpenAI.
 fn is_azure(url: &Url) -> bool {
     url.host_str().is_some_and(|host| {
         host.ends_with(".openai.azure.com") || host.ends_with(".services.ai.azure.com")

@@ -1,5 +1,5 @@
-//! What the vendor's models differ in, by their names. A name that is not its own (compatible
-//! servers have any) is known for nothing, and refuses nothing here.
+//! Differences between the vendor's models, by name. Of other names, which compatible servers may
+//! use, nothing is known, and nothing is refused here.
 //!
 //! Sources: developers.openai.com/api/docs: guides/reasoning, guides/latest-model (parameter
 //! compatibility), and the vendor's SDK 3.52.0; which model takes which effort:
@@ -10,19 +10,19 @@ use tidegate_types::Effort;
 /// How a model reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reasoning {
-    /// Not known.
+    /// Unknown.
     Unknown,
-    /// It does not, and refuses to be asked.
+    /// It does not reason, and refuses an effort.
     Never,
-    /// Always, and it refuses sampling parameters.
+    /// It always reasons, and refuses sampling parameters.
     Always,
-    /// Always; the least is called `minimal`. It refuses sampling parameters.
+    /// It always reasons; its lowest effort is `minimal`. It refuses sampling parameters.
     AtLeastMinimal,
-    /// Unless it is told not to; sampling parameters are taken then alone.
+    /// It reasons unless told not to; only then does it take sampling parameters.
     UnlessNone,
 }
 
-/// The beginnings of names. The longest that fits counts.
+/// Prefixes of names. The longest match counts.
 const MODELS: &[(&str, Reasoning)] = &[
     ("gpt-3.5", Reasoning::Never),
     ("gpt-4", Reasoning::Never),
@@ -40,13 +40,14 @@ const MODELS: &[(&str, Reasoning)] = &[
 ];
 
 pub(crate) fn reasoning(model: &str) -> Reasoning {
-    // Gateways put the vendor's name before it.
+    // Gateways prefix the vendor's name.
     let name = model.rsplit('/').next().unwrap_or(model);
     let known = MODELS.iter().filter(|(beginning, _)| name.starts_with(beginning));
     known.max_by_key(|(beginning, _)| beginning.len()).map_or(Reasoning::Unknown, |(_, it)| *it)
 }
 
-/// The vendor's word for an effort; `None` where there is nothing to say; or why it cannot be.
+/// The vendor's word for an effort; `None` if none is to be sent; an error if the model cannot do
+/// it.
 pub(crate) fn word(model: &str, effort: Effort) -> Result<Option<&'static str>, String> {
     match (reasoning(model), effort) {
         (Reasoning::Never, Effort::None) => Ok(None),

@@ -22,7 +22,7 @@ pub(crate) const USER: Row = Row::new("user", Takes::Text, &["user"]);
 const SERVICE_TIER: Takes = Takes::Word(&["auto", "default", "flex", "scale", "priority", "fast"]);
 const LEVELS: Takes = Takes::Word(&["low", "medium", "high"]);
 
-/// What every API of this form writes itself.
+/// Fields that the client of every API of this form writes itself.
 pub(crate) const OWN: &[&str] = &[
     "model",
     "messages",
@@ -72,7 +72,7 @@ pub(crate) static TABLE: Table = Table {
     ],
 };
 
-/// The vendor's other API: no seed, no stop, no penalties.
+/// Parameters of the vendor's other API, which has no seed, stops or penalties.
 pub(crate) static RESPONSES: Table = Table {
     rows: &[
         TEMPERATURE,
@@ -112,7 +112,7 @@ pub(crate) static RESPONSES: Table = Table {
     ],
 };
 
-/// Fields that models which reason refuse.
+/// Fields that reasoning models refuse.
 pub(crate) const SAMPLING: [&str; 5] =
     ["temperature", "top_p", "frequency_penalty", "presence_penalty", "logit_bias"];
 

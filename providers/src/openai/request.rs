@@ -16,7 +16,7 @@ use crate::{
     vendor::OutputCap,
 };
 
-/// No sampling parameters of our own: reasoning models refuse them.
+/// We set no sampling parameters: reasoning models refuse them.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -37,7 +37,7 @@ enum Part<'a> {
     Text { text: Cow<'a, str> },
 }
 
-/// `high`: else models of this year take large pictures whole, for many times the tokens.
+/// `high`: by default this year's models take large pictures whole, for many times the tokens.
 #[derive(Serialize)]
 struct ImageUrl {
     url: String,
@@ -70,8 +70,8 @@ pub(super) fn body(
 ) -> Result<Vec<u8>, Error> {
     let mut messages = Vec::with_capacity(request.turns.len() + 2);
     if !request.instructions.is_empty() {
-        // And not the newer `developer`, which compatible servers do not know and OpenAI reads as the
-        // same.
+        // `system` and not the newer `developer`: compatible servers do not know the latter, and
+        // for OpenAI both mean the same.
         messages
             .push(Message { role: "system", content: Content::Text(request.instructions.into()) });
     }

@@ -1,4 +1,4 @@
-//! The body of a success, which is not always an answer, and its token counts.
+//! Reads the body of a success, which may hold no answer, and its token counts.
 
 use serde_json::Value;
 use tidegate_types::Usage;
@@ -23,7 +23,7 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
         );
     };
     let usage = usage(body);
-    // The words of a refusal are the model's, so they stay out of the message.
+    // The model wrote the text of a refusal, so it stays out of the message.
     if is_refusal(message) {
         let (kind, charged) = (Kind::ContentRefused, Charged::from(usage));
         return Err(context.no_answer(reply, kind, "the model refused", charged));
@@ -45,8 +45,8 @@ fn is_refusal(message: &Value) -> bool {
     says(message) || parts(message).any(says)
 }
 
-/// A text, or parts of which some are text. Absent is empty: a reasoning model may spend its whole
-/// bound on thinking.
+/// A text, or parts of which some are text. An absent text is empty: a reasoning model may spend
+/// its whole bound on thinking.
 fn text(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
@@ -54,7 +54,7 @@ fn text(message: &Value) -> String {
     }
 }
 
-/// What the token counts are called; the vendor's two APIs differ in that alone.
+/// The names of the token counts, in which the vendor's two APIs differ.
 pub(super) struct Fields {
     pub(super) input: &'static str,
     pub(super) details: &'static str,
@@ -62,7 +62,7 @@ pub(super) struct Fields {
     pub(super) output_details: &'static str,
 }
 
-/// `None` when input or output is missing: unknown is not nothing.
+/// `None` if input or output is missing: unknown is not zero.
 pub(crate) fn usage(body: &Value) -> Option<Usage> {
     normalised(
         body,
@@ -75,7 +75,7 @@ pub(crate) fn usage(body: &Value) -> Option<Usage> {
     )
 }
 
-/// xAI counts reasoning beside the answer, all others inside it: the total tells.
+/// xAI counts reasoning beside the answer, all others inside it: the total shows which.
 fn with_reasoning(usage: &Value, fields: &Fields, input: u64, output: u64) -> u64 {
     let details = fields.output_details;
     let reasoning = count(usage, &[details, "reasoning_tokens"]).unwrap_or(0);
@@ -84,8 +84,8 @@ fn with_reasoning(usage: &Value, fields: &Fields, input: u64, output: u64) -> u6
     if total.is_some_and(|total| total == input.saturating_add(both)) { both } else { output }
 }
 
-/// Token counts: cached tokens are **inside** the input's. That tokens written to the cache are inside the input's count as well is inferred, not
-/// documented. Parts that exceed their whole are cut to it.
+/// Token counts: cached tokens are **inside** the input's. That the input's count includes tokens
+/// written to the cache is inferred, not documented. Parts that exceed their whole are cut to it.
 pub(super) fn normalised(body: &Value, fields: &Fields) -> Option<Usage> {
     let usage = body.get("usage")?;
     let input = count(usage, &[fields.input])?;

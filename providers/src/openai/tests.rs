@@ -1,5 +1,5 @@
-//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may
-//! be.
+//! The meaning of replies, from the vendor's documents (see `mod.rs`); bodies are as short as
+//! possible.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! What a batch or a model's section states beyond the question: fields of the vendor's request,
-//! and how much the model thinks.
+//! Parameters that a batch or a model's section states beside the question: fields of the vendor's
+//! request, and how much the model thinks.
 //!
-//! Each vendor has a small table (`parameters.rs` in its folder): the names with their types, where
-//! they stand in the vendor's body, how effort is said, and what some models refuse. The names are
-//! the same at every vendor where the thing is (`temperature`, `top_p`, `seed`, `stop`,
-//! `service_tier`, `thinking_budget`); the vendor's own name is known beside it. A field that the
-//! table does not know goes where the vendor takes it, if the author says `allow_unknown`.
+//! Each vendor has a small table (`parameters.rs` in its folder): the names with their types, their
+//! places in the vendor's body, the words for the effort, and what some models refuse. Equal
+//! parameters have the same name at every vendor (`temperature`, `top_p`, `seed`, `stop`,
+//! `service_tier`, `thinking_budget`); the vendor's own name is accepted too. A field that the
+//! table does not know is sent where the vendor takes it, if the author sets `allow_unknown`.
 
 mod table;
 mod takes;
@@ -17,12 +17,12 @@ pub use table::ALLOW_UNKNOWN;
 pub(crate) use table::{Refusal, Row, Table, merge};
 pub(crate) use takes::Takes;
 
-/// How one call is asked.
+/// The parameters of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Parameters<'a> {
-    /// How much the model thinks; as much as it likes, if absent.
+    /// How much the model thinks; its default if absent.
     pub effort: Option<Effort>,
-    /// Fields by their names, as [`Dialect::check`](crate::Dialect::check) has returned them.
+    /// Fields by name, as returned by [`Dialect::check`](crate::Dialect::check).
     pub fields: Option<&'a Map<String, Value>>,
 }
 

@@ -5,33 +5,33 @@ use tidegate_types::Effort;
 
 use super::takes::Takes;
 
-/// Says that fields the table does not know are sent as they are. No vendor has a field of that
-/// name.
+/// The field that lets unknown fields pass unchanged. No vendor has a field of that name.
 pub const ALLOW_UNKNOWN: &str = "allow_unknown";
 
-/// What is known of one vendor's parameters.
+/// One vendor's parameters.
 pub(crate) struct Table {
     pub(crate) rows: &'static [Row],
-    /// Fields that are written here, or that would change what comes back.
+    /// Fields that the client writes itself, or that would change the form of the reply.
     pub(crate) own: &'static [&'static str],
-    /// The object that takes what the table does not know; empty for the body itself.
+    /// The object for fields that the table does not know; empty for the body itself.
     pub(crate) unknown: &'static [&'static str],
-    /// How effort is said to a model whose answer has so much room; or why it cannot be.
+    /// The fields for an effort, for a model whose answer has this much room; or why it is not
+    /// possible.
     pub(crate) effort: fn(&str, Effort, u32) -> Result<Value, String>,
     /// Why a model refuses a parameter, if it does.
     pub(crate) refuses: fn(&Refusal<'_>) -> Option<&'static str>,
-    /// The pages that say all that.
+    /// The vendor's pages that document them.
     pub(crate) sources: &'static [&'static str],
 }
 
 /// One parameter.
 pub(crate) struct Row {
-    /// In inputs and configurations.
+    /// The name in inputs and configurations.
     pub(crate) name: &'static str,
     pub(crate) takes: Takes,
-    /// Where it stands in the body; the last part is the vendor's own name.
+    /// The path in the body; the last segment is the vendor's own name.
     pub(crate) path: &'static [&'static str],
-    /// What must stand beside it, in the same object.
+    /// A field that must stand beside it in the same object.
     pub(crate) beside: Option<(&'static str, &'static str)>,
 }
 
@@ -45,7 +45,7 @@ impl Row {
     }
 }
 
-/// What is asked whether a model refuses it.
+/// A parameter and a model, to be checked for a refusal.
 pub(crate) struct Refusal<'a> {
     pub(crate) model: &'a str,
     pub(crate) name: &'a str,
@@ -62,7 +62,7 @@ impl Table {
         self.rows.iter().find(named).or_else(|| self.rows.iter().find(own))
     }
 
-    /// The fields by the names of this table; or what is wrong with one of them.
+    /// Checks fields and returns them under this table's names; or says what is wrong with one.
     pub(crate) fn check(
         &self,
         vendor: &str,
@@ -120,7 +120,7 @@ impl Table {
         )
     }
 
-    /// Puts a field into its place.
+    /// Puts a field into its place in the body.
     pub(crate) fn place(&self, body: &mut Value, name: &str, value: &Value) {
         let nest = |path: &[&str], value: Value| {
             path.iter().rev().fold(value, |value, part| {
@@ -143,7 +143,7 @@ impl Table {
     }
 }
 
-/// Puts the second into the first, object by object.
+/// Merges `other` into `into`, object by object.
 pub(crate) fn merge(into: &mut Value, other: Value) {
     match (into, other) {
         (Value::Object(into), Value::Object(other)) => {

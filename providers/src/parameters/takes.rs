@@ -1,28 +1,28 @@
-//! What a parameter may be.
+//! The values that a parameter takes.
 
 use serde_json::Value;
 
-/// What a parameter may be.
+/// The values that a parameter takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Takes {
-    /// A number from the first to the second.
+    /// A number between both bounds, inclusive.
     Number(f64, f64),
-    /// A whole number from the first to the second.
+    /// A whole number between both bounds, inclusive.
     Whole(i64, i64),
     /// True or false.
     Flag,
     /// Any text.
     Text,
-    /// One of these.
+    /// One of these words.
     Word(&'static [&'static str]),
-    /// One text, or so many at most.
+    /// One text, or up to this many.
     Texts(usize),
-    /// An object, which is sent as it is.
+    /// An object, sent unchanged.
     Object,
 }
 
 impl Takes {
-    /// The value as the vendor wants it, or what it must be.
+    /// Converts the value to the vendor's form, or says what it must be.
     pub(crate) fn read(self, value: &Value) -> Result<Value, String> {
         let fits = match self {
             Self::Number(least, most) => {
@@ -49,7 +49,7 @@ impl Takes {
         if fits { Ok(value.clone()) } else { Err(self.must_be()) }
     }
 
-    /// In words, behind "must be".
+    /// The allowed values in words, after "must be".
     pub(crate) fn must_be(self) -> String {
         match self {
             Self::Number(least, most) => format!("a number from {least} to {most}"),

@@ -1,12 +1,12 @@
-//! A batch's JSON Schema in the form that a vendor keeps to, and the answer back in the form that
-//! the author asked for.
+//! Converts a batch's JSON Schema to the form that a vendor follows, and the answer back to the
+//! form that the author asked for.
 //!
-//! Vendors keep to a part of JSON Schema only, each to its own ([`Rules`]). What an ordinary schema
-//! says beyond that is left out of what is sent (and said in a description, so that the model knows
-//! of it): the caller checks the answer against the schema as it was written. What cannot be left
-//! out, such as a map with any names, is told to the model in words instead ([`Form::Told`]). Models
-//! that keep to no schema, and know tools, are made to call one whose arguments are the answer
-//! ([`Form::Tool`]): it is no stricter than words, but it is JSON.
+//! Each vendor follows only a part of JSON Schema ([`Rules`]). Whatever else an ordinary schema
+//! says is left out of the request (and put into a description for the model); the caller checks
+//! the answer against the original schema. If a schema cannot be reduced, such as a map with any
+//! names, the model gets it in words ([`Form::Told`]). Models that follow no schema but know tools
+//! are forced to call one whose arguments are the answer ([`Form::Tool`]): this is no stricter than
+//! words, but gives JSON.
 //!
 //! | the author writes | sent to a strict vendor | the answer comes back |
 //! |---|---|---|
@@ -28,32 +28,32 @@ pub(crate) use rules::{ANTHROPIC, GEMINI, Keeps, LENIENT, OPENAI, TOOL};
 
 use crate::{call::Request, parameters::merge};
 
-/// How a schema goes to a model.
+/// The form in which a schema is sent to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Form {
-    /// The vendor keeps to it.
+    /// The vendor follows it.
     Kept {
-        /// As it is sent.
+        /// The schema as sent.
         schema: Value,
-        /// The answer stands in a field of it.
+        /// The answer is in a field of the object.
         wrapped: bool,
     },
-    /// The vendor keeps to none: the model must call a tool whose arguments are the answer.
+    /// The vendor follows no schema: the model must call a tool whose arguments are the answer.
     Tool {
-        /// Of the arguments.
+        /// The schema of the arguments.
         schema: Value,
-        /// The answer stands in a field of them.
+        /// The answer is in a field of the arguments.
         wrapped: bool,
     },
-    /// The model is told of it in words.
+    /// The model gets the schema in words.
     Told {
-        /// Why the vendor cannot keep to it.
+        /// Why the vendor cannot follow it.
         why: String,
     },
 }
 
 impl Keeps {
-    /// How a schema goes to such a model.
+    /// The form for such a model.
     pub(crate) fn form(self, schema: &Value) -> Form {
         match self {
             Self::Schema(rules) => match normal::normal(rules, schema) {
@@ -70,12 +70,12 @@ impl Keeps {
         }
     }
 
-    /// An answer as the schema's author wants it: what only the vendor's form added is taken away.
-    /// One that is not as it should be stays as it came, for the caller to judge.
+    /// Removes from an answer what only the vendor's form of the schema added. An answer that does
+    /// not fit stays as it is; the caller judges it.
     pub(crate) fn restored(self, schema: &Value, answer: String) -> String {
         match (self, self.form(schema)) {
-            // A tool may have been left out, and a server may keep to no schema: the model answers as
-            // it would be told to then.
+            // The model may have left out the tool, and a server may ignore the schema: the answer
+            // is then read as if the schema had been sent in words.
             (Self::Schema(rules), Form::Kept { wrapped, .. })
             | (Self::Tool(rules), Form::Tool { wrapped, .. }) => {
                 let answer = restore::without_fence(&answer).unwrap_or(answer);
@@ -92,21 +92,24 @@ pub(crate) struct Prepared<'a> {
     request: Request<'a>,
     schema: Option<Value>,
     instructions: Option<String>,
-    /// Fields that make the vendor put out JSON.
+    /// Fields that switch on JSON output.
     pub(crate) json_mode: Option<Value>,
 }
 
 impl<'a> Prepared<'a> {
-    /// `json_mode`: the fields that make a model put out JSON that is told of the schema in words.
+    /// `json_mode`: the fields that switch on JSON output for a model that gets the schema in
+    /// words.
     pub(crate) fn new(keeps: Keeps, json_mode: Option<Value>, request: &Request<'a>) -> Self {
         let plain = Self { request: *request, schema: None, instructions: None, json_mode: None };
         let Some(schema) = request.schema else { return plain };
         match keeps.form(schema) {
             Form::Kept { schema, .. } => Self { schema: Some(schema), ..plain },
             Form::Tool { schema, .. } if !thinks(request) => Self { schema: Some(schema), ..plain },
-            Form::Tool { .. } | Form::Told { .. } => {
-                Self { instructions: Some(told(request.instructions, schema)), json_mode, ..plain }
-            }
+            Form::Tool { .. } | Form::Told { .. } => Self {
+                instructions: Some(schema_in_words(request.instructions, schema)),
+                json_mode,
+                ..plain
+            },
         }
     }
 
@@ -119,7 +122,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// A body with the fields that make the vendor put out JSON.
+/// Adds the fields that switch on JSON output to a body.
 pub(crate) fn with_json_mode(body: Vec<u8>, mode: Option<Value>) -> Vec<u8> {
     let Some(mode) = mode else { return body };
     let Ok(mut value) = serde_json::from_slice::<Value>(&body) else { return body };
@@ -127,12 +130,12 @@ pub(crate) fn with_json_mode(body: Vec<u8>, mode: Option<Value>) -> Vec<u8> {
     serde_json::to_vec(&value).unwrap_or(body)
 }
 
-/// The one tool that is ever offered.
+/// The name of the only tool that is offered.
 pub(crate) const TOOL_NAME: &str = "answer";
 
 pub(crate) const TOOL_IS: &str = "Takes the answer. Call it once, with all of the answer.";
 
-/// A model that thinks cannot be made to call a tool: "Thinking may not be enabled when tool_choice
+/// A thinking model cannot be forced to call a tool: "Thinking may not be enabled when tool_choice
 /// forces tool use" (platform.claude.com/docs/en/build-with-claude/extended-thinking).
 fn thinks(request: &Request<'_>) -> bool {
     let has_budget = |fields: &serde_json::Map<String, Value>| {
@@ -142,7 +145,7 @@ fn thinks(request: &Request<'_>) -> bool {
         || request.parameters.fields.is_some_and(has_budget)
 }
 
-fn told(instructions: &str, schema: &Value) -> String {
+fn schema_in_words(instructions: &str, schema: &Value) -> String {
     format!(
         "{instructions}\n\nAnswer with JSON alone, without a code fence and without a word around it. The JSON must satisfy this JSON Schema:\n{schema}"
     )

@@ -1,13 +1,13 @@
-//! From an ordinary schema to what a vendor keeps to.
+//! Reduces an ordinary schema to the part that a vendor follows.
 
 use serde_json::{Map, Value, json};
 
 use super::rules::{Rules, WRAP};
 
-/// A schema is followed so deep; one that goes deeper refers to itself.
+/// Deepest level that is followed; a deeper schema refers to itself.
 const MAX_DEPTH: usize = 64;
 
-/// What a schema says that only narrows what it allows: the caller's own check knows it.
+/// Keywords that only narrow the allowed values: the caller's own check covers them.
 const ANNOTATIONS: [&str; 13] = [
     "$schema",
     "$id",
@@ -24,8 +24,8 @@ const ANNOTATIONS: [&str; 13] = [
     "nullable",
 ];
 
-/// The schema as the vendor takes it, and whether the answer stands in a field of it; or why it
-/// cannot be said.
+/// The schema in the vendor's form, and whether the answer is in a field of it; or why it cannot be
+/// expressed.
 pub(super) fn normal(rules: &Rules, schema: &Value) -> Result<(Value, bool), String> {
     let mut work = Work { rules, root: schema, properties: 0, optional: 0 };
     let mut top = work.node(schema, "", 0, 0)?;
@@ -52,7 +52,7 @@ pub(super) fn normal(rules: &Rules, schema: &Value) -> Result<(Value, bool), Str
     Ok((top, wrapped))
 }
 
-/// Whether a definition leads back to itself.
+/// Whether a definition refers to itself.
 fn refers_to_itself(definitions: &Map<String, Value>) -> bool {
     fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
         match value {
@@ -216,7 +216,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// All parts in one: properties side by side, requirements together.
+    /// Merges all parts: the union of their properties and requirements.
     fn all_of(
         &self,
         fields: &Map<String, Value>,
@@ -249,7 +249,7 @@ impl<'a> Work<'a> {
                     (Some(ours), theirs) if key == "type" && ours != theirs => {
                         return Err(format!("{at} is of two types at once"));
                     }
-                    // The narrower of two is the caller's to check.
+                    // The caller checks the narrower of the two.
                     (Some(_), _) => {}
                 }
             }
@@ -383,7 +383,7 @@ impl<'a> Work<'a> {
         Ok(self.described(said, fields, &["type", "items", "prefixItems"]))
     }
 
-    /// With the keywords that the vendor knows, and a description of those that it does not.
+    /// Adds the keywords that the vendor knows, and a description of the others.
     fn described(
         &self,
         mut said: Map<String, Value>,
@@ -444,7 +444,7 @@ fn with_kind<'v>(variant: &'v Value, kind: Option<&Value>) -> std::borrow::Cow<'
     }
 }
 
-/// The type; where it is not said, what the other keywords imply.
+/// The type, or the type that the other keywords imply.
 fn kind(fields: &Map<String, Value>) -> Option<&str> {
     let said = fields.get("type").and_then(Value::as_str);
     let has = |keys: &[&str]| keys.iter().any(|key| fields.contains_key(*key));
@@ -454,7 +454,7 @@ fn kind(fields: &Map<String, Value>) -> Option<&str> {
         .or_else(|| has(&["minimum", "maximum", "multipleOf"]).then_some("number"))
 }
 
-/// The same, or null.
+/// The node, or null.
 fn nullable(node: Value) -> Value {
     let nothing = json!({"type": "null"});
     match node.get("anyOf").and_then(Value::as_array) {

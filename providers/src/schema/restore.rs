@@ -1,11 +1,11 @@
-//! From an answer to the vendor's form back to one to the author's.
+//! Converts an answer in the vendor's form back to the author's form.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::rules::WRAP;
 
-/// The answer without what the vendor's form added; `None` where nothing is to be changed.
+/// The answer without what the vendor's form added; `None` if nothing changes.
 pub(super) fn restored(
     schema: &Value,
     answer: &str,
@@ -26,14 +26,14 @@ pub(super) fn restored(
     (value != before).then(|| value.to_string())
 }
 
-/// What stands in a code fence, if that is all there is, or if it is JSON in the only fence of an
-/// answer with a word before or behind it.
+/// The contents of a code fence if it is the whole answer, or if it is the answer's only fence and
+/// holds JSON.
 pub(super) fn without_fence(answer: &str) -> Option<String> {
     let whole = answer.trim().strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     if let Some(json) = whole.and_then(fenced) {
         return Some(json.to_owned());
     }
-    // JSON may hold fences in its texts.
+    // JSON may contain fences in its texts.
     if is_json(answer) {
         return None;
     }
@@ -52,7 +52,7 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-/// Takes away fields that are null because they had to be there.
+/// Removes fields that are null only because the vendor's form required them.
 fn without_nulls(root: &Value, schema: &Value, value: &mut Value) {
     let schema = resolved(root, schema);
     match value {
@@ -90,7 +90,7 @@ fn without_nulls(root: &Value, schema: &Value, value: &mut Value) {
     }
 }
 
-/// Whether an object can be meant by this variant: all of its fields are named there.
+/// Whether an object may match this variant: the variant names all of its fields.
 fn fits(variant: &Value, value: &Value) -> bool {
     match (value.as_object(), variant.get("properties").and_then(Value::as_object)) {
         (Some(fields), Some(properties)) => fields.keys().all(|name| properties.contains_key(name)),

@@ -1,44 +1,44 @@
-//! What each vendor keeps to.
+//! The part of JSON Schema that each vendor follows.
 
-/// The field that holds an answer which is no object.
+/// The field that holds an answer that is no object.
 pub(crate) const WRAP: &str = "answer";
 
-/// What a model does with a schema.
+/// How a model handles a schema.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keeps {
-    /// It keeps to one of this form.
+    /// It follows a schema of this form.
     Schema(&'static Rules),
-    /// It knows none, but calls a tool with arguments of this form.
+    /// It follows none, but calls a tool with arguments of this form.
     Tool(&'static Rules),
-    /// It puts out JSON, whichever.
+    /// It writes JSON, without a schema.
     Json,
-    /// It is told in words.
+    /// It gets the schema in words.
     Nothing,
 }
 
-/// The part of JSON Schema that a vendor keeps to. What all of them know (types, properties, items,
-/// enum, anyOf, `$ref` into `$defs`, descriptions) is in none of the lists.
+/// The part of JSON Schema that a vendor follows. Keywords that all vendors know (types,
+/// properties, items, enum, anyOf, `$ref` into `$defs`, descriptions) are in none of the lists.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// Every object must say that it has no other properties.
+    /// Every object must state that it has no other properties.
     pub(crate) closed: bool,
     /// Every property must be required.
     pub(crate) all_required: bool,
-    /// It must be an object at the top.
+    /// The top level must be an object.
     pub(crate) object_root: bool,
     /// Whether a schema may refer to itself.
     pub(crate) recursion: bool,
     /// Further keywords.
     pub(crate) keywords: &'static [&'static str],
-    /// Formats of texts; others are said in the description.
+    /// Supported formats of texts; others go into the description.
     pub(crate) formats: &'static [&'static str],
-    /// Lists must say no more than that they are not empty.
+    /// Largest `minItems` that lists may state.
     pub(crate) min_items_at_most: u64,
-    /// Objects within objects.
+    /// Greatest depth of objects within objects.
     pub(crate) depth: usize,
-    /// Properties in all.
+    /// Most properties in total.
     pub(crate) properties: usize,
-    /// Properties that are not required, in all.
+    /// Most properties in total that are not required.
     pub(crate) optional: usize,
 }
 
@@ -96,8 +96,8 @@ pub(crate) static ANTHROPIC: Rules = Rules {
     optional: 24,
 };
 
-/// ai.google.dev/gemini-api/docs/structured-output: `responseJsonSchema` takes bounds, lists' lengths
-/// and further properties; what it does not know it ignores. No depth is stated.
+/// ai.google.dev/gemini-api/docs/structured-output: `responseJsonSchema` takes bounds, lengths of
+/// lists and further properties, and ignores unknown keywords. No depth is stated.
 pub(crate) static GEMINI: Rules = Rules {
     closed: false,
     all_required: false,
@@ -111,13 +111,13 @@ pub(crate) static GEMINI: Rules = Rules {
     optional: usize::MAX,
 };
 
-/// Servers whose sampler follows a grammar that is made of the schema: they take what is ordinary,
-/// maps included (docs.vllm.ai/en/latest/features/structured_outputs.html,
+/// Servers whose sampler follows a grammar made from the schema: they take ordinary schemas,
+/// including maps (docs.vllm.ai/en/latest/features/structured_outputs.html,
 /// docs.ollama.com/capabilities/structured-outputs).
 pub(crate) static LENIENT: Rules = ORDINARY;
 
-/// A tool's arguments are an object; beside that their schema is an ordinary one, which is read by
-/// the model and not by a sampler (platform.claude.com/docs/en/agents-and-tools/tool-use,
+/// A tool's arguments are an object; otherwise their schema is an ordinary one, which the model
+/// reads and no sampler follows (platform.claude.com/docs/en/agents-and-tools/tool-use,
 /// docs.aws.amazon.com/nova/latest/userguide/tool-use-definition.html).
 pub(crate) static TOOL: Rules = Rules { object_root: true, ..ORDINARY };
 

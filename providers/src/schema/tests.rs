@@ -7,28 +7,28 @@ use crate::{
     vendor::{Api, Vendor},
 };
 
-const fn of(vendor: Vendor) -> Dialect {
+const fn dialect(vendor: Vendor) -> Dialect {
     Dialect { vendor, api: Api::ChatCompletions }
 }
 
-const OPENAI: Dialect = of(Vendor::OPENAI);
-const ANTHROPIC: Dialect = of(Vendor::ANTHROPIC);
+const OPENAI: Dialect = dialect(Vendor::OPENAI);
+const ANTHROPIC: Dialect = dialect(Vendor::ANTHROPIC);
 
-fn kept(dialect: Dialect, schema: &Value) -> (Value, bool) {
+fn sent_schema(dialect: Dialect, schema: &Value) -> (Value, bool) {
     match dialect.schema("model", schema) {
         Form::Kept { schema, wrapped } => (schema, wrapped),
         other => panic!("{schema}: {other:?}"),
     }
 }
 
-fn told(dialect: Dialect, schema: &Value) -> String {
+fn reason_for_words(dialect: Dialect, schema: &Value) -> String {
     match dialect.schema("model", schema) {
         Form::Told { why } => why,
         other => panic!("{other:?}"),
     }
 }
 
-/// An invoice as people write it.
+/// An invoice's schema as people write it.
 fn invoice() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -52,9 +52,9 @@ fn invoice() -> Value {
 }
 
 #[test]
-fn an_ordinary_schema_is_said_in_strict_words() {
+fn an_ordinary_schema_is_converted_to_a_strict_one() {
     let nothing = json!({"type": "null"});
-    let (schema, wrapped) = kept(OPENAI, &invoice());
+    let (schema, wrapped) = sent_schema(OPENAI, &invoice());
     assert!(!wrapped);
     let line = json!({
         "type": "object",
@@ -83,20 +83,20 @@ fn an_ordinary_schema_is_said_in_strict_words() {
             "$defs": {"line": line},
         })
     );
-    let (schema, _) = kept(ANTHROPIC, &invoice());
+    let (schema, _) = sent_schema(ANTHROPIC, &invoice());
     assert_eq!(schema["required"], json!(["lines", "number", "total"]));
     assert_eq!(
         schema["properties"]["total"],
         json!({"type": "number", "description": "{minimum: 0}"})
     );
     assert_eq!(schema["properties"]["lines"]["description"], "{minItems: 2}");
-    let (schema, _) = kept(of(Vendor::GEMINI), &invoice());
+    let (schema, _) = sent_schema(dialect(Vendor::GEMINI), &invoice());
     assert_eq!(schema["properties"]["total"], json!({"type": "number", "minimum": 0}));
     assert!(schema.get("additionalProperties").is_none());
 }
 
 #[test]
-fn what_only_the_vendors_form_added_is_taken_away() {
+fn additions_of_the_vendors_form_are_removed() {
     let answer = json!({"number": "7", "total": 3, "currency": null, "due": null, "note": null,
         "lines": [{"what": "a", "price": null}, {"what": "b", "price": 2}]});
     let restored = OPENAI.restored("model", &invoice(), answer.to_string());
@@ -113,15 +113,15 @@ fn what_only_the_vendors_form_added_is_taken_away() {
 #[test]
 fn a_list_at_the_top_goes_in_an_object_and_comes_out_of_it() {
     let list = json!({"type": "array", "items": {"type": "string"}});
-    let (schema, wrapped) = kept(OPENAI, &list);
+    let (schema, wrapped) = sent_schema(OPENAI, &list);
     assert!(wrapped && schema["properties"]["answer"] == list, "{schema}");
     assert_eq!(OPENAI.restored("model", &list, "{\"answer\":[\"a\"]}".to_owned()), "[\"a\"]");
-    assert!(!kept(ANTHROPIC, &list).1);
+    assert!(!sent_schema(ANTHROPIC, &list).1);
     let choice = json!({"anyOf": [{"type": "integer"}, {"type": "string"}]});
-    assert!(kept(OPENAI, &choice).1);
+    assert!(sent_schema(OPENAI, &choice).1);
     let referred = json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object",
         "properties": {"x": {"type": "string"}}, "required": ["x"]}}});
-    assert!(!kept(OPENAI, &referred).1, "an object all the same");
+    assert!(!sent_schema(OPENAI, &referred).1, "an object all the same");
 }
 
 #[test]
@@ -135,20 +135,20 @@ fn parts_and_conditions_are_put_together_or_left_out() {
         "not": {"required": ["c"]},
         "$defs": {"base": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}},
     });
-    let (said, _) = kept(OPENAI, &schema);
+    let (said, _) = sent_schema(OPENAI, &schema);
     assert_eq!(said["required"], json!(["a", "b"]));
     assert!(said["description"].as_str().unwrap().contains("not: "), "{said}");
     let one = json!({"type": "object", "required": ["x"],
         "properties": {"x": {"oneOf": [{"type": "string"}, {"type": "object",
             "properties": {"y": {"type": "string"}}}]}}});
-    let (said, _) = kept(OPENAI, &one);
+    let (said, _) = sent_schema(OPENAI, &one);
     assert_eq!(said["properties"]["x"]["anyOf"][1]["required"], json!(["y"]));
     let restored = OPENAI.restored("model", &one, "{\"x\":{\"y\":null}}".to_owned());
     assert_eq!(restored, "{\"x\":{}}");
 }
 
 #[test]
-fn what_cannot_be_said_has_its_reason() {
+fn a_schema_that_cannot_be_reduced_has_a_reason() {
     let object = |property: Value| json!({"type": "object", "properties": {"x": property}});
     let tree = json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}},
         "$defs": {"n": {"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}}}}});
@@ -171,21 +171,21 @@ fn what_cannot_be_said_has_its_reason() {
         (OPENAI, object(json!({"$ref":"#/$defs/none"})), "which is not there"),
         (ANTHROPIC, tree.clone(), "it refers to itself"),
         (ANTHROPIC, json!({"type":"object","properties":wide}), "more than 24 properties that are not required"),
-        (of(Vendor::DEEPSEEK), invoice(), "keeps to no schema"),
+        (dialect(Vendor::DEEPSEEK), invoice(), "keeps to no schema"),
     ];
     for (dialect, schema, expected) in cases {
-        let why = told(dialect, &schema);
+        let why = reason_for_words(dialect, &schema);
         assert!(why.contains(expected), "{schema}: {why}");
     }
-    kept(OPENAI, &tree);
+    sent_schema(OPENAI, &tree);
     let open = object(json!({"type":"object","additionalProperties":{"type":"string"}}));
-    kept(of(Vendor::GEMINI), &open);
+    sent_schema(dialect(Vendor::GEMINI), &open);
     assert!(matches!(ANTHROPIC.schema("claude-2.1", &invoice()), Form::Told { .. }));
     assert!(matches!(OPENAI.schema("gpt-4-turbo", &invoice()), Form::Told { .. }));
 }
 
 #[test]
-fn what_is_told_in_words_asks_for_json() {
+fn a_schema_in_words_asks_for_json() {
     let schema = json!({"type": "object"});
     let request = Request { schema: Some(&schema), ..REQUEST };
     let prepared = OPENAI.prepared(&request);
@@ -196,7 +196,7 @@ fn what_is_told_in_words_asks_for_json() {
     assert_eq!(ANTHROPIC.prepared(&request).json_mode, None);
     let fenced = "```json\n{\"a\": 1}\n```";
     assert_eq!(ANTHROPIC.restored("model", &schema, fenced.to_owned()), "{\"a\": 1}");
-    // A server that is asked to keep to a schema may not.
+    // A server that is asked to follow a schema may not do so.
     let kept =
         json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
     assert!(matches!(OPENAI.schema("gpt-6", &kept), Form::Kept { .. }));
@@ -245,12 +245,12 @@ mod random {
     }
 
     proptest! {
-        /// Whatever is written, there is an answer to it, and an answer comes back.
+        /// Every schema has a form, and every answer comes back.
         #[test]
         fn no_schema_makes_it_panic(schema in schemas(), answer in schemas()) {
             for vendor in Vendor::ALL {
-                let _ = of(vendor).schema("model", &schema);
-                let _ = of(vendor).restored("model", &schema, answer.to_string());
+                let _ = dialect(vendor).schema("model", &schema);
+                let _ = dialect(vendor).restored("model", &schema, answer.to_string());
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Vendors' models at clouds: the APIs of vendors that have a folder, at endpoints that are each
-//! customer's own, so that `base-url` must be stated. Prices and limits are the account's: a
-//! model's section states them.
+//! Vendors' models at clouds: the APIs of vendors that have a folder, at each customer's own
+//! endpoint, so that `base-url` is required. Prices and limits depend on the account: a model's
+//! section states them.
 
 use super::compatible::COMPATIBLE;
 use crate::{
@@ -12,9 +12,9 @@ impl Vendor {
     /// Vendors' models at clouds.
     pub const CLOUDS: [Self; 3] = [Self::AZURE, Self::VERTEX, Self::VERTEX_ANTHROPIC];
 
-    /// Azure OpenAI's deployments, by their names: learn.microsoft.com/azure/ai-foundry/openai/reference.
-    /// A key goes in `api-key`, a token of Entra as a bearer's. Held is the prompt with `max_tokens`
-    /// (how-to/quota). Its v1 API is OpenAI's own (`kind = "openai"`).
+    /// Azure OpenAI's deployments, by name: learn.microsoft.com/azure/ai-foundry/openai/reference.
+    /// A key goes into `api-key`, an Entra token is sent as a bearer token. Azure reserves the
+    /// prompt plus `max_tokens` (how-to/quota). Its v1 API is OpenAI's own (`kind = "openai"`).
     pub const AZURE: Self = Self(&Profile {
         name: "azure",
         embeddings: Some(&openai::embeddings::AZURE),
@@ -39,7 +39,7 @@ impl Vendor {
 
     /// Gemini at Vertex AI: docs.cloud.google.com/vertex-ai/generative-ai/docs/reference/rest,
     /// projects.locations.publishers.models.generateContent. What counts towards its limits is not
-    /// documented for all models: everything is taken to.
+    /// documented for all models, so everything counts here.
     pub const VERTEX: Self = Self(&Profile {
         name: "vertex",
         error_names: gemini::NAMES,
@@ -50,8 +50,8 @@ impl Vendor {
         ..AT_VERTEX
     });
 
-    /// Claude at Vertex AI: docs.anthropic.com/en/api/claude-on-vertex-ai. The model stands in the
-    /// path, and the version in the body.
+    /// Claude at Vertex AI: docs.anthropic.com/en/api/claude-on-vertex-ai. The path holds the
+    /// model, and the body the version.
     pub const VERTEX_ANTHROPIC: Self = Self(&Profile {
         name: "vertex-anthropic",
         error_names: anthropic::NAMES,
@@ -63,12 +63,12 @@ impl Vendor {
     });
 }
 
-/// What the vendors there have in common.
+/// The facts that both have in common.
 const AT_VERTEX: Profile = Profile {
-    // A token that somebody else keeps fresh.
+    // A token that another program keeps fresh.
     key_variable: "VERTEX_ACCESS_TOKEN",
     credentials: Credentials::KeyOrGoogle,
-    // Nothing lists them below an endpoint: a 404 says that the host is reached.
+    // Below an endpoint nothing lists them: a 404 shows that the host is reached.
     models: ModelsList { path: &["publishers"], names_as_called: false, ..COMPATIBLE.models },
     output_cap: None,
     ..COMPATIBLE

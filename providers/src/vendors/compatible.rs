@@ -1,10 +1,10 @@
-//! Vendors whose API is compatible with OpenAI's Chat Completions: one row each, with what it does
-//! otherwise. A further one is a row here, its place in [`Vendor::PRESETS`], and a page in
-//! `docs/providers/`; and its parameters in `parameters`, where they differ.
+//! Vendors whose API is compatible with OpenAI's Chat Completions: a row each, with its
+//! differences. Another one needs a row here, its place in [`Vendor::PRESETS`], a page in
+//! `docs/providers/`, and its parameters in `parameters` if they differ.
 //!
-//! What they count towards their limits is documented by few, so that everything is taken to count,
-//! and what is allowed is held. Their prices change with their lists of models: a model's section
-//! states them (`price`).
+//! Few document what they count towards their limits, so everything counts, and the bound of the
+//! output is held. Their prices change with their lists of models: a model's section states them
+//! (`price`).
 
 use tidegate_types::Charge;
 
@@ -17,7 +17,7 @@ use crate::{
     vendor::{BasePath, Credentials, Interface, ModelsList, OutputCap, Profile, Vendor},
 };
 
-/// What all of them have in common.
+/// The facts that all of them have in common.
 pub(super) const COMPATIBLE: Profile = Profile {
     name: "",
     base_url: "",
@@ -29,7 +29,7 @@ pub(super) const COMPATIBLE: Profile = Profile {
     charge: Charge::CAUTIOUS,
     token_buckets: false,
     prices: "",
-    // They serve other vendors' models, whose caps are known by those.
+    // They serve other vendors' models, whose caps are used.
     output_caps: &[],
     models: ModelsList::OPENAI,
     output_cap: Some(OutputCap::MaxTokens),
@@ -65,7 +65,7 @@ impl Vendor {
         embeddings: Some(&openai::embeddings::MISTRAL),
         base_url: "https://api.mistral.ai/v1",
         key_variable: "MISTRAL_API_KEY",
-        // Everybody's limit, not ours (help.mistral.ai, "Why am I getting a 429").
+        // A limit shared by all customers, not ours (help.mistral.ai, "Why am I getting a 429").
         error_names: ErrorNames::Rows(&[(
             &[],
             Sign::Type("service_tier_capacity_exceeded"),
@@ -81,8 +81,8 @@ impl Vendor {
         name: "groq",
         base_url: "https://api.groq.com/openai/v1",
         key_variable: "GROQ_API_KEY",
-        // The flexible tier has no capacity left; a fault of a service behind it
-        // (console.groq.com/docs/errors). Limits of a day are said in words.
+        // The flexible tier has no capacity left; a service behind it has failed
+        // (console.groq.com/docs/errors). Daily limits are told by the message.
         error_names: ErrorNames::Rows(&[
             (&[498], Sign::Status, Kind::Overloaded),
             (&[424], Sign::Status, Kind::Transient),
@@ -128,7 +128,7 @@ impl Vendor {
         ..COMPATIBLE
     });
 
-    /// DeepSeek: api-docs.deepseek.com. It states no limits of rate.
+    /// DeepSeek: api-docs.deepseek.com. It states no rate limits.
     pub const DEEPSEEK: Self = Self(&Profile {
         name: "deepseek",
         base_url: "https://api.deepseek.com",
@@ -144,7 +144,7 @@ impl Vendor {
         name: "xai",
         base_url: "https://api.x.ai/v1",
         key_variable: "XAI_API_KEY",
-        // In the words of a limit of rate otherwise.
+        // Its message otherwise means a rate limit.
         error_names: ErrorNames::Rows(&[
             (&[403, 429], Sign::Says("used all available credits"), Kind::QuotaExhausted),
             (&[403, 429], Sign::Says("monthly spending limit"), Kind::QuotaExhausted),
@@ -160,8 +160,8 @@ impl Vendor {
         embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "https://openrouter.ai/api/v1",
         key_variable: "OPENROUTER_API_KEY",
-        // 403: the vendor behind it moderates, and the text was flagged; a day's limit of free models
-        // is said in words (openrouter.ai/docs/api-reference/errors, .../limits).
+        // 403: the vendor behind it moderates, and the text was flagged. The daily limit of free
+        // models is told by the message (openrouter.ai/docs/api-reference/errors, .../limits).
         error_names: ErrorNames::Rows(&[
             (&[403], Sign::Says("flagged"), Kind::ContentRefused),
             (&[403], Sign::Says("moderation"), Kind::ContentRefused),
@@ -171,7 +171,7 @@ impl Vendor {
         ..COMPATIBLE
     });
 
-    /// Ollama, on this machine: docs.ollama.com/api/openai-compatibility. It wants no key.
+    /// Ollama, on this machine: docs.ollama.com/api/openai-compatibility. It needs no key.
     pub const OLLAMA: Self = Self(&Profile {
         name: "ollama",
         embeddings: Some(&openai::embeddings::COMPATIBLE),
@@ -183,8 +183,8 @@ impl Vendor {
         ..COMPATIBLE
     });
 
-    /// vLLM, on this machine: docs.vllm.ai/en/latest/serving/openai_compatible_server. It wants a
-    /// key where it was started with one.
+    /// vLLM, on this machine: docs.vllm.ai/en/latest/serving/openai_compatible_server. It needs a
+    /// key only if it was started with one.
     pub const VLLM: Self = Self(&Profile {
         name: "vllm",
         embeddings: Some(&openai::embeddings::COMPATIBLE),
@@ -206,7 +206,7 @@ impl Vendor {
         ..COMPATIBLE
     });
 
-    /// DeepInfra: deepinfra.com/docs/advanced/openai_api. Its limit is of calls at once.
+    /// DeepInfra: deepinfra.com/docs/advanced/openai_api. It limits concurrent calls.
     pub const DEEPINFRA: Self = Self(&Profile {
         name: "deepinfra",
         embeddings: Some(&openai::embeddings::COMPATIBLE),
@@ -221,7 +221,7 @@ impl Vendor {
         name: "moonshot",
         base_url: "https://api.moonshot.ai/v1",
         key_variable: "MOONSHOT_API_KEY",
-        // platform.moonshot.ai/docs: money; everybody's.
+        // platform.moonshot.ai/docs: out of money; a limit shared by all customers.
         error_names: ErrorNames::Rows(&[
             (&[], Sign::Type("exceeded_current_quota_error"), Kind::QuotaExhausted),
             (&[], Sign::Type("engine_overloaded_error"), Kind::Overloaded),

@@ -1,5 +1,5 @@
-//! The table of vendors: all that is known of each, one row a vendor. What differs in code stands
-//! in the vendor's folder.
+//! The table of vendors: the facts about each, a row per vendor. Vendor-specific code is in the
+//! vendor's folder.
 
 mod clouds;
 mod compatible;
@@ -15,20 +15,20 @@ use crate::{
 };
 
 impl Vendor {
-    /// All that are known by name.
+    /// All vendors that have a name here.
     pub fn known() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().chain(Self::CLOUDS).chain(Self::PRESETS)
     }
 
-    /// The cap of a model's output, in tokens: by this vendor's names, else, as gateways serve
-    /// several vendors' models, by the others'.
+    /// The cap of a model's output, in tokens: by this vendor's names, or else by the others',
+    /// because gateways serve several vendors' models.
     pub(crate) fn output_cap(self, model: &str) -> Option<u32> {
         let others = Self::ALL.into_iter().filter(|other| *other != self);
         iter::once(self).chain(others).find_map(|vendor| bounds::cap(vendor.0.output_caps, model))
     }
 
-    /// What bounds a call to a model. What a model takes is known of the vendor's own host alone:
-    /// behind other names there may be other models.
+    /// The bounds of a call to a model. The context is known only at the vendor's own host:
+    /// elsewhere the same name may be another model.
     pub(crate) fn bounds(self, model: &str, is_official: bool, time: Duration) -> Bounds {
         Bounds {
             output_tokens: self.output_cap(model),
@@ -37,7 +37,7 @@ impl Vendor {
         }
     }
 
-    /// All vendors' names of errors, this one's first.
+    /// The error names of all vendors, this one's first.
     pub(crate) fn classifier(self) -> Classifier {
         let others = Self::ALL.into_iter().filter(|other| *other != self);
         Classifier::new(iter::once(self).chain(others).map(|vendor| vendor.0.error_names))

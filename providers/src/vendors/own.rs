@@ -1,9 +1,9 @@
 //! Vendors with an API of their own, which has a folder.
 //!
-//! What a vendor counts towards its limits is quoted from its documentation; where that does not
-//! say, the row takes the cautious side. Caps of the output: LiteLLM's table
-//! `model_prices_and_context_window` (1.109.1 of November 2026, `max_output_tokens`), held against
-//! the vendors' model pages where both say something.
+//! What a vendor counts towards its limits is quoted from its documentation; if that does not say,
+//! the row takes the cautious side. Output caps: LiteLLM's table `model_prices_and_context_window`
+//! (1.109.1 of November 2026, `max_output_tokens`), compared with the vendors' model pages where
+//! both state a figure.
 
 use serde_json::json;
 use tidegate_types::{Charge, OutputHold};
@@ -22,9 +22,9 @@ impl Vendor {
     ///
     /// Charging: platform.claude.com/docs/en/api/rate-limits, read 2026-08-27 to 2026-10-08. Input
     /// is uncached input and cache writes, estimated at the start and corrected during the call;
-    /// cache reads do not count (Haiku 3.5 excepted). Output is what is really produced;
-    /// `max_tokens` plays no part (until 2025 it did). Whether a refused call counts as a request
-    /// is not documented: it is taken to.
+    /// cache reads do not count (except Haiku 3.5). Output is what is really produced; `max_tokens`
+    /// is ignored (until 2025 it counted). Whether a refused call counts as a request is not
+    /// documented: here it does.
     pub const ANTHROPIC: Self = Self(&Profile {
         name: "anthropic",
         base_url: "https://api.anthropic.com",
@@ -46,7 +46,7 @@ impl Vendor {
         token_buckets: true,
         prices: include_str!("../anthropic/prices.toml"),
         output_caps: &[
-            // Whatever is not listed is newer: every model since Sonnet 4 has that much.
+            // Unlisted models are newer: every model since Sonnet 4 has at least this cap.
             ("claude", 64_000),
             ("claude-3", 4_096),
             ("claude-3-5", 8_192),
@@ -80,14 +80,13 @@ impl Vendor {
         interface: Interface::Messages,
     });
 
-    /// OpenAI Chat Completions or Responses, and the many servers that are compatible with the
-    /// former.
+    /// OpenAI Chat Completions or Responses, and the many servers compatible with the former.
     ///
     /// Charging: developers.openai.com/api/docs/guides/rate-limits, read up to 2026-10-08, and the
-    /// prompt-caching guide. Documented is the larger of `max_tokens` and the estimated input.
-    /// Error texts suggest that both are added, so both are held. Cached input counts (caching
-    /// guide, FAQ). Failed requests count towards the minute. What becomes of unused `max_tokens`
-    /// is not documented, so nothing is taken back.
+    /// prompt-caching guide. The documentation says the larger of `max_tokens` and the estimated
+    /// input. Error texts suggest that both are added, so both are held. Cached input counts
+    /// (caching guide, FAQ). Failed requests count towards the minute. Whether unused `max_tokens`
+    /// return is not documented, so nothing is taken back.
     pub const OPENAI: Self = Self(&Profile {
         name: "openai",
         base_url: "https://api.openai.com/v1",
@@ -131,10 +130,10 @@ impl Vendor {
 
     /// Google Gemini, `generateContent`.
     ///
-    /// Charging: ai.google.dev/gemini-api/docs/rate-limits, page of 2026-08-18. Tokens a minute are
-    /// input tokens; output and `maxOutputTokens` play no part, so that a limit given as `tpm`
-    /// counts input alone. Whether cached input counts is not documented: it is taken to. Nor is it
-    /// whether a refused call counts as a request: it is taken to.
+    /// Charging: ai.google.dev/gemini-api/docs/rate-limits, page of 2026-08-18. Tokens per minute
+    /// are input tokens; output and `maxOutputTokens` do not count, so that a limit given as `tpm`
+    /// counts input alone. Whether cached input counts, and whether a refused call counts as a
+    /// request, is not documented: here both do.
     pub const GEMINI: Self = Self(&Profile {
         name: "gemini",
         base_url: "https://generativelanguage.googleapis.com",
@@ -182,11 +181,11 @@ impl Vendor {
     /// AWS Bedrock, Converse, at the endpoint `bedrock-runtime`.
     ///
     /// Charging: docs.aws.amazon.com, Bedrock user guide: quotas and token burndown, read
-    /// 2026-08-27 and later. At the start input and `maxTokens` are held, at the end input, cache
-    /// writes and output times a weight are charged: 15 for Claude 4.8, 10 for Sonnet 5 and Opus 5,
-    /// 5 for Claude up to 4.7, 1 for most others. 10 where a model's section does not say
-    /// (`output-weight`). Cache reads do not count. A call with much output so costs more than was
-    /// held. Whether a refused call counts as a request is not documented: it is taken to.
+    /// 2026-08-27 and later. At the start input and `maxTokens` are held; at the end input, cache
+    /// writes and output times a weight are charged. The weight is 15 for Claude 4.8, 10 for Sonnet
+    /// 5 and Opus 5, 5 for Claude up to 4.7, 1 for most others; here 10 unless a model's section
+    /// states `output-weight`. Cache reads do not count. So a call with much output costs more than
+    /// was held. Whether a refused call counts as a request is not documented: here it does.
     pub const BEDROCK: Self = Self(&Profile {
         name: "bedrock",
         base_url: "https://bedrock-runtime.{region}.amazonaws.com",

@@ -1,4 +1,4 @@
-//! What each takes beside the question, in its own words.
+//! The parameters of each preset, with its own names.
 
 use serde_json::{Value, json};
 use tidegate_types::Effort;
@@ -19,15 +19,15 @@ const fn no_refusal(_: &Refusal<'_>) -> Option<&'static str> {
     None
 }
 
-type Said = Result<Value, String>;
+type EffortFields = Result<Value, String>;
 
-/// `reasoning_effort`, in our words.
-fn as_it_is(_: &str, effort: Effort, _: u32) -> Said {
+/// `reasoning_effort`, with our words.
+fn as_it_is(_: &str, effort: Effort, _: u32) -> EffortFields {
     Ok(json!({"reasoning_effort": effort}))
 }
 
-/// The same, of models that cannot be stopped.
-fn at_least_low(effort: Effort) -> Said {
+/// `reasoning_effort` of models whose reasoning cannot be switched off.
+fn at_least_low(effort: Effort) -> EffortFields {
     match effort {
         Effort::None => Err("this model always reasons; \"low\" is the least".to_owned()),
         _ => Ok(json!({"reasoning_effort": effort})),
@@ -38,7 +38,7 @@ const fn table(rows: &'static [Row], sources: &'static [&'static str]) -> Table 
     Table { rows, own: OWN, unknown: &[], effort: as_it_is, refuses: no_refusal, sources }
 }
 
-/// What all understand.
+/// Parameters that all presets accept.
 pub(super) static PLAIN: Table = table(
     &[TEMPERATURE, TOP_P, SEED, STOP, FREQUENCY, PRESENCE, USER],
     &["https://developers.openai.com/api/reference/resources/chat"],
@@ -148,7 +148,7 @@ pub(super) static FIREWORKS: Table = table(
     ],
 );
 
-/// Low and medium are taken for high there.
+/// It treats low and medium as high.
 pub(super) static DEEPSEEK: Table = Table {
     effort: |_, effort, _| match effort {
         Effort::None => Ok(json!({"thinking": {"type": "disabled"}})),
@@ -186,7 +186,7 @@ pub(super) static XAI: Table = Table {
     )
 };
 
-/// One form for whatever stands behind it.
+/// One form for all vendors behind it.
 pub(super) static OPENROUTER: Table = Table {
     effort: |_, effort, _| Ok(json!({"reasoning": {"effort": effort}})),
     ..table(
@@ -218,7 +218,7 @@ pub(super) static OLLAMA: Table = table(
     &["https://docs.ollama.com/api/openai-compatibility"],
 );
 
-/// gpt-oss takes an effort; the templates of most other models a switch.
+/// gpt-oss takes an effort; the templates of most other models take a switch.
 pub(super) static VLLM: Table = Table {
     effort: |model, effort, _| {
         if model.contains("gpt-oss") {

@@ -24,7 +24,7 @@ fn asked(vendor: Vendor, model: &str, effort: Effort) -> Result<Value, String> {
 }
 
 #[test]
-fn effort_is_said_in_each_vendors_words() {
+fn effort_is_converted_to_each_vendors_words() {
     use Effort::{High, Low, None};
     #[rustfmt::skip]
     let cases = [
@@ -107,7 +107,7 @@ fn each_has_a_name_a_host_and_a_page() {
 }
 
 #[test]
-fn the_longest_beginning_of_a_models_name_says_its_cap() {
+fn the_longest_prefix_of_a_models_name_decides_its_cap() {
     for (vendor, model, expected) in [
         (Vendor::ANTHROPIC, "claude-sonnet-5-5", Some(128_000)),
         (Vendor::ANTHROPIC, "claude-opus-4-1-20250805", Some(32_000)),
@@ -127,7 +127,7 @@ fn the_longest_beginning_of_a_models_name_says_its_cap() {
 }
 
 #[test]
-fn what_a_model_takes_is_known_at_the_vendors_own_host() {
+fn contexts_are_known_at_the_vendors_own_host() {
     let at = |vendor: Vendor, url: &str, model| {
         let is_official = vendor.is_official(&url.parse().unwrap());
         vendor.bounds(model, is_official, Duration::from_secs(1)).context_tokens

@@ -1,4 +1,4 @@
-//! A JSON object whose fields stay as they were written.
+//! A JSON object that keeps its fields as they were written.
 
 use std::fmt;
 
@@ -11,12 +11,11 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::error::{Error, Kind};
 
-/// The body of a request: its fields in the order in which they came, each as it was written. No
-/// name comes twice.
+/// The body of a request: its fields in their order, each as it was written. Names are unique.
 #[derive(Clone, Default)]
 pub struct Fields(Vec<(String, Box<RawValue>)>);
 
-/// A body that is no JSON object, or has a field twice. It quotes no value.
+/// The body is no JSON object, or has a field twice. The message quotes no value.
 #[derive(Debug, thiserror::Error)]
 #[error("the body is not one JSON object with each field once: {0}")]
 pub struct FieldsError(String);
@@ -30,12 +29,12 @@ impl Fields {
         serde_json::from_slice(body).map_err(|error| FieldsError(error.to_string()))
     }
 
-    /// A field's value; `None` without it.
+    /// A field's value; `None` if absent.
     pub fn get(&self, name: &str) -> Option<Value> {
         serde_json::from_str(self.raw(name)?).ok()
     }
 
-    /// A field's value as it was written; `None` without it.
+    /// A field's value as it was written; `None` if absent.
     pub fn raw(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(given, _)| given == name)?;
         Some(value.get())
@@ -51,10 +50,10 @@ impl Fields {
         })
     }
 
-    /// Puts a value into a field, in the field's place if it is there, else at the end.
+    /// Sets a field: in place if it exists, otherwise at the end.
     ///
     /// # Errors
-    /// [`FieldsError`] where it cannot be written as JSON.
+    /// [`FieldsError`] if the value cannot be written as JSON.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<(), FieldsError> {
         let unwritable = |error: serde_json::Error| FieldsError(error.to_string());
         let value = serde_json::value::to_raw_value(value).map_err(unwritable)?;
@@ -65,7 +64,7 @@ impl Fields {
         Ok(())
     }
 
-    /// As JSON, with this as the model's name.
+    /// The JSON with this model's name.
     pub(crate) fn naming(&self, model: &str) -> Result<Vec<u8>, Error> {
         let mut named = self.clone();
         let set = named.set("model", &model.into());
@@ -80,7 +79,7 @@ impl Fields {
 
     /// As JSON.
     pub fn to_vec(&self) -> Vec<u8> {
-        // Texts and what was JSON before: it cannot fail.
+        // Texts and valid JSON: this cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
@@ -95,7 +94,7 @@ impl TryFrom<&Map<String, Value>> for Fields {
     }
 }
 
-/// The names alone: the values are a prompt.
+/// Shows the names alone, because the values are a prompt.
 impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.names()).finish()

@@ -1,4 +1,4 @@
-//! What can be asked of a vendor in its own form.
+//! Operations of a vendor's API that can be called in its own form.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ pub enum Operation {
     Embeddings,
     /// Anthropic: `POST /v1/messages`.
     Messages,
-    /// Anthropic: `POST /v1/messages/count_tokens`. It asks no model, and counts towards no limit on
-    /// tokens.
+    /// Anthropic: `POST /v1/messages/count_tokens`. It asks no model, and counts towards no limit
+    /// on tokens.
     CountTokens,
 }
 
@@ -39,12 +39,12 @@ impl Operation {
         }
     }
 
-    /// The operation at this path; `None` where there is none.
+    /// The operation at this path, if there is one.
     pub fn at(path: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.path() == path.trim_end_matches('/'))
     }
 
-    /// Appended to the base URL, which ends in `/v1` where the API is OpenAI's.
+    /// Appended to the base URL, which ends in `/v1` for OpenAI's API.
     pub(crate) fn below_base(self) -> &'static [&'static str] {
         match self {
             Self::ChatCompletions => &["chat", "completions"],
@@ -55,7 +55,7 @@ impl Operation {
         }
     }
 
-    /// Whether it is of Anthropic's API.
+    /// Whether it belongs to Anthropic's API.
     pub fn is_anthropics(self) -> bool {
         matches!(self, Self::Messages | Self::CountTokens)
     }

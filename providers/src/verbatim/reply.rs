@@ -1,4 +1,4 @@
-//! What comes back for a request that was sent as it is.
+//! The reply to a request that was sent unchanged.
 
 use std::{fmt, sync::Arc};
 
@@ -7,14 +7,14 @@ use http::HeaderMap;
 
 use crate::reply_reader::ReplyReader;
 
-/// A reply that has begun. Its status may be any; what it means says
-/// [`Hearing`](crate::overheard::Hearing).
+/// A reply whose body has not been read yet. Its status may be any;
+/// [`PassiveReader`](crate::passive::PassiveReader) reads its meaning.
 pub struct VerbatimReply {
     pub(crate) response: reqwest::Response,
     pub(crate) sender: Sender,
 }
 
-/// Whose reply it is, and to what.
+/// The provider that replies, and the request.
 #[derive(Clone)]
 pub(crate) struct Sender {
     pub(crate) replies: Arc<ReplyReader>,
@@ -33,13 +33,13 @@ impl VerbatimReply {
         self.response.headers()
     }
 
-    /// Its bytes as they come. What breaks off is an error of `reqwest`.
+    /// Its bytes, as they come. A broken connection is an error of `reqwest`.
     pub fn into_body(self) -> reqwest::Body {
         http::Response::<reqwest::Body>::from(self.response).into_body()
     }
 }
 
-/// Neither the key nor the request.
+/// Shows neither the key nor the request.
 impl fmt::Debug for VerbatimReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.sender.replies.name;

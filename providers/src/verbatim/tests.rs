@@ -14,7 +14,7 @@ fn fields_stay_as_they_were_written() {
     assert_eq!(fields.get("none"), None);
 }
 
-/// The limiter and the vendor would read different ones.
+/// The limiter and the vendor would read different values.
 #[test]
 fn a_field_twice_is_refused_and_no_value_is_quoted() {
     for body in
@@ -53,7 +53,7 @@ fn operations_are_found_by_their_paths() {
 }
 
 #[test]
-fn words_are_told_from_names() {
+fn texts_are_distinguished_from_names() {
     let body = json!({
         "model": "a-name-that-is-quite-long-for-a-model",
         "tool_choice": "required",

@@ -1,12 +1,12 @@
-//! The words of a prompt, so that a message that quotes them can be cut.
+//! The texts of a prompt, so that a message that quotes them can be cut.
 
 use serde_json::Value;
 
-/// A text as long is no name of a vendor's.
+/// A text of this many characters is no name of a vendor's.
 const LONG: usize = 24;
 
-/// Every text of a request that may be somebody's words. What is one short word outside the fields
-/// that hold words is a name of the vendor's, such as a role; the model's name is none either.
+/// Every text of a request that may be part of a prompt. A single short word outside the fields for
+/// text is a name of the vendor's, such as a role; the model's name is left out too.
 pub(crate) fn words(body: &[u8]) -> Vec<String> {
     let mut words = Vec::new();
     if let Ok(body) = serde_json::from_slice::<Value>(body) {

@@ -1,5 +1,5 @@
-//! A server that speaks raw bytes, so that client and server cannot be wrong together, and counts
-//! what it is asked.
+//! A server that sends raw bytes, so that client and server cannot share a mistake, and that counts
+//! its requests.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::{
@@ -20,7 +20,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Every API that a client speaks.
+/// Every API that a client supports.
 pub const APIS: [(Vendor, Api); 5] = [
     (Vendor::ANTHROPIC, Api::ChatCompletions),
     (Vendor::OPENAI, Api::ChatCompletions),
@@ -29,16 +29,16 @@ pub const APIS: [(Vendor, Api); 5] = [
     (Vendor::BEDROCK, Api::ChatCompletions),
 ];
 
-/// What the server does with each request.
+/// The server's reaction to each request.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// Sends these bytes and leaves the connection open.
     Send(String),
     /// Sends these bytes and drops the connection.
     SendAndDrop(String),
-    /// Sends what a request is answered with.
+    /// Sends the reply that the function gives for a request.
     Answer(fn(&str) -> String),
-    /// Says nothing more.
+    /// Sends nothing more.
     Hang,
 }
 
@@ -109,7 +109,7 @@ pub async fn call(providers: &Providers) -> Result<Completion, Error> {
     providers.get(&"mine:m".parse().unwrap()).unwrap().complete(&REQUEST).await
 }
 
-/// A whole response that invites the client to use the connection again.
+/// A whole response that offers to keep the connection.
 pub fn response(status: &str, headers: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: keep-alive\r\n{headers}\r\n{body}",

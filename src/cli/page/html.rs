@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use maud::{DOCTYPE, Markup, html};
-use tidegate_calls::card::RefusedKey;
+use tidegate_calls::worker_status::RefusedKey;
 use tidegate_types::seconds_since_1970;
 
 use super::chart::CHARTS;

@@ -9,7 +9,7 @@ use std::{
 
 use futures::{StreamExt, stream};
 use serde::Serialize;
-use tidegate_calls::card::cards;
+use tidegate_calls::worker_status::worker_statuses;
 use tidegate_quota::Quota;
 use tokio::sync::Mutex;
 
@@ -117,7 +117,7 @@ impl Eye {
     async fn take(&self) -> Snapshot {
         let mut away = Vec::new();
         let quota = &self.quota;
-        let cards = cards(quota).await.unwrap_or_else(|error| {
+        let cards = worker_statuses(quota).await.unwrap_or_else(|error| {
             let at = mask::url(&self.config.redis.url);
             away.push(format!(
                 "Redis does not answer at {at}: {error}; next: start it, or correct redis.url"
@@ -197,7 +197,7 @@ fn key(batch: &Batch) -> (String, Option<SystemTime>) {
 
 #[cfg(test)]
 pub(in crate::cli) mod tests {
-    use tidegate_calls::card::Card;
+    use tidegate_calls::worker_status::WorkerStatus;
     use tidegate_quota::{
         Charge, Dimension, Lanes, Limits, ModelQuota, Snapshot as Quota,
         operator_holds::OperatorHolds, snapshot::LaneSnapshot,
@@ -273,7 +273,7 @@ pub(in crate::cli) mod tests {
             verdict: verdict::of(&models, &batches, 1, &[]),
             models,
             batches,
-            workers: vec![WorkerSeen::new("tidegate-a-1", &Card::default())],
+            workers: vec![WorkerSeen::new("tidegate-a-1", &WorkerStatus::default())],
             budgets: vec![BudgetSeen {
                 tenant: "acme".to_owned().try_into().unwrap(),
                 budget_usd: 10.0,

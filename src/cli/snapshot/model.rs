@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use tidegate_calls::card::Card;
+use tidegate_calls::worker_status::WorkerStatus;
 use tidegate_quota::{
     DayLimit, Limited, ModelQuota, Snapshot, call_stats,
     operator_holds::OperatorHolds,

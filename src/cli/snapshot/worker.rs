@@ -7,8 +7,8 @@ use std::{
 
 use serde::Serialize;
 use tidegate_calls::{
-    card::{Card, RefusedKey},
     recent::RecentCalls,
+    worker_status::{RefusedKey, WorkerStatus},
 };
 use tidegate_types::ModelId;
 
@@ -30,7 +30,7 @@ pub(in crate::cli) struct WorkerSeen {
 }
 
 impl WorkerSeen {
-    pub(in crate::cli) fn new(worker: &str, card: &Card) -> Self {
+    pub(in crate::cli) fn new(worker: &str, card: &WorkerStatus) -> Self {
         let started = SystemTime::UNIX_EPOCH + Duration::from_secs(card.about.started);
         Self {
             worker: worker.to_owned(),
@@ -45,7 +45,7 @@ impl WorkerSeen {
         }
     }
 
-    /// All workers, sorted by name.
+    /// By name.
     pub(in crate::cli) fn all(cards: &[(String, Card)]) -> Vec<Self> {
         let mut all: Vec<Self> = cards.iter().map(|(name, card)| Self::new(name, card)).collect();
         all.sort_by(|a, b| a.worker.cmp(&b.worker));

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outcome_says_only_what_is_not_zero() {
+    fn an_outcome_omits_zeros() {
         let spend = Spend { provider_calls: 1, input_tokens: 59, ..Spend::default() };
         let answered = DocumentOutcome { spend, ..DocumentOutcome::default() };
         let written = serde_json::to_value(answered).unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_says_all_that_is_there() {
+    fn an_outcome_keeps_every_other_field() {
         let outcome = DocumentOutcome {
             skipped: true,
             parts: None,

@@ -34,7 +34,7 @@ impl fmt::Display for FailureCounts {
 impl FailureCounts {
     /// Counts a failure of the type with this name.
     pub fn add(&mut self, name: &str) {
-        *self.of(name) += 1;
+        *self.count_mut(name) += 1;
     }
 
     /// Whether there are no failures.
@@ -55,7 +55,7 @@ impl FailureCounts {
         names.zip(counts).filter(|(_, count)| *count > 0)
     }
 
-    fn of(&mut self, name: &str) -> &mut u64 {
+    fn count_mut(&mut self, name: &str) -> &mut u64 {
         let place = FailureType::ALL.into_iter().position(|kind| kind.as_str() == name);
         place.and_then(|place| self.known.get_mut(place)).unwrap_or(&mut self.other)
     }
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for FailureCounts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut counts = Self::default();
         for (name, count) in BTreeMap::<String, u64>::deserialize(deserializer)? {
-            *counts.of(&name) += count;
+            *counts.count_mut(&name) += count;
         }
         Ok(counts)
     }

@@ -140,7 +140,7 @@ pub struct LongOutcome {
 
 impl LongOutcome {
     /// The outcome with the use of all steps, including those that ended after the failure.
-    pub(crate) fn taking(self, taken: Taken) -> Self {
+    pub(crate) fn with_taken(self, taken: Taken) -> Self {
         let provider_calls = taken.spend.provider_calls;
         let failed = self.failed.map(|failed| FailedDocument { provider_calls, ..failed });
         Self { taken, failed, ..self }

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_takes_as_long_as_the_pace_says() {
+    fn the_eta_follows_from_the_pace() {
         let start = SystemTime::UNIX_EPOCH;
         let now = start + Duration::from_secs(100);
         assert_eq!(eta(start, now, 50, 25), Some(now + Duration::from_secs(50)));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_spent_lies_flat_in_every_payload() {
+    fn spend_is_flattened_into_every_payload() {
         let spend = Spend { provider_calls: 2, input_tokens: 7, cost_usd: 0.5, ..Spend::default() };
         let flat = r#""provider_calls":2,"rate_limited":0,"deferrals":0,"input_tokens":7,"cached_input_tokens":0,"output_tokens":0,"cost_usd":0.5,"cut":0,"raised":0,"raised_cost_usd":0.0,"began_raised":0,"reused":0,"saved_usd":0.0"#;
         let outcome = DocumentOutcome { spend, ..DocumentOutcome::default() };

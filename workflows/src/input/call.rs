@@ -106,7 +106,7 @@ impl CallInput {
     ///
     /// # Errors
     /// A sentence that names the field that is not allowed beside a body.
-    pub fn of_body(self) -> Result<(ModelId, Tenant), String> {
+    pub fn into_body(self) -> Result<(ModelId, Tenant), String> {
         let others = [
             ("route", self.route.is_some()),
             ("prompt", self.prompt.is_some()),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_by_its_name() {
+    fn errors_name_the_wrong_field() {
         for (value, says) in [
             (
                 json!({"model": "a:b", "promt": "x"}),
@@ -264,7 +264,7 @@ mod tests {
         let body = |more: Value| {
             let mut value = json!({"model": "a:b", "body": {"max_tokens": 9}});
             value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            call(value).and_then(CallInput::of_body)
+            call(value).and_then(CallInput::into_body)
         };
         assert_eq!(body(json!({"tenant": "acme"})).unwrap().1.as_str(), "acme");
         assert!(body(json!({"effort": "low"})).unwrap_err().contains("leave effort out"));

@@ -49,7 +49,8 @@ pub(super) fn check(
                 "checks[{place}]: \"{name}\" is there twice; give each its own name"
             ));
         }
-        one(check, has_evidence).map_err(|why| format!("checks[{place}] \"{name}\": {why}"))?;
+        check_one(check, has_evidence)
+            .map_err(|why| format!("checks[{place}] \"{name}\": {why}"))?;
     }
     match excluded {
         Some(field) => Err(format!(
@@ -59,7 +60,7 @@ pub(super) fn check(
     }
 }
 
-fn one(check: &Check, has_evidence: bool) -> Result<(), String> {
+fn check_one(check: &Check, has_evidence: bool) -> Result<(), String> {
     match (&check.expression, &check.judge) {
         (Some(_), Some(_)) => Err("give only one of expression, judge".to_owned()),
         (Some(expression), None) if expression.trim().is_empty() => {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, de::Visitor, forward_to_deserialize_any};
 
 /// The names of all fields of a struct, in its order.
-pub(super) fn of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
+pub(super) fn field_names<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     match T::deserialize(Names) {
         Ok(_) => &[],
         Err(Fields(names)) => names,

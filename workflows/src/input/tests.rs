@@ -56,7 +56,7 @@ fn economy_deadlines_and_packs() {
     assert_eq!(job("deadline", json!("1h 30m")).deadline, Some(Deadline::Within(5_400)));
     let mut direct = with("deadline", json!("6h"));
     direct["mode"] = json!("direct");
-    assert_eq!(parsed(&direct).unwrap().job.deadline, None, "who says direct has chosen");
+    assert_eq!(parsed(&direct).unwrap().job.deadline, None, "direct excludes a deadline");
     assert_eq!(
         (job("pack", json!(true)).pack, job("pack", json!(7)).pack),
         (Some(Pack::Fitting), Some(Pack::Of(7)))
@@ -166,7 +166,7 @@ fn every_fault_has_its_sentence() {
 }
 
 #[test]
-fn what_is_no_json_at_all_has_its_sentence_too() {
+fn invalid_json_has_an_error_sentence() {
     assert!(parse(&RawValue::new(Vec::new())).unwrap_err().contains("not nothing; for example"));
     assert!(parse(&raw("binary/null", b"")).unwrap_err().contains("came as \"binary/null\""));
     assert!(parse(&raw("json/plain", b"{oops")).unwrap_err().contains("the input is not JSON"));
@@ -213,7 +213,7 @@ fn an_input_that_is_built_is_read_as_it_was() {
 }
 
 #[test]
-fn what_is_continued_comes_back_whole() {
+fn a_continued_state_is_read_back_unchanged() {
     let mut input = with("retry_budget", json!(7));
     input["budget_usd"] = json!(2.5);
     let batch = parsed(&input).unwrap();
@@ -227,7 +227,7 @@ fn what_is_continued_comes_back_whole() {
 fn every_field_has_its_row() {
     let rows = FIELDS.iter().filter(|field| !field.name.contains('.'));
     let rows: BTreeSet<&str> = rows.map(|field| field.name).collect();
-    let fields = names::of::<BatchInput>().iter().copied().collect();
+    let fields = names::field_names::<BatchInput>().iter().copied().collect();
     assert_eq!(rows, fields);
     for flag in FIELDS.iter().filter_map(|field| field.flag) {
         let others = flag.required_unless.into_iter().flatten().copied();
@@ -239,9 +239,9 @@ fn every_field_has_its_row() {
 
 proptest! {
     #[test]
-    fn no_input_panics(data in proptest::collection::vec(any::<u8>(), 0..200), field in 0..names::of::<BatchInput>().len(), text in ".{0,20}", number in any::<i64>()) {
+    fn no_input_panics(data in proptest::collection::vec(any::<u8>(), 0..200), field in 0..names::field_names::<BatchInput>().len(), text in ".{0,20}", number in any::<i64>()) {
         let _ = parse(&raw("json/plain", &data));
-        let field = names::of::<BatchInput>()[field];
+        let field = names::field_names::<BatchInput>()[field];
         let _ = parsed(&with(field, json!(text)));
         let _ = parsed(&with(field, json!(number)));
         let _ = parsed(&with(&text, json!([number])));

@@ -18,8 +18,8 @@ use crate::{
         Activities, BatchState, OpenBatches, ProviderBatch, ProviderBatching, STOPPING,
         SubmitBatch, SubmittedBatch, SubmittedBatches,
     },
-    holds::{Holds, Inside},
     policy,
+    state_access::{Holds, StateAccess},
 };
 
 /// Delay of a batch's first check; later checks are ever rarer. A result is late by at most half of
@@ -47,7 +47,7 @@ pub(crate) async fn run<W: Holds<Shard> + 'static>(
     );
     let SubmittedBatches { open, waiting, unsure } =
         ctx.change(|shard| shard.input.submitted.take()).unwrap_or_else(|| SubmittedBatches {
-            waiting: vec![everything(ctx, batching.until)],
+            waiting: vec![all_documents(ctx, batching.until)],
             ..SubmittedBatches::default()
         });
     let mut run = Run { open, waiting, unsure, stopped: false, refused: None };
@@ -162,7 +162,7 @@ impl Run {
                 self.waiting.push(SubmitBatch { from: next, ..task.clone() });
             }
             let again = task.round > 0;
-            self.opened(ctx, task, submitted);
+            self.record_open(ctx, task, submitted);
             if again {
                 // Without room, submit one batch at a time: each refused one costs another round.
                 return;
@@ -171,7 +171,7 @@ impl Run {
     }
 
     /// Records a batch at the provider.
-    fn opened<W: Holds<Shard> + 'static>(
+    fn record_open<W: Holds<Shard> + 'static>(
         &mut self,
         ctx: &WorkflowContext<W>,
         task: SubmitBatch,
@@ -268,7 +268,7 @@ impl Run {
             if let Ok(found) =
                 ctx.execute_activity(Activities::submit_batch, find.clone(), submission(ctx)).await
             {
-                self.opened(ctx, find, found);
+                self.record_open(ctx, find, found);
             }
         }
         for batch in &self.open {
@@ -277,11 +277,11 @@ impl Run {
     }
 }
 
-fn everything<W: Holds<Shard> + 'static>(
+fn all_documents<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     until: Option<u64>,
 ) -> SubmitBatch {
-    ctx.look(|shard| {
+    ctx.read(|shard| {
         let input = &shard.input;
         SubmitBatch {
             job: input.job.clone(),
@@ -312,7 +312,7 @@ fn is_over<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, until: SystemTim
 }
 
 fn is_paused<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> bool {
-    ctx.look(|shard| shard.input.paused)
+    ctx.read(|shard| shard.input.paused)
 }
 
 fn shielded() -> ActivityOptions {

@@ -144,7 +144,7 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
 /// Cut answers are counted if they were kept, asked for again, or the only answer; the use of the
 /// last kind is part of the spend.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cut_answers_are_counted_and_where_they_lie_is_said() {
+async fn cut_answers_are_counted_and_their_uris_reported() {
     let raised =
         |raised, raised_cost_usd| CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
     let spend = Spend { input_tokens: 300, output_tokens: 30, cost_usd: 0.75, ..Spend::default() };
@@ -265,7 +265,7 @@ async fn shards_that_start_while_the_batch_is_paused_begin_paused() {
 
 /// A signal to a shard that has not started is lost, and a shard that misses a resume never ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shards_are_told_of_pause_and_resume_only_when_they_have_started() {
+async fn pause_and_resume_are_sent_only_to_shards_that_have_started() {
     with_worker(server(), Fake::willing(16, 1), async |rig| {
         let batches = (0..6).map(|_| async {
             let batch = rig.start(&input(&json!({}))).await;
@@ -337,7 +337,7 @@ async fn a_cancelled_batch_seals_and_reports_what_it_has() {
 
 /// Documents that wait in Temporal, work, or fail before they notice the cancellation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_given_up_when_the_batch_is_cancelled_is_cancelled_and_has_not_failed() {
+async fn unfinished_documents_of_a_cancelled_batch_count_as_cancelled_and_not_failed() {
     let fake = Fake::new(20, 20, |task| match task.index {
         0 => Act::FailLate { for_good: false },
         1 => Act::FailLate { for_good: true },
@@ -554,7 +554,7 @@ fn invalid(message: &str) -> Ended {
 
 /// A batch that was cancelled, and one that has lost documents, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_webhook_is_told_of_every_end_and_only_where_the_input_names_one() {
+async fn a_webhook_is_called_at_every_end_if_the_input_names_one() {
     let named = input(&json!({"webhook": "ours"}));
     with_worker(server(), Fake::willing(4, 2), async |rig| {
         rig.start(&input(&json!({}))).await.result().await.unwrap();

@@ -83,7 +83,7 @@ async fn no_history_grows_with_the_parts_of_long_documents() {
 
 /// A part fails: no further step begins, and the use of all steps is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_parts_of_a_failed_document_took_is_reported() {
+async fn the_use_of_a_failed_documents_parts_is_reported() {
     let spend = outcome().spend;
     let fake = Fake::long(1, 1, parts(12)).with_steps(move |task| match task.step {
         Step::Part(11) => {
@@ -114,7 +114,7 @@ async fn what_the_parts_of_a_failed_document_took_is_reported() {
 
 /// The long document of a cancelled batch does not fail, and its use is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_parts_of_a_cancelled_document_took_is_reported() {
+async fn the_use_of_a_cancelled_documents_parts_is_reported() {
     let gate = Gate::default();
     let at = gate.clone();
     let fake = Fake::long(1, 1, parts(12)).with_steps(move |task| match task.step {

@@ -39,7 +39,7 @@ async fn documents_that_share_a_call_are_counted_one_by_one() {
 /// Two provider batches; the second finds no room at first. Even documents are answered there, odd
 /// ones directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_providers_batch_has_not_answered_goes_directly() {
+async fn documents_without_an_answer_from_a_provider_batch_go_directly() {
     let fake = Fake::willing(20, 20).in_provider_batches(
         ProviderBatching { until: None },
         |batch, times| match (batch.submitted.from, times) {

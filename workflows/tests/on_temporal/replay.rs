@@ -73,7 +73,7 @@ async fn recorded_histories_replay() {
 }
 
 #[test]
-fn what_an_earlier_version_recorded_is_not_written_over() {
+fn recordings_of_earlier_versions_are_not_overwritten() {
     assert!(versions().contains(&COMMANDS.to_owned()), "today's commands are recorded");
     let refused = Recorder::new(COMMANDS).unwrap_err();
     assert!(refused.contains("is there already"), "{refused}");

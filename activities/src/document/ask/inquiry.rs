@@ -121,7 +121,7 @@ pub(crate) async fn answer(
         .with_usage_unknown(completion.usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some());
     let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
-    let learned = services.guard.learned_caps.of(model);
+    let learned = services.guard.learned_caps.get(model);
     let room = question.room(cap).min(learned.unwrap_or(u32::MAX));
     if before.raises == 0 {
         truncations.count_answer(cuts_of(model), result.is_cut());
@@ -133,7 +133,7 @@ pub(crate) async fn answer(
         let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
         let cuts = CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
         attempt.discard(Taken { spend: own, cuts });
-        attempt.call.failed_as(failure.kind);
+        attempt.call.record_failure(failure.kind);
         if result.keep(kept).await {
             attempt.set_kept_answer(kept.to_string());
         }

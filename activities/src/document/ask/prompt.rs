@@ -243,7 +243,8 @@ impl<'a> Question<'a> {
 }
 
 impl caller::Question for Question<'_> {
-    /// Documents whose answers were cut have long answers, so they are learned apart from the others.
+    /// Those whose answer was cut are the ones with long answers: what the others use says too little
+    /// about them.
     fn alike(&self) -> u64 {
         let raises = self.raises.to_le_bytes();
         if self.was_cut { self.template ^ hash([&b"raised"[..], &raises]) } else { self.template }
@@ -257,11 +258,11 @@ impl caller::Question for Question<'_> {
         self.room(cap)
     }
 
-    fn likely(&self, learned: Option<u64>) -> Option<u64> {
+    fn likely_output(&self, learned: Option<u64>) -> Option<u64> {
         self.likely.map(|likely| u64::from(likely).max(learned.unwrap_or_default()))
     }
 
-    fn cached(&self) -> Option<(u64, &str)> {
+    fn cached_instructions(&self) -> Option<(u64, &str)> {
         self.cache.then(|| (self.template, self.wording.system()))
     }
 

@@ -63,7 +63,7 @@ pub(super) async fn ask(
     content: &Content,
     (judge, answer): (&contract::Judge, &str),
 ) -> Result<Verdict, Failure> {
-    let route = Route::of_model(&judge.model, &services.routes);
+    let route = Route::for_model(&judge.model, &services.routes);
     let room = output_cap::of_route(&services.guard, &services.providers, &route, 0);
     let answer = answer.replace("</answer", "&lt;/answer");
     let wording = PromptText {

@@ -253,7 +253,7 @@ impl Checking<'_> {
         match services.budgets.hold_beside(&payers, &id, usd).await {
             Err(failure) if pending.step == 0 => {
                 if failure.is_retried() {
-                    attempt.call.deferred(None);
+                    attempt.call.defer(None);
                 }
                 Err(failure)
             }

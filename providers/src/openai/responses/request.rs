@@ -15,11 +15,11 @@ use crate::{
     prompt,
 };
 
-/// The least that the vendor takes for `max_output_tokens`.
+/// The smallest `max_output_tokens` that the vendor accepts.
 const MIN_OUTPUT: u32 = 16;
 
-/// No sampling parameters of our own: reasoning models refuse them. `store` is true by default, and
-/// documents are not to be kept by the vendor.
+/// We set no sampling parameters: reasoning models refuse them. `store` is true by default, but the
+/// vendor shall not keep documents.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,

@@ -1,4 +1,4 @@
-//! The body of a success, which is not always an answer, and its token counts.
+//! Reads the body of a success, which may hold no answer, and its token counts.
 
 use serde_json::Value;
 use tidegate_types::Usage;
@@ -14,7 +14,7 @@ use crate::{
     refusal::Context,
 };
 
-/// Items of the output that call for somebody else's turn.
+/// Output items that ask for a tool's result.
 const TOOLS: [&str; 2] = ["function_call", "custom_tool_call"];
 
 pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
@@ -22,7 +22,7 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
         return Err(context.unreadable(reply, "it is no Responses response (is base-url right?)"));
     };
     let usage = usage(body);
-    // The words of a refusal are the model's, so they stay out of the message.
+    // The model wrote the text of a refusal, so it stays out of the message.
     if parts(output).any(|part| part.get("type").and_then(Value::as_str) == Some("refusal")) {
         let (kind, charged) = (Kind::ContentRefused, Charged::from(usage));
         return Err(context.no_answer(reply, kind, "the model refused", charged));
@@ -53,7 +53,7 @@ fn parts(output: &[Value]) -> impl Iterator<Item = &Value> {
 
 /// Token counts: cached tokens are **inside** `input_tokens`.
 ///
-/// `None` when input or output is missing: unknown is not nothing.
+/// `None` if input or output is missing: unknown is not zero.
 pub(crate) fn usage(body: &Value) -> Option<Usage> {
     normalised(
         body,

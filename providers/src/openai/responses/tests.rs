@@ -1,5 +1,5 @@
-//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may
-//! be. Errors are those of Chat Completions and tested there.
+//! The meaning of replies, from the vendor's documents (see `mod.rs`); bodies are as short as
+//! possible. Errors are those of Chat Completions and tested there.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

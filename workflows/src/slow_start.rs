@@ -7,7 +7,7 @@ use temporalio_workflow::{TimerOptions, WorkflowCancellationToken, WorkflowConte
 
 use crate::{
     contract::ShardInput,
-    holds::{Holds, Inside},
+    state_access::{Holds, StateAccess},
 };
 
 /// After each expected call time, hands out as many more as at first, until a call has shown the
@@ -17,11 +17,11 @@ where
     W: Holds<S> + 'static,
     S: AsRef<ShardInput> + AsMut<ShardInput>,
 {
-    let (first, seconds) = ctx.look(|shard| {
+    let (first, seconds) = ctx.read(|shard| {
         let input = shard.as_ref();
         (input.open.unwrap_or_default(), input.call_seconds)
     });
-    while ctx.look(|shard| knows_no_queue(shard.as_ref())) {
+    while ctx.read(|shard| knows_no_queue(shard.as_ref())) {
         // No timer runs during a pause, which may last for days.
         if ctx.wait_condition(|workflow| !workflow.part().as_ref().paused).await.is_err() {
             return;
@@ -30,12 +30,12 @@ where
         // As in `provider_batch`: the SDK panics if a timer is cancelled as it fires.
         timer.cancellation_token = Some(WorkflowCancellationToken::new());
         let mut timer = std::pin::pin!(ctx.timer(timer));
-        let told = ctx.wait_condition(|workflow| !knows_no_queue(workflow.part().as_ref()));
-        let mut told = std::pin::pin!(told);
+        let queue_known = ctx.wait_condition(|workflow| !knows_no_queue(workflow.part().as_ref()));
+        let mut queue_known = std::pin::pin!(queue_known);
         workflows::select! {
             _ = timer => ctx.change(|shard| open_further(shard.as_mut(), first)),
             // The queue's delay is known, or the workflow is cancelled.
-            _ = told => return,
+            _ = queue_known => return,
         }
     }
 }

@@ -13,7 +13,7 @@ const AROUND: u64 = 500;
 /// Whether a call can have this usage. Its input is above zero and at most a few times the
 /// estimate. Its output is above zero if there is an answer, and at most a few times the bound,
 /// which not all servers keep.
-pub(crate) fn can_be(usage: &Usage, request: &Request, has_answer: bool) -> bool {
+pub(crate) fn is_plausible(usage: &Usage, request: &Request, has_answer: bool) -> bool {
     let bound = |tokens: u64| tokens.saturating_add(AROUND).saturating_mul(FAR_OFF);
     let input = usage.input();
     input > 0
@@ -31,12 +31,16 @@ mod tests {
     fn nothing_and_far_too_much_cannot_be() {
         let request = Request::new("a:b".parse().unwrap(), "r").tokens(1_000, 100);
         let can = |uncached_input, output, has_answer| {
-            can_be(&Usage { uncached_input, output, ..Usage::default() }, &request, has_answer)
+            is_plausible(
+                &Usage { uncached_input, output, ..Usage::default() },
+                &request,
+                has_answer,
+            )
         };
         assert!(can(900, 80, true) && can(8_000, 400, true) && can(900, 0, false));
         assert!(!can(0, 80, true) && !can(900, 0, true));
         assert!(!can(1_000_000, 80, true) && !can(900, 1_000_000, true));
         let cached = Usage { cache_read: 900, output: 5, ..Usage::default() };
-        assert!(can_be(&cached, &request, true));
+        assert!(is_plausible(&cached, &request, true));
     }
 }

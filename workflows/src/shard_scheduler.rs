@@ -133,7 +133,7 @@ pub(crate) struct Children {
 
 impl Children {
     /// Takes over a batch's plan, which may grow.
-    pub(crate) fn of_plan(&mut self, plan: &Plan) {
+    pub(crate) fn take_plan(&mut self, plan: &Plan) {
         self.shard.job.clone_from(&plan.job);
         self.shard.provider_batching = plan.provider_batching;
         self.shard.pack = plan.pack;
@@ -143,7 +143,7 @@ impl Children {
 
     /// Records the documents planned so far, and whether the plan is complete. Until it is, shards
     /// that are not full are not started.
-    pub(crate) fn is_planned(&mut self, documents: u64, complete: bool) {
+    pub(crate) fn set_planned(&mut self, documents: u64, complete: bool) {
         let size = u64::from(self.shard_size.max(1));
         let shards = if complete { documents.div_ceil(size) } else { documents / size };
         self.documents = documents;
@@ -154,7 +154,7 @@ impl Children {
     /// Limits the documents in flight at first: `documents` are divided among the shards that start
     /// at once, including those of pages still to be planned; a call is expected to take
     /// `call_seconds`.
-    pub(crate) fn opens_with(&mut self, documents: u32, call_seconds: u32) {
+    pub(crate) fn limit_opening(&mut self, documents: u32, call_seconds: u32) {
         let planned = if self.complete { self.planned } else { u32::MAX };
         let shards = self.window.div_ceil(self.most_places()).min(planned).max(1);
         self.shard.open = Some(documents.div_ceil(shards));
@@ -281,7 +281,7 @@ impl Children {
                 returns_places: self.places_are_wanted() && self.shard.provider_batching.is_none(),
                 ..self.shard.clone()
             };
-            self.has_taken(Child::Shard(shard), window, documents);
+            self.record_start(Child::Shard(shard), window, documents);
             return Some((Child::Shard(shard), Start::Shard(input)));
         }
         let (group, from, window) = (self.next_group, self.next, self.free());
@@ -300,13 +300,13 @@ impl Children {
             paused: self.paused,
             shard: self.shard.clone(),
         };
-        self.has_taken(Child::Group(group), window, window);
+        self.record_start(Child::Group(group), window, window);
         Some((Child::Group(group), Start::Group(input)))
     }
 
     /// Records a started child. Until it reports, it counts with as much in flight as its places
     /// allow.
-    pub(crate) fn has_taken(&mut self, child: Child, places: u32, documents: u32) {
+    pub(crate) fn record_start(&mut self, child: Child, places: u32, documents: u32) {
         let in_flight = if self.paused { 0 } else { places.min(documents).into() };
         let wants = match child {
             Child::Group(_) => u32::MAX,
@@ -333,14 +333,14 @@ impl Children {
         u32::try_from(every.as_secs().saturating_mul(at_once)).unwrap_or(u32::MAX)
     }
 
-    fn has_started(&mut self, child: Child) {
+    fn mark_started(&mut self, child: Child) {
         if let Some(running) = self.running.get_mut(&child) {
             running.started = true;
         }
     }
 
     /// Takes a child's report. A report that comes after the child's end is ignored.
-    pub(crate) fn reported(&mut self, report: &RawValue, now: Option<SystemTime>) {
+    pub(crate) fn take_report(&mut self, report: &RawValue, now: Option<SystemTime>) {
         let Some(report) = payload::decode::<ShardReport>(report) else { return };
         let child =
             if report.is_group { Child::Group(report.shard) } else { Child::Shard(report.shard) };

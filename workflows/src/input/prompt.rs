@@ -5,7 +5,7 @@ use crate::contract::{Message, Role};
 
 /// The checked prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Prompt {
     pub(super) system: Option<String>,
     /// Turns of the user and the model, alternating.
     pub(super) before: Vec<Message>,
@@ -18,12 +18,12 @@ pub(super) fn checked(
     system: Option<String>,
     messages: Option<Vec<Message>>,
     instructions: String,
-) -> Result<Said, String> {
+) -> Result<Prompt, String> {
     let Some(mut before) = messages else {
         if instructions.is_empty() {
             return Err("instructions is missing: what to do with each document".to_owned());
         }
-        return Ok(Said { system, before: Vec::new(), instructions });
+        return Ok(Prompt { system, before: Vec::new(), instructions });
     };
     if !instructions.is_empty() {
         return Err("give only one of instructions, messages: the last of the messages says what to do with the document".to_owned());
@@ -48,7 +48,7 @@ pub(super) fn checked(
     };
     // Instructions written as a user's message stay in the user's message.
     let system = Some(own_system.or(system).unwrap_or_default());
-    Ok(Said { system, before, instructions: last.content })
+    Ok(Prompt { system, before, instructions: last.content })
 }
 
 #[cfg(test)]

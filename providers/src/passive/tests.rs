@@ -74,20 +74,20 @@ fn a_reply_tells_use_and_limits_in_each_vendors_form() {
         (Vendor::BEDROCK, json!({"usage": {"inputTokens": 6, "outputTokens": 3, "cacheReadInputTokens": 4}})),
     ];
     for (vendor, body) in cases {
-        let heard = vendor.heard(200, &HeaderMap::new(), body.to_string().as_bytes()).unwrap();
+        let heard = vendor.read_reply(200, &HeaderMap::new(), body.to_string().as_bytes()).unwrap();
         assert_eq!(heard.usage, Some(expected), "{vendor}: {body}");
     }
     let vectors = json!({"data": [], "usage": {"prompt_tokens": 7, "total_tokens": 7}});
-    let heard = Vendor::OPENAI.heard(200, &HeaderMap::new(), vectors.to_string().as_bytes());
+    let heard = Vendor::OPENAI.read_reply(200, &HeaderMap::new(), vectors.to_string().as_bytes());
     assert_eq!(heard.unwrap().usage, Some(Usage { uncached_input: 7, ..Usage::default() }));
     let some = br#"{"usage": {"prompt_tokens": 7, "total_tokens": 9}}"#;
-    assert_eq!(Vendor::OPENAI.heard(200, &HeaderMap::new(), some).unwrap().usage, None);
+    assert_eq!(Vendor::OPENAI.read_reply(200, &HeaderMap::new(), some).unwrap().usage, None);
     let told = headers(&[
         ("x-ratelimit-limit-tokens", "1000"),
         ("x-ratelimit-remaining-tokens", "400"),
         ("x-ratelimit-reset-tokens", "36s"),
     ]);
-    let heard = Vendor::OPENAI.heard(200, &told, b"{}").unwrap();
+    let heard = Vendor::OPENAI.read_reply(200, &told, b"{}").unwrap();
     assert_eq!(heard.observed.tokens.and_then(|tokens| tokens.remaining), Some(400));
     assert_eq!(heard.usage, None, "unknown is not nothing");
 }
@@ -96,17 +96,17 @@ fn a_reply_tells_use_and_limits_in_each_vendors_form() {
 fn a_refusal_is_classified_as_our_own_clients_do() {
     let body =
         json!({"error": {"code": "rate_limit_exceeded", "message": "Please try again in 7s."}});
-    let error = Vendor::OPENAI.heard(429, &HeaderMap::new(), body.to_string().as_bytes());
+    let error = Vendor::OPENAI.read_reply(429, &HeaderMap::new(), body.to_string().as_bytes());
     let error = error.unwrap_err();
     assert_eq!((error.kind, error.retry_after), (Kind::RateLimited, Some(Duration::from_secs(7))));
     let body = json!({"error": {"code": "insufficient_quota", "message": "You exceeded …"}});
-    let error = Vendor::OPENAI.heard(429, &HeaderMap::new(), body.to_string().as_bytes());
+    let error = Vendor::OPENAI.read_reply(429, &HeaderMap::new(), body.to_string().as_bytes());
     assert_eq!(error.unwrap_err().kind, Kind::QuotaExhausted);
-    let error = Vendor::ANTHROPIC.heard(529, &HeaderMap::new(), b"").unwrap_err();
+    let error = Vendor::ANTHROPIC.read_reply(529, &HeaderMap::new(), b"").unwrap_err();
     assert_eq!((error.kind, error.charged), (Kind::Overloaded, Charged::No));
 }
 
-/// Each event cut at every byte.
+/// Each event is cut at every byte.
 #[test]
 fn a_stream_tells_its_use_wherever_it_is_cut() {
     let events = |events: &[Value]| {
@@ -147,24 +147,24 @@ fn a_stream_tells_its_use_wherever_it_is_cut() {
         for step in [1, 7, text.len()] {
             let mut stream = Stream::new(vendor, 200, HeaderMap::new());
             text.as_bytes().chunks(step).for_each(|piece| stream.hear(piece));
-            // Gemini's ends with its body alone.
+            // Gemini's stream ends only with its body.
             let tells_its_end = vendor != Vendor::GEMINI;
             assert!(stream.is_over() || !tells_its_end, "{vendor}");
-            assert_eq!(stream.ended().unwrap().usage, Some(expected), "{vendor}, step {step}");
+            assert_eq!(stream.finish().unwrap().usage, Some(expected), "{vendor}, step {step}");
         }
     }
     let mut silent = Stream::new(Vendor::OPENAI, 200, HeaderMap::new());
     silent.hear(b"data: {\"choices\": []}\n");
-    assert_eq!(silent.ended().unwrap().usage, None);
+    assert_eq!(silent.finish().unwrap().usage, None);
 }
 
-/// One that says nothing, or was broken off before it did.
+/// A stream that reports no usage, or was broken off before it did.
 #[test]
 fn a_stream_that_does_not_say_what_it_used_is_counted() {
     let count = |vendor: Vendor, events: &[Value]| {
         let mut stream = Stream::new(vendor, 200, HeaderMap::new());
         events.iter().for_each(|event| stream.hear(format!("data: {event}\n\n").as_bytes()));
-        stream.counted(70).unwrap().usage.unwrap()
+        stream.finish_estimated(70).unwrap().usage.unwrap()
     };
     let delta = json!({"choices": [{"delta": {"role": "assistant", "content": "12345678"}}]});
     let used = count(Vendor::OPENAI, &[delta.clone(), delta.clone()]);
@@ -184,5 +184,5 @@ fn an_error_inside_a_stream_is_one() {
     let error =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     stream.hear(format!("event: error\ndata: {error}\n\n").as_bytes());
-    assert_eq!(stream.ended().unwrap_err().kind, Kind::Overloaded);
+    assert_eq!(stream.finish().unwrap_err().kind, Kind::Overloaded);
 }

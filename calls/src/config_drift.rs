@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::card::Card;
+use crate::worker_status::WorkerStatus;
 
 /// One configuration key of one model that differs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +34,7 @@ impl std::fmt::Display for Difference {
 
 /// Finds the differences. A model that only some workers have is no difference; a worker without a
 /// configuration is ignored.
-pub fn differences(cards: &[(String, Card)]) -> Vec<Difference> {
+pub fn differences(cards: &[(String, WorkerStatus)]) -> Vec<Difference> {
     let mut seen: BTreeMap<(&str, &str), BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     let models: BTreeSet<&String> =
         cards.iter().flat_map(|(_, card)| card.configuration.keys()).collect();
@@ -68,17 +68,17 @@ pub fn differences(cards: &[(String, Card)]) -> Vec<Difference> {
 mod tests {
     use super::*;
 
-    fn card(worker: &str, keys: &[(&str, &str)]) -> (String, Card) {
+    fn card(worker: &str, keys: &[(&str, &str)]) -> (String, WorkerStatus) {
         let keys = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let configuration = [("a:b".to_owned(), keys.collect())].into();
-        (worker.to_owned(), Card { configuration, ..Card::default() })
+        (worker.to_owned(), WorkerStatus { configuration, ..WorkerStatus::default() })
     }
 
     #[test]
-    fn what_differs_is_named_with_those_that_differ() {
+    fn differences_are_named_with_their_workers() {
         let same = [("rpm", "100"), ("lanes", "batch 1 to 1")];
         let mut cards = vec![card("one", &same), card("two", &same)];
-        cards.push(("old".to_owned(), Card::default()));
+        cards.push(("old".to_owned(), WorkerStatus::default()));
         assert_eq!(differences(&cards), []);
         cards.push(card("three", &[("rpm", "50"), ("lanes", "batch 1 to 1"), ("tpm", "9")]));
         let found: Vec<String> = differences(&cards).iter().map(ToString::to_string).collect();

@@ -11,12 +11,11 @@ use temporalio_workflow::{
 use super::{Child, Children, News, Start, group_id};
 use crate::{
     contract::Totals,
-    failure,
-    holds::{Holds, Inside},
-    payload,
+    failure, payload,
     process_group::ProcessGroup,
     process_shard::ProcessShard,
     shard::shard_id,
+    state_access::{Holds, StateAccess},
 };
 
 /// Starts children as places become free, until all have ended.
@@ -33,7 +32,7 @@ pub(crate) async fn beside_news<W: Holds<Children> + 'static>(
         start.await;
         ctx.change(|children| children.over = true);
     };
-    workflows::join!(start, tell(ctx));
+    workflows::join!(start, send_news(ctx));
 }
 
 async fn start<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
@@ -44,10 +43,10 @@ async fn start<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
         ctx.change(|children| {
             children.draining |= cancelled;
             while let Some((child, start)) = children.take(now) {
-                running.push(Box::pin(one(ctx.clone(), child, start)));
+                running.push(Box::pin(run_child(ctx.clone(), child, start)));
             }
         });
-        if running.is_empty() && ctx.look(Children::is_at_its_end) {
+        if running.is_empty() && ctx.read(Children::is_at_its_end) {
             return;
         }
         let idle = running.is_empty();
@@ -72,19 +71,19 @@ async fn start<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
 }
 
 /// Runs one child from its start to its end.
-pub(crate) async fn one<W: Holds<Children> + 'static>(
+pub(crate) async fn run_child<W: Holds<Children> + 'static>(
     ctx: WorkflowContext<W>,
     child: Child,
     start: Start,
 ) {
     let ended = match start {
         Start::Shard(input) => {
-            let id = shard_id(&ctx.look(|it| it.batch.clone()), input.shard);
-            to_its_end(&ctx, child, ProcessShard::run, input, id).await
+            let id = shard_id(&ctx.read(|it| it.batch.clone()), input.shard);
+            await_child(&ctx, child, ProcessShard::run, input, id).await
         }
         Start::Group(input) => {
             let id = group_id(&input.batch, input.group);
-            to_its_end(&ctx, child, ProcessGroup::run, input, id).await
+            await_child(&ctx, child, ProcessGroup::run, input, id).await
         }
     };
     ctx.change(|children| children.record(child, ended));
@@ -94,7 +93,7 @@ pub(crate) async fn one<W: Holds<Children> + 'static>(
 }
 
 /// Waits for the child's result, or for the reason why there is none.
-async fn to_its_end<W, C>(
+async fn await_child<W, C>(
     ctx: &WorkflowContext<W>,
     child: Child,
     workflow: C,
@@ -111,7 +110,7 @@ where
         .build();
     let started = ctx.start_child_workflow(workflow, input, options).await;
     let started = started.map_err(|error| error.to_string())?;
-    ctx.change(|children| children.has_started(child));
+    ctx.change(|children| children.mark_started(child));
     started
         .result()
         .await
@@ -119,11 +118,11 @@ where
 }
 
 /// Signals a pause, its end, and more places to running children; a later child starts with them.
-async fn tell<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
+async fn send_news<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
     loop {
         let news =
             ctx.wait_condition(|workflow| workflow.part().over || workflow.part().news().is_some());
-        if news.await.is_err() || ctx.look(|children| children.over) {
+        if news.await.is_err() || ctx.read(|children| children.over) {
             return;
         }
         let Some((id, child, news)) = ctx.change(Children::next_news) else { continue };

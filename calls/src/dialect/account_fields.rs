@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tidegate_providers::Fields;
 
-use super::Refused;
+use super::RefusedField;
 
 /// Fields that refer to objects of a provider account: other providers do not have them, and
 /// another user of the account may own them.
@@ -22,10 +22,10 @@ pub fn only_provider(models: &[String]) -> Option<&str> {
 ///
 /// # Errors
 /// Names the field that is refused.
-pub fn check(fields: &Fields, models: &[String]) -> Result<(), Refused> {
+pub fn check(fields: &Fields, models: &[String]) -> Result<(), RefusedField> {
     if fields.get("background").is_some_and(|it| it == Value::Bool(true)) {
         let what = "is refused: its answer would lie at the provider, where no turn is kept";
-        return Err(Refused::new("background", what));
+        return Err(RefusedField::new("background", what));
     }
     if only_provider(models).is_some() {
         return Ok(());
@@ -34,7 +34,7 @@ pub fn check(fields: &Fields, models: &[String]) -> Result<(), Refused> {
         fields.names().any(|top| fields.get(top).is_some_and(|it| holds(top, &it, name)))
     });
     match found {
-        Some(name) => Err(Refused::new(
+        Some(name) => Err(RefusedField::new(
             name,
             "passes only with a key whose models are all of one provider, where it lies",
         )),
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_an_account_is_found_wherever_it_is_named() {
+    fn objects_of_an_account_are_found_at_any_depth() {
         let body = |text: &str| Fields::read(text.as_bytes()).unwrap();
         let found = |text: &str, name: &str| {
             let fields = body(text);

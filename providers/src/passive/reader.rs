@@ -1,4 +1,4 @@
-//! Who says what the replies of one provider mean.
+//! Reads the replies of one provider to another client's calls.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::Value;
 
-use super::heard::Heard;
+use super::usage::Heard;
 use crate::{
     anthropic,
     batch::Answer,
@@ -23,10 +23,10 @@ use crate::{
     verbatim::{Sender, VerbatimReply, words},
 };
 
-/// Reads the replies to one call. Of a vendor alone, whose provider is not configured here; or of a
-/// provider, whose name, key and own errors it then knows, and what was asked of it.
+/// Reads the replies to one call. Made from a vendor, for a provider that is not configured here;
+/// or from a provider, whose name, key, own errors and request it then knows.
 #[derive(Clone)]
-pub struct Hearing(Of);
+pub struct PassiveReader(Of);
 
 #[derive(Clone)]
 enum Of {
@@ -34,20 +34,20 @@ enum Of {
     Provider(Sender),
 }
 
-impl From<Vendor> for Hearing {
+impl From<Vendor> for PassiveReader {
     fn from(vendor: Vendor) -> Self {
         Self(Of::Vendor(vendor))
     }
 }
 
-/// Of the provider that replies.
-impl From<&VerbatimReply> for Hearing {
+/// For the provider that replies.
+impl From<&VerbatimReply> for PassiveReader {
     fn from(reply: &VerbatimReply) -> Self {
         Self(Of::Provider(reply.sender.clone()))
     }
 }
 
-impl Hearing {
+impl PassiveReader {
     fn vendor(&self) -> Vendor {
         match &self.0 {
             Of::Vendor(vendor) => *vendor,
@@ -55,55 +55,61 @@ impl Hearing {
         }
     }
 
-    /// What a whole reply to a call means. Its words are not looked at: an empty or refused answer
-    /// is one, too.
+    /// Reads a whole reply to a call. The answer's text is not examined: an empty or refused answer
+    /// counts as one.
     ///
     /// # Errors
-    /// What the vendor's error means. Keys are masked, and what it quotes from the request is cut
-    /// where the request is known.
-    pub fn heard(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Result<Heard, Error> {
+    /// The vendor's error. Keys are masked, and quotations from the request are cut if the request
+    /// is known.
+    pub fn read_reply(
+        &self,
+        status: u16,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Heard, Error> {
         let reply = Reply { status, headers: headers.clone(), body: body.to_vec(), cut: None };
         if !reply.is_success() {
             return Err(self.refused(&reply));
         }
-        // A success that is no JSON is somebody's audio or text: nothing is known of what it used.
-        let Ok(body) = reply.json() else { return Ok(self.heard_in(headers, &Value::Null)) };
-        self.heard_inside(&reply, &body)
+        // A success without JSON is audio or text: its usage is unknown.
+        let Ok(body) = reply.json() else { return Ok(self.read_usage(headers, &Value::Null)) };
+        self.read_success(&reply, &body)
     }
 
-    /// A whole answer, with what it used.
+    /// Reads a whole answer, with its usage.
     fn whole(&self, reply: Reply) -> Result<Whole, Error> {
-        let heard = self.heard_whole(&reply)?;
+        let heard = self.read_whole(&reply)?;
         let body = reply.json().unwrap_or_default();
         Ok(Whole { headers: reply.headers, body, heard })
     }
 
-    /// The same of one that is to be read here: a success that is not whole or no JSON is an error.
-    fn heard_whole(&self, reply: &Reply) -> Result<Heard, Error> {
+    /// Like [`Self::read_reply`], but a success that is incomplete or no JSON is an error.
+    fn read_whole(&self, reply: &Reply) -> Result<Heard, Error> {
         if !reply.is_success() {
             return Err(self.refused(reply));
         }
         match reply.json() {
-            Ok(body) => self.heard_inside(reply, &body),
-            Err(why) => Err(self.explained(&reply.headers, |it| it.unreadable(reply, why))),
+            Ok(body) => self.read_success(reply, &body),
+            Err(why) => Err(self.error_in_context(&reply.headers, |it| it.unreadable(reply, why))),
         }
     }
 
-    fn heard_inside(&self, reply: &Reply, body: &Value) -> Result<Heard, Error> {
+    fn read_success(&self, reply: &Reply, body: &Value) -> Result<Heard, Error> {
         match Envelope::in_success(body) {
             Some(envelope) => {
-                Err(self.explained(&reply.headers, |it| it.error_in_success(reply, &envelope)))
+                Err(self
+                    .error_in_context(&reply.headers, |it| it.error_in_success(reply, &envelope)))
             }
-            None => Ok(self.heard_in(&reply.headers, body)),
+            None => Ok(self.read_usage(&reply.headers, body)),
         }
     }
 
-    fn heard_in(&self, headers: &HeaderMap, body: &Value) -> Heard {
+    fn read_usage(&self, headers: &HeaderMap, body: &Value) -> Heard {
         Heard { usage: self.vendor().usage(body), observed: self.observed(headers) }
     }
 
     fn refused(&self, reply: &Reply) -> Error {
-        let error = self.explained(&reply.headers, |context| match self.0 {
+        let error = self.error_in_context(&reply.headers, |context| match self.0 {
             Of::Vendor(_) => context.refused(reply),
             Of::Provider(..) => context.refused_call(reply),
         });
@@ -111,7 +117,11 @@ impl Hearing {
         if is_gemini { gemini::with_reset(error, reply) } else { error }
     }
 
-    fn explained(&self, headers: &HeaderMap, error: impl FnOnce(Context<'_>) -> Error) -> Error {
+    fn error_in_context(
+        &self,
+        headers: &HeaderMap,
+        error: impl FnOnce(Context<'_>) -> Error,
+    ) -> Error {
         let observed = self.observed(headers);
         match &self.0 {
             Of::Vendor(vendor) => {
@@ -128,7 +138,7 @@ impl Hearing {
         }
     }
 
-    /// Those that are compatible with OpenAI have its headers.
+    /// Compatible servers send OpenAI's headers.
     fn observed(&self, headers: &HeaderMap) -> Observed {
         match self.vendor().0.interface {
             Interface::Messages => anthropic::observed(headers),
@@ -139,51 +149,51 @@ impl Hearing {
 }
 
 impl VerbatimReply {
-    /// Reads it to its end: an answer in one piece, not as events.
+    /// Reads an answer in one piece to its end.
     ///
     /// # Errors
-    /// What a refusal means, or why the answer cannot be read.
+    /// The meaning of a refusal, or why the answer cannot be read.
     pub async fn whole(self) -> Result<Whole, Error> {
-        let hearing = Hearing::from(&self);
-        hearing.whole(Reply::read(self.response).await)
+        let reader = PassiveReader::from(&self);
+        reader.whole(Reply::read(self.response).await)
     }
 
-    /// Reads an answer in one piece to its end before any of it is passed on, or more than `most` bytes
-    /// of it; what follows is [`Self::into_body`].
+    /// Reads an answer in one piece before any of it is passed on: to its end, or more than `most`
+    /// bytes of it. The rest follows from [`Self::into_body`].
     ///
     /// # Errors
     /// As [`Self::whole`].
     pub async fn begin(&mut self, most: usize) -> Result<Begun, Error> {
-        let hearing = Hearing::from(&*self);
+        let reader = PassiveReader::from(&*self);
         let reply = Reply::read_most(&mut self.response, most).await;
         let is_longer = reply.cut == Some(Cut::TooLong);
-        let heard = if is_longer { None } else { Some(hearing.heard_whole(&reply)?) };
+        let heard = if is_longer { None } else { Some(reader.read_whole(&reply)?) };
         Ok(Begun { bytes: reply.body.into(), heard })
     }
 
-    /// Reads a refusal to its end: what it means, and what the vendor says, which may quote the
+    /// Reads a refusal to its end: returns the error, and the vendor's body, which may quote the
     /// request.
     pub async fn refused(self) -> (Error, Value) {
-        let hearing = Hearing::from(&self);
+        let reader = PassiveReader::from(&self);
         let reply = Reply::read(self.response).await;
-        (hearing.refused(&reply), reply.json().unwrap_or_default())
+        (reader.refused(&reply), reply.json().unwrap_or_default())
     }
 }
 
 impl Answer {
-    /// As [`Self::completion`], of a request in the vendor's own form.
+    /// Like [`Self::completion`], for a request in the vendor's own form.
     #[must_use]
     pub fn as_it_is(self) -> Option<Result<Whole, Error>> {
-        self.reply.map(|reply| Hearing(Of::Provider(self.sender)).whole(reply))
+        self.reply.map(|reply| PassiveReader(Of::Provider(self.sender)).whole(reply))
     }
 }
 
 /// The beginning of an answer in one piece.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Begun {
-    /// As they came.
+    /// The bytes as they came.
     pub bytes: Bytes,
-    /// What it used, and what its headers tell of limits; `None` where more bytes follow.
+    /// Its usage and limits; `None` if more bytes follow.
     pub heard: Option<Heard>,
 }
 
@@ -192,15 +202,15 @@ pub struct Begun {
 pub struct Whole {
     /// Its headers.
     pub headers: HeaderMap,
-    /// What the vendor says.
+    /// The vendor's body.
     pub body: Value,
-    /// What it used, and what its headers tell of limits.
+    /// Its usage and limits.
     pub heard: Heard,
 }
 
-/// Neither the key nor the request.
-impl fmt::Debug for Hearing {
+/// Shows neither the key nor the request.
+impl fmt::Debug for PassiveReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hearing").field(&self.vendor()).finish()
+        f.debug_tuple("PassiveReader").field(&self.vendor()).finish()
     }
 }

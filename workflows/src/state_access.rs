@@ -13,16 +13,16 @@ pub(crate) trait Holds<T> {
 }
 
 /// Access to the part `T` through a workflow's context.
-pub(crate) trait Inside<T> {
+pub(crate) trait StateAccess<T> {
     /// Reads the part.
-    fn look<R>(&self, f: impl FnOnce(&T) -> R) -> R;
+    fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R;
 
     /// Changes the part. Waiting conditions are checked again.
     fn change<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
 }
 
-impl<T, W: Holds<T>> Inside<T> for WorkflowContext<W> {
-    fn look<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+impl<T, W: Holds<T>> StateAccess<T> for WorkflowContext<W> {
+    fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         self.state(|workflow| f(workflow.part()))
     }
 

@@ -1,25 +1,25 @@
-//! What an answer says beside its words, in whichever vendor's form.
+//! Usage and limits of an answer, in any vendor's form.
 
 use serde_json::Value;
 use tidegate_types::Usage;
 
 use crate::{anthropic, gemini, json::count, observed::Observed, openai, vendor::Vendor};
 
-/// What an answer says beside its words.
+/// Usage and limits of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// What the call used; `None` where the answer does not say.
+    /// Usage of the call; `None` if the answer does not report it.
     pub usage: Option<Usage>,
     /// Limits and remaining quota.
     pub observed: Observed,
 }
 
 impl Vendor {
-    /// By the form of the vendor's own API, else by that of any other: gateways mix them.
+    /// Reads usage in the form of the vendor's own API, or else in any other's: gateways mix them.
     pub(super) fn usage(self, body: &Value) -> Option<Usage> {
         let of_openai = |body: &Value| {
             openai::usage(body).or_else(|| {
-                // Anthropic's has the same names for other things.
+                // Anthropic's usage has the same names with other meanings.
                 let cached = body.pointer("/usage/input_tokens_details").is_some();
                 cached.then(|| openai::usage_of_responses(body)).flatten()
             })
@@ -32,7 +32,7 @@ impl Vendor {
     }
 }
 
-/// OpenAI's of vectors, which names no output: all of its tokens are the texts'.
+/// OpenAI's usage for embeddings, which has no output: all of its tokens are input.
 fn vectors(body: &Value) -> Option<Usage> {
     let usage = body.get("usage")?;
     let input = count(usage, &["prompt_tokens"])?;
@@ -40,7 +40,7 @@ fn vectors(body: &Value) -> Option<Usage> {
     is_all.then(|| Usage { uncached_input: input, ..Usage::default() })
 }
 
-/// AWS Bedrock's, as on the wire: cached tokens stand beside `inputTokens`
+/// AWS Bedrock's usage in raw form: cached tokens are beside `inputTokens`
 /// (docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html).
 fn converse(body: &Value) -> Option<Usage> {
     let usage = body.get("usage")?;

@@ -22,7 +22,7 @@ pub fn configuration(quota: &Quota) -> Configuration {
 }
 
 /// This process's configuration as stored for the fleet: its digest, and its text.
-pub(crate) fn kept(quota: &Quota) -> (String, String) {
+pub(crate) fn stored_configuration(quota: &Quota) -> (String, String) {
     let text = serde_json::to_string(&configuration(quota)).unwrap_or_default();
     let digest = Sha256::digest(text.as_bytes());
     (digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect(), text)
@@ -31,7 +31,7 @@ pub(crate) fn kept(quota: &Quota) -> (String, String) {
 /// A worker's status for the other workers. It holds no key and nothing of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Card {
+pub struct WorkerStatus {
     /// The task queue that it works on. It cannot take documents of another queue.
     pub queue: String,
     /// The providers that it can ask.
@@ -51,13 +51,13 @@ pub struct Card {
     pub calls: BTreeMap<ModelId, RecentCalls>,
     /// Further facts.
     #[serde(flatten)]
-    pub about: About,
+    pub about: WorkerFacts,
 }
 
 /// Facts about one worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct About {
+pub struct WorkerFacts {
     /// The program's version.
     pub version: String,
     /// When it began to work, in seconds since 1970.
@@ -87,7 +87,7 @@ pub struct RefusedKey {
     pub place: String,
 }
 
-impl Card {
+impl WorkerStatus {
     /// Whether this worker could ask `model`, as far as keys allow.
     pub fn can_ask(&self, model: &ModelId) -> bool {
         let refuses = |key: &RefusedKey| {
@@ -101,18 +101,20 @@ impl Card {
 ///
 /// # Errors
 /// Redis cannot be reached.
-pub async fn cards(quota: &Quota) -> Result<Vec<(String, Card)>, tidegate_quota::Error> {
+pub async fn worker_statuses(
+    quota: &Quota,
+) -> Result<Vec<(String, WorkerStatus)>, tidegate_quota::Error> {
     let mut cards = read(quota.worker_statuses().await?);
-    tell_apart(quota, &mut cards).await?;
+    load_differing(quota, &mut cards).await?;
     Ok(cards)
 }
 
 /// If workers are configured differently, reads the configurations of a few of each kind.
-pub(crate) async fn tell_apart(
+pub(crate) async fn load_differing(
     quota: &Quota,
-    cards: &mut [(String, Card)],
+    cards: &mut [(String, WorkerStatus)],
 ) -> Result<(), tidegate_quota::Error> {
-    let mut kinds: BTreeMap<String, Vec<&mut Card>> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, Vec<&mut WorkerStatus>> = BTreeMap::new();
     let is_told = cards.iter().any(|(_, card)| !card.configuration.is_empty());
     for (_, card) in cards.iter_mut().filter(|(_, card)| !card.configured.is_empty()) {
         kinds.entry(card.configured.clone()).or_default().push(card);
@@ -134,11 +136,11 @@ pub(crate) async fn tell_apart(
 }
 
 /// Parses cards. Those of another version that cannot be read are left out.
-pub(crate) fn read(said: Vec<(String, String)>) -> Vec<(String, Card)> {
+pub(crate) fn read(texts: Vec<(String, String)>) -> Vec<(String, WorkerStatus)> {
     let card = |(worker, words): (String, String)| {
-        Some((worker, serde_json::from_str::<Card>(&words).ok()?))
+        Some((worker, serde_json::from_str::<WorkerStatus>(&words).ok()?))
     };
-    said.into_iter().filter_map(card).collect()
+    texts.into_iter().filter_map(card).collect()
 }
 
 #[cfg(test)]
@@ -150,7 +152,7 @@ mod tests {
     use tidegate_testkit::{PATIENCE, Redis, unique};
 
     use super::*;
-    use crate::differences::differences;
+    use crate::config_drift::differences;
 
     /// Quota of one fleet, with `tokens` a minute for each of fifty models.
     fn quota(redis: &Redis, key_prefix: &str, tokens: u64) -> Quota {
@@ -169,14 +171,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_all_have_in_common_is_kept_once_and_what_differs_is_found() {
+    async fn a_shared_configuration_is_stored_once_and_differences_are_found() {
         let Some(redis) = Redis::shared() else { return };
         let prefix = unique("alike");
         let (one, other) = (quota(redis, &prefix, 1_000), quota(redis, &prefix, 2_000));
         let say = async |worker: &str, quota: &Quota| {
-            let (configured, configuration) = kept(quota);
+            let (configured, configuration) = stored_configuration(quota);
             quota.keep_fleet_text(&configured, &configuration).await.unwrap();
-            let words = serde_json::to_string(&Card { configured, ..Card::default() }).unwrap();
+            let words =
+                serde_json::to_string(&WorkerStatus { configured, ..WorkerStatus::default() })
+                    .unwrap();
             quota.publish_status(worker, &words, false).await.unwrap();
             (words.len(), configuration.len())
         };
@@ -185,22 +189,26 @@ mod tests {
             lengths = say(&format!("w{number}"), &one).await;
         }
         assert!(lengths.0 < 200 && lengths.1 > 5_000, "{lengths:?}");
-        let alike = cards(&one).await.unwrap();
+        let alike = worker_statuses(&one).await.unwrap();
         assert!(alike.len() == 10 && differences(&alike).is_empty());
-        assert!(alike.iter().all(|(_, card)| card.configuration.is_empty()), "nobody asked");
+        assert!(
+            alike.iter().all(|(_, card)| card.configuration.is_empty()),
+            "alike configurations are not read"
+        );
 
         say("x", &other).await;
-        let found = differences(&cards(&one).await.unwrap());
+        let found = differences(&worker_statuses(&one).await.unwrap());
         assert_eq!(found.len(), 50, "one key of each model");
         let difference = found.first().unwrap().to_string();
         assert!(difference.contains("1000") && difference.contains("2000 at x"), "{difference}");
         // A worker of an earlier version sends all of it itself.
-        let earlier = Card { configuration: configuration(&one), ..Card::default() };
+        let earlier =
+            WorkerStatus { configuration: configuration(&one), ..WorkerStatus::default() };
         let earlier = serde_json::to_string(&earlier).unwrap();
         let fleet = unique("earlier");
         let one = quota(redis, &fleet, 1_000);
         one.publish_status("old", &earlier, false).await.unwrap();
         say("x", &quota(redis, &fleet, 2_000)).await;
-        assert_eq!(differences(&cards(&one).await.unwrap()).len(), 50);
+        assert_eq!(differences(&worker_statuses(&one).await.unwrap()).len(), 50);
     }
 }

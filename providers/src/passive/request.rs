@@ -1,33 +1,33 @@
-//! What a request to a vendor's API asks for.
+//! Reads what a request to a vendor's API asks for.
 
 use serde_json::Value;
 use tidegate_types::fnv1a;
 
 use crate::json::{count, text};
 
-/// Bytes of text a token, before the limiter has learned better.
+/// Bytes of text per token, until the limiter has learned the real ratio.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What a picture or a file is taken for: as a rule within a factor of two.
+/// Estimate for a picture or a file: usually right within a factor of two.
 const ATTACHMENT_TOKENS: u64 = 1_500;
 
-/// What a call asks for, as far as its request tells.
+/// The facts of a call in its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// The model, as the vendor calls it.
+    /// The vendor's name of the model.
     pub model: String,
     /// Input tokens, estimated from the text.
     pub input_tokens: u64,
-    /// The bound of all its answers together, in tokens; `None` where it states none.
+    /// The bound of all its answers together, in tokens; `None` if it states none.
     pub max_output_tokens: Option<u64>,
-    /// Calls with the same system prompt are alike. 0 without one.
+    /// Hash of the system prompt, for calls whose use is learned together; 0 without one.
     pub template: u64,
-    /// Whether the answer comes piece by piece.
+    /// Whether the answer is streamed.
     pub streams: bool,
 }
 
 impl Asked {
-    /// Reads a request by its path and its JSON; `None` where it asks no model: a list of models, a
+    /// Reads a request by its path and its JSON; `None` if it asks no model: a list of models, a
     /// file, a provider's batch, a count of tokens.
     pub fn read(path: &str, body: &[u8]) -> Option<Self> {
         let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
@@ -44,7 +44,7 @@ impl Asked {
         let mut weight = Weight::default();
         weight.visit("", &body);
         let output = match verb {
-            // They answer with numbers.
+            // Their answers have no output tokens.
             "embeddings" | "moderations" | "embedContent" | "batchEmbedContents" => Some(0),
             _ => bound(&body),
         };
@@ -60,7 +60,7 @@ impl Asked {
     }
 }
 
-/// AWS: `model/{model}/converse`.
+/// The model in AWS's path: `model/{model}/converse`.
 fn converse(path: &str, verb: &str) -> Option<String> {
     let model = path.trim_end_matches('/').strip_suffix(verb)?.strip_suffix('/')?;
     let (before, model) = model.rsplit_once('/')?;
@@ -79,11 +79,11 @@ fn bound(body: &Value) -> Option<u64> {
         &["inferenceConfig", "maxTokens"],
     ];
     let each = fields.iter().find_map(|path| count(body, path))?;
-    // OpenAI's `n`: so many answers to one question.
+    // OpenAI's `n`: the number of answers to one question.
     Some(each.saturating_mul(count(body, &["n"]).unwrap_or(1).max(1)))
 }
 
-/// Of the system prompt: every process comes to the same number.
+/// A hash of the system prompt that every process computes equally.
 fn template(body: &Value) -> u64 {
     let first = body
         .pointer("/messages/0")
@@ -95,7 +95,7 @@ fn template(body: &Value) -> u64 {
     prompt.map_or(0, |it| fnv1a(it.to_string().bytes()))
 }
 
-/// How much text a request holds.
+/// The amount of text in a request.
 #[derive(Default)]
 struct Weight {
     bytes: usize,
@@ -122,7 +122,7 @@ impl Weight {
     }
 }
 
-/// Base64, or an address of something that the vendor fetches.
+/// Whether a text is base64, or the address of something that the vendor fetches.
 fn is_attachment(name: &str, text: &str) -> bool {
     text.starts_with("data:")
         || matches!(name, "data" | "file_data" | "bytes")

@@ -1,40 +1,40 @@
-//! What an answer says that comes piece by piece, as server-sent events.
+//! Reads the usage of an answer that comes as server-sent events.
 
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 use tidegate_types::Usage;
 
-use super::{heard::Heard, hearing::Hearing};
+use super::{reader::PassiveReader, usage::Heard};
 use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text};
 
-/// A longer line is passed over: no event that tells of tokens is nearly as long.
+/// A longer line is skipped: no event with token counts comes near it.
 const MAX_LINE: usize = 4 << 20;
 
-/// Bytes of text a token.
+/// Bytes of text per token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// Listens to an answer on its way to whoever asked.
+/// Reads an answer on its way to the caller.
 #[derive(Debug)]
 pub struct Stream {
-    hearing: Hearing,
+    reader: PassiveReader,
     status: u16,
     headers: HeaderMap,
     line: Vec<u8>,
     is_passed_over: bool,
-    /// The last word on each count.
+    /// The latest value of each count.
     usage: Map<String, Value>,
     of_gemini: Value,
     error: Option<Value>,
-    /// Bytes of what was written, for a stream that says nothing of its use.
+    /// Bytes of the answer so far, for a stream that reports no usage.
     written: u64,
     is_over: bool,
 }
 
 impl Stream {
-    /// Of a reply that begins so.
-    pub fn new(hearing: impl Into<Hearing>, status: u16, headers: HeaderMap) -> Self {
+    /// For a reply with this status and these headers.
+    pub fn new(reader: impl Into<PassiveReader>, status: u16, headers: HeaderMap) -> Self {
         Self {
-            hearing: hearing.into(),
+            reader: reader.into(),
             status,
             headers,
             line: Vec::new(),
@@ -47,7 +47,7 @@ impl Stream {
         }
     }
 
-    /// The next bytes of it, wherever they are cut.
+    /// Takes the next bytes, wherever they are cut.
     pub fn hear(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if !self.is_passed_over {
@@ -73,7 +73,7 @@ impl Stream {
         }
     }
 
-    /// Whether its last event has come. SDKs stop reading there, before the body ends.
+    /// Whether the last event has come. SDKs stop reading there, before the body ends.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
@@ -98,14 +98,14 @@ impl Stream {
         }
     }
 
-    /// What it has used so far, where it may have been broken off or may not say: counted from what
-    /// was written, and from the estimated tokens of the request. What the vendor says goes first.
+    /// Usage so far of a stream that may have been broken off, or that reports none: estimated from
+    /// the answer's bytes and the request's estimated tokens. The vendor's counts take precedence.
     ///
     /// # Errors
-    /// As [`Vendor::heard`](crate::Vendor::heard).
-    pub fn counted(self, input_tokens: u64) -> Result<Heard, Error> {
+    /// As [`Vendor::read_reply`](crate::Vendor::heard).
+    pub fn finish_estimated(self, input_tokens: u64) -> Result<Heard, Error> {
         let output = self.written.div_ceil(BYTES_PER_TOKEN);
-        let mut heard = self.ended()?;
+        let mut heard = self.finish()?;
         let said = heard.usage.filter(|usage| usage.input() > 0);
         let usage =
             said.unwrap_or_else(|| Usage { uncached_input: input_tokens, ..Usage::default() });
@@ -113,16 +113,16 @@ impl Stream {
         Ok(heard)
     }
 
-    /// It has ended: what it used, or the error that it ended with. A stream that was broken off
-    /// has not ended, and what it used is not known.
+    /// The stream has ended: returns its usage, or the error with which it ended. A stream that was
+    /// broken off has not ended, and its usage is unknown.
     ///
     /// # Errors
-    /// As [`Vendor::heard`].
-    pub fn ended(mut self) -> Result<Heard, Error> {
+    /// As [`Vendor::read_reply`].
+    pub fn finish(mut self) -> Result<Heard, Error> {
         self.end_line();
         if let Some(error) = self.error {
-            let reply = Reply::of(self.status, &error);
-            return self.hearing.heard(self.status, &self.headers, &reply.body);
+            let reply = Reply::from_json(self.status, &error);
+            return self.reader.read_reply(self.status, &self.headers, &reply.body);
         }
         let mut body = json!({});
         if !self.usage.is_empty() {
@@ -131,11 +131,11 @@ impl Stream {
         if !self.of_gemini.is_null() {
             body["usageMetadata"] = self.of_gemini;
         }
-        self.hearing.heard(self.status, &self.headers, body.to_string().as_bytes())
+        self.reader.read_reply(self.status, &self.headers, body.to_string().as_bytes())
     }
 }
 
-/// Bytes of the answer in an event: OpenAI's chunks (text, reasoning, arguments of tools), its
+/// Bytes of the answer in an event: OpenAI's chunks (text, reasoning, tools' arguments), its
 /// Responses' deltas, and Anthropic's.
 fn written(event: &Value) -> u64 {
     fn texts(value: &Value) -> usize {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tidegate_providers::{Asked, Fields, Operation, Providers};
 use tidegate_types::{ModelId, Usage};
 
-use super::{Refused, Translated};
+use super::{RefusedField, Translated};
 use crate::{
     attempt::Attempt,
     caller::{Caller, Question as _, Terms},
@@ -14,14 +14,14 @@ use crate::{
 
 /// How each model of a route is asked.
 #[derive(Debug)]
-pub struct Ways {
+pub struct DialectRoute {
     operation: Operation,
     /// The models that take the request as it is or translated.
     pub route: Route,
     translated: Option<Translated>,
 }
 
-impl Ways {
+impl DialectRoute {
     /// Reads a request for the models of `route`. If it cannot be translated, only the models that
     /// speak its own dialect are kept.
     ///
@@ -33,16 +33,16 @@ impl Ways {
         asked: &Asked,
         route: &Route,
         providers: &Providers,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, RefusedField> {
         let takes = |model: &ModelId| providers.get(model).is_some_and(|it| it.takes(operation));
-        let (own, others) = (route.of(takes), route.of(|model| !takes(model)));
+        let (own, others) = (route.filter(takes), route.filter(|model| !takes(model)));
         let translated = match others.models.is_empty() {
             true => None,
             false => Some(Translated::read((operation, name), fields, asked, &others, providers)),
         };
         match translated {
             Some(Ok((translated, others))) => {
-                let route = route.of(|model| takes(model) || others.models.contains(model));
+                let route = route.filter(|model| takes(model) || others.models.contains(model));
                 Ok(Self { operation, route, translated: Some(translated) })
             }
             Some(Err(refused)) if own.models.is_empty() => Err(refused),
