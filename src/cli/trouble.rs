@@ -14,7 +14,7 @@ use tidegate_types::{ModelId, seconds_since_1970};
 
 use super::{
     advice,
-    figures::{count, span},
+    format::{count, duration},
 };
 
 /// Seconds after the last call from which its age is mentioned.
@@ -38,7 +38,7 @@ pub(super) struct Trouble {
 
 impl Trouble {
     /// The faults of `model`; `None` if its calls have had no recent fault.
-    pub(super) fn of(cards: &[(String, Card)], model: &ModelId) -> Option<Self> {
+    pub(super) fn from_cards(cards: &[(String, Card)], model: &ModelId) -> Option<Self> {
         let calls: Vec<&RecentCalls> =
             cards.iter().filter_map(|(_, card)| card.calls.get(model)).collect();
         let last = calls.iter().filter(|calls| !calls.kind.is_empty()).max_by_key(|it| it.at)?;
@@ -148,7 +148,7 @@ impl Trouble {
 }
 
 fn ago(since: u64) -> String {
-    span(Duration::from_secs(now().saturating_sub(since)))
+    duration(Duration::from_secs(now().saturating_sub(since)))
 }
 
 fn now() -> u64 {
@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn a_provider_is_down_when_no_worker_gets_an_answer() {
         let model: ModelId = "a:b".parse().unwrap();
-        let (begun, of) = (now() - 60, |cards: &[(String, Card)]| Trouble::of(cards, &model));
+        let (begun, of) =
+            (now() - 60, |cards: &[(String, Card)]| Trouble::from_cards(cards, &model));
         let down = of(&[worker(4, begun, begun - 9), worker(2, begun + 1, 0)]).unwrap();
         let sentence = down.sentence();
         assert!(sentence.starts_with("a does not answer, for 1m 0s: Overloaded (529): the tide is out (6 in a row, the last 5"), "{sentence}");
