@@ -58,7 +58,7 @@ impl Attached {
             "no limits are configured for {model}; add a [models.\"{model}\"] section"
         );
         let vendor = self.config.vendor_of(&model);
-        let quota = own::Quota::of(services, model);
+        let quota = own::Quota::from_services(services, model);
         Ok(match vendor {
             Some(vendor) => quota.vendor(vendor),
             None => quota,

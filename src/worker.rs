@@ -158,7 +158,7 @@ pub(crate) async fn run_process(
         std::future::pending::<()>().await;
     };
     let spool = async {
-        services.unwritten.drain(|uri| services.place(uri)).await;
+        services.pending_writes.drain(|uri| services.place(uri)).await;
         // Without unwritten answers there is nothing to do.
         std::future::pending::<()>().await;
     };
@@ -178,7 +178,7 @@ pub(crate) async fn run_process(
         ended.cancel();
         result
     };
-    if let Err(error) = quota.said().await {
+    if let Err(error) = quota.worker_statuses().await {
         warn!(%error, "until Redis answers, documents wait: nobody knows how large this worker's share of the limits is");
     }
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
@@ -251,7 +251,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
     let (quota, prices) = (config.quota_for(&providers)?, config.prices()?);
     let budgets = Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone())
         .with_longest_call(config.longest_call());
-    let unwritten = Arc::default();
+    let pending_writes = Arc::default();
     Ok(Services {
         storage: config.storage(&quota)?,
         answers: config.answers()?,
@@ -270,9 +270,9 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         heartbeats: config.heartbeats(),
         queues: Default::default(),
         warmth: Arc::default(),
-        guard: guard(quota, config.backoff(), &unwritten),
-        unwritten,
-        cuts: Arc::default(),
+        guard: guard(quota, config.backoff(), &pending_writes),
+        pending_writes,
+        truncation_stats: Arc::default(),
         archives: Default::default(),
         memory: tidegate_activities::memory::Memory::new(memory::for_documents(config)),
         shards: tidegate_activities::output::job::Shards::default(),

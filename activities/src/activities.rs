@@ -1,4 +1,4 @@
-//! The activities as Temporal sees them.
+//! The activities that Temporal calls.
 
 #![allow(
     missing_docs,
@@ -34,31 +34,31 @@ use crate::{
     services::Services,
 };
 
-/// When a worker stops, what concerns a whole batch or shard gets this long to end: it begins anew at
-/// another worker.
+/// When a worker stops, an activity of a whole batch or shard gets this long to end. Another worker
+/// starts it anew.
 const STEP: Duration = Duration::from_secs(20);
 
-/// A batch that has started what tells of its end has ended within this.
+/// A batch that has started its webhook's workflow has ended within this time.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// A batch's webhook waits for its end.
+/// The webhook is sent only after its batch has ended.
 #[derive(Debug, thiserror::Error)]
 #[error("the batch is about to end")]
 struct StillEnding;
 
-/// The activities, all on the same services.
+/// The activities, all on one set of services.
 #[derive(Debug)]
 pub struct DocumentActivities {
     services: Arc<Services>,
 }
 
 impl DocumentActivities {
-    /// Activities on these services.
+    /// Creates the activities on these services.
     pub fn new(services: Arc<Services>) -> Self {
         Self { services }
     }
 
-    /// An activity that concerns a whole batch or shard.
+    /// Runs an activity of a whole batch or shard.
     async fn step<T>(
         &self,
         ctx: &ActivityContext,
@@ -68,7 +68,7 @@ impl DocumentActivities {
         self.step_in(ctx, &Attempt::of(ctx, "step"), deadline, work).await
     }
 
-    /// The same, where the work knows its attempt.
+    /// Like `step`, for work that needs its attempt.
     async fn step_in<T>(
         &self,
         ctx: &ActivityContext,
@@ -89,8 +89,9 @@ impl DocumentActivities {
         heartbeat::beating(ctx, attempt, &self.services.guard, STEP, counted).await
     }
 
-    /// An activity that asks a provider for documents. `outcome` names what its success is to its
-    /// document, if the document ends with it. An attempt that comes back is no outcome.
+    /// Runs an activity that asks a provider about documents. `outcome` names the document's outcome
+    /// for the metrics if the document ends with this success. An attempt that will be retried has no
+    /// outcome.
     async fn document<T>(
         &self,
         ctx: &ActivityContext,
@@ -170,7 +171,7 @@ impl DocumentActivities {
         let step = format!("{:?}", task.step);
         let attempt = attempt(&ctx, &task.document, &step).in_parts(&task);
         let work = Box::pin(long::process(&self.services, &attempt, &task));
-        // Which step is a document's last is known to its workflow alone.
+        // Only the workflow knows which step is a document's last.
         Box::pin(self.document(&ctx, &attempt, work, |_| None)).await
     }
 
@@ -191,7 +192,7 @@ impl DocumentActivities {
         };
         let attempt = attempt(&ctx, &first, "pack");
         let work = pack::process(&self.services, &attempt, &task);
-        // It counts its documents itself.
+        // A pack counts its documents itself.
         let outcome = self.document(&ctx, &attempt, work, |_| None).await?;
         Ok(PackOutcome { queued_seconds: queued_seconds(&ctx), ..outcome })
     }
@@ -298,7 +299,7 @@ impl DocumentActivities {
         };
         let has_ended = Box::pin(ended_batch::has_ended(ctx.client(), batch)).await;
         if !has_ended.unwrap_or(true) {
-            // A receiver may look at the batch, or start the next one, as soon as it knows.
+            // A receiver may look at the batch, or start the next one, as soon as it is notified.
             let failure = ApplicationFailure::builder(StillEnding)
                 .type_name("Transient".to_owned())
                 .next_retry_delay(ENDING)
@@ -341,7 +342,7 @@ impl DocumentActivities {
     }
 }
 
-/// A line of the log where a batch cannot go on, and ever more seldom while it cannot for now.
+/// Logs why a batch cannot go on; repeated failures that may pass are logged ever less often.
 fn fails(ctx: &ActivityContext, failure: &Failure) {
     let (batch, info) = (workflow(ctx), ctx.info());
     let (step, tries) = (info.activity_type.as_str(), info.attempt);
@@ -352,11 +353,11 @@ fn fails(ctx: &ActivityContext, failure: &Failure) {
     }
 }
 
-/// One line of the log for a batch, with its sums.
+/// Logs the end of a batch in one line, with its totals.
 fn ended(batch: &str, progress: &Progress, finished: &Finished) {
     let totals = finished.correct(progress.totals);
     let spend = totals.spend;
-    // Nothing where no price is known.
+    // Omitted where no price is known.
     let cost_usd = (spend.cost_usd > 0.0).then(|| (spend.cost_usd * 1e6).round() / 1e6);
     info!(
         batch,
@@ -374,14 +375,14 @@ fn ended(batch: &str, progress: &Progress, finished: &Finished) {
     );
 }
 
-/// What a success is to a document; nothing for one that is read in parts, which has only begun, and
-/// for one that goes to its route's next model.
+/// The outcome of a successful document for the metrics. `None` for a document that is read in parts,
+/// which has only begun, and for one that goes to its route's next model.
 fn whole(outcome: &DocumentOutcome) -> Option<&'static str> {
     let ended = if outcome.skipped { "skipped" } else { "succeeded" };
     (outcome.parts.is_none() && !outcome.escalates).then_some(ended)
 }
 
-/// The workflow that an activity belongs to.
+/// The workflow that called the activity.
 fn workflow(ctx: &ActivityContext) -> &str {
     ctx.info().workflow_id.as_deref().unwrap_or_default()
 }
@@ -393,7 +394,7 @@ fn attempt(ctx: &ActivityContext, task: &DocumentTask, step: &str) -> Attempt {
     Attempt::of(ctx, &work).of_batch(&task.workflow, &task.job)
 }
 
-/// How long the attempt has lain in its task queue, by the server's clock.
+/// Seconds that the attempt has waited in its task queue, by the server's clock.
 fn queued_seconds(ctx: &ActivityContext) -> u32 {
     let info = ctx.info();
     let queued = info.started_time.zip(info.current_attempt_scheduled_time);

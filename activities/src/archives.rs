@@ -1,4 +1,4 @@
-//! Documents that lie in an archive: `file:///folder/all.zip#path/in/it.pdf`.
+//! Documents in archives: `file:///folder/all.zip#path/in/it.pdf`.
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,14 @@ use tokio::sync::Mutex;
 
 use crate::storage::{Error, Location, Stamp};
 
-/// Archives at hand; the documents of one are planned one after the other.
+/// Archives that are cached. The documents of one archive are planned one after the other.
 const AT_HAND: usize = 2;
 
-/// Archives that this worker has read lately.
+/// A cache of the archives that this worker has read lately.
 #[derive(Debug, Default)]
 pub struct Archives(Mutex<VecDeque<(String, Stamp, Bytes)>>);
 
-/// Why a document in an archive is not had.
+/// Why a document in an archive cannot be read.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Store(Error),
@@ -24,7 +24,7 @@ pub(crate) enum Fault {
 }
 
 impl Archives {
-    /// A document's bytes, its file name, and what the store says of the archive.
+    /// A document's bytes, its file name, and the stamp of the archive.
     pub(crate) async fn read(
         &self,
         location: &Location,
@@ -38,7 +38,7 @@ impl Archives {
         Ok((bytes, name, stamp))
     }
 
-    /// The archive, which is read once for all who want it at the same time.
+    /// The archive. Concurrent callers share one read.
     async fn archive(&self, location: &Location, limits: &Limits) -> Result<(Bytes, Stamp), Fault> {
         let uri = location.uri();
         let mut at_hand = self.0.lock().await;
@@ -62,7 +62,7 @@ impl Archives {
     }
 }
 
-/// A compressed tar archive is unpacked once, and not for each document in it.
+/// Unpacks a compressed tar archive once, and not for each document in it.
 async fn unpacked(bytes: Bytes, name: String, limits: Limits) -> Bytes {
     let packed = bytes.clone();
     let unpacked =

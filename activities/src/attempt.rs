@@ -1,5 +1,5 @@
-//! One attempt at a document: what the guard knows of it, and what it tells the next one of the
-//! document, through Temporal's heartbeat details.
+//! One attempt at a document: what the guard knows of it, and the state that it hands to the next
+//! attempt in Temporal's heartbeat details.
 
 use std::{
     sync::Arc,
@@ -17,73 +17,75 @@ use tidegate_types::{CallCounts, Spend};
 use tidegate_workflows::contract::{AskedAnswer, CutAnswers, FailureDetails, PartTask, Taken};
 use tokio::sync::Notify;
 
-/// Carried from attempt to attempt: a heartbeat's details outlive the worker that sent them.
+/// State that is carried from attempt to attempt: a heartbeat's details outlive the worker that sent
+/// them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AttemptState {
-    /// Of its calls.
+    /// State of its calls.
     #[serde(flatten)]
     pub call: CallState,
-    /// Of the document.
+    /// State of the document.
     #[serde(flatten)]
     pub document: DocumentState,
 }
 
-/// What an attempt tells the next of its document.
+/// State of the document that an attempt hands to the next.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DocumentState {
     /// Answers that did not satisfy the schema.
     #[serde(rename = "amiss")]
     pub invalid_outputs: u32,
-    /// What was wrong with the last of them; quotes nothing of it.
+    /// What was wrong with the last of them. Quotes nothing of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
-    /// Questions about it that were answered before this one, where its answers are checked.
+    /// Questions about the document that were answered before this one, where answers are checked.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub checked: u32,
-    /// The checks that its last answer has not passed, for good.
+    /// The checks that the last answer has failed for good.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,
-    /// The answers that it was asked for and that were checked, in order.
+    /// The checked answers that it was asked for, in order.
     #[serde(rename = "asked_answers", skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedAnswer>,
     /// How often `max_output_tokens` was raised.
     pub raises: u32,
-    /// Of these, the one that it began with, because many answers to the question are cut.
+    /// Whether the first of these was made before the first call, because many answers to the question
+    /// are cut.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub began_raised: bool,
-    /// It could not be had with more room before any answer had come.
+    /// Whether a higher cap was refused before any answer came.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_room: bool,
-    /// Its answers that were not whole.
+    /// Its cut answers.
     pub cuts: CutAnswers,
-    /// URI of the last answer that was no result.
+    /// URI of the last answer that was not accepted as a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
-    /// Since when its answer lies in a worker's spool, in milliseconds since 1970.
+    /// Since when its answer has been in a worker's spool, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spooled_millis: Option<i64>,
-    /// So many documents that may take much memory are being read. Where the next attempt finds
-    /// some, the worker died meanwhile.
+    /// How many documents that may take much memory are being read. If it is not 0 when the next
+    /// attempt begins, the worker died while it read.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub reading: u32,
-    /// Workers in a row that died so.
+    /// Workers in a row that died while they read.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub dead_readers: u32,
-    /// The document's result answers this question about an earlier content.
+    /// Whether the stored result answers this question about an earlier content.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub updated: bool,
-    /// What stores have refused or failed at.
+    /// Faults and refusals of stores.
     #[serde(skip_serializing_if = "StoreFaults::is_none")]
     pub store: StoreFaults,
-    /// Its text lies beside its shard.
+    /// Whether its extracted text is stored beside its shard.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_text: bool,
 }
 
 impl AttemptState {
-    /// As the next attempt begins with it.
+    /// The state with which the next attempt begins.
     pub fn resumed(self) -> Self {
         let DocumentState { dead_readers, reading, .. } = self.document;
         let dead_readers = dead_readers + u32::from(reading > 0);
@@ -95,11 +97,11 @@ impl AttemptState {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoreFaults {
-    /// In a row, of whatever kind.
+    /// Faults in a row, of any kind.
     pub faults: u32,
-    /// Those that time alone does not mend.
+    /// Refusals, which time alone does not mend.
     pub refusals: u32,
-    /// When the first of the row was met, in milliseconds since 1970.
+    /// When the first fault of the row was met, in milliseconds since 1970.
     pub since_millis: Option<i64>,
     /// Calls that the document had made then.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
@@ -111,7 +113,7 @@ impl StoreFaults {
         self.faults == 0 && self.refusals == 0
     }
 
-    /// Whoever has called since has read the document: the row is over.
+    /// A call since then proves that the document was read, so the row is over.
     fn at(self, calls: u32) -> Self {
         match self.calls == calls {
             true => self,
@@ -126,40 +128,40 @@ impl StoreFaults {
     }
 }
 
-/// A beat has left this process after so long.
+/// Time after which a heartbeat has left this process.
 const TELL: Duration = Duration::from_millis(50);
 
-/// A beat has reached the server after so long: the worker sends one each second at most.
+/// Time after which a heartbeat has reached the server: the worker sends at most one a second.
 const TOLD: Duration = Duration::from_secs(2);
 
-/// The cap on output is raised so often for one document.
+/// How often the cap on output is raised for one document.
 pub const MAX_RAISES: u32 = 2;
 
-/// Attempts are counted anew when an operator resets the activity, and what a reservation of before
-/// has paid for must not admit another call: when the attempt started is part of its name.
+/// The name of a reservation. It contains the start of the attempt, because an operator's reset of the
+/// activity counts attempts anew, and an earlier reservation must not admit another call.
 fn reservation(run: &str, work: &str, attempt: u32, started_millis: i64) -> String {
     format!("{run}#{work}.{attempt}@{started_millis}")
 }
 
-/// One attempt at one document. Clones share the state: one works, the other beats.
+/// One attempt at one document. Clones share the state: one does the work, the other sends heartbeats.
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// What the guard knows of it.
+    /// What the guard knows of the attempt.
     pub call: attempt::Attempt,
-    /// When the document's activity was scheduled, in milliseconds since 1970: results are ours
-    /// from then on.
+    /// When the document's activity was scheduled, in milliseconds since 1970. A result completed since
+    /// then is this activity's own.
     pub scheduled_millis: i64,
-    /// Whoever asks lets no other follow it.
+    /// The caller allows no further attempt.
     pub(crate) is_last: bool,
     state: Arc<Mutex<DocumentState>>,
-    /// The attempt before died without a word, perhaps while it read.
+    /// The attempt before ended without a report, so its worker may have died while it read.
     is_suspect: bool,
-    /// The state is to be told now.
+    /// Notified when the state is to be sent at once.
     news: Arc<Notify>,
 }
 
 impl Attempt {
-    /// Begins with what the attempt before left.
+    /// Begins with the state of the attempt before.
     pub fn new(
         reservation: String,
         batch: String,
@@ -176,8 +178,8 @@ impl Attempt {
         }
     }
 
-    /// The running attempt at an activity. `work` names what it does among its run's activities;
-    /// no document's name belongs there.
+    /// The running attempt at an activity. `work` names its work among the activities of its run; it
+    /// must not contain a document's name.
     pub fn of(ctx: &ActivityContext, work: &str) -> Self {
         let info = ctx.info();
         let runs = [info.workflow_run_id.as_deref(), info.activity_run_id.as_deref()];
@@ -196,27 +198,27 @@ impl Attempt {
         Self { is_suspect, ..attempt.of_batch(workflow, run) }
     }
 
-    /// Of a batch, by its workflow's id, and of this run of it, by the folder of its job.
+    /// For the batch with this workflow id, in the run whose job has this folder.
     pub fn of_batch(self, workflow: &str, job: &str) -> Self {
         Self { call: self.call.of_batch(workflow, job), ..self }
     }
 
-    /// The same, which no other follows, or which others may.
+    /// Sets whether another attempt may follow.
     pub fn last(self, is_last: bool) -> Self {
         Self { is_last, ..self }
     }
 
-    /// The same, of which the guard knows this.
+    /// Replaces what the guard knows.
     pub fn asking(self, call: attempt::Attempt) -> Self {
         Self { call, ..self }
     }
 
-    /// At a document that comes back from a provider's batch or a pack, in which it was asked.
+    /// Sets whether the document was asked before, in a provider's batch or a pack.
     pub fn asked_before(self, asked: bool) -> Self {
         Self { call: self.call.asked_before(asked), ..self }
     }
 
-    /// At a step of a document that is read in parts.
+    /// For a step of a document that is read in parts.
     pub fn in_parts(self, task: &PartTask) -> Self {
         let document = format!("{}.{}", task.document.shard, task.document.index);
         Self { call: self.call.in_parts(document, task.parts.calls()), ..self }
@@ -230,7 +232,7 @@ impl Attempt {
         AttemptState { document: DocumentState { store, ..document }, call }
     }
 
-    /// What a failure tells of the document.
+    /// The failure details that the workflow receives.
     pub fn details(&self) -> FailureDetails {
         let AttemptState { call, document } = self.state();
         let discarded = Taken { spend: call.discarded, cuts: document.cuts };
@@ -239,24 +241,24 @@ impl Attempt {
         FailureDetails { counts, waits_for, discarded, kept, failed_checks, asked }
     }
 
-    /// Calls and waits of the document so far.
+    /// The document's calls and waits so far.
     pub fn counts(&self) -> CallCounts {
         self.call.counts()
     }
 
-    /// What the document has taken so far, without what its result took: calls, waits, and answers
-    /// that were no result.
+    /// The document's use so far besides its result: calls, waits, and answers that were not
+    /// accepted.
     pub fn spent(&self) -> Spend {
         let CallState { counts, discarded, .. } = self.call.state();
         Spend::from(counts) + discarded
     }
 
-    /// Whether a call of this attempt has left: what it answers is paid for.
+    /// Whether this attempt has sent a call: its answer is paid for.
     pub fn has_sent(&self) -> bool {
         self.call.has_sent()
     }
 
-    /// A store failed or refused; what stores have done to this activity so far.
+    /// Counts a fault or refusal of a store. Returns all faults of this activity so far.
     pub fn store_failed(&self, fault: StoreFault) -> StoreFaults {
         let calls = self.call.counts().provider_calls;
         let store = &mut self.state.lock().store;
@@ -267,7 +269,8 @@ impl Attempt {
         *store
     }
 
-    /// An answer did not satisfy the schema, for this reason; how many did not.
+    /// Counts an answer that did not satisfy the schema, for this reason. Returns the number of such
+    /// answers.
     pub fn invalid_output(&self, wrong: &str) -> u32 {
         let mut state = self.state.lock();
         state.invalid_outputs += 1;
@@ -275,7 +278,7 @@ impl Attempt {
         state.invalid_outputs
     }
 
-    /// So many questions about the document are answered, and what is asked now is the next.
+    /// Records that this many questions about the document are answered.
     pub fn answered(&self, questions: u32) {
         let mut state = self.state.lock();
         if state.checked != questions {
@@ -284,27 +287,27 @@ impl Attempt {
         }
     }
 
-    /// Its last answer has not passed these checks, for good.
+    /// Records the checks that the last answer has failed for good.
     pub fn fails_checks(&self, names: Vec<String>) {
         self.state.lock().failed_checks = names;
     }
 
-    /// It was asked for these answers so far, which were checked.
+    /// Records the checked answers that the document was asked for so far, in order.
     pub fn was_asked(&self, asked: Vec<AskedAnswer>) {
         self.state.lock().asked = asked;
     }
 
-    /// Reading may take the process with it: the server is told before, so that the next attempt
-    /// knows.
+    /// Tells the server, before a read that may kill the process, that it begins, so that the next
+    /// attempt knows.
     pub async fn reads(&self) {
         self.state.lock().reading += 1;
         self.news.notify_one();
         tokio::time::sleep(TELL).await;
     }
 
-    /// The same of the one document that the attempt is about. The server is told only where a
-    /// worker may have died of it already: hardly one does, and a beat for each document would cost
-    /// as much as its attempt. Whether it is told.
+    /// Like `reads`, for an attempt at a single document. The server is told only if a worker may
+    /// already have died of it: few do, and a heartbeat for each document would cost as much as its
+    /// attempt. Returns whether the server was told.
     pub async fn reads_alone(&self) -> bool {
         let suspected = {
             let mut state = self.state.lock();
@@ -321,7 +324,7 @@ impl Attempt {
         suspected
     }
 
-    /// How many workers in a row have died while they had this activity.
+    /// How many workers in a row have died during this activity.
     pub fn deaths(&self) -> u32 {
         self.call.state().course.deaths
     }
@@ -331,7 +334,8 @@ impl Attempt {
         self.state.lock().dead_readers
     }
 
-    /// It was read, or not, and the process lives; whether the server was told that it is read.
+    /// Records that the read has ended and the process lives. `told` says whether the server was told
+    /// of the read.
     pub async fn has_read(&self, told: bool) {
         let suspected = {
             let mut state = self.state.lock();
@@ -342,23 +346,24 @@ impl Attempt {
             self.news.notify_one();
         }
         if suspected {
-            // What kills the next worker is not the reading, and must not look so.
+            // The next death of a worker must not look like one of this read.
             tokio::time::sleep(TOLD).await;
         }
     }
 
-    /// The attempt ends, and its process goes on.
+    /// Records that the attempt ends and its process lives on.
     pub(crate) fn ends(&self) {
         self.state.lock().reading = 0;
         self.call.ends();
     }
 
-    /// Resolves when the state is to be told before the next beat is due.
+    /// Resolves when the state is to be sent before the next heartbeat is due.
     pub(crate) async fn news(&self) {
         self.news.notified().await;
     }
 
-    /// An answer was cut: the next call has more room. Whether it may have.
+    /// Raises the cap on output for the next call, after a cut answer. Returns whether a raise was
+    /// left.
     pub fn raise(&self) -> bool {
         let mut state = self.state.lock();
         let raised = state.raises < MAX_RAISES;
@@ -366,7 +371,7 @@ impl Attempt {
         raised
     }
 
-    /// Many answers to the question are cut: this one begins with more room.
+    /// Begins with a higher cap, because many answers to the question are cut.
     pub fn begin_with_room(&self) {
         let calls = self.call.counts().provider_calls;
         let mut state = self.state.lock();
@@ -377,7 +382,8 @@ impl Attempt {
         }
     }
 
-    /// That much room could not be had: the document is asked as the batch states.
+    /// Undoes [`Self::begin_with_room`] where the higher cap was refused: the document is asked with
+    /// the batch's own.
     pub fn begin_without_room(&self) {
         let mut state = self.state.lock();
         state.raises = 0;
@@ -386,7 +392,8 @@ impl Attempt {
         state.cuts.began_raised = 0;
     }
 
-    /// The document's answer out of a provider's batch was cut, and lies there.
+    /// Begins with a higher cap, because the document's answer from a provider's batch was cut. `kept`
+    /// is its URI.
     pub fn begin_raised(&self, kept: String) {
         let mut state = self.state.lock();
         if state.raises == 0 {
@@ -395,41 +402,42 @@ impl Attempt {
         }
     }
 
-    /// An answer was no result, and took this.
+    /// Counts what an answer used that was not accepted.
     pub fn discard(&self, taken: Taken) {
         self.call.discard(taken.spend);
         self.state.lock().cuts += taken.cuts;
     }
 
-    /// Its answer lies in this worker's spool, or does not any more.
+    /// Records whether the answer is in this worker's spool.
     pub fn spooled(&self, is_there: bool) {
         let mut state = self.state.lock();
         let since = state.spooled_millis.unwrap_or_else(|| millis(Some(SystemTime::now())));
         let known = std::mem::replace(&mut state.spooled_millis, is_there.then_some(since));
         if known != state.spooled_millis {
-            // A process that is killed now must not keep it to itself.
+            // Sent at once: a process that is killed now could not tell it later.
             self.news.notify_one();
         }
     }
 
-    /// For how long its answer has lain in a worker's spool.
+    /// How long the answer has been in a worker's spool.
     pub fn spooled_for(&self, now: SystemTime) -> Option<Duration> {
         let since = self.state.lock().spooled_millis?;
         let lasting = millis(Some(now)).saturating_sub(since);
         Some(Duration::from_millis(u64::try_from(lasting).unwrap_or_default()))
     }
 
-    /// The document is asked again, because its content has changed.
+    /// Records that the document is asked again because its content has changed.
     pub fn updates(&self) {
         self.state.lock().updated = true;
     }
 
-    /// The document's text lies beside its shard: the next attempt does not read it again.
+    /// Records that the document's text is stored beside its shard, so that the next attempt does not
+    /// extract it again.
     pub fn has_text(&self) {
         self.state.lock().has_text = true;
     }
 
-    /// Where the last answer that was no result lies.
+    /// Records the URI of the last answer that was not accepted.
     pub fn keep(&self, uri: String) {
         self.state.lock().kept = Some(uri);
     }
@@ -445,7 +453,7 @@ fn millis(time: Option<SystemTime>) -> i64 {
 mod tests {
     use super::*;
 
-    /// The server hears of a reading only once a worker may have died of it.
+    /// The server is told of a read only once a worker may have died of it.
     #[tokio::test]
     async fn a_reading_is_told_only_of_a_document_that_is_suspected() {
         let attempt = |is_suspect| {

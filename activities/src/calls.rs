@@ -1,19 +1,19 @@
-//! Where the answers of calls are kept, and from where large inputs are read: `[calls]`.
+//! Where answers of calls are stored, and where large inputs may be read: `[calls]`.
 
 use crate::storage::{Error, Location, Storage};
 
-/// What one worker knows of it.
+/// The storage of calls.
 #[derive(Debug, Clone)]
 pub struct Calls {
     pub(crate) answers: Location,
     pub(crate) inputs: Storage,
-    /// Bytes of JSON that are returned at most; a larger outcome is named by its URI.
+    /// Largest outcome that is returned inline, in bytes of JSON; a larger one is returned by its URI.
     pub(crate) inline: u64,
 }
 
 impl Calls {
-    /// Answers under one prefix, and inputs under some, none of which need lie under the roots for
-    /// documents. What is larger than `inline` bytes is not returned.
+    /// Stores answers under one prefix and reads inputs under others; none of them need lie under the
+    /// roots for documents. Outcomes larger than `inline` bytes are not returned inline.
     ///
     /// # Errors
     /// [`Error::Invalid`] says what to write.
@@ -23,10 +23,10 @@ impl Calls {
         Ok(Self { answers, inputs, inline })
     }
 
-    /// The place of a kept answer.
+    /// The location of a stored answer.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where it lies elsewhere.
+    /// [`Error::Invalid`] where the URI is not under the prefix for answers.
     pub fn place(&self, uri: &str) -> Result<Location, Error> {
         self.answers.elsewhere(uri)
     }

@@ -1,9 +1,9 @@
-//! What was spent of each budget, beside Redis: `[storage] state`.
+//! Checkpoints of budgets outside Redis: `[storage] state`.
 //!
-//! `<state>/budgets/<payer>/<day>/<generation>.json` says how much may have been spent before the
-//! next one was written. Each is only ever created, so that any store will do and workers need not
-//! agree; the newest counts, and what may be spent beyond it waits for the next. After a loss as
-//! much counts as spent as the newest says.
+//! `<state>/budgets/<payer>/<day>/<generation>.json` holds the most that may be spent before the next
+//! one is written. Objects are only created, never replaced, so that any store will do and workers need
+//! not agree. The newest counts; spending beyond it waits for the next. After a loss of Redis, as much
+//! counts as spent as the newest says.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_calls::budget::{self, Reserve};
 use tidegate_quota::{
     Budget, Budgets,
-    budget::{Checkpoint, Hold, Payer, Unheld},
+    budget::{BudgetHold, Checkpoint, Payer, Unheld},
 };
 use tidegate_types::seconds_since_1970;
 use tracing::{info, warn};
@@ -27,29 +27,29 @@ use crate::{
     storage::{self, Entry, Location},
 };
 
-/// How often a checkpoint of each budget in use is written, beside those that are due.
+/// How often a checkpoint of each budget in use is written, beside those that a call waits for.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// The part of a budget that may be spent from one checkpoint to the next, and so the part that may
-/// count for nothing after a loss.
+/// Share of a budget that may be spent between two checkpoints, and so the share that may be lost to
+/// the budget after a loss of Redis.
 const PART: f64 = 0.05;
 
-/// As many calls fit between two checkpoints at least.
+/// Calls that fit between two checkpoints at least.
 const CALLS: f64 = 4.0;
 
-/// A call asks so often, while others take what each checkpoint allows.
+/// How often one call tries, while other calls use up what each checkpoint allows.
 const MAX_ASKED: u32 = 5;
 
-/// One object.
+/// The content of one object.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
-    /// For people.
+    /// For people only.
     payer: String,
     /// The most that may have been spent before the next checkpoint.
     ceiling_usd: f64,
-    /// Spent and held when it was written. For people.
+    /// Spent and held, in US dollars, when it was written. For people only.
     spent_usd: f64,
-    /// Seconds since 1970. For people.
+    /// Seconds since 1970. For people only.
     at: u64,
 }
 
@@ -58,22 +58,23 @@ struct Stored {
 pub struct Checkpoints {
     folder: Location,
     ledger: Budgets,
-    /// One at a time is written here.
+    /// Serializes the writes of this worker.
     turn: tokio::sync::Mutex<()>,
-    /// Budgets that were used since their last checkpoint, and the most that a call needed.
+    /// Budgets used since their last checkpoint, with the largest amount in US dollars that a call
+    /// needed.
     used: Mutex<HashMap<Payer, (Budget, f64)>>,
     /// The newest that this worker has written.
     written: Mutex<HashMap<Payer, Location>>,
 }
 
 impl Checkpoints {
-    /// In this folder, of what `ledger` keeps.
+    /// Checkpoints in this folder, of the budgets in `ledger`.
     pub fn new(folder: Location, ledger: Budgets) -> Self {
         let (turn, used, written) = Default::default();
         Self { folder: folder.child("budgets"), ledger, turn, used, written }
     }
 
-    /// Opens a budget that is not in Redis with what its newest checkpoint says.
+    /// Opens a budget that is missing from Redis with the spending of its newest checkpoint.
     async fn find(&self, budget: &Budget, day: u64) -> Result<(), Failure> {
         let folder = self.of(&budget.payer, day);
         let mut newest: Option<Location> = None;
@@ -123,7 +124,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// By a hash: ids of batches may be anything.
+    /// The name contains a hash of the payer, because ids of batches may be anything.
     fn of(&self, payer: &Payer, day: u64) -> Location {
         let (kind, name) = match payer {
             Payer::Tenant(tenant) => ("tenant", tenant.as_str()),
@@ -150,9 +151,9 @@ impl budget::Checkpoints for Checkpoints {
         &'a self,
         budget: &'a Budget,
         usd: f64,
-        mut held: Result<Hold, Unheld>,
+        mut held: Result<BudgetHold, Unheld>,
         reserve: &'a Reserve<'a>,
-    ) -> BoxFuture<'a, Result<Result<Hold, Unheld>, Failure>> {
+    ) -> BoxFuture<'a, Result<Result<BudgetHold, Unheld>, Failure>> {
         Box::pin(async move {
             self.used.lock().insert(budget.payer.clone(), (budget.clone(), usd));
             for asked in 0..MAX_ASKED {
@@ -162,7 +163,7 @@ impl budget::Checkpoints for Checkpoints {
                     _ => break,
                 };
                 let _turn = self.turn.lock().await;
-                // Others may have written one meanwhile.
+                // Another worker may have written one meanwhile.
                 if unsaved && asked == 0 {
                     held = reserve().await;
                     if !matches!(held, Err(Unheld::Unsaved(_))) {

@@ -1,6 +1,6 @@
-//! How Temporal is told of a failure, and what those mean that are not a call's.
+//! How failures are reported to Temporal, and the meaning of those that are not a call's.
 //!
-//! Whether and when a call is made again is decided in [`tidegate_calls::failure`]. Beside it:
+//! [`tidegate_calls::failure`] decides whether and when a call is made again. Beside it:
 //!
 //! | what happened | type | retried | delay of the next attempt |
 //! |---|---|---|---|
@@ -14,7 +14,7 @@
 //! | either of these for the document itself | at the end `UnreadableDocument` | the same | the same |
 //! | a step of a provider's batch | by the provider's error | a few times, see below | grows with the attempts |
 //!
-//! A delay that grows has full jitter, as there; none is longer than [`Backoff::max`].
+//! A growing delay has full jitter, as there, and never exceeds [`Backoff::max`].
 
 mod bounds;
 mod store;
@@ -29,10 +29,10 @@ pub use tidegate_calls::{
     failure::{Failure, RETRIES_PER_DOCUMENT, Retry, Shortfall, StoreFault},
 };
 
-/// A failure as Temporal takes it.
+/// Converts a failure for Temporal.
 pub trait ToTemporal {
-    /// As Temporal takes it: with type, delay, and what the document has taken so far. `attempt` is
-    /// the activity's, counted from 1.
+    /// The failure with its type, its delay and the document's use so far. `attempt` is the activity's
+    /// attempt, counted from 1.
     fn into_application_failure(
         self,
         details: impl Into<FailureDetails>,
@@ -69,7 +69,8 @@ impl ToTemporal for Failure {
 #[error("{0}")]
 struct Message(String);
 
-/// As a terminal may show it: a provider's words and documents' names may hold what moves a cursor.
+/// Escapes control characters: a provider's message or a document's name may contain some that move a
+/// terminal's cursor.
 fn printable(c: char) -> impl Iterator<Item = char> {
     let (kept, escaped) = match c.is_control() && c != '\n' && c != '\t' {
         true => (None, Some(c.escape_debug())),

@@ -1,5 +1,5 @@
-//! Names of what was asked, and of what it was asked about: the same in every version, on every
-//! worker, and in every batch.
+//! Fingerprints of questions and of contents: equal in every version, on every worker and in every
+//! batch.
 
 use std::fmt;
 
@@ -13,12 +13,13 @@ use sha2::{Digest, Sha256};
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Of bytes as they are.
+    /// The fingerprint of bytes as they are.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Of several pieces, each of which counts with its border; one alone is as [`Self::of_bytes`].
+    /// The fingerprint of several pieces, including their borders; of one piece it equals
+    /// [`Self::of_bytes`].
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut parts = parts.into_iter();
         let first = Self::of_bytes(parts.next().unwrap_or_default());
@@ -29,7 +30,7 @@ impl Fingerprint {
         })
     }
 
-    /// Of a JSON value, whatever the order of its fields.
+    /// The fingerprint of a JSON value, whatever the order of its fields.
     pub fn of_json(value: &Value) -> Self {
         let mut text = String::new();
         canonical(value, &mut text);
@@ -37,7 +38,7 @@ impl Fingerprint {
     }
 }
 
-/// Fields in the order of their names, and no space between tokens.
+/// Writes fields in the order of their names, without spaces between tokens.
 fn canonical(value: &Value, text: &mut String) {
     match value {
         Value::Array(values) => {
@@ -48,7 +49,7 @@ fn canonical(value: &Value, text: &mut String) {
             }
             text.push(']');
         }
-        // Whether the map itself is in order depends on a feature that any crate can turn on.
+        // Whether the map itself is ordered depends on a feature that any crate can turn on.
         Value::Object(fields) => {
             let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
             fields.sort_unstable_by_key(|(name, _)| *name);
@@ -83,7 +84,7 @@ impl From<Fingerprint> for String {
     }
 }
 
-/// The text is none.
+/// The text is not a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a fingerprint has 64 hex digits")]
 pub struct NoFingerprint;
@@ -107,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// Results outlive the version that wrote them: these digits may never change.
+    /// Results outlive the version that wrote them: these digits must never change.
     #[test]
     fn the_same_in_every_version() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

@@ -1,4 +1,4 @@
-//! A hash that outlives the process: it names objects in the store and templates in Redis.
+//! A hash that is equal in every process: it names objects in the store and templates in Redis.
 
 use tidegate_types::fnv1a;
 

@@ -1,4 +1,5 @@
-//! The frame around an activity's work: heartbeats, cancellation, and a failure as Temporal takes it.
+//! The frame around an activity's work: heartbeats, cancellation, and failures as Temporal expects
+//! them.
 
 use std::{pin::pin, time::Duration};
 
@@ -14,11 +15,11 @@ use crate::{
     spans,
 };
 
-/// Where the server does not say after which time-out it gives a worker up.
+/// The heartbeat time-out that is assumed where the server states none.
 const TIMEOUT: Duration = Duration::from_secs(55);
 
-/// When a worker stops, an attempt whose call has not left gets this long to end by itself: one that
-/// waits for quota does so at once, and keeps its turn.
+/// When a worker stops, an attempt that has sent no call gets this long to end by itself. One that
+/// waits for quota ends at once, and keeps its turn.
 pub const UNSENT: Duration = Duration::from_secs(2);
 
 /// Why work has no result.
@@ -26,15 +27,15 @@ pub const UNSENT: Duration = Duration::from_secs(2);
 pub(crate) enum Over<E> {
     /// Its own error.
     Failed(E),
-    /// The worker stops, and no call has left.
+    /// The worker stops, and no call was sent.
     Stopped,
     /// The activity was cancelled.
     Cancelled,
 }
 
-/// Does the work under a steady heartbeat, and drops it when the activity is cancelled or, unless
-/// its call has left, `patience` after the worker was told to stop. The last beat carries the
-/// attempt's state to the next; a failure says when that one comes.
+/// Does the work under a steady heartbeat. The work is dropped when the activity is cancelled, or
+/// `patience` after the worker was told to stop unless a call was sent. The last heartbeat carries the
+/// attempt's state to the next attempt; a failure says when that one comes.
 ///
 /// # Errors
 /// The work's failure with its type, delay and details; or the cancellation.
@@ -56,7 +57,7 @@ pub async fn beating<T>(
     })
 }
 
-/// The same for work with errors of its own.
+/// Like [`beating`], for work with errors of its own.
 pub(crate) async fn under<T, E>(
     ctx: &ActivityContext,
     attempt: &Attempt,
@@ -84,7 +85,7 @@ pub(crate) async fn under<T, E>(
     result
 }
 
-/// A failure as Temporal takes it, with what the attempt has taken.
+/// A failure for Temporal, with what the attempt has used.
 pub(crate) fn failed(
     ctx: &ActivityContext,
     attempt: &Attempt,
@@ -95,15 +96,15 @@ pub(crate) fn failed(
     failure.into_application_failure(details, guard.backoff, number).into()
 }
 
-/// How often a beat is due, by the time-out that the workflow set. Each is paid for, so what ends
-/// before the first needs none; one may be lost. Cancellation arrives with a beat.
+/// The interval between heartbeats, by the time-out that the workflow set. Each is paid for, so work
+/// that ends before the first needs none; one may be lost. Cancellation arrives with a heartbeat.
 fn interval(timeout: Option<Duration>) -> Duration {
     timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(TIMEOUT) * 5 / 11
 }
 
-/// Resolves when the worker stops and the work is not worth waiting for: no call of it has left,
-/// and it had `patience` to come to an end by itself. What has been sent is waited for until
-/// Temporal's SDK cancels it, after the worker's `shutdown-grace`.
+/// Resolves when the worker stops and the work should be dropped: it has sent no call, and had
+/// `patience` to end by itself. A call that was sent is waited for until Temporal's SDK cancels it,
+/// after the worker's `shutdown-grace`.
 async fn given_up(stopping: &CancellationToken, attempt: &Attempt, patience: Duration) {
     stopping.cancelled().await;
     tokio::time::sleep(patience).await;
@@ -112,7 +113,7 @@ async fn given_up(stopping: &CancellationToken, attempt: &Attempt, patience: Dur
     }
 }
 
-/// A beat that does not arrive is made good by the next.
+/// A heartbeat that does not arrive is replaced by the next.
 async fn record(ctx: &ActivityContext, attempt: &Attempt) {
     if let Err(error) = ctx.record_heartbeat(attempt.state()).await {
         tracing::warn!(%error, "a heartbeat could not be recorded");

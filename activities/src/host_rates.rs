@@ -1,14 +1,14 @@
-//! How often each host of the HTTP sources may be asked: one rate for the whole fleet.
+//! Rates of reads from each host of HTTP sources: one rate for the whole fleet.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tidegate_quota::{Bucket, BucketLimit, Quota, bucket::BucketRefused};
 use tracing::debug;
 
-/// No read waits longer for its turn; the document comes back later instead.
+/// Longest wait of a read for its turn; after that the document comes back later.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// A rate for each host that has one. Cheap to clone; every clone counts the same reads.
+/// The rate of each host that has one. Cheap to clone; all clones count together.
 #[derive(Debug, Clone, Default)]
 pub struct HostRates {
     hosts: Arc<HashMap<String, Rate>>,
@@ -17,7 +17,7 @@ pub struct HostRates {
 #[derive(Debug)]
 struct Rate {
     fleet: Bucket,
-    /// While Redis is away, a read does not fail for it: each worker keeps to the rate by itself.
+    /// Used while Redis is away, so that a read does not fail: each worker keeps to the rate by itself.
     own: Bucket,
 }
 
@@ -32,7 +32,7 @@ pub struct Busy {
 }
 
 impl HostRates {
-    /// These hosts' rates, shared by every worker of this limiter.
+    /// The rates of these hosts, shared by every worker of this limiter.
     pub fn new(quota: &Quota, hosts: impl IntoIterator<Item = (String, BucketLimit)>) -> Self {
         let rate = |(host, limit): (String, BucketLimit)| {
             let fleet = quota.bucket(&format!("host:{host}"), limit);
@@ -56,7 +56,8 @@ impl HostRates {
         };
         match taken {
             Err(BucketRefused::Wait { wait, .. }) => Err(Busy { host: host.to_owned(), wait }),
-            // One read always fits into a bucket, and the own one needs no answer.
+            // One read always fits into a bucket, and this worker's own bucket needs no answer of
+            // Redis.
             Ok(()) | Err(BucketRefused::Never { .. } | BucketRefused::Unknown(_)) => Ok(()),
         }
     }

@@ -1,27 +1,28 @@
 //! The activities: plan a batch, process one document or a part of it behind the quota, seal a
 //! shard, finish.
 //!
-//! Only [`storage`] knows where documents lie; how Temporal is told of a failure is decided in
-//! [`failure`]; around each call stands the guard of [`tidegate_calls`]: admit, one call, settle.
+//! Only [`storage`] knows where documents are stored. [`failure`] decides how Temporal is told of a
+//! failure. The guard of [`tidegate_calls`] surrounds each call: admit, one call, settle.
 //!
 //! # Layout
 //!
-//! From the top down; a module imports those below it alone.
+//! From the top down; a module imports only modules below it.
 //!
-//! * [`activities`]: the activities as Temporal sees them; [`own`]: a program's own behind the same quota
-//! * [`batch`]: the plan; [`provider_batch`]: documents that go through their provider's batch API
-//! * [`door`]: calls of workflows that are none of ours
+//! * [`activities`]: the activities that Temporal calls; [`own`]: a program's own activities behind the same quota
+//! * [`batch`]: the plan of a batch; [`provider_batch`]: documents that go through their provider's batch API
+//! * [`door`]: `tidegate.call` and `tidegate.embed`, for workflows of other programs
 //! * [`document`]: one document: read → ask → keep
 //! * [`services`]: what all of them work with
 //! * [`output`]: what a batch writes, and reads again: layout, lease, results, parts, reports
-//! * [`attempt`]: what one attempt tells the next; [`heartbeat`]: the frame around an activity's work; `spans`: what a
-//!   trace tells of a document; [`failure`]: a failure → Temporal; stores, readers and steps of a batch that fail
-//! * [`schema`]: whether an answer is what was asked for; [`checkpoints`]: what was spent of budgets, beside Redis
-//! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from; [`archives`]: documents in one object;
-//!   [`calls`]: where the answers of calls are kept
-//! * [`webhooks`]: programs of the user's that are told of a batch's end
-//! * [`fingerprint`]: names of what was asked, and of what it was asked about
-//! * [`cuts`]: how often answers are cut; [`memory`]: documents that are in it; [`metrics`]: every metric, by name
+//! * [`attempt`]: the state that one attempt hands to the next; [`heartbeat`]: the frame around an activity's work;
+//!   `spans`: traces of documents; [`failure`]: how failures are reported to Temporal; failures of stores, readers and steps
+//! * [`schema`]: whether an answer satisfies its schema; [`checkpoints`]: what was spent of budgets, beside Redis
+//! * [`storage`]: roots and objects; [`host_rates`]: rates of reads from hosts; [`archives`]: documents in archives;
+//!   [`calls`]: where answers of calls are stored
+//! * [`webhooks`]: programs of the user's that are notified of a batch's end
+//! * [`fingerprint`]: fingerprints of questions and contents
+//! * [`truncation_stats`]: how often answers are cut; [`memory`]: how many bytes of documents are held; [`metrics`]: every
+//!   metric
 
 pub mod activities;
 pub mod archives;
@@ -29,7 +30,6 @@ pub mod attempt;
 pub mod batch;
 pub mod calls;
 pub mod checkpoints;
-pub mod cuts;
 pub mod document;
 pub mod door;
 pub mod failure;
@@ -47,6 +47,7 @@ pub mod schema;
 pub mod services;
 mod spans;
 pub mod storage;
+pub mod truncation_stats;
 pub mod webhooks;
 
 pub use activities::DocumentActivities;

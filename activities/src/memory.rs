@@ -4,42 +4,43 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A document of fewer bytes takes a worker's memory by no means, and waits for none.
+/// A document of fewer bytes is not counted, and does not wait.
 pub(crate) const SMALL: u64 = 1 << 20;
 
-/// What a document in memory takes for each of its bytes: itself, and on its way to a parser or a
-/// provider once more.
+/// Memory that a document takes for each of its bytes: itself, and a copy on its way to a parser or a
+/// provider.
 const COPIES: u64 = 3;
 
-/// What is reckoned in.
+/// Bytes of one permit.
 const UNIT: u64 = 1 << 16;
 
-/// Documents that do not fit wait, in turn, before they are fetched. None waits while it holds a
-/// part, so none waits for another that waits.
+/// Limits the bytes of documents in memory. A document that does not fit waits, in turn, before it is
+/// fetched. A document never waits while it holds a share, so there is no deadlock.
 #[derive(Debug, Clone)]
 pub struct Memory {
     free: Arc<Semaphore>,
     units: u32,
 }
 
-/// A part of it, given back when this is dropped.
+/// A share of the memory, given back when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Held(Option<OwnedSemaphorePermit>);
 
 impl Memory {
-    /// So many bytes.
+    /// A limit of this many bytes.
     pub fn new(bytes: u64) -> Self {
         let units = u32::try_from((bytes / UNIT).max(1)).unwrap_or(u32::MAX >> 4);
         Self { free: Arc::new(Semaphore::new(units as usize)), units }
     }
 
-    /// Room for a document of this size; one that is larger than all there is gets all.
+    /// Waits for a share for a document of this size; a document larger than the limit takes the whole
+    /// of it.
     pub(crate) async fn hold(&self, bytes: u64) -> Held {
         if bytes < SMALL {
             return Held(None);
         }
         let units = units(bytes).min(self.units);
-        // It is never closed.
+        // The semaphore is never closed.
         Held(Arc::clone(&self.free).acquire_many_owned(units).await.ok())
     }
 }
@@ -52,7 +53,7 @@ impl Default for Memory {
 }
 
 impl Held {
-    /// Gives back what the document needs no more, now that it has this size.
+    /// Gives back what the document no longer needs, now that it has this size.
     pub(crate) fn shrink(&mut self, bytes: u64) {
         let needed = if bytes < SMALL { 0 } else { units(bytes) as usize };
         if let Some(held) = &mut self.0 {

@@ -1,4 +1,4 @@
-//! Every metric of this crate: nothing else in it spells a metric name.
+//! Every metric of this crate: no other module spells a metric's name.
 
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use parking_lot::Mutex;
@@ -35,7 +35,7 @@ pub fn describe() {
 /// Documents of this process that have an answer.
 static ANSWERED: Mutex<f64> = Mutex::new(0.0);
 
-/// An answer out of a provider's batch.
+/// Counts an answer out of a provider's batch.
 pub(crate) fn batch_answer(
     model: &ModelId,
     usage: Option<&Usage>,
@@ -50,7 +50,7 @@ pub(crate) fn batch_answer(
     }
 }
 
-/// A document has its answer, at this price.
+/// Counts a document's answer, at this price.
 pub(crate) fn answered(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) {
     if let Some(cost) = cost_usd {
         gauge!(COST, "model" => model.to_string(), "tenant" => tenant.to_string()).increment(cost);
@@ -60,22 +60,22 @@ pub(crate) fn answered(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) 
     gauge!(CALLS_PER_DOCUMENT).set(tidegate_calls::metrics::calls() / *answered);
 }
 
-/// Attempts that hold an answer which cannot be written.
+/// Changes the number of attempts that hold an answer which cannot be written.
 pub(crate) fn answers_held(change: f64) {
     gauge!(UNWRITTEN_ANSWERS).increment(change);
 }
 
-/// Files of the spool.
+/// Sets the number of files in the spool.
 pub(crate) fn answers_spooled(count: usize) {
     gauge!(SPOOLED_ANSWERS).set(count as f64);
 }
 
-/// A document has come to its end.
+/// Counts a document that has ended.
 pub(crate) fn document_ended(outcome: &'static str) {
     documents(1, outcome);
 }
 
-/// The same, of several.
+/// Counts several documents that have ended.
 pub(crate) fn documents(count: usize, outcome: &'static str) {
     counter!(DOCUMENTS, "outcome" => outcome).increment(count as u64);
 }

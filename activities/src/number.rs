@@ -1,13 +1,13 @@
-//! Between counts and the floats that are reckoned with.
+//! Conversions between counts and floats.
 
-/// A count as it is reckoned with.
-// Counts and tokens lie far below 2^53.
+/// A count as a float.
+// Exact: counts and tokens lie far below 2^53.
 pub(crate) fn float(number: u64) -> f64 {
     number as f64
 }
 
 /// The nearest count.
-// A cast of a float saturates; what is below 0 is 0.
+// A cast of a float saturates; a negative number gives 0.
 pub(crate) fn whole(number: f64) -> u64 {
     number.round() as u64
 }

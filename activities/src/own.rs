@@ -1,4 +1,4 @@
-//! A program's own activities behind the quota: [`Quota::run`] is all that stands around a call.
+//! A program's own activities behind the quota: [`Quota::run`] is all that surrounds a call.
 //!
 //! ```no_run
 //! # struct Questions { quota: tidegate_activities::own::Quota, http: reqwest::Client }
@@ -39,7 +39,7 @@ use crate::{
     heartbeat::{self, Over},
 };
 
-/// One model's quota, for activities. Clones are the same.
+/// One model's quota, for activities. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Quota {
     guard: Guard,
@@ -49,15 +49,15 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Of one model of a limiter.
+    /// The quota of one model of a limiter.
     pub fn new(limiter: tidegate_quota::Quota, model: ModelId) -> Self {
         let budgets = Budgets::new(limiter.budgets(), Default::default(), Prices::default());
         Self::with(Guard::new(limiter, Backoff::default()), Arc::new(budgets), model)
     }
 
-    /// Beside the workers of this process: what they know of its keys and its health is known here,
-    /// too, and the daily budgets of tenants hold.
-    pub fn of(services: &Services, model: ModelId) -> Self {
+    /// Shares the services of this process's workers: what they know of the keys and health of the
+    /// model, and the daily budgets of tenants.
+    pub fn from_services(services: &Services, model: ModelId) -> Self {
         Self::with(services.guard.clone(), Arc::clone(&services.budgets), model)
     }
 
@@ -66,30 +66,29 @@ impl Quota {
         Self { guard, budgets, model, vendor }
     }
 
-    /// Whose API the calls speak, where the provider's name is none of a vendor's. Default: one that
-    /// is compatible with OpenAI.
+    /// Whose API the calls speak, where the provider's name is not a vendor's. Default: an API
+    /// compatible with OpenAI's.
     pub fn vendor(self, vendor: Vendor) -> Self {
         Self { vendor, ..self }
     }
 
-    /// How the delays of the next attempts grow, and how long they may be.
+    /// How the delays of retries grow, and how long they may be.
     pub fn backoff(self, backoff: Backoff) -> Self {
         Self { guard: Guard { backoff, ..self.guard }, ..self }
     }
 
-    /// Makes one call when its turn comes. A near turn is waited for here, under heartbeats; a far
-    /// one goes back to Temporal as `QuotaWait` with the delay of the next attempt, which keeps the
-    /// turn. What the work tells of its [`Call`] is settled in the same step; an error of the
-    /// provider becomes the failure that says when, and whether, the next attempt comes. Cancelled
-    /// before the call, everything is given back; cancelled during it, what was reserved stays
-    /// charged.
+    /// Makes one call when its turn comes. A near turn is waited for here, under heartbeats; a far one
+    /// goes back to Temporal as `QuotaWait` with the delay of the next attempt, which keeps the turn.
+    /// The use that the work reports on its [`Call`] is settled in the same step; an error of the
+    /// provider becomes a failure that says whether and when the next attempt comes. If the activity is
+    /// cancelled before the call, everything is given back; if it is cancelled during the call, the
+    /// reservation stays charged.
     ///
-    /// Let the work make one call, and no client below it ask again. Give the activity a heartbeat
-    /// time-out, and a retry policy with as many attempts as waits may take.
+    /// Let the work make one call, and turn off retries in its client. Give the activity a heartbeat
+    /// time-out, and a retry policy with enough attempts for its waits.
     ///
     /// # Errors
-    /// The failure types of [`crate::failure`]; the work's own errors as they are; or the
-    /// cancellation.
+    /// The failure types of [`crate::failure`]; the work's own errors unchanged; or the cancellation.
     pub async fn run<T>(
         &self,
         ctx: &ActivityContext,
@@ -139,7 +138,7 @@ impl Quota {
             }
             Err(Fault::Provider(error)) => Err(Ended::Call(sent.refused(&error).await)),
             Err(Fault::Own(error)) => {
-                // Without a word on it, what was reserved stays charged.
+                // Without a report, the reservation stays charged.
                 if usage.is_some() {
                     settled(sent.settled(usage.as_ref(), &observed)).await;
                 }
@@ -149,13 +148,13 @@ impl Quota {
     }
 }
 
-/// The limiter knows what the call has used.
+/// Waits until the limiter has recorded the use of the call.
 async fn settled(settlement: JoinHandle<()>) {
     // It is never cancelled.
     let _ = settlement.await;
 }
 
-/// Tells what a call came to. Clones tell of the same one.
+/// Reports what a call used. Clones report on one call.
 #[derive(Debug, Clone)]
 pub struct Call {
     vendor: Vendor,
@@ -163,13 +162,13 @@ pub struct Call {
 }
 
 impl Call {
-    /// It used this much. Unless this or [`Self::read`] is called, what was reserved stays charged.
+    /// Reports the use. Unless this or [`Self::read`] is called, the reservation stays charged.
     pub fn usage(&self, usage: &Usage) {
         self.heard.lock().usage = Some(*usage);
     }
 
-    /// Reads a reply to its end: what the call used and what the headers tell of the limits is
-    /// settled, and an error is what the vendor means by it, with its Retry-After.
+    /// Reads a reply to its end. The call's use and the limits in its headers are settled; an error
+    /// becomes the vendor's error, with its Retry-After.
     ///
     /// # Errors
     /// [`Fault::Provider`], to be returned by the work.
@@ -180,7 +179,7 @@ impl Call {
         Ok(serde_json::from_slice(&body)?)
     }
 
-    /// The same of a reply that was read elsewhere.
+    /// Like [`Self::read`], for a reply that was read elsewhere.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -195,14 +194,14 @@ impl Call {
     }
 }
 
-/// Why the work has no result. Any error becomes one with `?`: those of `tidegate_providers` and of
+/// Why the work has no result. Any error converts with `?`: those of `tidegate_providers` and of
 /// `reqwest` are the provider's, all others the work's own.
 #[derive(Debug)]
 pub enum Fault {
-    /// The provider refused or failed: what it has cost, and when the next attempt comes, is decided
-    /// by its kind.
+    /// The provider refused or failed. Its kind decides what was charged and when the next attempt
+    /// comes.
     Provider(Error),
-    /// Something else: Temporal's retry policy decides, or the `ApplicationFailure` that it is.
+    /// Another error: Temporal's retry policy decides, or the `ApplicationFailure` in it.
     Own(Box<dyn StdError + Send + Sync>),
 }
 
@@ -237,7 +236,7 @@ fn own_failure(error: Box<dyn StdError + Send + Sync>) -> ActivityError {
     }
 }
 
-/// An error in a box is none by itself.
+/// A boxed error does not implement `Error` itself.
 #[derive(Debug)]
 struct Own(Box<dyn StdError + Send + Sync>);
 

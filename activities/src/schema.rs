@@ -8,13 +8,13 @@ use serde_json::Value;
 use self::expansion::Expansion;
 use crate::failure::Failure;
 
-/// Longest part of a message that says what is wrong: it may quote the answer.
+/// Longest message about an answer, in characters: it may quote the answer.
 const MAX_REASON_CHARS: usize = 200;
 
-/// Schemas that one value is judged by at most, those that they refer to among them.
+/// Most schemas that one value may be judged by, schemas behind references included.
 const MAX_SCHEMAS: u64 = 100_000;
 
-/// One that judges by more takes a process of its own for it.
+/// A schema with more than this is judged in a process of its own.
 const MAX_HARMLESS: u64 = 1_000;
 
 /// Judges answers by a schema.
@@ -22,17 +22,16 @@ const MAX_HARMLESS: u64 = 1_000;
 pub struct Judge {
     pub(crate) schema: Value,
     validator: Validator,
-    /// Whether judging takes no more than a small multiple of the answer's length, whatever the
-    /// answer is.
+    /// Whether judging always takes at most a small multiple of the answer's length.
     pub(crate) is_harmless: bool,
 }
 
 impl Judge {
-    /// Reads a schema.
+    /// Compiles a schema.
     ///
     /// # Errors
-    /// `InvalidInput` says what is wrong with it. Nothing is fetched: a reference to another
-    /// document is an error.
+    /// `InvalidInput` says what is wrong with it. Nothing is fetched: a reference to another document
+    /// is an error.
     pub fn of(schema: &Value) -> Result<Self, Failure> {
         let expansion = Expansion::of(schema);
         if expansion.schemas > MAX_SCHEMAS {
@@ -53,7 +52,7 @@ impl Judge {
         Ok(Self { schema: schema.clone(), validator, is_harmless })
     }
 
-    /// What is wrong with an answer, if anything is. Quotes nothing of it.
+    /// Checks an answer. The error says what is wrong, and quotes nothing of the answer.
     pub(crate) fn valid(&self, answer: &str) -> Result<(), String> {
         let value: Value =
             serde_json::from_str(answer).map_err(|error| format!("it is not JSON: {error}"))?;
@@ -118,7 +117,7 @@ mod tests {
         let judge = Judge::of(&doubling(5)).unwrap();
         judge.valid("7").unwrap();
         assert!(judge.is_harmless);
-        // A tree of one kind of node refers to itself, and is no such thing.
+        // A tree whose nodes all have one schema refers to itself, and is accepted.
         let tree = json!({
             "type": "object",
             "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "n": {"type": "integer"}},

@@ -1,4 +1,4 @@
-//! What the activities work with.
+//! The shared services of the activities.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,90 +18,90 @@ use tidegate_types::Lane;
 use crate::{
     archives::Archives,
     calls::Calls,
-    cuts::Cuts,
     memory::Memory,
     output::{
         answers::Answers,
         job::Shards,
+        pending_writes::{PendingWrites, Results},
         spool::Spool,
-        unwritten::{Results, Unwritten},
     },
     storage::{Error, Location, Storage},
+    truncation_stats::TruncationStats,
     webhooks::Webhooks,
 };
 
-/// Made once for each worker process.
+/// Created once for each worker process.
 #[derive(Debug)]
 pub struct Services {
-    /// Where documents and results lie.
+    /// Where documents and results are stored.
     pub storage: Storage,
-    /// Answers that batches share, if they do.
+    /// Answers shared between batches, if configured.
     pub answers: Option<Answers>,
-    /// Where the answers of calls are kept, if any are made.
+    /// Where answers of calls are stored, if configured.
     pub calls: Option<Calls>,
-    /// From their bytes to text.
+    /// Turns bytes into text.
     pub reader: Reader,
-    /// The APIs that answer.
+    /// The provider APIs.
     pub providers: Providers,
-    /// What it costs.
+    /// Prices of models.
     pub prices: Prices,
-    /// Who may be told of a batch's end.
+    /// The webhooks that batches may name.
     pub webhooks: Webhooks,
     /// Lists of models to choose from.
     pub routes: Routes,
-    /// After how many seconds a silent worker is given up, in lanes that say it.
+    /// Seconds after which a silent worker is given up, of lanes that state it.
     pub heartbeats: BTreeMap<Lane, u32>,
-    /// How long their queues are.
+    /// How long the lanes' queues are.
     pub queues: Queues,
-    /// Prompt caches that are warm.
+    /// Which prompt caches are warm.
     pub warmth: Arc<Warmth>,
-    /// What tenants and batches may spend.
+    /// Budgets of tenants and batches.
     pub budgets: Arc<Budgets>,
-    /// Stands before every call.
+    /// The guard before every call.
     pub guard: Guard,
     /// Answers that cannot be written now.
-    pub unwritten: Arc<Unwritten>,
-    /// Questions whose answers are often cut.
-    pub cuts: Arc<Cuts>,
-    /// Documents that are in memory.
+    pub pending_writes: Arc<PendingWrites>,
+    /// Which questions' answers are often cut.
+    pub truncation_stats: Arc<TruncationStats>,
+    /// Memory for documents.
     pub memory: Memory,
-    /// Archives at hand.
+    /// Cached archives.
     pub archives: Archives,
-    /// Manifests at hand.
+    /// Cached manifests.
     pub shards: Shards,
-    /// Documents that this worker works on at once.
+    /// Documents that this worker processes at once.
     pub slots: usize,
 }
 
-/// The guard of a worker's calls: nothing is bought that could not be kept.
+/// The guard of a worker's calls: nothing is bought while results cannot be written.
 #[must_use]
-pub fn guard(quota: Quota, backoff: Backoff, unwritten: &Arc<Unwritten>) -> Guard {
-    Guard::new(quota, backoff).with_results(Arc::new(Results(Arc::clone(unwritten))))
+pub fn guard(quota: Quota, backoff: Backoff, pending_writes: &Arc<PendingWrites>) -> Guard {
+    Guard::new(quota, backoff).with_results(Arc::new(Results(Arc::clone(pending_writes))))
 }
 
 impl Services {
-    /// The same, with a folder for answers that cannot be written.
+    /// Adds a folder for answers that cannot be written.
     pub fn with_spool(self, spool: Spool) -> Self {
-        let unwritten = Arc::new(Unwritten::with_spool(spool));
-        let results = Arc::new(Results(Arc::clone(&unwritten)));
-        Self { guard: self.guard.with_results(results), unwritten, ..self }
+        let pending_writes = Arc::new(PendingWrites::with_spool(spool));
+        let results = Arc::new(Results(Arc::clone(&pending_writes)));
+        Self { guard: self.guard.with_results(results), pending_writes, ..self }
     }
 
-    /// The place of what may have been bought: under a root, or among the answers of calls.
+    /// The location of an object that was bought: under a root, or among the answers of calls.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where this worker writes to no such place.
+    /// [`Error::Invalid`] where this worker does not write there.
     pub fn place(&self, uri: &str) -> Result<Location, Error> {
         let of_a_call = self.calls.as_ref().and_then(|calls| calls.place(uri).ok());
         of_a_call.map_or_else(|| self.storage.resolve(uri), Ok)
     }
 
-    /// From bytes to text, for documents of a lane: places for the processes are shared out by that.
+    /// A reader for documents of a lane: the places for reader processes are shared by lane.
     pub(crate) fn reader_for(&self, lane: &Lane) -> Reader {
         self.reader.for_party(lane.as_str())
     }
 
-    /// What a process asks with.
+    /// What a process needs to make calls.
     pub fn caller(&self) -> Caller<'_> {
         let Self { providers, queues, warmth, budgets, guard, .. } = self;
         Caller { providers, queues, warmth, budgets, guard }

@@ -1,6 +1,6 @@
-//! What a trace tells of a document: a span for each attempt at an activity, with those of its calls
-//! in it, and one for the writing of its answer. The log's lines carry the attempt's. Names, counts and
-//! times alone: never a word of a document, a prompt or an answer.
+//! Traces of documents: a span for each attempt at an activity, with those of its calls in it, and one
+//! for writing the answer. Lines of the log carry the attempt's. They contain only names, counts and
+//! times, never text of a document, a prompt or an answer.
 
 use temporalio_sdk::activities::ActivityContext;
 use tidegate_types::DocumentId;
@@ -8,7 +8,7 @@ use tracing::{Span, debug_span, field::Empty, info_span};
 
 use crate::attempt::Attempt;
 
-/// Around all that an attempt does; begun where the trace's context is that of the activity.
+/// A span around all that an attempt does, in the trace context of the activity.
 pub(crate) fn attempt(ctx: &ActivityContext, attempt: &Attempt) -> Span {
     let info = ctx.info();
     let span = info_span!(
@@ -25,17 +25,17 @@ pub(crate) fn attempt(ctx: &ActivityContext, attempt: &Attempt) -> Span {
     span
 }
 
-/// Names the document in the span that its attempt is in.
+/// Records the document's name in the span of its attempt.
 pub(crate) fn names(document: &DocumentId) {
     Span::current().record("document", document.as_str());
 }
 
-/// Around the writing of an answer.
+/// A span around the writing of an answer.
 pub(crate) fn result() -> Span {
     debug_span!("result")
 }
 
-/// Of the trace that this is part of, if there is one.
+/// The id of the current trace, if there is one.
 #[cfg(feature = "traces")]
 fn trace_id() -> Option<String> {
     use opentelemetry::{Context, trace::TraceContextExt as _};

@@ -1,4 +1,4 @@
-//! Where documents and results lie: URIs under allowed roots, on any object store.
+//! Storage of documents and results: URIs under allowed roots, on any object store.
 
 pub mod access;
 mod assembly;
@@ -40,14 +40,14 @@ use crate::host_rates::HostRates;
 pub use local::OddEntry;
 pub use stamp::Stamp;
 
-/// Everything that may be read and written.
+/// The roots that may be read and written.
 #[derive(Debug, Clone)]
 pub struct Storage {
     roots: Arc<[Root]>,
     rates: HostRates,
 }
 
-/// One object, or the prefix of many.
+/// The location of one object, or the prefix of many.
 #[derive(Debug, Clone)]
 pub struct Location {
     storage: Storage,
@@ -55,28 +55,28 @@ pub struct Location {
     path: Path,
 }
 
-/// What a listing finds.
+/// An entry of a listing.
 #[derive(Debug)]
 pub enum Entry {
     /// An object, or a file.
     Object(Location, Stamp),
-    /// Something in a folder that cannot be read as a file, or a key that cannot be a path.
+    /// An entry of a folder that cannot be read as a file, or a key that cannot be a path.
     Odd(OddEntry),
 }
 
-/// Some of what lies below a prefix.
+/// Some of the entries below a prefix.
 #[derive(Debug)]
 pub struct Listing {
     /// Each with its key.
     pub entries: Vec<(String, Entry)>,
-    /// There may be more behind the last of them.
+    /// Whether there may be more entries after the last of them.
     pub more: bool,
 }
 
 impl Storage {
     /// Opens each root: `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`, and
-    /// `https://host/prefix` to read from. Credentials come from the environment under the names
-    /// that each vendor's own tools use. Nothing is read yet.
+    /// `https://host/prefix` to read from. Credentials come from the environment variables of each
+    /// vendor's own tools. Nothing is read yet.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the root and says what to write.
@@ -84,7 +84,7 @@ impl Storage {
         Self::with_options(roots, &credential::variables())
     }
 
-    /// The same, with these variables in place of the environment: `AWS_ENDPOINT`,
+    /// Like [`Self::new`], with these variables instead of the environment: `AWS_ENDPOINT`,
     /// `AWS_ACCESS_KEY_ID` …
     ///
     /// # Errors
@@ -111,16 +111,16 @@ impl Storage {
         })
     }
 
-    /// The same, where reads over HTTP keep to the rate of their host.
+    /// Limits reads over HTTP to the rates of their hosts.
     pub fn with_rates(self, rates: HostRates) -> Self {
         Self { rates, ..self }
     }
 
-    /// Finds the root that covers `uri`.
+    /// Resolves a URI to a location under the root that covers it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for what is no absolute URI, climbs out with `..`, follows a link out of
-    /// its root, or lies under no root.
+    /// [`Error::Invalid`] for a URI that is not absolute, climbs out with `..`, follows a link out of
+    /// its root, or is under no root.
     pub fn resolve(&self, uri: &str) -> Result<Location, Error> {
         let invalid = |why: &str| Error::Invalid(format!("\"{}\" {why}", uri.escape_debug()));
         let url = Url::parse(uri).map_err(|_| {
@@ -150,7 +150,7 @@ impl Storage {
             .iter()
             .enumerate()
             .filter_map(|(index, root)| Some((index, root, root.rest(&url, &parts)?)));
-        // The nearest root wins, so that one may lie in another.
+        // The innermost root wins, so that roots may be nested.
         let Some((index, root, _)) = covering.min_by_key(|(_, _, rest)| *rest) else {
             let roots: Vec<&str> = self.roots.iter().map(|root| root.url.as_str()).collect();
             let roots =
@@ -186,7 +186,7 @@ impl Location {
         &self.root().store
     }
 
-    /// The canonical URI; [`Storage::resolve`] leads back here.
+    /// The canonical URI; [`Storage::resolve`] returns this location for it.
     pub fn uri(&self) -> String {
         let mut url = self.root().url.clone();
         if let Ok(mut parts) = url.path_segments_mut() {
@@ -195,7 +195,7 @@ impl Location {
         url.into()
     }
 
-    /// Another place under the roots of this one.
+    /// Another location under the roots of this one.
     ///
     /// # Errors
     /// As [`Storage::resolve`].
@@ -203,12 +203,12 @@ impl Location {
         self.storage.resolve(uri)
     }
 
-    /// A place below this one; `name` may hold slashes.
+    /// A location below this one; `name` may contain slashes.
     pub fn child(&self, name: &str) -> Self {
         let path = name
             .split('/')
             .filter(|part| !part.is_empty())
-            // As it is: encoded, `~` would be no part of a document's id any more.
+            // Not encoded: an encoded `~` would change a document's id.
             .fold(self.path.clone(), |path, part| match PathPart::parse(part) {
                 Ok(part) => path.join(part),
                 Err(_) => path.join(part),
@@ -216,7 +216,7 @@ impl Location {
         Self { path, ..self.clone() }
     }
 
-    /// The path relative to `base`, or the whole path if it does not lie below it.
+    /// The path relative to `base`, or the whole path if it is not below it.
     pub fn relative_to(&self, base: &Self) -> String {
         self.path.prefix_match(&base.path).map_or_else(
             || self.path.to_string(),
@@ -235,37 +235,37 @@ impl Location {
         self.path.filename().unwrap_or_default()
     }
 
-    /// Whether this place is `other` or lies below it.
+    /// Whether this location is `other` or below it.
     pub fn is_within(&self, other: &Self) -> bool {
         self.root().url == other.root().url && self.path.prefix_matches(&other.path)
     }
 
-    /// Whether a file system says that this is a folder or a file; object stores have no folders.
+    /// Whether a file system has a folder or a file here; object stores have no folders.
     pub fn exists_as_folder_or_file(&self) -> Option<bool> {
         let file = || FilePath::new("/").join(self.path.as_ref());
-        // A folder above it that may not be looked into: reading says so.
+        // A folder above it that cannot be entered is reported by the read.
         self.root().folder.as_ref().map(|_| file().try_exists().unwrap_or(true))
     }
 
-    /// Where it lies on the file system, if it does.
+    /// The path on the file system, if it has one.
     pub fn file_path(&self) -> Option<PathBuf> {
         self.root().folder.as_ref().map(|_| FilePath::new("/").join(self.path.as_ref()))
     }
 
-    /// A file that stands where this place, or a folder above it, would have to be a folder.
+    /// A file at this location, or at one of the folders above it, where there would have to be a folder.
     pub fn blocking_file(&self) -> Option<PathBuf> {
         let path = self.file_path()?;
         path.ancestors().find(|above| above.is_file()).map(FilePath::to_owned)
     }
 
-    /// What a file system has there that is neither file nor folder, and must not be opened: a read
-    /// from a pipe that no process writes to never ends.
+    /// The kind of a file system's entry that is neither file nor folder, and must not be opened: a
+    /// read from a pipe without a writer never ends.
     pub fn special(&self) -> Option<&'static str> {
         let meta = self.file_path()?.metadata().ok()?;
         local::special(meta.file_type())
     }
 
-    /// Waits for the turn of a host that is read at a rate.
+    /// Waits for the turn of a host whose reads have a rate.
     async fn turn(&self) -> Result<(), Error> {
         match self.root().url.host_str().filter(|_| self.is_read_only()) {
             Some(host) => {
@@ -279,15 +279,15 @@ impl Location {
     /// Size in bytes, if the object exists.
     ///
     /// # Errors
-    /// one of the store's when it cannot say.
+    /// An error of the store.
     pub async fn size(&self) -> Result<Option<u64>, Error> {
         Ok(self.stamp().await?.map(|stamp| stamp.size))
     }
 
-    /// What the store says of the object, if it exists.
+    /// The stamp of the object, if it exists.
     ///
     /// # Errors
-    /// one of the store's when it cannot say.
+    /// An error of the store.
     pub async fn stamp(&self) -> Result<Option<Stamp>, Error> {
         self.turn().await?;
         match self.store().head(&self.path).await {
@@ -300,12 +300,12 @@ impl Location {
     /// The whole object.
     ///
     /// # Errors
-    /// [`Error::Missing`], or one of the store's when it cannot read it.
+    /// [`Error::Missing`], or another error of the store.
     pub async fn read(&self) -> Result<Bytes, Error> {
         Ok(self.read_stamped().await?.0)
     }
 
-    /// The whole object, and what the store says of just these bytes.
+    /// The whole object, and the stamp of exactly these bytes.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -324,10 +324,10 @@ impl Location {
         })
     }
 
-    /// All of its bytes; `None` where there is no such object.
+    /// The whole object; `None` where there is none.
     ///
     /// # Errors
-    /// When the store fails.
+    /// An error of the store.
     pub async fn read_if_there(&self) -> Result<Option<Bytes>, Error> {
         match self.read().await {
             Ok(bytes) => Ok(Some(bytes)),
@@ -336,10 +336,10 @@ impl Location {
         }
     }
 
-    /// A part of the object, by its bytes.
+    /// A range of the object's bytes.
     ///
     /// # Errors
-    /// [`Error::Missing`], or one of the store's when it cannot read it.
+    /// [`Error::Missing`], or another error of the store.
     pub async fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
         self.turn().await?;
         self.store().get_range(&self.path, range).await.map_err(|error| match error {
@@ -348,10 +348,10 @@ impl Location {
         })
     }
 
-    /// Removes the object; one that is not there is removed already.
+    /// Removes the object. An object that does not exist counts as removed.
     ///
     /// # Errors
-    /// one of the store's when it cannot remove it.
+    /// An error of the store.
     pub async fn delete(&self) -> Result<(), Error> {
         match self.store().delete(&self.path).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -359,11 +359,11 @@ impl Location {
         }
     }
 
-    /// Removes everything below this place, and on a file system the folder itself; what is not there
-    /// is removed already.
+    /// Removes everything below this location, and on a file system the folder itself. What does not
+    /// exist counts as removed.
     ///
     /// # Errors
-    /// one of the store's when it cannot list or remove something.
+    /// An error of the store.
     pub async fn clear(&self) -> Result<(), Error> {
         if let Some(folder) = self.file_path() {
             return match tokio::fs::remove_dir_all(&folder).await {
@@ -385,23 +385,23 @@ impl Location {
         Ok(())
     }
 
-    /// Writes the whole object, whatever was there.
+    /// Writes the whole object over any that exists.
     ///
     /// # Errors
-    /// one of the store's when it cannot write it.
+    /// An error of the store.
     pub async fn write(&self, bytes: impl Into<PutPayload>) -> Result<(), Error> {
         self.put(bytes.into(), PutMode::Overwrite).await
     }
 
-    /// Writes the object whole or not at all, and only if nothing is there.
+    /// Writes the whole object, and only if none exists.
     ///
     /// # Errors
-    /// [`Error::Exists`], or one of the store's when it cannot write it.
+    /// [`Error::Exists`], or another error of the store.
     pub async fn create(&self, bytes: impl Into<PutPayload>) -> Result<(), Error> {
         self.put(bytes.into(), PutMode::Create).await
     }
 
-    /// Whether this place can be read only: over HTTP nothing is written or listed.
+    /// Whether this location can only be read: over HTTP nothing is written or listed.
     pub fn is_read_only(&self) -> bool {
         matches!(self.root().url.scheme(), "http" | "https")
     }
@@ -422,10 +422,10 @@ impl Location {
         }
     }
 
-    /// The whole object, if it is there, and what the store says of just these bytes.
+    /// The whole object and the stamp of exactly these bytes, if it exists.
     ///
     /// # Errors
-    /// When the store fails.
+    /// An error of the store.
     pub async fn read_stamped_if_there(&self) -> Result<Option<(Bytes, Stamp)>, Error> {
         match self.read_stamped().await {
             Ok(read) => Ok(Some(read)),
@@ -434,13 +434,13 @@ impl Location {
         }
     }
 
-    /// A writer for an object of any length: memory stays flat, and nothing is seen before it is
+    /// A writer for an object of any length. Memory stays flat, and the object appears only when it is
     /// complete.
     pub fn writer(&self) -> object_store::buffered::BufWriter {
         object_store::buffered::BufWriter::new(Arc::clone(self.store()), self.path.clone())
     }
 
-    /// An object below this prefix, if there is one.
+    /// Some object below this prefix, if there is one.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -454,7 +454,7 @@ impl Location {
         Ok(first.map(|meta| Self { path: meta.location, ..self.clone() }))
     }
 
-    /// The names of the objects that lie directly here.
+    /// The names of the objects directly below this location.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -472,10 +472,10 @@ impl Location {
             .collect())
     }
 
-    /// Every object below this prefix, in no order.
+    /// Visits every object below this prefix, in any order.
     ///
     /// # Errors
-    /// one of the store's when it cannot list.
+    /// An error of the store.
     pub async fn list(&self, mut each: impl FnMut(Self)) -> Result<(), Error> {
         self.entries(|entry| {
             if let Entry::Object(location, _) = entry {
@@ -485,8 +485,8 @@ impl Location {
         .await
     }
 
-    /// The same, with what else lies in a file system's folders, and keys of a bucket that cannot be
-    /// paths.
+    /// Like [`Self::list`], including other entries of a file system's folders, and keys of a bucket
+    /// that cannot be paths.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -498,7 +498,7 @@ impl Location {
         self.visit(None, usize::MAX, all).await
     }
 
-    /// So many of the same, behind the one with this key, in an order that stays.
+    /// Up to `most` of these entries after the one with this key, in a stable order.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -579,7 +579,7 @@ impl Location {
         }
     }
 
-    /// A key that cannot be a path. Its URI says what the key is; it does not lead there.
+    /// A key that cannot be a path. Its URI names the key and cannot be resolved.
     fn odd(&self, key: &str, why: String) -> OddEntry {
         let below = key.strip_prefix(self.path.as_ref()).unwrap_or(key);
         let mut url = self.root().url.clone();
@@ -595,7 +595,7 @@ impl Location {
         }
     }
 
-    /// Where keys that cannot be paths cannot be left out, they are the source's fault.
+    /// The error where keys that cannot be paths cannot be skipped: the source is at fault.
     fn unlisted(&self, error: &object_store::Error) -> Error {
         match error {
             object_store::Error::InvalidPath { source } => Error::Invalid(format!(

@@ -1,5 +1,5 @@
-//! Webhooks: a batch's end is told to a program of the user's, signed by
-//! [Standard Webhooks](https://www.standardwebhooks.com).
+//! Webhooks: a program of the user's is notified of a batch's end, signed by [Standard
+//! Webhooks](https://www.standardwebhooks.com).
 
 use std::{
     collections::BTreeMap,
@@ -16,16 +16,16 @@ use tidegate_types::seconds_since_1970;
 use tidegate_workflows::contract::{Ended, Notify, Progress};
 use url::Url;
 
-/// The receiver has so long to answer.
+/// How long the receiver may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// What a secret begins with, before its base64.
+/// Prefix of a secret, before its base64.
 const SECRET_PREFIX: &str = "whsec_";
 
-/// Bytes of a secret: those that the standard allows.
+/// Length of a secret in bytes, as the standard allows.
 const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// Where a webhook's messages go, and what signs them.
+/// Where a webhook's messages are sent, and the secret that signs them.
 pub struct Webhook {
     url: Url,
     secret: Vec<u8>,
@@ -33,17 +33,17 @@ pub struct Webhook {
 
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An address may hold a token.
+        // The address may contain a token.
         let host = self.url.host_str().unwrap_or_default();
         f.debug_struct("Webhook").field("host", &host).finish_non_exhaustive()
     }
 }
 
 impl Webhook {
-    /// A webhook at this address whose secret is `whsec_` and 24 to 64 bytes as base64.
+    /// A webhook at this address. Its secret is `whsec_` and 24 to 64 bytes as base64.
     ///
     /// # Errors
-    /// A sentence that says what to write; it holds neither address nor secret.
+    /// A sentence that says what to write; it contains neither address nor secret.
     pub fn new(url: &str, secret: &str) -> Result<Self, String> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.ok_or("url must be an http:// or https:// URL")?;
@@ -70,7 +70,7 @@ impl Webhook {
 #[derive(Debug, Default)]
 pub struct Webhooks {
     client: reqwest::Client,
-    /// Or why one cannot be used here.
+    /// Each webhook, or why it cannot be used here.
     known: BTreeMap<String, Result<Webhook, String>>,
 }
 
@@ -79,7 +79,7 @@ pub struct Webhooks {
 #[error("{why}")]
 pub struct Undelivered {
     why: String,
-    /// The receiver wants no more of them.
+    /// The receiver refuses all further messages.
     pub is_final: bool,
 }
 
@@ -90,7 +90,7 @@ impl Undelivered {
 }
 
 impl Webhooks {
-    /// These webhooks.
+    /// A client for these webhooks.
     ///
     /// # Errors
     /// The HTTP client cannot be made.
@@ -103,7 +103,7 @@ impl Webhooks {
         Ok(Self { client, known })
     }
 
-    /// Whether there is a webhook of this name.
+    /// Checks that there is a webhook of this name.
     ///
     /// # Errors
     /// A sentence that says what to write.
@@ -126,7 +126,7 @@ impl Webhooks {
     /// The webhook of this name, with its secret.
     ///
     /// # Errors
-    /// As [`Self::check`], or its secret is not to be had here.
+    /// As [`Self::check`], or the secret is missing here.
     pub fn get(&self, name: &str) -> Result<&Webhook, String> {
         self.check(name)?;
         match self.known.get(name) {
@@ -136,10 +136,10 @@ impl Webhooks {
         }
     }
 
-    /// Sends one message once. Its id is the same whenever it is sent again.
+    /// Sends one message once. Its id is equal whenever it is sent again.
     ///
     /// # Errors
-    /// Why it is not delivered.
+    /// Why it was not delivered.
     pub async fn send(&self, notify: &Notify) -> Result<(), Undelivered> {
         let webhook = self.get(&notify.webhook).map_err(Undelivered::again)?;
         let body = serde_json::to_vec(&Message::from(notify))
@@ -182,7 +182,7 @@ impl Webhooks {
     }
 }
 
-/// The body: no word of a document is in it.
+/// The body. It contains nothing of a document.
 #[derive(Debug, Serialize)]
 struct Message<'a> {
     #[serde(rename = "type")]

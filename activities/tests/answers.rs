@@ -1,5 +1,5 @@
-//! What counts as done: the same question about the same content. Whole batches by hand, one
-//! activity after the other, with a provider that repeats what it is asked, and quota in memory.
+//! What counts as done: an answer to one question about one content. Whole batches, run by hand one
+//! activity after the other, with a provider that repeats its prompt, and quota in memory.
 
 #![allow(
     missing_docs,
@@ -64,11 +64,11 @@ use tidegate_workflows::contract::{
 const MODEL: &str = "anthropic:claude-sonnet-5-5";
 const OTHER_MODEL: &str = "anthropic:claude-haiku-5-5";
 
-/// Answers with what it is asked.
+/// A provider that answers with its prompt.
 #[derive(Debug, Clone, Default)]
 struct Echo {
     asked: Arc<Mutex<Vec<String>>>,
-    /// The system prompt, the turns, and what the user says last.
+    /// The system prompt, the turns, and the user's last message.
     said: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
@@ -113,12 +113,12 @@ impl Provider for Echo {
     }
 }
 
-/// What a batch came to.
+/// The outcome of a batch.
 #[derive(Debug)]
 struct Ran {
     totals: Totals,
     finished: Finished,
-    /// What the provider was asked in it.
+    /// The prompts that the provider received in it.
     asked: Vec<String>,
     plan: Plan,
 }
@@ -131,13 +131,13 @@ impl Ran {
     }
 }
 
-/// A source, an output, and who answers.
+/// A source, an output, and a provider.
 struct Rig {
     services: Services,
     provider: Echo,
     folder: TempDir,
     runs: u32,
-    /// Plans are made in such pages.
+    /// The bounds of the plan's pages.
     room: Option<Room>,
 }
 
@@ -154,7 +154,7 @@ impl Rig {
         });
         let quota = Quota::in_memory(models, Options::default());
         let (provider, prices) = (Echo::default(), Prices::default());
-        let unwritten = Arc::default();
+        let pending_writes = Arc::default();
         let services = Services {
             storage: Storage::new([root.as_str()]).unwrap(),
             answers: None,
@@ -168,9 +168,9 @@ impl Rig {
             heartbeats: Default::default(),
             queues: Queues::default(),
             warmth: Arc::default(),
-            guard: services::guard(quota, Backoff::default(), &unwritten),
-            unwritten,
-            cuts: Arc::default(),
+            guard: services::guard(quota, Backoff::default(), &pending_writes),
+            pending_writes,
+            truncation_stats: Arc::default(),
             archives: Default::default(),
             memory: Default::default(),
             shards: Shards::default(),
@@ -183,7 +183,7 @@ impl Rig {
         self.folder.path().join(name)
     }
 
-    /// A document that was changed last at this second: a clock may be too coarse to tell.
+    /// A document that was modified at this second: a clock may be too coarse to tell.
     fn document(&self, name: &str, text: &str, second: u64) {
         let path = self.path("in").join(name);
         std::fs::write(&path, text).unwrap();
@@ -201,15 +201,15 @@ impl Rig {
         serde_json::from_value(job).unwrap()
     }
 
-    /// A whole batch.
+    /// Runs a whole batch.
     async fn run(&mut self, more: Value) -> Result<Ran, Failure> {
         Box::pin(self.run_until(more, u32::MAX)).await
     }
 
-    /// A batch that is cancelled after so many documents of each shard.
+    /// Runs a batch that is cancelled after this many documents of each shard.
     async fn run_until(&mut self, more: Value, most: u32) -> Result<Ran, Failure> {
         self.runs += 1;
-        // What was completed before is earlier than this batch.
+        // Results completed before are earlier than this batch.
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         let now = chrono::Utc::now();
         let (job, mut totals) = (self.job(&more), Totals::default());
@@ -288,7 +288,7 @@ impl Rig {
         Attempt::new(name, "w".to_owned(), scheduled.timestamp_millis(), state)
     }
 
-    /// A document, in parts if need be.
+    /// Processes a document, in parts if need be.
     async fn document_ends(
         &self,
         task: &DocumentTask,
@@ -334,17 +334,17 @@ async fn the_same_question_about_the_same_content_is_asked_once() {
     let result = rig.result("a.md");
     let digits = |name: &str| result[name].as_str().unwrap().len();
     assert_eq!((digits("question"), digits("content")), (64, 64), "{result}");
-    // As `printf a.md | sha256sum` has it.
+    // As printed by `printf a.md | sha256sum`.
     let content = "fecccc97532467adbf93017b357c8b17e0c75527df76a143de5cfecc2613f615";
     assert_eq!(result["content"], json!(content));
     assert_eq!(rig.run(json!({})).await.unwrap().figures(), ([0, 0, 3, 0], 0));
 
-    // How it is asked is no part of the question.
+    // How it is asked is not part of the question.
     let other =
         json!({"max_output_tokens": 200, "lane": "batch", "tenant": "t", "pack": {"of": 2}});
     assert_eq!(rig.run(other).await.unwrap().figures(), ([0, 0, 3, 0], 0));
 
-    // Written anew with the same content: read, and not asked. With another: asked.
+    // Rewritten with equal content: read, and not asked. With another content: asked.
     rig.document("a.md", "a.md", 7);
     rig.document("b.md", "b.md, changed", 7);
     let ran = rig.run(json!({})).await.unwrap();
@@ -360,7 +360,7 @@ async fn the_same_question_about_the_same_content_is_asked_once() {
     assert_eq!(rig.run(json!({})).await.unwrap().figures(), ([0, 0, 3, 0], 0));
 }
 
-/// Equal size and time: the content is not looked at. This is what says that nothing was read.
+/// With equal size and time, the content is not read.
 #[tokio::test]
 async fn what_the_store_calls_the_same_is_not_read_again() {
     let mut rig = Rig::new();
@@ -368,7 +368,7 @@ async fn what_the_store_calls_the_same_is_not_read_again() {
     rig.run(json!({})).await.unwrap();
     rig.document("a.md", "two text", 0);
     assert_eq!(rig.run(json!({})).await.unwrap().figures(), ([0, 0, 1, 0], 0));
-    // Named one by one, nothing is listed; the store is asked all the same.
+    // With documents named one by one, nothing is listed; the store is still asked for stamps.
     let uri = format!("file://{}/in/a.md", rig.folder.path().display());
     let named = json!({"source": {"documents": [uri]}, "output": format!("file://{}/named/", rig.folder.path().display())});
     rig.run(named.clone()).await.unwrap();
@@ -409,7 +409,7 @@ async fn another_question_is_refused_by_its_parts_or_replaces() {
     };
     assert_eq!(answers(&rig), ["Translate. a.md", "Sum up. b.md", "Sum up. c.md"]);
     assert_eq!(rig.lines("out/results.jsonl").len(), 3);
-    // The old question is another one now, and the new one goes on with what is left.
+    // The old question is another one now, and the new one continues.
     assert!(refused(rig.run(json!({})).await).contains("instructions differs"));
     let ran = rig.run(json!({"instructions": "Translate."})).await.unwrap();
     assert_eq!(ran.figures(), ([2, 0, 1, 0], 2), "replaced is not updated");
@@ -417,7 +417,7 @@ async fn another_question_is_refused_by_its_parts_or_replaces() {
     assert_eq!(rig.run(replace).await.unwrap().figures(), ([0, 0, 3, 0], 0), "nothing differs");
 }
 
-/// What cannot be replaced has failed, and its old answer is not taken for the new one.
+/// A document that fails has not been replaced, and its old answer does not count for the new question.
 #[tokio::test]
 async fn an_old_answer_does_not_stand_for_one_that_failed() {
     let mut rig = Rig::new();
@@ -432,7 +432,7 @@ async fn an_old_answer_does_not_stand_for_one_that_failed() {
     rig.document("a.md", "refuse this", 3);
     let ran = rig.run(json!({"instructions": "Translate.", "replace": true})).await.unwrap();
     assert_eq!(ran.figures(), ([0, 2, 0, 0], 2));
-    // A cancelled batch that has not come to a changed document does not count it as done.
+    // A cancelled batch that has not reached a changed document does not count it as done.
     rig.document("b.md", "b, again", 5);
     let ran = Box::pin(rig.run_until(json!({"instructions": "Translate."}), 0)).await.unwrap();
     assert_eq!((ran.finished.skipped, ran.finished.cancelled), (0, 2));
@@ -465,11 +465,11 @@ async fn documents_in_parts_and_packs_know_what_they_answer() {
     rig.document("1.md", "another text", 3);
     rig.document("3.md", "yet another text", 3);
     assert_eq!(rig.run(pack).await.unwrap().figures(), ([2, 0, 2, 2], 1));
-    // Packed or alone, it is the same question.
+    // Packed or alone, the question is equal.
     assert_eq!(rig.run(json!({})).await.unwrap().figures(), ([0, 0, 4, 0], 0));
 }
 
-/// Rows without names of their own.
+/// Rows without names.
 #[tokio::test]
 async fn an_inserted_row_moves_nobodys_answer_and_costs_one_call() {
     let mut rig = Rig::new();
@@ -490,12 +490,12 @@ async fn an_inserted_row_moves_nobodys_answer_and_costs_one_call() {
     assert_eq!((answers.len(), answers.iter().filter(of_new).count()), (1_001, 1));
     assert_eq!(rig.run(records.clone()).await.unwrap().figures(), ([0, 0, 1_001, 0], 0));
 
-    // A row that is changed is asked again, and two rows may be the same.
+    // A changed row is asked again, and two rows may be equal.
     log[500] = "ship-499,another note".to_owned();
     log.push("ship-999,note 999".to_owned());
     rig.document("log.csv", &rows(&log), 5);
     assert_eq!(rig.run(records.clone()).await.unwrap().figures(), ([2, 0, 1_000, 0], 2));
-    // After a worker died before it sealed anything, the results themselves tell.
+    // After a worker died before it sealed anything, the results themselves are read.
     for run in std::fs::read_dir(rig.path("out/_tidegate")).unwrap() {
         let index = run.unwrap().path().join("index-00000.jsonl");
         let _ = std::fs::remove_file(index);
@@ -525,7 +525,7 @@ async fn one_batch_at_a_time_has_an_output() {
     assert_eq!(refused.kind, FailureType::InvalidInput);
     assert!(refused.message.contains("\"first\" (run r1)"), "{refused}");
     plan(holder("second", "r2"), true).await.unwrap();
-    // A new run of a workflow has no other beside it.
+    // A workflow has only one open run, so a new run may take over.
     plan(holder("second", "r3"), false).await.unwrap();
     let mut leases: Vec<String> = std::fs::read_dir(rig.path("out/_tidegate"))
         .unwrap()
@@ -535,7 +535,7 @@ async fn one_batch_at_a_time_has_an_output() {
     leases.sort();
     assert_eq!(leases, ["lease-1", "lease-2", "lease-3"], "each is created once");
 
-    // Both find the last one ended: one of them comes first, and then runs.
+    // Both find that the last holder has ended: only one of them wins, and then runs.
     let race = async |workflow: &str| {
         let has_ended = |other: Holder| std::future::ready(Ok(other.workflow == "second"));
         {

@@ -1,5 +1,4 @@
-//! Budgets before every call: with a scripted provider, quota in memory and budgets
-//! on a real Redis.
+//! Budgets before every call, with a scripted provider, quota in memory and budgets on a real Redis.
 
 #![allow(
     missing_docs,
@@ -37,12 +36,12 @@ use tidegate_testkit::{PATIENCE, Redis};
 use tidegate_types::{ModelId, Tenant, Usage};
 use tidegate_workflows::contract::{FailureType, Job, WaitsFor};
 
-/// A million tokens of either kind cost a dollar, so the thousand and thousand of every call cost
-/// 0.002.
+/// A million tokens of either kind cost a dollar, so the thousand input and thousand output tokens of
+/// every call cost 0.002.
 const PRICES: &str = "[[price]]\nmodels = [\"test:model\"]\ninput = 1.0\noutput = 1.0";
 const COST: f64 = 0.002;
 
-/// Answers always alike, after a moment in which other documents ask, and counts.
+/// Always gives one answer, after a moment in which other documents ask, and counts its calls.
 #[derive(Debug)]
 struct Same {
     answer: fn() -> Result<Completion, Error>,
@@ -84,7 +83,7 @@ fn fault(kind: Kind, charged: Charged) -> Result<Completion, Error> {
     })
 }
 
-/// What a provider does when it is called.
+/// What the provider does when it is called.
 type Answer = fn() -> Result<Completion, Error>;
 
 struct Rig {
@@ -144,21 +143,21 @@ impl Rig {
         };
         let call_budget = self.budgets.call_budget(&attempt, &request, self.batch_usd)?;
         let came = self.guard.call(&attempt, &self.provider, &request, &call, &call_budget).await;
-        // The settlement goes on beside the answer.
+        // The settlement runs beside the answer.
         while !self.guard.settling.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         came
     }
 
-    /// As the plan does it.
+    /// Opens the budgets as the plan does.
     async fn open(&self) {
         if self.batch_usd.is_some() {
             self.ledger.open(&Payer::Batch("night".to_owned()), 0.0, false).await.unwrap();
         }
     }
 
-    /// Until Redis answers again, and says that the budget is lost.
+    /// Calls until Redis answers again and reports that the budget is lost.
     async fn ended_or_lost(&self, number: u32) -> Failure {
         for _ in 0..1_000 {
             match self.call(number).await {
@@ -171,7 +170,7 @@ impl Rig {
         panic!("Redis never answered");
     }
 
-    /// As Temporal does it: tried again, though sooner, while it is retried.
+    /// Retries as Temporal does, though sooner.
     async fn ended(&self, number: u32) -> Result<Completion, Failure> {
         for _ in 0..1_000 {
             match self.call(number).await {
@@ -199,7 +198,7 @@ impl Rig {
         self.left(Budget::daily(Tenant::default(), daily_usd)).await
     }
 
-    /// Waits, for ten seconds at most, until what was dropped has been given back.
+    /// Waits, for ten seconds at most, until the reservations of dropped calls are released.
     async fn requests_in_window(&self, expected: u64) -> u64 {
         let requests =
             async || self.guard.quota.inspect(&self.model).await.unwrap().used().requests;
@@ -223,7 +222,7 @@ async fn a_budget_for_three_calls_makes_three_of_ten_documents() {
     for failure in waiting.into_iter().map(Result::unwrap_err) {
         assert_eq!(failure.waits_for, Some(WaitsFor::Budget), "what others hold may come back");
     }
-    // It did not: the budget is really spent.
+    // These make no call: the budget is really spent.
     for number in 0..7 {
         let failure = rig.ended(number).await.unwrap_err();
         assert_eq!((failure.kind, failure.retry), (FailureType::BudgetExceeded, Retry::Never));
@@ -235,11 +234,11 @@ async fn a_budget_for_three_calls_makes_three_of_ten_documents() {
     assert_eq!(rig.requests_in_window(3).await, 3, "a call that is refused gives the quota back");
 }
 
-/// 64 documents, and a budget for what they cost but not for what they may cost at once.
+/// 64 documents, and a budget that covers their cost but not all of their holds at once.
 #[tokio::test]
 async fn documents_wait_while_what_others_hold_may_come_back() {
     let Some(redis) = Redis::start() else { return };
-    // Each is held at 0.002 and costs 0.001.
+    // Each holds 0.002 and costs 0.001.
     let rig = Rig { batch_usd: Some(33.0 * COST), ..Rig::new(&redis, None, || used(0)) };
     rig.open().await;
     let all = futures::future::join_all((0..64).map(|number| rig.ended(number))).await;
@@ -263,7 +262,7 @@ async fn a_call_whose_cost_stays_unknown_is_waited_for_by_nobody() {
     assert_eq!(rig.call(1).await.unwrap_err().kind, FailureType::BudgetExceeded);
 }
 
-/// Redis loses everything twice; what was bought stays within the budget, and close to it.
+/// Redis loses everything twice; the purchases stay within the budget, and close to it.
 #[tokio::test]
 async fn what_was_spent_survives_a_redis_that_comes_back_empty() {
     let Some(mut redis) = Redis::start() else { return };
@@ -273,7 +272,7 @@ async fn what_was_spent_survives_a_redis_that_comes_back_empty() {
     let budget = 40.0 * COST;
     let mut bought = 0;
     for round in 0..3 {
-        // A new worker each time: it knows nothing but what lies in Redis and in the store.
+        // A new worker each time: it knows only what is in Redis and in the store.
         let rig = Rig::new(&redis, None, as_bounded);
         let budgets = Arc::try_unwrap(rig.budgets).unwrap();
         let checkpoints = |ledger| Checkpoints::new(state.clone(), ledger);
@@ -294,7 +293,7 @@ async fn what_was_spent_survives_a_redis_that_comes_back_empty() {
         redis.restart();
     }
     println!("{bought} of 40 calls that the budget is for, over two losses");
-    // Each loss costs what a checkpoint allows at most: four calls.
+    // Each loss costs at most what a checkpoint allows: four calls.
     assert!((40 - 2 * 4 - 1..=40).contains(&bought), "{bought}");
 }
 

@@ -1,4 +1,4 @@
-//! Answers that are checked: asked for again with what was wrong, judged, sent to the next model, kept
+//! Answers with checks: asked for again with what was wrong, judged, sent to the next model, stored
 //! where none passes; and nothing is bought twice. With a scripted provider, and quota in memory.
 
 #![allow(
@@ -45,7 +45,7 @@ fn verdict(
     whole(&json!({"passed": passed, "reason": reason}).to_string())
 }
 
-/// One attempt, with what the one before has told, or without.
+/// Runs one attempt; unless the worker dies, the next attempt gets its state.
 async fn attempt(rig: &mut Rig, dies: bool) -> Result<DocumentOutcome, Failure> {
     let attempt = rig.attempt();
     let ended = process::process(&rig.services, &attempt, &rig.task).await;
@@ -70,7 +70,7 @@ async fn what_passes_at_once_takes_one_call() {
 #[tokio::test]
 async fn what_fails_is_asked_once_more_with_what_was_wrong() {
     let answers = vec![whole(r#"{"depth": 2}"#), whole(r#"{"depth": 5}"#)];
-    // Second asks are no retries.
+    // Second asks are not retries.
     let mut rig = Rig::new(checks(json!({"retry_budget": 0})), answers).await;
     let outcome = rig.end().await.0.unwrap();
     let asked = rig.provider.asked.lock().unwrap().clone();
@@ -135,7 +135,7 @@ async fn a_judge_sees_the_answer_in_the_next_attempt_and_its_reason_is_told() {
     assert_eq!((&result["provider_calls"], outcome.spend.output_tokens), (&json!(4), 400));
 }
 
-/// The worker dies after each call, and nobody has heard of its attempt.
+/// The worker dies after each call, and its attempt is never reported.
 #[tokio::test]
 async fn a_killed_worker_buys_neither_the_answer_nor_the_judgement_twice() {
     let answers = vec![
@@ -203,7 +203,7 @@ async fn what_fails_its_checks_goes_to_the_next_model_in_an_activity_of_its_own(
     assert_eq!(result["asked"][2]["level"], json!(1));
     assert_eq!(rig.provider.asked.lock().unwrap()[2].1, "Sum up.", "it has said nothing wrong");
     assert_eq!((&result["provider_calls"], &result["output_tokens"]), (&json!(3), &json!(300)));
-    // The same activity scheduled at the same time, as the rig has it: all of it is one's own.
+    // The rig schedules every activity at one time, so all of the cost counts as one activity's.
     let all = first.spend + Spend { provider_calls: 1, ..Spend::default() };
     assert_eq!(result["provider_calls"], json!(all.provider_calls));
     assert_eq!(second.spend.provider_calls, 3);
@@ -247,7 +247,7 @@ fn checks_of(list: Value) -> Value {
     job
 }
 
-/// How a batch is refused.
+/// The message with which a batch is refused.
 async fn refusal(more: Value) -> String {
     let rig = Rig::new(json!({}), Vec::new()).await;
     let uri = |name: &str| format!("file://{}/{name}", rig.folder.path().display());

@@ -1,5 +1,5 @@
-//! Answers that are cut, empty or wrong: asked for again with more room or with what was wrong, and
-//! kept where nothing better comes. With a scripted provider, and quota in memory.
+//! Answers that are cut, empty or wrong: asked for again with a higher cap or with what was wrong, and
+//! stored where no better answer comes. With a scripted provider, and quota in memory.
 
 #![allow(
     missing_docs,
@@ -142,7 +142,7 @@ async fn an_answer_that_broke_off_is_paid_for_and_counted() {
     assert_eq!((outcome.spend.provider_calls, outcome.spend.output_tokens), (2, 200));
     assert_eq!(rig.result().unwrap()["output_tokens"], json!(200));
     assert_eq!((rig.caps(), outcome.cuts), (vec![100; 2], CutAnswers::default()));
-    // The server was killed before it heard of any of that: the next attempt begins without a word.
+    // The server was killed before it knew of this: the next attempt begins without a state.
     (rig.attempts, rig.state) = (0, json!({}));
     let again = rig.end().await.0.unwrap();
     assert_eq!((again.spend.provider_calls, again.spend.output_tokens), (2, 200));
@@ -155,7 +155,7 @@ async fn an_answer_that_broke_off_is_paid_for_and_counted() {
     assert!(details.discarded.spend.cost_usd > 0.0 && details.kept.is_none(), "{details:?}");
 }
 
-/// Its answer out of a provider's batch was cut: one raise is spent.
+/// Its answer from a provider's batch was cut: one raise is used.
 #[tokio::test]
 async fn a_document_may_begin_raised() {
     let mut rig = Rig::new(json!({}), vec![cut("The"), cut("The ti")]).await;
@@ -197,7 +197,7 @@ async fn a_model_that_writes_no_more_is_asked_for_no_more() {
     assert!(failure.message.contains("all that anthropic:claude-sonnet-5-5 writes"), "{failure}");
 }
 
-/// Two of the first two answers were cut: the room is too small for the question.
+/// The first two answers were cut: the cap is too small for the question.
 #[tokio::test]
 async fn where_many_are_cut_later_documents_begin_with_more_room() {
     let refused = fails(Kind::InvalidRequest, Charged::No);

@@ -1,4 +1,4 @@
-//! Documents whose reading takes the process with it.
+//! Documents that kill the process that reads them.
 
 #![allow(
     missing_docs,
@@ -38,7 +38,7 @@ async fn what_kills_two_workers_is_not_read_a_third_time() {
             }
             () = reading => {}
         }
-        // All that is left of the process is what it told before.
+        // Only the state that was sent before survives the process.
         rig.state = serde_json::to_value(attempt.state()).unwrap();
     }
     let failure = rig.end().await.0.unwrap_err();

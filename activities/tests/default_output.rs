@@ -1,5 +1,5 @@
-//! A batch without `max_output_tokens`: its cap is the least of what bounds an answer, and nothing
-//! but the call itself is made from it.
+//! A batch without `max_output_tokens`: its cap is the least of the bounds on an answer, and affects
+//! only the call itself.
 
 #![allow(
     missing_docs,
@@ -50,7 +50,7 @@ async fn the_cap_is_a_tenth_of_the_limit_of_output() {
     assert_eq!(rig.caps(), [16_384]);
 }
 
-/// What the limits admit, what is forecast and how many share a call is as with 1,024 stated.
+/// Reservations, forecast and pack are as with a stated cap of 1,024.
 #[tokio::test]
 async fn reservations_forecast_and_pack_are_made_from_what_is_likely() {
     let limits = || {
@@ -89,7 +89,7 @@ async fn reservations_forecast_and_pack_are_made_from_what_is_likely() {
     assert!(likely < held(request().tokens(1_000, 16_384)).await);
 }
 
-/// A dollar for a hundred calls at once: each may cost a cent in all likelihood, and 25 at its cap.
+/// A dollar for a hundred calls at once: each probably costs a cent, and 25 cents at its cap.
 #[tokio::test]
 async fn a_budget_holds_what_is_likely() {
     let Some(redis) = Redis::start() else { return };

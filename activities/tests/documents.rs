@@ -1,5 +1,5 @@
-//! What becomes of a document before and after its call: read or not, too large, of which kind. With
-//! a scripted provider, and quota in memory.
+//! Documents before and after their call: read or not, too large, of which kind. With a scripted
+//! provider, and quota in memory.
 
 #![allow(
     missing_docs,
@@ -61,7 +61,7 @@ async fn the_provider_may_say_it_and_its_words_leave_room_for_the_way_out() {
     if let Err(error) = &mut said {
         error.message = "prompt is too long: 212,345 tokens > 200,000 maximum. ".repeat(20);
     }
-    // The estimate is just above what the model takes: that decides nothing.
+    // The estimate is just above what the model takes: that alone does not refuse it.
     let mut rig = Rig::reading(&"tide ".repeat(40_000), json!({}), vec![said]).await;
     rig.provider.context(40_000);
     let failure = rig.end().await.0.unwrap_err();
@@ -149,7 +149,7 @@ async fn each_document_of_an_archive_is_one_of_the_batch() {
     assert_eq!(faults.len(), 1);
     assert!(faults[0].contains("the ZIP archive is damaged"), "{faults:?}");
 
-    // What is done is not asked again; what is gone from the archive since says so.
+    // A finished document is not asked again; one that was removed from the archive reports it.
     rig.task.index = 0;
     rig.end().await.0.unwrap();
     assert_eq!(rig.caps().len(), 4);
@@ -222,7 +222,7 @@ async fn a_document_that_comes_back_is_not_read_again_unless_it_has_changed() {
     assert_eq!(rig.result_of("a.html").unwrap()["answer"], json!("High."));
 }
 
-/// What is not fetched yet waits for room, and so no more are read at once than there is room for.
+/// A document waits for room before it is fetched, so no more are read at once than there is room for.
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_in_memory_are_bounded_by_their_bytes() {
     const SIZE: usize = 1 << 20;
@@ -231,11 +231,11 @@ async fn documents_in_memory_are_bounded_by_their_bytes() {
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &page[..])).collect();
     let answers = names.iter().map(|_| whole("x")).collect();
     let mut rig = Rig::of_files(limits(), &files, json!({}), answers).await;
-    // Room for one of them, which is reckoned three times.
+    // Room for one of them, which counts three times.
     rig.services.memory = Memory::new(5 * SIZE as u64);
     let folder = rig.folder.path().join("reading");
     std::fs::create_dir(&folder).unwrap();
-    // Says how many are being read, itself included.
+    // Prints how many are being read, itself included.
     let script = format!(
         "touch {0}/$$; ls {0} | wc -l >> {1}; cat > /dev/null; rm {0}/$$; echo '{{\"Ok\":{{\"text\":\"x\",\"format\":\"Html\",\"pages\":null}}}}'",
         folder.display(),
@@ -279,7 +279,7 @@ async fn a_picture_goes_as_it_is_seen_and_counts_as_its_model_counts() {
     assert_eq!(*rig.provider.sent.lock().unwrap(), ["Pictures(2 bytes)"]);
     assert_eq!(rig.result_of("a.png").unwrap()["answer"], json!("A tide gauge."));
 
-    // 72 × 54 patches and a few words; half of that fits as well as not.
+    // 72 × 54 patches and a few words; half of the pixels are as good.
     let mut large = of_file("a.png", b"\x89PNG and so on", json!({}), vec![]).await;
     large.services.reader = reader();
     large.provider.context(2_000);
@@ -292,7 +292,7 @@ async fn a_picture_goes_as_it_is_seen_and_counts_as_its_model_counts() {
 async fn pages_without_text_are_drawn_for_those_who_ask() {
     const PDF: &[u8] = b"%PDF-1.7\n";
     let found = r#"{"Ok":{"text":"[Page 1: picture 1]","pictures":[{"media_type":"image/png","width":600,"height":800,"bytes":"AQID"}],"format":"Pdf","pages":3,"left_out":{"pages_without_text":{"count":1,"places":[{"page":3}]}}}}"#;
-    // What the child is told comes first, in a line of its own.
+    // The child's task comes first, in a line of its own.
     let script = format!(
         "grep -q '\"page_pictures\":20' && echo '{found}' || echo '{{\"Err\":{{\"NoTextLayer\":{{\"pages\":3}}}}}}'"
     );
@@ -321,7 +321,7 @@ async fn pages_without_text_are_drawn_for_those_who_ask() {
     assert_eq!(failure.kind, FailureType::UnreadableDocument);
 }
 
-/// A batch whose time is over says so as a whole; lines of one say so each.
+/// A batch past its time is refused as a whole; each line of a file of requests reports it by itself.
 #[tokio::test]
 async fn lines_of_a_batch_that_is_over_are_planned() {
     let rig = Rig::new(json!({}), vec![]).await;

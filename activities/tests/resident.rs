@@ -1,5 +1,5 @@
-//! What a worker's process takes while it reads many large documents at once: measured in a process
-//! of its own, which does nothing else.
+//! Memory of a worker's process that reads many large documents at once, measured in a process of its
+//! own.
 #![cfg(target_os = "linux")]
 #![allow(
     missing_docs,
@@ -27,21 +27,22 @@ use tidegate_documents::{Limits as DocumentLimits, Reader};
 use tidegate_quota::{Dimension, Limits};
 use tidegate_workflows::contract::DocumentTask;
 
-/// As the program has it.
+/// The program's allocator.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// In the child: how many documents, megabytes of each, and megabytes that they may take together.
+/// Task of the child: the number of documents, their size in megabytes, and the room for all of them in
+/// megabytes.
 const TASK: &str = "TIDEGATE_TEST_RESIDENT";
 
-/// Megabytes that a process has taken at most.
+/// The process's peak memory in megabytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() >> 10
 }
 
-/// The child, which the test below starts: says what it took beyond what it takes at rest.
+/// The child, which the test below starts: prints its memory beyond that at rest.
 #[test]
 #[ignore = "another test starts it"]
 fn many_documents_at_once() {
@@ -59,7 +60,7 @@ fn many_documents_at_once() {
         let files: Vec<(&str, &[u8])> =
             names.iter().map(|name| (name.as_str(), &b"%PDF-1.7"[..])).collect();
         let mut rig = Rig::of_files(limits, &files, json!({"attach_pdf": true}), answers).await;
-        // The same file under all names.
+        // One file under all names.
         let folder = rig.folder.path().join("in");
         let whole = rig.folder.path().join("whole.pdf");
         let mut bytes = b"%PDF-1.7\n".to_vec();
@@ -70,7 +71,7 @@ fn many_documents_at_once() {
             std::fs::hard_link(&whole, folder.join(name)).unwrap();
         }
         rig.services.memory = Memory::new((room as u64) << 20);
-        // On a busy machine, a process may take long to be given so much.
+        // On a busy machine, allocating that much may take long.
         let found = r#"{"Ok":{"text":"Found.","format":"Pdf","pages":1}}"#;
         let script = format!("cat > /dev/null; echo '{found}'");
         let patient = DocumentLimits { time: Duration::from_secs(1_800), ..Default::default() };
@@ -92,12 +93,13 @@ fn many_documents_at_once() {
     });
 }
 
-/// Megabytes that a child took.
+/// Megabytes that a child used.
 fn taken(count: usize, megabytes: usize, room: usize) -> u64 {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "many_documents_at_once", "--ignored", "--nocapture"])
         .env(TASK, format!("{count} {megabytes} {room}"))
-        // What is freed goes back at once: an allocator keeps more or less for later, by chance.
+        // Freed memory is returned at once: otherwise the allocator keeps more or less of it, by
+        // chance.
         .env("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
         .stderr(Stdio::inherit())
         .output()
@@ -107,7 +109,7 @@ fn taken(count: usize, megabytes: usize, room: usize) -> u64 {
     taken.unwrap_or_else(|| panic!("{said}")).trim().parse().unwrap()
 }
 
-/// With `TIDEGATE_FULL_SCALE=1` they are 200 of 16 MB, and the room is what a worker of 1 GiB has.
+/// With `TIDEGATE_FULL_SCALE=1` there are 200 of 16 MB, and the room is that of a worker with 1 GiB.
 #[test]
 fn a_process_takes_no_more_than_its_room_however_many_documents_come() {
     let is_full = std::env::var_os("TIDEGATE_FULL_SCALE").is_some_and(|value| value == "1");
@@ -116,7 +118,7 @@ fn a_process_takes_no_more_than_its_room_however_many_documents_come() {
     println!("{count} documents of {megabytes} MB within {room} MB took {bounded} MB");
     assert!(bounded <= room as u64, "{bounded} MB of {room}");
     if !is_full {
-        // The measure measures: with room for all, all are there.
+        // Proves the measurement: with room for all, all are in memory.
         let all = taken(count, megabytes, 100_000);
         println!("without a bound: {all} MB");
         assert!(all > 2 * room as u64, "{all} MB");

@@ -1,4 +1,4 @@
-//! Stores beyond the file system: an S3 server in this process, and a web server that can be read.
+//! Stores beyond the file system: an S3 server in this process, and a web server for reads.
 
 #![allow(
     missing_docs,
@@ -50,13 +50,13 @@ use tidegate_quota::{BucketLimit, Options, Quota};
 use tidegate_workflows::contract::{DocumentTask, FailureType, Job};
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 
-/// An S3 with one bucket, and a storage that reaches it.
+/// An S3 server with one bucket, and a storage that uses it.
 async fn s3() -> (tempfile::TempDir, Storage) {
     let (folder, endpoint) = s3_that(|_| {}).await;
     (folder, storage_at(&endpoint, &[]))
 }
 
-/// An S3 with one bucket, and its address.
+/// An S3 server with one bucket, configured by `is`, and its address.
 async fn s3_that(is: impl FnOnce(&mut S3ServiceBuilder)) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("bucket")).unwrap();
@@ -78,7 +78,7 @@ async fn s3_that(is: impl FnOnce(&mut S3ServiceBuilder)) -> (tempfile::TempDir, 
     (folder, endpoint)
 }
 
-/// Reads and lists, and nothing else.
+/// Allows reads and lists only.
 struct ReadOnly;
 
 #[async_trait::async_trait]
@@ -125,7 +125,7 @@ async fn what_a_place_can_be_used_for_is_tried() {
         .collect();
     assert!(left.is_empty(), "{left:?}");
 
-    // A wrong key and a missing bucket are found by the first step, and the others are not tried.
+    // A wrong key and a missing bucket are found by the first step; the others are not tried.
     for (place, key, secret, code) in [
         (place, "other", "secret", "NotSignedUp"),
         (place, "key", "hush-hush", "SignatureDoesNotMatch"),
@@ -158,7 +158,7 @@ async fn a_place_that_can_only_be_read_is_known_as_such() {
     assert_eq!(std::fs::read_dir(data).unwrap().count(), 1);
 }
 
-/// A storage on an S3 at this address, beside other roots.
+/// A storage with an S3 server at this address and other roots.
 fn storage_at(endpoint: &str, others: &[&str]) -> Storage {
     let options = options(endpoint, "key", "secret");
     Storage::with_options(["s3://bucket/data"].iter().chain(others).copied(), &options).unwrap()
@@ -181,7 +181,7 @@ async fn an_s3_keeps_what_results_need() {
     assert_eq!(object.read_range(1..3).await.unwrap(), "ne");
     assert_eq!(storage.resolve(&object.uri()).unwrap().read().await.unwrap(), "anew");
 
-    // More than one part of an upload, and nothing is seen before it is complete.
+    // More than one part of an upload, and the object appears only when it is complete.
     let large = base.child("results.jsonl");
     let mut writer = large.writer();
     for _ in 0..12 {
@@ -230,7 +230,7 @@ async fn an_object_is_put_together_by_one_worker_after_another() {
         }
         assert_eq!(first.rest().len(), 3 << 20, "two parts of 16 MiB are in the store");
         let known = (first.assembled().clone(), first.rest().to_vec());
-        // What it does after it said how far it is, its successor does again.
+        // Work after the last saved state is repeated by the next worker.
         for number in 5..9 {
             first.append(&piece(99 - number)).await.unwrap();
         }
@@ -249,12 +249,12 @@ async fn an_object_is_put_together_by_one_worker_after_another() {
     }
 }
 
-/// A storage whose S3 answers everything with this status.
+/// A storage whose S3 server answers everything with this status.
 async fn answering(status: StatusCode) -> Storage {
     answering_beside(status, &[]).await
 }
 
-/// The same, beside other roots.
+/// Like `answering`, with other roots.
 async fn answering_beside(status: StatusCode, others: &[&str]) -> Storage {
     let app = Router::new().fallback(move || async move { status });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -340,7 +340,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
     .unwrap();
     std::fs::write(folder.path().join("job/job.json"), stored).unwrap();
     std::fs::write(folder.path().join("job/shard-00000.jsonl"), lines).unwrap();
-    let unwritten = Arc::default();
+    let pending_writes = Arc::default();
     let services = Services {
         answers: None,
         calls: None,
@@ -357,10 +357,10 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         guard: services::guard(
             Quota::in_memory([], Options::default()),
             Backoff::default(),
-            &unwritten,
+            &pending_writes,
         ),
-        unwritten,
-        cuts: Arc::default(),
+        pending_writes,
+        truncation_stats: Arc::default(),
         archives: Default::default(),
         memory: Default::default(),
         shards: Shards::default(),
@@ -423,7 +423,7 @@ async fn a_web_server_can_be_read_and_leads_nowhere_else() {
     );
 }
 
-/// A web server that counts what it is asked.
+/// A web server that counts its requests.
 async fn counting() -> (String, Arc<AtomicU32>) {
     let asked = Arc::<AtomicU32>::default();
     let count = Arc::clone(&asked);
@@ -440,7 +440,7 @@ async fn counting() -> (String, Arc<AtomicU32>) {
     (root, asked)
 }
 
-/// A worker's storage, where `127.0.0.1` may be asked twice at once and twice an hour.
+/// A worker's storage in which `127.0.0.1` may be read twice at once and twice an hour.
 fn limited(root: &str, quota: &Quota) -> Storage {
     let limit = BucketLimit::new(2, 2, Duration::from_secs(3_600)).unwrap();
     let rates = HostRates::new(quota, [("127.0.0.1".to_owned(), limit)]);
@@ -502,7 +502,7 @@ async fn workers_share_a_hosts_rate_and_go_on_by_themselves_without_redis() {
     assert_eq!(asked.load(Ordering::SeqCst), 6);
 }
 
-/// A bucket that holds these keys, and counts how often it is listed.
+/// A bucket with these keys, and the number of its listings.
 async fn bucket_of(keys: Vec<String>) -> (Storage, Arc<AtomicU32>) {
     let asked = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&asked);
@@ -536,7 +536,7 @@ async fn bucket_of(keys: Vec<String>) -> (Storage, Arc<AtomicU32>) {
     (storage_at(&endpoint, &[]), asked)
 }
 
-/// Keys that `object_store` refuses cost themselves alone, wherever they stand.
+/// Keys that `object_store` refuses cost only themselves, wherever they are.
 #[tokio::test]
 async fn a_key_that_cannot_be_a_path_is_a_failure_of_its_own() {
     let mut keys: Vec<String> =

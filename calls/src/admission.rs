@@ -1,5 +1,5 @@
-//! An admitted call, from its leave to its settlement: the quota's permit, what the budgets hold,
-//! the circuit breaker and the metrics as one.
+//! An admitted call until it is settled: joins the quota's permit, the budget holds, the circuit
+//! breaker and the metrics.
 //!
 //! ```text
 //! admit ──► Admitted ──sent──► Sent ──┬─ settled   answered: what it used
@@ -12,7 +12,7 @@
 use std::{borrow::Cow, time::Instant};
 
 use tidegate_providers::{Charged, Error, Kind, Observed, Provider};
-use tidegate_quota::{Permit, Request, intake::Place};
+use tidegate_quota::{Permit, Request, intake::QueuedAttempt};
 use tidegate_types::{Spend, Usage};
 use tokio::task::JoinHandle;
 
@@ -27,7 +27,7 @@ use crate::{
     metrics, settle,
 };
 
-/// Leave for one call. Dropped before [`Self::sent`], everything is given back.
+/// Permission for one call. If it is dropped before [`Self::sent`], everything is released.
 #[derive(Debug)]
 #[must_use = "an admission that is dropped is given back"]
 pub struct Admitted {
@@ -42,36 +42,36 @@ pub(crate) struct Call {
     pub(crate) request: Request,
     pub(crate) permit: Permit,
     pub(crate) holds: BudgetHolds,
-    /// Who remembers what comes of it.
+    /// Keeps what the call's outcome shows.
     pub(crate) guard: Guard,
-    /// Its slot is in use until it is settled.
-    pub(crate) _place: Place,
+    /// Counts the slot as in use until the call is settled.
+    pub(crate) _place: QueuedAttempt,
 }
 
 impl Admitted {
-    /// What was asked of the limiter.
+    /// The request as the limiter admitted it.
     pub fn request(&self) -> &Request {
         &self.call.request
     }
 
-    /// The request is about to leave. Counted before, so that a crash cannot hide it.
+    /// The request is about to leave. It is counted first, so that a crash cannot hide it.
     pub fn sent(self) -> Sent {
         let Self { mut call, passed } = self;
         let timer = metrics::Call::start(&call.request.model);
-        call.guard.call_stats.begun(&call.request.model, timer.started);
+        call.guard.call_stats.record_start(&call.request.model, timer.started);
         call.attempt.calling();
         call.permit.sent();
         call.holds.sent();
         Sent { call, circuit: passed.leaves(), timer }
     }
 
-    /// It never leaves: everything is given back, and the limiter has heard of it.
+    /// The call will not leave. Everything is released; returns when the limiter knows.
     pub async fn release(self) {
         self.call.permit.release().await;
     }
 }
 
-/// A call under way. Dropped before it is settled or refused, everything stays charged.
+/// A call under way. If it is dropped before it is settled or refused, everything stays charged.
 #[derive(Debug)]
 #[must_use = "a call that is dropped stays charged with all that was reserved"]
 pub struct Sent {
@@ -81,9 +81,9 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// The provider answered. Unknown use stays charged with what was reserved. Redis is told beside
-    /// the caller, who has an answer to write: until that is done a crash would buy it twice. The task
-    /// ends when Redis knows.
+    /// The provider answered. Unknown use stays charged with what was reserved. Redis is updated by
+    /// a task of its own, so that the caller can write the answer at once: a crash before that
+    /// would buy the answer twice. The task ends when Redis knows.
     pub fn settled(self, usage: Option<&Usage>, observed: &Observed) -> JoinHandle<()> {
         let Self { call, circuit, timer } = self;
         let Call { request, permit, holds, guard, .. } = *call;
@@ -97,7 +97,7 @@ impl Sent {
         timer.succeeded(usage);
         let (model, bound) = (&request.model, request.max_output_tokens);
         if let Some(used) = usage.and_then(|usage| guard.quota.used(model, usage, bound)) {
-            guard.call_stats.ended(&request.model, took, used, Instant::now());
+            guard.call_stats.record_end(&request.model, took, used, Instant::now());
         }
         let (usage, observed) = (usage.cloned(), observed.clone());
         let holds = holds.settle(usage.as_ref());
@@ -107,22 +107,22 @@ impl Sent {
         })
     }
 
-    /// What it used cannot be known: all that was reserved stays charged, and the limiter has heard
-    /// of it.
+    /// The call's use cannot be known: all that was reserved stays charged. Returns when the
+    /// limiter knows.
     pub async fn keeps_charged(self) {
         let Call { permit, holds, .. } = *self.call;
         permit.keep_charged().await;
         holds.settle(None).await;
     }
 
-    /// The provider did no work for it, and the limiter has heard of it.
+    /// The provider did no work for the call, so it costs nothing. Returns when the limiter knows.
     pub async fn unused(self) {
         let Call { permit, holds, .. } = *self.call;
         permit.settle_unused().await;
         holds.settle(Some(&Usage::default())).await;
     }
 
-    /// It has not left after all: everything is given back, and the limiter has heard of it.
+    /// The call has not left after all. Everything is released; returns when the limiter knows.
     pub async fn never_left(self) {
         let Call { attempt, permit, holds, .. } = *self.call;
         attempt.not_reached();
@@ -130,14 +130,15 @@ impl Sent {
         holds.settle(Some(&Usage::default())).await;
     }
 
-    /// The provider refused or failed. What that has cost, and what it means for the fleet, is
-    /// settled in the same step: a 429 closes the gate, an overload lowers the number of calls in
-    /// flight, and a spent account or day closes the gate until its reset.
+    /// The provider refused or failed. The call's charge and the effect on the fleet are settled in
+    /// one step: a 429 closes the gate, an overload lowers the number of calls in flight, and a
+    /// spent account or day closes the gate until its reset.
     pub async fn refused(self, error: &Error) -> Failure {
         self.refused_after(error, KeyNow::TheSame(None)).await
     }
 
-    /// The same, where the provider is known, and the version of the key that the call was made with.
+    /// Like [`Self::refused`], with the provider, and the version of the key that the call was made
+    /// with.
     pub(crate) async fn refused_by(
         self,
         provider: &dyn Provider,
@@ -153,7 +154,7 @@ impl Sent {
         self.refused_after(error, now).await
     }
 
-    /// The same, where the call's key is known.
+    /// Like [`Self::refused`], with the state of the call's key.
     pub async fn refused_after(self, error: &Error, key: KeyNow<'_>) -> Failure {
         let Self { call, circuit, timer } = self;
         let Call { attempt, request, permit, holds, guard, _place } = *call;
@@ -192,21 +193,22 @@ impl Sent {
                 let account = (&request.model, None);
                 match guard.gates.accounts.refused(account, &error.message, Instant::now()) {
                     Some(failure) if faults < MAX_FAULTS => {
-                        // No verdict yet: the call is settled as any that failed.
+                        // No verdict yet: the call is settled like any failed call.
                         settled_as.to_mut().kind = Kind::Transient;
                         failure
                     }
                     _ => Failure::from_provider(error, &attempt.counts_now()),
                 }
             }
-            // The provider itself judged the answer: as where we do, it is asked for once more.
+            // The provider itself validated the answer. As after our own validation, one more call
+            // is made.
             Kind::InvalidOutput
                 if error.status.is_some_and(|status| status >= 400)
                     && faults < MAX_INVALID_OUTPUTS =>
             {
                 Failure::from_provider(error, &attempt.counts_now()).at_once()
             }
-            // Time or an operator mends it: the circuit holds the documents meanwhile.
+            // Time or an operator resolves it; meanwhile the circuit holds the documents.
             Kind::Unreachable => Failure::transient(&error.message),
             _ => Failure::from_provider(error, &attempt.counts_now()),
         };
@@ -221,9 +223,9 @@ impl Sent {
     }
 }
 
-/// Whether a failure shows that the key is good: who is refused for quota, for the request or for the
-/// model has been let in, and so has one whom an overloaded provider turns away. A gateway's own 502
-/// may come from before anybody has looked at the key.
+/// Whether a failure shows that the key is good. A provider that refuses the request, the model or
+/// for lack of quota has accepted the key, and so has an overloaded one. A gateway's 502 shows
+/// nothing: it may come before the key was checked.
 fn lets_in(error: &Error) -> bool {
     let has_answered = error.status.is_some_and(|status| status < 500);
     error.kind != Kind::Unauthorized && (has_answered || error.kind == Kind::Overloaded)

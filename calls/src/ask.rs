@@ -1,14 +1,14 @@
-//! What a call is admitted with.
+//! The limiter's view of a call.
 
 use tidegate_providers::Asked;
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId, Tenant};
 
-/// What is held for an answer whose request states no bound: what most answers keep within. What
-/// they really use is learned, where the provider charges no more than that.
+/// Output tokens reserved for a request that states no bound: most answers keep within it. If the
+/// provider charges by use, the real use is learned.
 pub const UNBOUNDED_OUTPUT: u64 = 4_096;
 
-/// What one call needs.
+/// What the limiter must know of one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ask {
     /// Estimated input tokens; the error of the estimate is learned.
@@ -17,40 +17,40 @@ pub struct Ask {
     pub max_output_tokens: u64,
     /// The class of traffic. Default `batch`.
     pub lane: Lane,
-    /// Whose call it is.
+    /// The tenant that makes the call.
     pub tenant: Tenant,
-    /// Calls with the same template are alike: what they use is learned together.
+    /// Calls with the same template have their token use learned together.
     pub template: u64,
 }
 
 impl Ask {
-    /// So many tokens: input as estimated, output as bounded.
+    /// With estimated input tokens, and a bound on the output tokens.
     pub fn tokens(input: u64, max_output: u64) -> Self {
         Self { input_tokens: input, max_output_tokens: max_output, ..Self::default() }
     }
 
-    /// What a request asks for that another client sends.
+    /// Reads the needs of a request that another client sends.
     pub fn of(asked: &Asked) -> Self {
         let output = asked.max_output_tokens.unwrap_or(UNBOUNDED_OUTPUT);
         Self { template: asked.template, ..Self::tokens(asked.input_tokens, output) }
     }
 
-    /// In this lane.
+    /// Sets the lane.
     pub fn lane(self, lane: Lane) -> Self {
         Self { lane, ..self }
     }
 
-    /// For this tenant.
+    /// Sets the tenant.
     pub fn tenant(self, tenant: Tenant) -> Self {
         Self { tenant, ..self }
     }
 
-    /// With this template.
+    /// Sets the template.
     pub fn template(self, template: u64) -> Self {
         Self { template, ..self }
     }
 
-    /// As the limiter takes it, under the name of one attempt at it.
+    /// The limiter's request, under the name of one attempt.
     pub fn request(self, model: ModelId, reservation: impl Into<String>) -> Request {
         let Self { input_tokens, max_output_tokens, lane, tenant, template } = self;
         Request::new(model, reservation)

@@ -1,9 +1,9 @@
-//! One attempt at a call, as whoever makes it hands it to the guard: an activity, a request at a
-//! door, a program.
+//! One attempt at a call. The caller (an activity, a request at a door, a program) passes it to the
+//! guard.
 //!
-//! It says who it is, how it waits, and what the attempts before it have told; from the guard it
-//! learns what the next one must know. The guard asks nothing else of it: an attempt that is
-//! cancelled is dropped, and what it held is given back; heartbeats go on beside it.
+//! It holds the call's names, how long it may wait, and the state of the attempts before it; the
+//! guard updates that state for the next attempt. A cancelled attempt is dropped, and its
+//! reservation is released. Heartbeats run beside it.
 
 use std::{sync::Arc, time::Instant};
 
@@ -14,14 +14,14 @@ use tidegate_types::{CallCounts, FailureType, ModelId, Spend};
 
 use crate::stage::{Course, Stage};
 
-/// Carried from attempt to attempt.
+/// State that each attempt passes to the next.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallState {
     /// Calls and waits so far.
     #[serde(flatten)]
     pub counts: CallCounts,
-    /// Where the attempt stands, and what became of those before.
+    /// How far the attempt has come, and how many attempts before it were lost.
     #[serde(flatten)]
     pub course: Course,
     /// Its turn in the queue for quota.
@@ -29,56 +29,56 @@ pub struct CallState {
     pub ticket: Option<Ticket>,
     /// Calls that the batch's retry budget has paid for.
     pub paid_retries: u32,
-    /// What the last of its calls came to, where that was no result.
+    /// Failure type of the last call that gave no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_as: Option<FailureType>,
-    /// The step of its route that it is on.
+    /// The current step of the route.
     pub step: u32,
     /// Refusals in a row on that step.
     pub refusals: u32,
-    /// The model that was asked last, by its place in the route: the turn belongs to it.
+    /// Index in the route of the model that was asked last. The ticket belongs to that model.
     #[serde(rename = "asked")]
     pub model: u32,
-    /// Of its calls, those for questions before the one that is asked now.
+    /// Calls that were made for earlier questions of this document.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub earlier: u32,
-    /// Answers that were no result, refusals and broken answers among them: their tokens, without
-    /// the calls.
+    /// Tokens of answers that gave no result (refusals and broken answers among them); calls are
+    /// not counted in it.
     pub discarded: Spend,
 }
 
 /// How an attempt waits for its turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Patience {
-    /// For a near turn in place; a far one it is told, and keeps.
+    /// Waits in place for a near turn. For a far one it gets a ticket and comes back.
     #[default]
     Near,
-    /// In place, however long it takes, where the waiting room has a slot for it.
+    /// Waits in place however long it takes, if the waiting room has a slot for it.
     Whole,
 }
 
-/// One attempt. Clones share what it tells: one works, the other beats.
+/// One attempt. Clones share the state: one makes the call, another sends heartbeats.
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// Names this attempt and no other, for the limiter.
+    /// Unique name of this attempt, for the limiter.
     pub reservation: String,
-    /// Names the batch, for its budgets.
+    /// Name of the batch, for its budgets.
     pub batch: String,
-    /// Names this run of the batch, and no other of the same workflow id.
+    /// Unique name of this run of the batch: two runs of one workflow id differ.
     pub run: String,
     /// How it waits for its turn.
     pub patience: Patience,
-    /// When its answer is of no use any more: it is not waited for a turn beyond that.
+    /// When the answer is of no use any more: the attempt does not wait for a turn beyond it.
     pub deadline: Option<Instant>,
-    /// It was asked already, with others: its first call is one beyond the first.
+    /// The document was asked before together with others, so that its first call here is a retry.
     asked: bool,
-    /// The document of a step, and how many calls it takes if each succeeds at once.
+    /// The step's document, and the number of calls that it takes without a failure.
     pub(crate) of_document: Option<(String, u64)>,
     state: Arc<Mutex<CallState>>,
 }
 
 impl Attempt {
-    /// Begins with what the attempt before left.
+    /// Begins with the state of the attempt before.
     pub fn new(reservation: String, batch: String, state: CallState) -> Self {
         Self {
             reservation,
@@ -92,12 +92,13 @@ impl Attempt {
         }
     }
 
-    /// The only one at a call that is part of no batch, under a name that no other has.
+    /// The only attempt at a call outside of batches, under a random name.
     pub fn once() -> Self {
         Self::alone(format!("once:{:032x}", rand::random::<u128>()))
     }
 
-    /// At a call of this name that is part of no batch: what it asks for amiss condemns no other.
+    /// An attempt at a call outside of batches, under this name. Each such call counts as a run of
+    /// its own, so that its invalid request holds no other call.
     pub fn alone(reservation: String) -> Self {
         Self {
             run: reservation.clone(),
@@ -105,8 +106,7 @@ impl Attempt {
         }
     }
 
-    /// The next at the same call, in this process: it knows what came of this one, and has a name of
-    /// its own.
+    /// The next attempt at the call in this process: it has this one's state and a new name.
     #[must_use]
     pub fn next(&self) -> Self {
         self.ends();
@@ -114,37 +114,37 @@ impl Attempt {
         Self { reservation, state: Arc::new(Mutex::new(self.state())), ..self.clone() }
     }
 
-    /// Of a batch, by its workflow's id, and of this run of it, by the folder of its job.
+    /// Sets the batch (its workflow's id) and its run (the folder of its job).
     pub fn of_batch(self, workflow: &str, job: &str) -> Self {
         Self { batch: workflow.to_owned(), run: job.to_owned(), ..self }
     }
 
-    /// The same, which waits for its turn so.
+    /// Sets how it waits for its turn.
     pub fn patience(self, patience: Patience) -> Self {
         Self { patience, ..self }
     }
 
-    /// The same, which waits for no turn beyond this.
+    /// Sets the time beyond which it waits for no turn.
     pub fn deadline(self, deadline: Option<Instant>) -> Self {
         Self { deadline, ..self }
     }
 
-    /// At what comes back from a provider's batch or a pack, in which it was asked.
+    /// Sets whether the document was asked before in a provider's batch or a pack.
     pub fn asked_before(self, asked: bool) -> Self {
         Self { asked, ..self }
     }
 
-    /// At a step of a document, by its name, that takes so many calls if each succeeds at once.
+    /// Sets the step's document, and the number of calls that it takes without a failure.
     pub fn in_parts(self, document: String, calls: u64) -> Self {
         Self { of_document: Some((document, calls)), ..self }
     }
 
-    /// A call of this attempt, in the turn that the attempt before was given.
+    /// A limiter request for `model`, with the ticket of the attempt before.
     pub fn request(&self, model: ModelId) -> Request {
         Request::new(model, self.reservation.clone()).ticket(self.state().ticket)
     }
 
-    /// Names the document's step, whatever the attempt.
+    /// Name of the document's step, which all its attempts share.
     pub fn document(&self) -> &str {
         self.reservation.rsplit_once('.').map_or(&self.reservation, |(document, _)| document)
     }
@@ -165,14 +165,14 @@ impl Attempt {
         provider_calls.saturating_sub(rate_limited)
     }
 
-    /// Calls and waits so far, without the calls for questions before the one that is asked now.
+    /// Calls and waits so far for the current question.
     pub fn counts_now(&self) -> CallCounts {
         let CallState { counts, earlier, .. } = self.state();
         CallCounts { provider_calls: counts.provider_calls.saturating_sub(earlier), ..counts }
     }
 
-    /// Another question comes next, which is as much part of the work as the first: it has its own
-    /// turn, route and faults, and its first call is no retry.
+    /// Begins another question of the document: it has its own turn, route and faults, and its
+    /// first call is no retry.
     pub fn asks_anew(&self) {
         let mut state = self.state.lock();
         *state = CallState {
@@ -185,8 +185,8 @@ impl Attempt {
         };
     }
 
-    /// What attempts before this one have taken, as they left it beside their answers: what they
-    /// told last may be lost.
+    /// Takes over counts that earlier attempts stored beside their answers, because their last
+    /// heartbeat may be lost.
     pub fn recall(&self, counts: CallCounts, discarded: Spend) {
         let mut state = self.state.lock();
         if state.counts.provider_calls < counts.provider_calls {
@@ -194,7 +194,7 @@ impl Attempt {
         }
     }
 
-    /// A call is about to leave. Counted before, so that a crash cannot hide it.
+    /// Counts a call that is about to leave. It is counted first, so that a crash cannot hide it.
     pub fn calling(&self) {
         let mut state = self.state.lock();
         state.counts.provider_calls += 1;
@@ -202,47 +202,48 @@ impl Attempt {
         state.ticket = None;
     }
 
-    /// Whether an attempt at it has called before, or may have.
+    /// Whether an earlier attempt has made a call, or may have made one.
     pub fn has_called(&self) -> bool {
         let state = self.state.lock();
         state.counts.provider_calls + state.course.lost > 0
     }
 
-    /// Whether a call of this attempt has left: what it answers is paid for.
+    /// Whether a call of this attempt has left, so that its answer must be paid for.
     pub fn has_sent(&self) -> bool {
         self.state.lock().course.stage == Stage::Sent
     }
 
-    /// The call was answered 429.
+    /// Counts an answer with status 429.
     pub fn rate_limited(&self) {
         self.state.lock().counts.rate_limited += 1;
     }
 
-    /// No connection came about: the call has not left after all.
+    /// Takes back a counted call: no connection was made.
     pub fn not_reached(&self) {
         let mut state = self.state.lock();
         state.counts.provider_calls = state.counts.provider_calls.saturating_sub(1);
         state.course.stage.was_not_reached();
     }
 
-    /// The call came to no result.
+    /// Records the failure type of the call.
     pub fn failed_as(&self, kind: FailureType) {
         self.state.lock().failed_as = Some(kind);
     }
 
-    /// It goes back to wait, and keeps its turn.
+    /// Counts a return to the queue; the attempt keeps its ticket.
     pub fn deferred(&self, ticket: Option<Ticket>) {
         let mut state = self.state.lock();
         state.counts.deferrals += 1;
         state.ticket = ticket;
     }
 
-    /// The attempt ends, and its process goes on.
+    /// Marks the attempt as ended in an orderly way.
     pub fn ends(&self) {
         self.state.lock().course.stage.ends();
     }
 
-    /// The model at this place of the route is asked; a turn at another is given up.
+    /// Sets the model that is asked, by its index in the route. A ticket for another model is
+    /// dropped.
     pub fn asks(&self, place: u32) {
         let mut state = self.state.lock();
         if state.model != place {
@@ -251,14 +252,14 @@ impl Attempt {
         }
     }
 
-    /// It was refused once more; the step of its route that it is on, and how often in a row.
+    /// Counts a refusal; returns the current step of the route and the refusals in a row on it.
     pub fn refused(&self) -> (u32, u32) {
         let mut state = self.state.lock();
         state.refusals += 1;
         (state.step, state.refusals)
     }
 
-    /// It goes on to the next step of its route.
+    /// Goes on to the next step of the route.
     pub fn next_step(&self) {
         let mut state = self.state.lock();
         state.step += 1;
@@ -266,7 +267,7 @@ impl Attempt {
         state.ticket = None;
     }
 
-    /// An answer was no result, and took this.
+    /// Adds the tokens of an answer that gave no result.
     pub fn discard(&self, spend: Spend) {
         self.state.lock().discarded += spend;
     }
@@ -277,13 +278,13 @@ impl Attempt {
         self.calls_of(&state) > state.paid_retries
     }
 
-    /// The retry budget has paid for the next call.
+    /// Marks the next call as paid for by the retry budget.
     pub fn paid_for_retry(&self) {
         let mut state = self.state.lock();
         state.paid_retries = self.calls_of(&state);
     }
 
-    /// Calls that were made, or may have been.
+    /// Calls that were made, or may have been made.
     fn calls_of(&self, state: &CallState) -> u32 {
         state.counts.provider_calls + state.course.lost + u32::from(self.asked)
     }

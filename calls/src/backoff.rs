@@ -1,16 +1,16 @@
-//! How long a caller that may come back stays away: a turn's wait, and delays that grow.
+//! Delays before a caller comes back: a turn's wait, and delays that grow.
 
 use std::time::Duration;
 
-/// A caller that waits for its turn elsewhere comes back a little early and waits the rest in place:
-/// turns move up when calls use less than was reserved, and a turn must not pass while something
-/// dispatches it. By a part of the wait, because turns move the more the further off they are; but
-/// not by more than seconds, because a long wait would then be asked about too often.
+/// A caller that waits elsewhere comes back a little before its turn and waits the rest in place:
+/// turns move up when calls use less than was reserved, and a turn must not pass while the caller
+/// is dispatched. The margin grows with the wait, because far turns move more. It is bounded by
+/// seconds, because a long wait would otherwise be asked about too often.
 const EARLY: Duration = Duration::from_millis(500);
 const EARLY_PART: f64 = 0.16;
 const MAX_EARLY: Duration = Duration::from_secs(10);
 
-/// When to come back for a turn that is so far off.
+/// When to come back for a turn that is `wait` away.
 pub fn until_turn(wait: Duration) -> Duration {
     let early = EARLY + wait.mul_f64(EARLY_PART).min(MAX_EARLY);
     wait.saturating_sub(early).max(Duration::from_secs(1))
@@ -23,8 +23,8 @@ pub struct Backoff {
     pub base: Duration,
     /// Bound of every delay. Default 60 s: after a minute a limit of one minute has refilled.
     pub max: Duration,
-    /// Bound of a wait for quota, which is no fault and keeps its turn. Default 5 min; behind a closed
-    /// gate it is [`Self::max`], because nothing wakes who waits elsewhere when a gate opens.
+    /// Bound of a wait for quota, which is no fault and keeps its turn. Default 5 min; behind a
+    /// closed gate it is [`Self::max`], because nothing wakes the waiting caller when a gate opens.
     pub max_quota_wait: Duration,
 }
 

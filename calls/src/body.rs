@@ -1,4 +1,4 @@
-//! An answer on its way through the layer: listened to, and settled when it ends.
+//! Reads an answer as it passes through the layer, and settles its call at the end.
 
 use std::{
     fmt, mem,
@@ -14,27 +14,27 @@ use tokio::task::JoinHandle;
 
 use crate::admission::Sent;
 
-/// More of an answer is not kept to read its use from: what was reserved then stays charged.
+/// Longest answer in bytes whose usage is read; a longer one stays charged with what was reserved.
 const MAX_ANSWER: usize = 32 << 20;
 
-/// Listens to an answer on its way to whoever asked.
+/// Reads the usage of an answer on its way to the caller.
 #[derive(Debug)]
 pub struct Listener {
     listens: Listens,
-    /// Of the request, estimated, where events that do not say what they used are counted.
+    /// Estimated input tokens, if the use of events that do not report it is to be counted.
     input_tokens: Option<u64>,
 }
 
 #[derive(Debug)]
 enum Listens {
-    /// It comes in one piece, which is read at its end.
+    /// An answer in one piece, read at its end.
     Whole { hearing: Hearing, status: u16, headers: HeaderMap, bytes: Vec<u8>, is_too_long: bool },
-    /// It comes as events.
+    /// An answer as events.
     Events(Box<Stream>),
 }
 
 impl Listener {
-    /// To a reply that begins so.
+    /// Listens to a reply with this status and these headers.
     pub fn new(hearing: impl Into<Hearing>, status: u16, headers: HeaderMap) -> Self {
         let hearing = hearing.into();
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -47,13 +47,13 @@ impl Listener {
         Self { listens, input_tokens: None }
     }
 
-    /// The same, which counts what events have used that do not say so, or were not read to their
-    /// end; the request has so many tokens, estimated.
+    /// Counts the use of events that do not report it, or that are not read to their end.
+    /// `input_tokens` is the request's estimate.
     pub fn counting(self, input_tokens: u64) -> Self {
         Self { input_tokens: Some(input_tokens), ..self }
     }
 
-    /// The next bytes of it, wherever they are cut.
+    /// Takes the next bytes, wherever they are cut.
     pub fn hear(&mut self, piece: &[u8]) {
         match &mut self.listens {
             Listens::Events(stream) => stream.hear(piece),
@@ -67,18 +67,18 @@ impl Listener {
         }
     }
 
-    /// Whether its last event has come. SDKs stop reading there, before the body ends.
+    /// Whether the last event has come. SDKs stop reading there, before the body ends.
     pub fn is_over(&self) -> bool {
         matches!(&self.listens, Listens::Events(stream) if stream.is_over())
     }
 
-    /// Whether what it has used is known now, if nobody reads on.
+    /// Whether the usage is known even if the caller reads no further.
     fn can_end(&self) -> bool {
         let counts = matches!(self.listens, Listens::Events(_)) && self.input_tokens.is_some();
         counts || self.is_over()
     }
 
-    /// It has ended.
+    /// The answer has ended.
     ///
     /// # Errors
     /// As [`Vendor::heard`].
@@ -94,10 +94,10 @@ impl Listener {
     }
 }
 
-/// The body of an answer, with its call. Dropped before its end or its last event, what
-/// was reserved stays charged, unless what came is counted.
+/// The body of an answer, with its call. If it is dropped before its end or its last event, the
+/// reservation stays charged, unless the use so far is counted.
 pub struct Heeded<B> {
-    /// What was read of the body before, if anything was.
+    /// Bytes of the body that were read before, if any.
     begun: Option<Bytes>,
     body: Pin<Box<B>>,
     state: State,
@@ -121,13 +121,13 @@ impl<B> Heeded<B> {
         Self { begun: None, body: Box::pin(body), state }
     }
 
-    /// The same, behind bytes of it that were read already.
+    /// Puts bytes of the body that were already read in front.
     pub(crate) fn behind(mut self, begun: Bytes) -> Self {
         self.begun = Some(begun);
         self
     }
 
-    /// Nothing is left to be settled.
+    /// A body without a call to settle.
     pub(crate) fn unlimited(body: B) -> Self {
         Self { begun: None, body: Box::pin(body), state: State::Done }
     }
@@ -144,7 +144,7 @@ impl<B: Body<Data = Bytes>> Body for Heeded<B> {
         let this = &mut *self;
         loop {
             if let State::Settling(settling) = &mut this.state {
-                // Ended or not, there is nothing more to do.
+                // Whatever the task's outcome, nothing more is to be done.
                 let _ = ready!(Pin::new(settling).poll(context));
                 this.state = State::Done;
                 return Poll::Ready(None);
@@ -162,7 +162,7 @@ impl<B: Body<Data = Bytes>> Body for Heeded<B> {
                     }
                     return Poll::Ready(Some(Ok(frame)));
                 }
-                // Its call is dropped with it.
+                // The call is dropped with the body.
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => match mem::replace(&mut this.state, State::Done) {
                     State::Listening(call) => {
@@ -191,11 +191,11 @@ impl<B> Drop for Heeded<B> {
 async fn end(sent: Sent, listener: Listener) {
     match listener.ended() {
         Ok(heard) => {
-            // It is never cancelled.
+            // This task is never cancelled.
             let _ = sent.settled(heard.usage.as_ref(), &heard.observed).await;
         }
         Err(error) => {
-            // Whoever asked reads what it says.
+            // The caller reads the error in the answer itself.
             let _ = sent.refused(&error).await;
         }
     }

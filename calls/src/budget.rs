@@ -1,4 +1,4 @@
-//! What pays for a document's call: its tenant's budget of the day, its batch's, both, or neither.
+//! Budgets that pay for calls: the tenant's budget of the day, the batch's, both, or neither.
 //!
 //! Only a call that a budget applies to asks anything of Redis.
 
@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, join_all, try_join_all};
 use tidegate_providers::{Charged, Prices};
 use tidegate_quota::{
     Budget, Request,
-    budget::{BudgetRefused, Hold, Payer, Unheld},
+    budget::{BudgetHold, BudgetRefused, Payer, Unheld},
 };
 use tidegate_types::{ModelId, Tenant, Usage};
 
@@ -20,10 +20,12 @@ use crate::{
     metrics,
 };
 
-/// A call is settled within this, or never: the longest of a provider by default, and a minute.
+/// Longest time until a call is settled: the longest time-out of a provider by default, and a
+/// minute.
 const LEASE: Duration = Duration::from_secs(660);
 
-/// The same of a provider's batch: it has a day, and is collected after it.
+/// Longest time until a provider's batch is settled: it may take a day, and is collected after
+/// that.
 const BATCH_LEASE: Duration = Duration::from_hours(48);
 
 /// The budgets that this worker knows.
@@ -33,7 +35,7 @@ pub struct Budgets {
     daily_usd: HashMap<Tenant, f64>,
     prices: Prices,
     refused: Cooldown<Payer, BudgetRefused>,
-    /// Budgets that this worker has spent of, and until when they must be there for it.
+    /// Budgets that this worker has spent from, and until when they must be in Redis.
     seen: Cooldown<Payer, ()>,
     lease: Option<Duration>,
     checkpoints: Option<Arc<dyn Checkpoints>>,
@@ -49,12 +51,12 @@ impl Budgets {
         Self { ledger, daily_usd, prices, ..Self::default() }
     }
 
-    /// The same, where a call takes no longer than this.
+    /// Sets the longest time that a call may take.
     pub fn with_longest_call(self, longest: Duration) -> Self {
         Self { lease: Some(longest.saturating_add(Duration::from_mins(1))), ..self }
     }
 
-    /// The same, with what was spent kept beside Redis, so that it survives a loss of it.
+    /// Keeps checkpoints of what was spent beside Redis, which survive a loss of Redis.
     pub fn with_checkpoints(
         self,
         of: impl FnOnce(tidegate_quota::Budgets) -> Arc<dyn Checkpoints>,
@@ -71,8 +73,8 @@ impl Budgets {
         }
     }
 
-    /// Opens what a batch may spend, unless it is open: from here on, not to find it in Redis means
-    /// that Redis has lost it.
+    /// Opens the budget of a batch, unless it is open. If Redis lacks an open budget later, Redis
+    /// has lost it.
     ///
     /// # Errors
     /// `Transient` when Redis cannot be asked.
@@ -86,7 +88,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Holds so much of a budget for one call. A budget that Redis has lost is taken from its last
+    /// Holds `usd` of a budget for one call. A budget that Redis has lost is restored from its last
     /// checkpoint.
     async fn reserve(
         &self,
@@ -94,7 +96,7 @@ impl Budgets {
         id: &str,
         usd: f64,
         lease: Duration,
-    ) -> Result<Hold, Failure> {
+    ) -> Result<BudgetHold, Failure> {
         let seen = self.seen.get(&budget.payer).is_some();
         let opened = matches!(budget.payer, Payer::Batch(_)) || seen;
         let budget = Budget { opened: opened || self.checkpoints.is_some(), ..budget.clone() };
@@ -107,7 +109,7 @@ impl Budgets {
         match &held {
             Ok(hold) => {
                 metrics::budget_left(&budget.payer, budget.usd, hold.left_usd);
-                // Its key lives on for a day after that.
+                // The budget's key in Redis lives for a day after that.
                 let day = hold.reset.unwrap_or_default();
                 self.seen.remember(budget.payer.clone(), (), day);
             }
@@ -120,10 +122,10 @@ impl Budgets {
         Ok(held?)
     }
 
-    /// Whether the budgets of a batch can be kept.
+    /// Checks whether the budgets of a batch can be kept.
     ///
     /// # Errors
-    /// `InvalidInput` when there are some and one of the models has no price.
+    /// `InvalidInput` if there are budgets and one of the models has no price.
     pub fn check<'a>(
         &self,
         payers: &Payers<'_>,
@@ -135,7 +137,7 @@ impl Budgets {
             .try_for_each(|model| self.bound(&budgets, model, &Usage::default()).map(drop))
     }
 
-    /// What pays for one call. `batch_usd` is what its batch may spend in all, in US dollars.
+    /// The budgets that pay for one call. `batch_usd` is the budget of its batch, in US dollars.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -157,8 +159,8 @@ impl Budgets {
         Ok(CallBudget { source, model, budgets, bound_usd })
     }
 
-    /// Holds what a batch of the provider's may cost, in every budget that applies or in none. It
-    /// stays held until [`Self::settle_batch`]; `id` names the batch and no other.
+    /// Holds what a provider's batch may cost, in every budget that applies or in none, until
+    /// [`Self::settle_batch`]. `id` is unique to the batch.
     ///
     /// # Errors
     /// `BudgetExceeded` when one has too little left; `Transient` when Redis cannot be asked.
@@ -166,11 +168,12 @@ impl Budgets {
         let budgets = self.applying(payers);
         let reserve = |budget| self.reserve(budget, id, usd, BATCH_LEASE);
         let mut holds = try_join_all(budgets.iter().map(reserve)).await?;
-        holds.iter_mut().for_each(Hold::sent);
+        holds.iter_mut().for_each(BudgetHold::sent);
         Ok(())
     }
 
-    /// Holds, beside a call, what may have to follow it. It is given back when it is dropped.
+    /// Holds, beside a call, the cost of the calls that may have to follow it. It is returned when
+    /// dropped.
     ///
     /// # Errors
     /// As [`CallBudget::hold`].
@@ -179,16 +182,16 @@ impl Budgets {
         payers: &Payers<'_>,
         id: &str,
         usd: f64,
-    ) -> Result<Vec<Hold>, Failure> {
+    ) -> Result<Vec<BudgetHold>, Failure> {
         let (budgets, lease) = (self.applying(payers), self.lease.unwrap_or(LEASE));
         let reserve = |budget| self.reserve(budget, id, usd, lease);
         try_join_all(budgets.iter().map(reserve)).await
     }
 
-    /// What a batch of the provider's has cost.
+    /// Settles a provider's batch with what it cost.
     pub async fn settle_batch(&self, payers: &Payers<'_>, id: &str, cost_usd: f64) {
         let budgets = self.applying(payers);
-        let holds = budgets.iter().filter_map(|budget| self.ledger.held(budget, id));
+        let holds = budgets.iter().filter_map(|budget| self.ledger.adopt_hold(budget, id));
         join_all(holds.map(|hold| hold.settle(cost_usd))).await;
     }
 
@@ -219,7 +222,7 @@ impl Budgets {
         self.refused.remember(refused.payer.clone(), refused.clone(), length);
     }
 
-    /// What `budget` would say again, if it lately refused as much.
+    /// The last refusal of `budget`, if it still applies.
     fn remembered(&self, budget: &Budget, needed_usd: f64) -> Option<BudgetRefused> {
         let refused = self.refused.get(&budget.payer)?;
         let stands = refused.budget_usd >= budget.usd && refused.left_usd < needed_usd;
@@ -227,37 +230,37 @@ impl Budgets {
     }
 }
 
-/// Who pays for a call or a batch.
+/// The payers of a call or a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Payers<'a> {
-    /// The tenant, who may have a budget for the day.
+    /// The tenant, which may have a budget for the day.
     pub tenant: &'a Tenant,
-    /// The batch, by its workflow's id.
+    /// The batch: its workflow's id.
     pub batch: &'a str,
-    /// What the batch may spend in all, in US dollars.
+    /// Budget of the batch, in US dollars.
     pub batch_usd: Option<f64>,
 }
 
-/// Where what was spent is kept beside Redis.
+/// Stores what was spent beside Redis.
 pub trait Checkpoints: fmt::Debug + Send + Sync {
-    /// What was `held`, or what `reserve` holds after the budget was found again or a checkpoint was
+    /// Returns `held`, or the result of `reserve` after the budget was restored or a checkpoint was
     /// written.
     fn renewing<'a>(
         &'a self,
         budget: &'a Budget,
         usd: f64,
-        held: Result<Hold, Unheld>,
+        held: Result<BudgetHold, Unheld>,
         reserve: &'a Reserve<'a>,
-    ) -> BoxFuture<'a, Result<Result<Hold, Unheld>, Failure>>;
+    ) -> BoxFuture<'a, Result<Result<BudgetHold, Unheld>, Failure>>;
 
-    /// Writes one of each budget in use every few seconds, until `stop` resolves.
+    /// Writes a checkpoint of each budget in use every few seconds, until `stop` resolves.
     fn keep<'a>(&'a self, stop: BoxFuture<'a, ()>) -> BoxFuture<'a, ()>;
 }
 
-/// Asks for so much of a budget.
-pub type Reserve<'a> = dyn Fn() -> BoxFuture<'a, Result<Hold, Unheld>> + Send + Sync + 'a;
+/// Tries again to hold the cost in a budget.
+pub type Reserve<'a> = dyn Fn() -> BoxFuture<'a, Result<BudgetHold, Unheld>> + Send + Sync + 'a;
 
-/// What pays for one call. Most calls have no budget.
+/// The budgets of one call. Most calls have none.
 #[derive(Debug, Clone)]
 pub struct CallBudget {
     source: Arc<Budgets>,
@@ -267,22 +270,21 @@ pub struct CallBudget {
 }
 
 impl CallBudget {
-    /// Fails what a budget refused a moment ago, before it takes quota.
+    /// Fails a call at once that a budget refused a moment ago, before it takes quota.
     ///
     /// # Errors
-    /// `BudgetExceeded`, or `QuotaWait` while calls under way may give something back.
+    /// `BudgetExceeded`, or `QuotaWait` while calls under way may return money.
     pub fn check(&self) -> Result<(), Failure> {
         let refused =
             self.budgets.iter().find_map(|budget| self.source.remembered(budget, self.bound_usd));
         refused.map_or(Ok(()), |refused| Err(Failure::over_budget(&refused)))
     }
 
-    /// Holds in every budget what the call may cost, under the name of its attempt: in all of them
-    /// or in none.
+    /// Holds the call's greatest cost under the name of its attempt, in every budget or in none.
     ///
     /// # Errors
-    /// `BudgetExceeded` when one is spent; `QuotaWait` while calls under way may give something
-    /// back, or what was spent is lost; `Transient` when Redis cannot be asked.
+    /// `BudgetExceeded` if a budget is spent; `QuotaWait` while calls under way may return money,
+    /// or if Redis lost what was spent; `Transient` if Redis cannot be asked.
     pub async fn hold(&self, attempt: &Attempt, reservation: &str) -> Result<BudgetHolds, Failure> {
         let lease = self.source.lease.unwrap_or(LEASE);
         let reserve = |budget| self.source.reserve(budget, reservation, self.bound_usd, lease);
@@ -296,28 +298,28 @@ impl CallBudget {
     }
 }
 
-/// What is held for one call. Dropped before it is sent, everything is given back; after it,
-/// everything stays charged.
+/// Holds for one call. Dropped before the call is sent, they are returned; dropped after it, they
+/// stay charged.
 #[derive(Debug)]
 #[must_use = "holds that are dropped are given back"]
 pub struct BudgetHolds {
     call_budget: CallBudget,
-    holds: Vec<Hold>,
+    holds: Vec<BudgetHold>,
 }
 
 impl BudgetHolds {
-    /// The request is about to leave: from here on it may have to be paid.
+    /// The request is about to leave: its cost may have to be paid.
     pub fn sent(&mut self) {
-        self.holds.iter_mut().for_each(Hold::sent);
+        self.holds.iter_mut().for_each(BudgetHold::sent);
     }
 
-    /// What this much costs, in US dollars, where that is known.
+    /// The cost of this usage in US dollars, if the price is known.
     pub(crate) fn cost_usd(&self, usage: &Usage) -> Option<f64> {
         self.call_budget.source.cost_usd(&self.call_budget.model, usage)
     }
 
-    /// The call is over and used this much; unknown use is charged with what was held, and nobody
-    /// waits for it to come back.
+    /// The call used this much; unknown use is charged with the held amount. The returned future
+    /// need not be awaited for the money to be free.
     pub fn settle(self, usage: Option<&Usage>) -> impl Future<Output = ()> + use<> {
         let cost_usd = usage.and_then(|usage| self.cost_usd(usage));
         let cost_usd = cost_usd.unwrap_or(self.call_budget.bound_usd);

@@ -1,4 +1,5 @@
-//! A question's way to its answer: choose the model, pay for a retry, warm the cache, admit, call.
+//! Asks a question of the models of a route: chooses the model, pays for a retry, warms the cache,
+//! admits, calls.
 
 use std::sync::Arc;
 
@@ -20,53 +21,54 @@ use crate::{
     warm_cache::Warmth,
 };
 
-/// What a process asks with.
+/// The services of a process that calls need.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
-    /// The APIs that answer.
+    /// Clients of the providers.
     pub providers: &'a Providers,
-    /// How long the queues of models are.
+    /// The lengths of the models' queues.
     pub queues: &'a Queues,
-    /// Prompt caches that are warm.
+    /// Which prompt caches are warm.
     pub warmth: &'a Arc<Warmth>,
-    /// What tenants and batches may spend.
+    /// Budgets of tenants and batches.
     pub budgets: &'a Arc<Budgets>,
-    /// Stands before every call.
+    /// Admits every call.
     pub guard: &'a Guard,
 }
 
-/// In which class a call is made, and who pays for it.
+/// The class of a call, and its payers.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
     /// The class of traffic.
     pub lane: &'a Lane,
-    /// Whose call it is.
+    /// The tenant that makes the call.
     pub tenant: &'a Tenant,
-    /// What its batch may spend in all, in US dollars.
+    /// Budget of its batch, in US dollars.
     pub batch_usd: Option<f64>,
-    /// What pays for calls beyond the first.
+    /// Budget for calls beyond the first.
     pub retries: Option<&'a RetryBudget>,
 }
 
-/// What is asked, of whichever model answers.
+/// A question that any model of a route can answer.
 pub trait Question: Sync {
-    /// Names the calls that are like this one: what they use is learned together.
+    /// Names the template: calls with the same one have their token use learned together.
     fn alike(&self) -> u64;
 
     /// Estimated input tokens, as this model counts them.
     fn input_tokens(&self, model: &ModelId) -> u64;
 
-    /// How long the answer may be, in tokens, by a model that writes at most `cap`.
+    /// Bound on the answer in tokens, for a model that writes at most `cap`.
     fn room(&self, cap: Option<u32>) -> u32;
 
-    /// How long the answer probably is, in tokens, where most answers like it have had `learned`;
-    /// `None` where only its bound is known.
+    /// Likely length of the answer in tokens, if most answers with the same template had `learned`;
+    /// `None` if only the bound is known.
     fn likely(&self, learned: Option<u64>) -> Option<u64>;
 
-    /// The instructions that its provider may keep for the calls that are like it, by their name.
+    /// The instructions that the provider may cache for calls with the same template, and the
+    /// cache's name.
     fn cached(&self) -> Option<(u64, &str)>;
 
-    /// The call, of this model, with so much room.
+    /// The call to this model, whose answer may have `room` tokens.
     fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> Call<'c>;
 }
 
@@ -87,7 +89,7 @@ impl Caller<'_> {
         Ok((chosen.0, completion))
     }
 
-    /// The same, of the model of the route that was chosen.
+    /// Like [`Self::ask`], for a model of the route that is already chosen.
     pub(crate) async fn ask_of(
         &self,
         (model, provider): (&ModelId, &dyn Provider),
@@ -128,8 +130,8 @@ impl Caller<'_> {
         Ok(completion)
     }
 
-    /// Asks once for the vectors of some texts; the model that gave them, and the vectors. `tokens`
-    /// is what all of them have, estimated; `template` names the calls that are like this one.
+    /// Embeds texts with one call; returns the model and the vectors. `tokens` is the estimate for
+    /// all texts; `template` groups like calls.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -142,8 +144,8 @@ impl Caller<'_> {
         call: impl FnOnce(&'r ModelId) -> EmbeddingRequest<'c>,
     ) -> Result<(&'r ModelId, Embedded), Failure> {
         let (model, provider) = self.choose(attempt, terms.lane, route).await?;
-        // A server that takes one text a call refuses several together: the first call of each alone is
-        // no retry.
+        // A server that takes one text a call refuses several together. So the first call for each
+        // single text is no retry.
         if let Some(retries) = terms.retries.filter(|_| attempt.has_called()) {
             retries.pay(&self.guard.quota, &self.guard.gates.health, attempt, model).await?;
         }
@@ -155,8 +157,8 @@ impl Caller<'_> {
         Ok((model, embedded))
     }
 
-    /// Sends a body in the vendor's own form, as it is, to a model that takes it; the model, and the
-    /// reply in one piece. What is asked is told by the body where `operation` does not say it.
+    /// Sends a body in the vendor's own form to a model that takes it; returns the model and the
+    /// reply in one piece. Without `operation`, the body's fields tell it.
     ///
     /// # Errors
     /// As [`Self::ask`]; `InvalidInput` where the provider takes no such body.
@@ -173,7 +175,7 @@ impl Caller<'_> {
         Ok((chosen.0, whole))
     }
 
-    /// The same, to the model of the route that was chosen.
+    /// Like [`Self::send`], for a model of the route that is already chosen.
     pub(crate) async fn send_to(
         &self,
         (model, provider): (&ModelId, &dyn Provider),
@@ -206,8 +208,8 @@ impl Caller<'_> {
         whole.map_err(|failure| self.fall_back(attempt, route, model, failure))
     }
 
-    /// What the failure of a call to `model` means for the next. A model whose context nobody knows may
-    /// have more room.
+    /// What the failure of a call to `model` means for the next attempt. A model with an unknown
+    /// context may have more room.
     fn fall_back(
         &self,
         attempt: &Attempt,
@@ -224,7 +226,7 @@ impl Caller<'_> {
         route.fall_back(attempt, failure, has_more_room)
     }
 
-    /// The model that is asked now, and who serves it.
+    /// Chooses the model that is asked now, and its client.
     pub(crate) async fn choose<'r>(
         &self,
         attempt: &Attempt,
@@ -239,8 +241,8 @@ impl Caller<'_> {
         Ok((model, provider))
     }
 
-    /// What is asked of the limiter. Where another model may take the document sooner, it waits no
-    /// longer than that may take to show.
+    /// The limiter's request. If another model may take the document sooner, it waits no longer
+    /// than it takes to know that.
     fn request(
         &self,
         attempt: &Attempt,
@@ -258,13 +260,13 @@ impl Caller<'_> {
     }
 }
 
-/// So many estimated tokens may be so few in truth: texts in languages with long words have up to 6
-/// bytes a token, where 4 are taken for one.
+/// The largest estimate whose true count may be this low: texts in languages with long words have
+/// up to 6 bytes a token, and the estimate assumes 4.
 fn overestimated(tokens: u64) -> u64 {
     tokens + tokens / 2
 }
 
-/// What a body asks of its vendor, where it answers with words.
+/// Recognises the operation of a body that is answered with text.
 fn told(provider: &dyn Provider, body: &Fields) -> Option<Operation> {
     let has = |name: &str| body.names().any(|given| given == name);
     let of_form = match has("messages") {
@@ -275,7 +277,7 @@ fn told(provider: &dyn Provider, body: &Fields) -> Option<Operation> {
     of_form.iter().copied().find(|operation| provider.takes(*operation))
 }
 
-/// This process cannot ask the model.
+/// The failure if this process has no client for the model.
 pub fn no_provider(model: &ModelId) -> Failure {
     Failure::invalid_input(format!(
         "no provider \"{provider}\" is configured here; correct the name of the model {model}, or add a [providers.{provider}] section to the configuration of every worker",

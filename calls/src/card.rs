@@ -1,4 +1,4 @@
-//! What a worker says of itself to the others, through Redis.
+//! The card: a worker's status for the other workers, in Redis.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,52 +9,52 @@ use tidegate_types::ModelId;
 
 use crate::recent::RecentCalls;
 
-/// Where workers are configured differently: so many of each kind are named, of so many kinds.
+/// Where configurations differ: workers named for each configuration, and configurations read.
 const NAMED: usize = 3;
 const KINDS: usize = 20;
 
-/// What a worker was configured with, by model and key.
+/// A worker's configuration, by model and key.
 pub type Configuration = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What this process was configured with.
+/// This process's configuration.
 pub fn configuration(quota: &Quota) -> Configuration {
     quota.models().map(|model| (model.id.to_string(), model.configuration())).collect()
 }
 
-/// What this process was configured with, as it is kept for the fleet: its name, and all of it.
+/// This process's configuration as stored for the fleet: its digest, and its text.
 pub(crate) fn kept(quota: &Quota) -> (String, String) {
     let text = serde_json::to_string(&configuration(quota)).unwrap_or_default();
     let digest = Sha256::digest(text.as_bytes());
     (digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect(), text)
 }
 
-/// What a worker says of itself to the others: no key, and nothing of one.
+/// A worker's status for the other workers. It holds no key and nothing of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Card {
-    /// Whose documents it works on: those of another queue it cannot take over.
+    /// The task queue that it works on. It cannot take documents of another queue.
     pub queue: String,
     /// The providers that it can ask.
     pub providers: BTreeSet<String>,
     /// Keys that were refused and have not been accepted since.
     pub refused: Vec<RefusedKey>,
-    /// The name of what it was configured with, which is kept once for all that are alike: with
-    /// every worker's words it would be much, in a large fleet.
+    /// Digest of its configuration. The text is stored once for all workers that share it: in each
+    /// card it would be much data for a large fleet.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub configured: String,
-    /// What it was configured with: of a few of each kind, where workers differ. A worker of an
-    /// earlier version says it itself.
+    /// The configuration itself, read for a few workers of each kind where workers differ. A worker
+    /// of an earlier version sends it itself.
     #[serde(skip_serializing_if = "Configuration::is_empty")]
     pub configuration: Configuration,
-    /// What its calls have come to lately, by model.
+    /// Outcomes of its recent calls, by model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub calls: BTreeMap<ModelId, RecentCalls>,
-    /// What else there is to know of it.
+    /// Further facts.
     #[serde(flatten)]
     pub about: About,
 }
 
-/// A worker's own particulars.
+/// Facts about one worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
@@ -62,9 +62,9 @@ pub struct About {
     pub version: String,
     /// When it began to work, in seconds since 1970.
     pub started: u64,
-    /// Documents at once, at most.
+    /// The most documents at once.
     pub slots: u64,
-    /// Of the limits that it was configured with: workers of one fleet have the same.
+    /// Fingerprint of its configured limits; all workers of one fleet have the same.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fingerprint: String,
 }
@@ -74,21 +74,21 @@ pub struct About {
 pub struct RefusedKey {
     /// The provider.
     pub provider: String,
-    /// For this model alone; without one for all.
+    /// The model, if the key is refused for this model only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
     /// The HTTP status, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Since when, in seconds since 1970.
+    /// Since when it is refused, in seconds since 1970.
     pub since: u64,
-    /// Where the worker reads it, if that is known: a variable's name, or a file's.
+    /// Where the worker reads the key, if known: the name of a variable or of a file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
 }
 
 impl Card {
-    /// Whether this worker could ask `model`, as far as keys go.
+    /// Whether this worker could ask `model`, as far as keys allow.
     pub fn can_ask(&self, model: &ModelId) -> bool {
         let refuses = |key: &RefusedKey| {
             key.provider == model.provider() && key.model.as_ref().is_none_or(|it| it == model)
@@ -97,17 +97,17 @@ impl Card {
     }
 }
 
-/// Every live worker that says something of itself, by its name.
+/// The cards of all live workers, by worker name.
 ///
 /// # Errors
-/// Redis is away.
+/// Redis cannot be reached.
 pub async fn cards(quota: &Quota) -> Result<Vec<(String, Card)>, tidegate_quota::Error> {
-    let mut cards = read(quota.said().await?);
+    let mut cards = read(quota.worker_statuses().await?);
     tell_apart(quota, &mut cards).await?;
     Ok(cards)
 }
 
-/// Learns how workers are configured that are not configured alike.
+/// If workers are configured differently, reads the configurations of a few of each kind.
 pub(crate) async fn tell_apart(
     quota: &Quota,
     cards: &mut [(String, Card)],
@@ -121,7 +121,7 @@ pub(crate) async fn tell_apart(
         return Ok(());
     }
     for (name, cards) in kinds.into_iter().take(KINDS) {
-        let kept = quota.common(&name).await?;
+        let kept = quota.fleet_text(&name).await?;
         let Some(kept) = kept.and_then(|kept| serde_json::from_str::<Configuration>(&kept).ok())
         else {
             continue;
@@ -133,7 +133,7 @@ pub(crate) async fn tell_apart(
     Ok(())
 }
 
-/// What another version says, and cannot be read here, is left out.
+/// Parses cards. Those of another version that cannot be read are left out.
 pub(crate) fn read(said: Vec<(String, String)>) -> Vec<(String, Card)> {
     let card = |(worker, words): (String, String)| {
         Some((worker, serde_json::from_str::<Card>(&words).ok()?))
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::differences::differences;
 
-    /// Of one fleet, with so many tokens a minute for each of fifty models.
+    /// Quota of one fleet, with `tokens` a minute for each of fifty models.
     fn quota(redis: &Redis, key_prefix: &str, tokens: u64) -> Quota {
         let lanes = Arc::new(Lanes::single());
         let models = (0..50).map(|number| {
@@ -175,9 +175,9 @@ mod tests {
         let (one, other) = (quota(redis, &prefix, 1_000), quota(redis, &prefix, 2_000));
         let say = async |worker: &str, quota: &Quota| {
             let (configured, configuration) = kept(quota);
-            quota.keep_common(&configured, &configuration).await.unwrap();
+            quota.keep_fleet_text(&configured, &configuration).await.unwrap();
             let words = serde_json::to_string(&Card { configured, ..Card::default() }).unwrap();
-            quota.say(worker, &words, false).await.unwrap();
+            quota.publish_status(worker, &words, false).await.unwrap();
             (words.len(), configuration.len())
         };
         let mut lengths = (0, 0);
@@ -194,12 +194,12 @@ mod tests {
         assert_eq!(found.len(), 50, "one key of each model");
         let difference = found.first().unwrap().to_string();
         assert!(difference.contains("1000") && difference.contains("2000 at x"), "{difference}");
-        // A worker of an earlier version says all of it itself.
+        // A worker of an earlier version sends all of it itself.
         let earlier = Card { configuration: configuration(&one), ..Card::default() };
         let earlier = serde_json::to_string(&earlier).unwrap();
         let fleet = unique("earlier");
         let one = quota(redis, &fleet, 1_000);
-        one.say("old", &earlier, false).await.unwrap();
+        one.publish_status("old", &earlier, false).await.unwrap();
         say("x", &quota(redis, &fleet, 2_000)).await;
         assert_eq!(differences(&cards(&one).await.unwrap()).len(), 50);
     }

@@ -1,17 +1,18 @@
-//! What a provider says that a call has used, where that can be.
+//! Rejects a provider's reported usage that is impossible.
 
 use tidegate_quota::Request;
 use tidegate_types::Usage;
 
-/// Estimates of tokens are wrong by less than this many times: a script with two tokens a character
-/// has eight for each one that is estimated.
+/// Estimates of tokens are wrong by less than this factor: a script with two tokens a character has
+/// eight for each estimated token.
 const FAR_OFF: u64 = 10;
 
-/// Vendors' own words around a short prompt, a schema's and a tool's among them.
+/// Tokens that vendors add around a short prompt, such as those of a schema or a tool.
 const AROUND: u64 = 500;
 
-/// Whether a call can have used so much: something was sent, and no more than that; something was
-/// written where an answer came, and no more than a few times the bound, which not all servers keep.
+/// Whether a call can have this usage. Its input is above zero and at most a few times the
+/// estimate. Its output is above zero if there is an answer, and at most a few times the bound,
+/// which not all servers keep.
 pub(crate) fn can_be(usage: &Usage, request: &Request, has_answer: bool) -> bool {
     let bound = |tokens: u64| tokens.saturating_add(AROUND).saturating_mul(FAR_OFF);
     let input = usage.input();

@@ -1,22 +1,22 @@
-//! In what the workers of a fleet are configured differently.
+//! Differences between the configurations of a fleet's workers.
 //!
-//! Each question to the limiter is decided by the limits and shares of the worker that asks, and
-//! what all of them use is counted together: so the fleet never goes above the highest of the
-//! limits, and workers with a lower one find it full. A lane keeps its number in Redis, so that workers
-//! with other lanes do not count in its place.
+//! Each request to the limiter is decided by the limits and shares of the worker that asks, and the
+//! use of all workers is counted together. So the fleet never exceeds the highest of the limits,
+//! and workers with a lower one find it full. A lane keeps its number in Redis, so that workers
+//! with other lanes are not counted for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::card::Card;
 
-/// One key of one model that differs.
+/// One configuration key of one model that differs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
     /// The model.
     pub model: String,
     /// The key.
     pub key: String,
-    /// Each value, and the workers that have it; an empty value where it is not set.
+    /// Each value, with its workers; an empty value if the key is not set.
     pub values: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -32,8 +32,8 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Where the workers differ. A model that a worker does not have is no difference, nor is a worker
-/// that says nothing of its configuration.
+/// Finds the differences. A model that only some workers have is no difference; a worker without a
+/// configuration is ignored.
 pub fn differences(cards: &[(String, Card)]) -> Vec<Difference> {
     let mut seen: BTreeMap<(&str, &str), BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     let models: BTreeSet<&String> =

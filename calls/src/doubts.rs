@@ -1,9 +1,9 @@
-//! Models that are in doubt: their provider has said that the account is spent, or that there is no such
-//! model, which may be a passing fault. One call finds out after seconds, and then another one; the
-//! others wait for it in Temporal. The third refusal in a row is a verdict.
+//! Models in doubt: their provider has said that the account is spent, or that there is no such
+//! model, which may be a passing fault. One call tests the model after seconds, and later another
+//! one; the others wait for the outcome in Temporal. The third refusal in a row is a verdict.
 //!
-//! Of a model that has just answered, one refusal alone is about its own document: the others go on
-//! until a second one follows without an answer between them.
+//! If a model has just answered, one refusal concerns its own document alone: the others go on
+//! until a second refusal follows without an answer between them.
 
 use std::{
     collections::HashMap,
@@ -16,16 +16,16 @@ use tidegate_types::ModelId;
 
 use crate::{evidence::Evidence, failure::Failure, probe::Probe};
 
-/// A call that finds out has this long until another one does.
+/// How long a test may take until another call tests.
 const PROBE: Duration = Duration::from_secs(10);
 
-/// A model that has answered within this time is known.
+/// A model that has answered within this time is known to exist.
 pub(crate) const KNOWN: Duration = Duration::from_secs(600);
 
-/// Models and doubts that are remembered; all are forgotten at once beyond.
+/// With this many, all are forgotten at once.
 const MAX_REMEMBERED: usize = 1_000;
 
-/// For which calls a model is in doubt: those of one run of a batch, or all of them.
+/// The calls for which a model is in doubt: those of one run of a batch, or all (`None`).
 pub(crate) type Scope<'a> = (&'a ModelId, Option<&'a str>);
 
 type OwnedScope = (ModelId, Option<String>);
@@ -34,10 +34,10 @@ fn owned((model, run): Scope<'_>) -> OwnedScope {
     (model.clone(), run.map(str::to_owned))
 }
 
-/// What this worker's calls were told of models.
+/// What providers have said about models in this worker's calls.
 #[derive(Debug)]
 pub struct Doubts {
-    /// What a document in doubt comes back with, by the provider's words and the time to wait.
+    /// Makes the failure of a document in doubt from the provider's message and the time to wait.
     comes_back: fn(&str, Duration) -> Failure,
     state: Mutex<State>,
 }
@@ -45,9 +45,9 @@ pub struct Doubts {
 #[derive(Debug, Default)]
 struct State {
     evidence: Evidence<OwnedScope>,
-    /// Until when calls wait for the one that finds out, and what the last refusal said.
+    /// Until when calls wait for the test, and the message of the last refusal.
     held: HashMap<OwnedScope, (Instant, String)>,
-    /// When each model has answered last.
+    /// When each model last answered.
     answered: HashMap<ModelId, Instant>,
 }
 
@@ -57,8 +57,8 @@ impl Doubts {
         Self { comes_back, state: Mutex::default() }
     }
 
-    /// A call was refused in these words. What that means for its document: `None` where it is no
-    /// passing fault.
+    /// A call was refused with this message. Returns the failure of its document; `None` if it is
+    /// no passing fault.
     pub(crate) fn refused(&self, scope: Scope<'_>, words: &str, now: Instant) -> Option<Failure> {
         let (mut state, owned) = (self.state.lock(), owned(scope));
         let answered = state.answered.get(scope.0);
@@ -88,10 +88,10 @@ impl Doubts {
         state.answered.insert(model.clone(), now);
     }
 
-    /// Whether calls wait for one that finds out.
+    /// Checks whether calls wait for a test.
     ///
     /// # Errors
-    /// A failure that comes back when the news is due.
+    /// A failure that is retried when the outcome is due.
     pub(crate) fn check(&self, scope: Scope<'_>, now: Instant) -> Result<(), Failure> {
         self.state.lock().held.get(&owned(scope)).map_or(Ok(()), |held| self.look(held, now))
     }
@@ -103,7 +103,7 @@ impl Doubts {
         }
     }
 
-    /// The same of a call that is about to leave: of those that wait for news, one does.
+    /// Checks a call that is about to leave; when a test is due, only one call passes.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -170,7 +170,8 @@ mod tests {
             assert!(doubts.refused((&model, None), "pay", at(second)).unwrap().is_retried());
             doubts.enter((&model, None), at(second)).unwrap().leaves();
         }
-        // A second one without an answer between them holds the others, and so does one long after.
+        // A second refusal without an answer in between holds the others, and so does one much
+        // later.
         assert!(doubts.refused((&model, None), "pay", at(9)).is_some());
         doubts.enter((&model, None), at(9)).unwrap_err();
         doubts.answered(&model, at(10));

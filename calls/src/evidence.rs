@@ -1,8 +1,8 @@
-//! One refusal is evidence, and no verdict: what could be a passing fault (a key, an account) is
-//! asked again after seconds, by one call, before documents fail by its name.
+//! A single refusal is evidence, not a verdict: a passing fault (of a key, an account) is tested
+//! again after seconds by one call, before documents fail.
 //!
-//! A refusal counts only if its call may have left after the one before it was counted: what was
-//! under way together is one piece of evidence.
+//! A refusal counts only if its call may have left after the previous one was counted: calls under
+//! way together are one piece of evidence.
 
 use std::{
     collections::HashMap,
@@ -10,17 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// After the first refusal and after the second one, the next call leaves so much later. A gateway
-/// that restarts, or keys that are replaced, take seconds.
+/// Pauses after the first and the second refusal until the next call. A gateway that restarts, or
+/// keys that are replaced, take seconds.
 const PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
 
-/// Refusals that are older say nothing of now.
+/// Older refusals no longer count.
 const OUTDATED: Duration = Duration::from_mins(10);
 
-/// Scopes that are remembered; all are forgotten at once beyond, and cost two calls more each.
+/// With this many scopes, all are forgotten at once; each costs two calls more then.
 const MAX_SCOPES: usize = 1_000;
 
-/// What has been refused, by scope, since it was last let in.
+/// Refusals of each scope since its last accepted call.
 #[derive(Debug)]
 pub(crate) struct Evidence<K>(HashMap<K, Refusals>);
 
@@ -37,8 +37,8 @@ impl<K> Default for Evidence<K> {
 }
 
 impl<K: Eq + Hash> Evidence<K> {
-    /// A call was refused: the time until one call should find out, or `None` where three in a row
-    /// have said the same.
+    /// A call was refused. Returns the time until one call should test again, or `None` after three
+    /// refusals in a row.
     pub(crate) fn refused(&mut self, scope: K, now: Instant) -> Option<Duration> {
         if self.0.len() >= MAX_SCOPES {
             self.0.clear();
@@ -60,17 +60,17 @@ impl<K: Eq + Hash> Evidence<K> {
         pause
     }
 
-    /// Whether something was refused since the scope was last let in.
+    /// Whether a call was refused since the scope's last accepted call.
     pub(crate) fn has(&self, scope: &K) -> bool {
         self.0.contains_key(scope)
     }
 
-    /// A call was let in.
+    /// A call was accepted.
     pub(crate) fn accepted(&mut self, scope: &K) {
         self.0.remove(scope);
     }
 
-    /// The same of every such scope.
+    /// A call of every matching scope was accepted.
     pub(crate) fn accepted_where(&mut self, is_let_in: impl Fn(&K) -> bool) {
         self.0.retain(|scope, _| !is_let_in(scope));
     }

@@ -1,6 +1,6 @@
-//! What each failure of a call means, and whether and when it is tried again: the only place that
-//! decides it. What faults of stores, readers and steps of a batch mean is in the same words in
-//! `tidegate-activities`, which also says how Temporal is told.
+//! Whether and when each failure of a call is retried. This module alone decides it.
+//! `tidegate-activities` has the like for faults of stores, readers and steps of a batch, and
+//! converts failures for Temporal.
 //!
 //! | what happened | type | retried | delay of the next attempt |
 //! |---|---|---|---|
@@ -50,24 +50,24 @@ pub use self::{
     retry::{Retry, StoreFault},
 };
 
-/// Longest message that goes on to whoever is told.
+/// Longest message that is passed on, in characters.
 pub const MAX_MESSAGE_CHARS: usize = 500;
 
 /// Why an attempt ended without a result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What kind.
+    /// The failure type.
     pub kind: FailureType,
-    /// A sentence for people.
+    /// A message for people.
     pub message: String,
-    /// When it is tried again.
+    /// When the next attempt is made.
     pub retry: Retry,
     /// What a document without quota waits for.
     pub waits_for: Option<WaitsFor>,
-    /// Whether it is no fault at all: nothing was asked, and the document comes back.
+    /// Whether it is no fault: no call was made, and the document comes back.
     pub benign: bool,
-    /// What has to change, where that is not the document.
+    /// What has to change, if it is not the document.
     pub concerns: Concerns,
 }
 
@@ -84,24 +84,24 @@ pub enum Concerns {
 }
 
 impl Failure {
-    /// Of this kind, and tried again then.
+    /// A failure of this kind, with its retry.
     pub fn new(kind: FailureType, message: impl Into<String>, retry: Retry) -> Self {
         let benign = kind == FailureType::QuotaWait;
         let (message, concerns) = (message.into(), Concerns::default());
         Self { kind, message, retry, waits_for: None, benign, concerns }
     }
 
-    /// Final.
+    /// A final failure.
     pub fn never(kind: FailureType, message: impl Into<String>) -> Self {
         Self::new(kind, message, Retry::Never)
     }
 
-    /// Bad input, final: the sentence says what to change.
+    /// A final failure of invalid input: the message says what to change.
     pub fn invalid_input(message: impl Into<String>) -> Self {
         Self::never(FailureType::InvalidInput, message)
     }
 
-    /// The same, of a template: it says which document it was filled for.
+    /// Adds the document that a template was filled for.
     pub fn asked_of(self, uri: &str) -> Self {
         Self { message: format!("{}; this is asked of {uri}", self.message), ..self }
     }
@@ -111,12 +111,12 @@ impl Failure {
         Self::new(FailureType::Transient, message, Retry::ByAttempts)
     }
 
-    /// The same, tried again at once.
+    /// Retries it at once.
     pub fn at_once(self) -> Self {
         Self { retry: Retry::After(AT_ONCE), ..self }
     }
 
-    /// The same, where another model of the route is asked next.
+    /// Retries it soon, at another model of the route.
     pub fn at_another_model(self) -> Self {
         Self { retry: Retry::After(REROUTED.mul_f64(rand::random())), ..self }
     }
@@ -127,10 +127,10 @@ impl Failure {
     }
 }
 
-/// How an answer is less than was asked for.
+/// Why an answer is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortfall {
-    /// There is nothing in it: a reasoning model may have spent all its tokens on thinking.
+    /// It is empty: a reasoning model may have spent all its tokens on thinking.
     pub is_empty: bool,
     /// The output tokens that it had room for.
     pub room: u32,

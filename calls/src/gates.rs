@@ -1,8 +1,9 @@
-//! What can hold a call: one list.
+//! All that can hold a call, in one list.
 //!
-//! The list runs before the wait for quota, where nothing is taken, and again after it: what was
-//! looked at before may have changed. Then each gate takes what one call alone may have, and gets it
-//! back when the call is dropped before it leaves.
+//! The list runs before the wait for quota, where no gate takes anything, and again after it,
+//! because the state may have changed during the wait. In the second run each gate may take
+//! something that one call alone can have, such as a probe. The gate gets it back if the call is
+//! dropped before it leaves.
 //!
 //! | gate | holds a call while | its failure | what it takes and gets back |
 //! |---|---|---|---|
@@ -15,7 +16,7 @@
 //! | `budget` | a budget was found spent a moment ago | `BudgetExceeded`, `QuotaWait` | |
 //! | `circuit` | calls to the model have failed one after the other | `Overloaded` | the call that finds out, until it has ended |
 //!
-//! What is waited for between the two runs holds a call, too, and is given back in the same way:
+//! Two more things hold a call between the two runs; they are given back in the same way:
 //!
 //! | | holds a call while | its failure | what it takes and gets back |
 //! |---|---|---|---|
@@ -42,56 +43,56 @@ use crate::{
 /// A call that wants to leave.
 #[derive(Debug, Clone, Copy)]
 pub struct Asking<'a> {
-    /// Whose call it is.
+    /// The attempt that makes it.
     pub attempt: &'a Attempt,
     /// The model that it asks.
     pub model: &'a ModelId,
-    /// Now.
+    /// The time of the check.
     pub now: Instant,
 }
 
-/// What a gate is about.
+/// What a gate judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
     /// The batch, whichever model it asks.
     Batch,
     /// The model: another one may be asked.
     Model,
-    /// What a run of a batch asks of the model: another one may be asked, and another run may ask this
+    /// The run's question to this model: another model may be asked, and another run may ask this
     /// one.
     Question,
-    /// What pays for the call.
+    /// The budgets that pay for the call.
     Money,
 }
 
-/// What a gate gives a call that is about to leave, and gets back if it does not.
+/// What a gate gives to a call that is about to leave. It is returned if the call does not leave.
 #[derive(Debug)]
 pub enum Taken {
-    /// Nothing: as many may leave as come.
+    /// Nothing: any number of calls may leave.
     Nothing,
-    /// Leave to find out; it is used up when the call leaves.
+    /// The right to probe; used up when the call leaves.
     Probe(Probe),
-    /// A way through the model's circuit, until the call has ended.
+    /// Passage through the model's circuit, until the call has ended.
     Circuit(BreakerGuard),
 }
 
 /// Something that can hold a call.
 pub trait Gate: fmt::Debug + Send + Sync {
-    /// For people.
+    /// The gate's name in logs.
     fn name(&self) -> &'static str;
 
-    /// What it is about.
+    /// What it judges.
     fn about(&self) -> About {
         About::Model
     }
 
-    /// Whether the call may be made, as far as is known here.
+    /// Checks whether the call may be made, as far as this process knows.
     ///
     /// # Errors
-    /// What holds it, and when to come back.
+    /// The reason, and when to come back.
     fn check(&self, asking: Asking<'_>) -> Result<(), Failure>;
 
-    /// The same of a call that is about to leave: takes what one call alone may have.
+    /// Checks a call that is about to leave, and takes what only one call may have.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -99,28 +100,28 @@ pub trait Gate: fmt::Debug + Send + Sync {
         self.check(asking).map(|()| Taken::Nothing)
     }
 
-    /// Whether who is held and may come back counts as deferred.
+    /// Whether a held call that may come back counts as deferred.
     fn defers(&self) -> bool {
         true
     }
 }
 
-/// Why no call left.
+/// Why a call was held.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{failure}")]
 pub struct Held {
     /// The name of the gate.
     pub gate: &'static str,
-    /// What it is about; `None` of the limiter.
+    /// What the gate judges; `None` for the limiter.
     pub about: Option<About>,
-    /// What that means, and when to come back.
+    /// The failure, with the time to come back.
     pub failure: Failure,
-    /// What the limiter said, where it was the limiter.
+    /// The limiter's refusal, if the limiter held the call.
     pub refused: Option<Box<Refused>>,
 }
 
 impl Held {
-    /// By the limiter. Whoever was told a turn keeps it.
+    /// Held by the limiter. An attempt that got a ticket keeps it.
     pub(crate) fn by_quota(refused: Refused, attempt: &Attempt) -> Self {
         match &refused {
             Refused::Wait { ticket, .. } => attempt.deferred(Some(*ticket)),
@@ -135,7 +136,7 @@ impl Held {
         Self { gate: "quota", about: None, failure, refused: Some(Box::new(refused)) }
     }
 
-    /// By a budget that has too little left, or cannot be kept.
+    /// Held by a budget that has too little left, or cannot be checked.
     pub fn by_budget(failure: Failure) -> Self {
         Self { gate: BUDGET, about: Some(About::Money), failure, refused: None }
     }
@@ -154,7 +155,7 @@ impl From<Held> for Failure {
     }
 }
 
-/// The gates of one process. Clones are the same.
+/// The gates of one process. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Gates {
     worker: Worker,
@@ -171,7 +172,7 @@ pub struct Gates {
 }
 
 impl Gates {
-    /// Of a process that goes on until `stopping` is cancelled.
+    /// The gates of a process that runs until `stopping` is cancelled.
     pub(crate) fn new(quota: Quota, stopping: CancellationToken) -> Self {
         Self {
             worker: Worker(stopping),
@@ -184,12 +185,12 @@ impl Gates {
         }
     }
 
-    /// The same, where `results` knows whether what a batch buys can be written.
+    /// Adds the gate `results`, which knows whether a batch's results can be written.
     pub(crate) fn with_results(self, results: Arc<dyn Gate>) -> Self {
         Self { results: Some(results), ..self }
     }
 
-    /// All of them, in the order in which they are looked at.
+    /// All gates, in the order of their checks.
     fn list<'a>(&'a self, budget: Option<&'a CallBudget>) -> Vec<&'a dyn Gate> {
         let mut list: Vec<&dyn Gate> = vec![&self.worker, &self.pause];
         list.extend(self.results.as_deref());
@@ -199,13 +200,13 @@ impl Gates {
         list
     }
 
-    /// The first run, before the wait: takes nothing.
+    /// First run, before the wait: takes nothing.
     pub(crate) fn check(&self, asking: Asking<'_>, budget: &CallBudget) -> Result<(), Held> {
         let gates = self.list(Some(budget)).into_iter();
         each(gates, asking, |gate| gate.check(asking))
     }
 
-    /// The second run, after the wait: the call leaves now.
+    /// Second run, after the wait: the call is about to leave.
     pub(crate) fn enter(&self, asking: Asking<'_>, budget: &CallBudget) -> Result<Passed, Held> {
         let mut passed = Passed::default();
         each(self.list(Some(budget)).into_iter(), asking, |gate| {
@@ -219,14 +220,13 @@ impl Gates {
         Ok(passed)
     }
 
-    /// What of the batch holds a call, whichever model it asks.
+    /// Runs only the gates that judge the batch, whichever model it asks.
     pub(crate) fn of_batch(&self, asking: Asking<'_>) -> Result<(), Held> {
         let gates = self.list(None).into_iter().filter(|gate| gate.about() == About::Batch);
         each(gates, asking, |gate| gate.check(asking))
     }
 
-    /// Whether a call to the model could be made now: else another one should be asked, if there is
-    /// one.
+    /// Whether a call to the model could be made now. If not, another model should be asked.
     pub(crate) fn let_ask(&self, asking: Asking<'_>) -> bool {
         let is_of_model = |gate: &&dyn Gate| matches!(gate.about(), About::Model | About::Question);
         let mut gates = self.list(None).into_iter().filter(is_of_model);
@@ -234,7 +234,7 @@ impl Gates {
     }
 }
 
-/// Stops at the first that holds the call.
+/// Stops at the first gate that holds the call.
 fn each<'a>(
     gates: impl Iterator<Item = &'a dyn Gate>,
     asking: Asking<'_>,
@@ -246,7 +246,7 @@ fn each<'a>(
     Ok(())
 }
 
-/// What a call was let through with. Dropped before it leaves, everything is given back.
+/// What the gates gave to a call. If it is dropped before the call leaves, all of it is returned.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
     probes: Vec<Probe>,
@@ -254,14 +254,14 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// The call leaves. What it finds out for its circuit is told at its end.
+    /// The call leaves. The circuit's guard is returned; it learns the outcome at the call's end.
     pub(crate) fn leaves(self) -> Option<BreakerGuard> {
         self.probes.into_iter().for_each(Probe::leaves);
         self.circuit
     }
 }
 
-/// Until this process stops.
+/// Holds calls once this process stops.
 #[derive(Debug, Clone)]
 struct Worker(CancellationToken);
 
@@ -283,7 +283,7 @@ impl Gate for Worker {
     }
 }
 
-/// While nobody has paused the batch.
+/// Holds calls of a paused batch.
 #[derive(Debug, Clone)]
 struct Pause(Quota);
 
@@ -348,7 +348,8 @@ impl Gate for Arc<Doubts> {
     }
 }
 
-/// What it may cost is held in each of them between the two runs: the second one asks no more.
+/// Between the two runs the budgets hold what the call may cost, so the second run checks nothing
+/// more.
 impl Gate for CallBudget {
     fn name(&self) -> &'static str {
         BUDGET

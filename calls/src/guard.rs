@@ -1,4 +1,5 @@
-//! Admit → one call → settle. Every call to a provider is admitted here; `tests/fences/admits.rs` holds it.
+//! Admit → one call → settle. Every call to a provider is admitted here; `tests/fences/admits.rs`
+//! enforces it.
 
 use std::{sync::Arc, time::Instant};
 
@@ -24,22 +25,22 @@ use crate::{
     waiting::{WATCH, WaitSlot, WaitingRoom},
 };
 
-/// Stands between whoever asks and the providers. Clones are the same.
+/// Stands between callers and providers. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Guard {
-    /// Decides which call may leave.
+    /// Decides when a call may leave.
     pub quota: Quota,
     /// How delays grow.
     pub backoff: Backoff,
-    /// What else can hold a call.
+    /// Other reasons to hold a call.
     pub gates: Gates,
-    /// Bounds on the answer that models have refused as too large.
+    /// Output bounds that models have refused as too large.
     pub learned_caps: Arc<LearnedCaps>,
     /// How many attempts may wait in a slot.
     pub waiting: Arc<WaitingRoom>,
-    /// Learns how long calls take and what they use.
+    /// Tracks latency and token use of this process's calls.
     pub call_stats: Arc<CallStats>,
-    /// Settlements of answered calls that Redis has not heard of yet.
+    /// Settlements of answered calls that Redis has not received yet.
     pub settling: TaskTracker,
     /// Cancelled when this worker stops: from then on no call leaves.
     pub stopping: CancellationToken,
@@ -62,7 +63,7 @@ impl Guard {
         }
     }
 
-    /// The same, where `results` knows whether what a batch buys can be written.
+    /// Adds the gate `results`, which knows whether a batch's results can be written.
     #[must_use]
     pub fn with_results(self, results: Arc<dyn Gate>) -> Self {
         Self { gates: self.gates.with_results(results), ..self }
@@ -71,7 +72,7 @@ impl Guard {
     /// Makes one call if the quota allows it now or soon, and the budgets can pay.
     ///
     /// # Errors
-    /// A [`Failure`] that says when to come back, if ever. [`Attempt`] then knows its turn.
+    /// A [`Failure`] that says when to come back, if ever. The [`Attempt`] then keeps its ticket.
     pub async fn call(
         &self,
         attempt: &Attempt,
@@ -86,7 +87,7 @@ impl Guard {
         Ok(completion)
     }
 
-    /// The same, for vectors.
+    /// Embeds texts; otherwise like [`Self::call`].
     ///
     /// # Errors
     /// As [`Self::call`].
@@ -101,7 +102,8 @@ impl Guard {
         self.once(attempt, provider, request, || provider.embed(call), budget).await
     }
 
-    /// The same, with a body in the vendor's own form, which is answered in one piece.
+    /// Sends a body in the vendor's own form, whose reply comes in one piece; otherwise like
+    /// [`Self::call`].
     ///
     /// # Errors
     /// As [`Self::call`].
@@ -148,13 +150,13 @@ impl Guard {
         }
     }
 
-    /// Leave for one call: every gate lets it through, the quota has room for it, and the budgets can
-    /// pay. Everything that asks a provider comes through here.
+    /// Admits one call: every gate lets it through, the quota has room for it, and the budgets can
+    /// pay. Every call to a provider comes through here.
     ///
-    /// A near turn is waited for in place, or any, as the attempt's [`Patience`] says.
+    /// As the attempt's [`Patience`] says, it waits in place for a near turn, or for any turn.
     ///
     /// # Errors
-    /// What holds it; no call is made, and none is counted. [`Attempt`] then knows its turn.
+    /// The reason; no call is made or counted. The [`Attempt`] then keeps its ticket.
     pub async fn admit(
         &self,
         attempt: &Attempt,
@@ -176,10 +178,10 @@ impl Guard {
         let asking = || asking(attempt, &request.model, Instant::now());
         let tell = |held| self.tell_if_elsewhere(request, held);
         self.gates.check(asking(), budget).map_err(tell)?;
-        let mut place = self.quota.stand(&request.lane, &request.model);
+        let mut place = self.quota.join_queue(&request.lane, &request.model);
         let permit = self.permit(attempt, request).await;
         let permit = permit.map_err(|refused| Held::by_quota(refused, attempt))?;
-        place.calls();
+        place.start_call();
         let holds = budget.hold(attempt, &request.reservation).await.map_err(Held::by_budget)?;
         let passed = self.gates.enter(asking(), budget).map_err(tell)?;
         let (attempt, request, guard) = (attempt.clone(), request.clone(), self.clone());
@@ -188,18 +190,19 @@ impl Guard {
         Ok(Admitted { call, passed })
     }
 
-    /// What only another worker can ask now, or nobody: this one takes no others of its kind so long.
+    /// If the model is held for this worker only, tells the quota not to take documents for it
+    /// meanwhile.
     fn tell_if_elsewhere(&self, request: &Request, held: Held) -> Held {
         if held.about == Some(About::Model)
             && let Some(wait) = held.failure.retry.delay(self.backoff, 1)
         {
-            self.quota.is_elsewhere(&request.lane, &request.model, wait);
+            self.quota.set_elsewhere(&request.lane, &request.model, wait);
         }
         held
     }
 
-    /// A permit now, or after a wait in place. Who is told of a longer one is sent away, but for one
-    /// that keeps watch.
+    /// Gets a permit, now or after a wait in place. A longer wait is refused, except for the one
+    /// attempt that keeps watch.
     async fn permit(&self, attempt: &Attempt, request: &Request) -> Result<Permit, Refused> {
         let (mut patient, slot) = self.waiting.enter(request);
         if attempt.patience == Patience::Whole && slot.is_some() {
@@ -223,7 +226,8 @@ impl Guard {
                 _ => return Err(refused),
             };
             if watch.is_none() {
-                // Who states for how long it waits keeps no watch, nor who has too little time for one.
+                // An attempt with its own bound on waiting, or with too little time left, keeps no
+                // watch.
                 let may_wait = !self.quota.longest_wait_in_place().is_zero()
                     && left.is_none_or(|left| left > WATCH)
                     && request.max_wait.is_none();
@@ -232,7 +236,7 @@ impl Guard {
             let Some(watch) = &watch else { return Err(refused) };
             let goes_on = tokio::select! {
                 () = self.stopping.cancelled() => false,
-                goes_on = watch.rest(wait, self.quota.hears_news()) => goes_on && self.quota.batch_held_for(&attempt.run).is_none(),
+                goes_on = watch.rest(wait, self.quota.wait_for_operator_change()) => goes_on && self.quota.batch_held_for(&attempt.run).is_none(),
             };
             if !goes_on {
                 return Err(refused);
@@ -240,7 +244,7 @@ impl Guard {
         }
     }
 
-    /// A permit, however long its turn takes; who has no more time is told it.
+    /// Gets a permit however long its turn takes, until the attempt's deadline.
     async fn permit_at_last(
         &self,
         attempt: &Attempt,
@@ -261,14 +265,14 @@ impl Guard {
         self.quota.admit_patiently_until(request, stop).await
     }
 
-    /// Whether a call to the model could be made now, as far as its name, its account, its key and its circuit go:
-    /// else another model should be asked, if there is one.
+    /// Whether a call to the model could be made now, as far as its name, account, key and circuit
+    /// allow. If not, another model should be asked.
     #[must_use]
     pub fn can_be_asked(&self, attempt: &Attempt, model: &ModelId, now: Instant) -> bool {
         self.gates.let_ask(asking(attempt, model, now))
     }
 
-    /// Whether the model cannot be asked with this worker's key, but perhaps with another's.
+    /// Whether the model cannot be asked with this worker's key, but perhaps with another worker's.
     pub(crate) fn has_key_elsewhere(
         &self,
         attempt: &Attempt,
@@ -279,11 +283,11 @@ impl Guard {
         checked.is_err_and(|failure| failure.is_retried())
     }
 
-    /// Whether this worker may buy an answer: it goes on, the batch is not paused, and it could keep
-    /// it.
+    /// Whether this worker may buy an answer: it is not stopping, the batch is not paused, and its
+    /// results can be written.
     ///
     /// # Errors
-    /// A failure that comes back, to another worker or later.
+    /// A retryable failure: another worker may buy it, or this one later.
     pub fn check(&self, attempt: &Attempt, model: &ModelId) -> Result<(), Failure> {
         Ok(self.gates.of_batch(asking(attempt, model, Instant::now()))?)
     }
@@ -293,18 +297,18 @@ fn asking<'a>(attempt: &'a Attempt, model: &'a ModelId, now: Instant) -> Asking<
     Asking { attempt, model, now }
 }
 
-/// What any call brings.
+/// What the guard needs of any call's reply.
 trait Answered {
-    /// Of such a call, in the words of OpenTelemetry's conventions.
+    /// The operation's name in OpenTelemetry's conventions.
     const OPERATION: &'static str;
 
-    /// What it used, and what the provider says of its limits.
+    /// Tokens used, and the provider's statement of its limits.
     fn told(&self) -> (Option<&Usage>, &Observed);
 
-    /// What it used is not known, unless that can be; said is whether it has an answer, too.
+    /// Drops the reported usage unless `can_be(usage, has_answer)` holds.
     fn forget_usage_unless(&mut self, can_be: impl Fn(&Usage, bool) -> bool);
 
-    /// Why the answer ended, if one was written.
+    /// Why the answer ended, if there is an answer.
     fn stopped(&self) -> Option<&str>;
 }
 
@@ -332,8 +336,8 @@ impl Answered for Whole {
         (self.heard.usage.as_ref(), &self.heard.observed)
     }
 
-    // A body in the vendor's own form may point at a file, which no estimate knows: it has read something,
-    // and no bound can be named.
+    // A body in the vendor's own form may refer to a file, whose tokens no estimate knows. So any
+    // usage with some input counts as possible.
     fn forget_usage_unless(&mut self, _: impl Fn(&Usage, bool) -> bool) {
         self.heard.usage = self.heard.usage.take().filter(|usage| usage.input() > 0);
     }

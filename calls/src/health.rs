@@ -1,9 +1,9 @@
-//! Which models should not be asked for a while.
+//! Circuit breakers: which models should not be asked for a while.
 //!
-//! Faults open a model's circuit: after those of some documents in a row no call is made for a while,
-//! then one call finds out. It is about providers that are down, not about quota: a 429 closes the
-//! gate for the whole fleet, an overload lowers the calls in flight; this spares the documents
-//! behind them the same fault, each in its own worker.
+//! A model's circuit opens when the calls of several documents in a row have failed. Then no call
+//! is made for a while, and after that one call probes. It is for providers that are down, not for
+//! quota: a 429 closes the gate for the whole fleet, and an overload lowers the calls in flight.
+//! Each worker has its own circuits; they spare the next documents the same failure.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,10 +23,10 @@ use crate::{
     recent::{RecentByModel, RecentCalls, is_no_answer},
 };
 
-/// Refusals are forgotten all at once beyond this many. Each costs one question more then.
+/// With this many refusals remembered, all are forgotten at once. Each costs one more call then.
 const MAX_REMEMBERED: usize = 1_000;
 
-/// What was refused lately, so that it need not be asked again for a while.
+/// Remembers recent refusals, so that the call need not be made again for a while.
 #[derive(Debug)]
 pub(crate) struct Cooldown<K, V>(Mutex<HashMap<K, (Instant, V)>>);
 
@@ -58,7 +58,7 @@ impl<K: Eq + Hash, V: Clone> Cooldown<K, V> {
     }
 }
 
-/// How the models are, as this worker has seen.
+/// The state of the models, as this worker's calls have seen it.
 #[derive(Debug, Default)]
 pub struct Health {
     circuits: Mutex<HashMap<ModelId, Circuit>>,
@@ -67,18 +67,18 @@ pub struct Health {
 
 #[derive(Debug, Clone, Default)]
 struct Circuit {
-    /// Documents whose calls have failed since one last succeeded.
+    /// Documents whose calls have failed since the last success.
     failing: Vec<String>,
-    /// How often it has been opened since a call last succeeded.
+    /// How often it has opened since the last success.
     opened: u32,
-    /// No call is made before; without it the circuit is closed.
+    /// No call is made before this time; `None` while the circuit is closed.
     open_until: Option<Instant>,
-    /// Half open: a call is finding out.
+    /// Half open: one call is probing.
     probing: bool,
 }
 
 impl Circuit {
-    /// For how long no call is made; `None` where one may be.
+    /// How long no call is made; `None` if a call may be made.
     fn open_for(&self, now: Instant) -> Option<Duration> {
         let until = self.open_until?;
         let is_open = now < until || self.probing;
@@ -87,7 +87,7 @@ impl Circuit {
 }
 
 impl Health {
-    /// Whether there is a way through the model's circuit.
+    /// Checks whether the model's circuit lets a call through.
     ///
     /// # Errors
     /// `Overloaded` while it is open.
@@ -96,7 +96,8 @@ impl Health {
         open.map_or(Ok(()), |open| Err(self.open(model, open)))
     }
 
-    /// A way through it, for a call that is about to leave: of those that would find out, one does.
+    /// Lets a call that is about to leave through the circuit; when a probe is due, only one call
+    /// passes.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -113,7 +114,7 @@ impl Health {
         Ok(guard)
     }
 
-    /// What the last fault of a model said, while it is not forgotten.
+    /// The provider's message in the model's last failure, unless it is too old.
     pub fn words(&self, model: &ModelId) -> Option<String> {
         self.recent.words(model)
     }
@@ -122,12 +123,12 @@ impl Health {
         Failure::circuit_open(model, open, self.words(model).as_deref())
     }
 
-    /// What the calls to each model have come to lately.
+    /// Outcomes of recent calls, by model.
     pub fn recent(&self) -> BTreeMap<ModelId, RecentCalls> {
         self.recent.seen(SystemTime::now())
     }
 
-    /// The provider says something: the model's circuit is closed.
+    /// The provider answered: closes the model's circuit.
     fn closes(&self, model: &ModelId) {
         let was = self.circuits.lock().remove(model);
         if was.is_some_and(|circuit| circuit.open_until.is_some()) {
@@ -137,8 +138,8 @@ impl Health {
     }
 }
 
-/// One call's way through a circuit. Dropped before the call has ended (no quota, cancelled), it
-/// leaves the circuit as it was.
+/// One call's passage through a circuit. If it is dropped before the call has ended (no quota,
+/// cancelled), the circuit stays as it was.
 #[derive(Debug)]
 #[must_use = "a probe that is dropped lets the next one in"]
 pub struct BreakerGuard {
@@ -154,7 +155,8 @@ impl BreakerGuard {
         self.health.closes(&self.model);
     }
 
-    /// The call failed, for this document. A provider that refuses is there: the circuit is closed.
+    /// The call failed for this document. A provider that refuses is reachable, so the circuit
+    /// closes.
     pub fn failed(self, error: &Error, document: &str, now: Instant) {
         self.health.recent.failed(&self.model, error, document, SystemTime::now());
         if !is_no_answer(error.kind) {

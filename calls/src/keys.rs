@@ -1,13 +1,16 @@
 //! Which keys are refused, here and in the fleet.
 //!
 //! A 401 condemns a provider's key, a 403 the key for that model. The worker then reads its key
-//! again. If it is still the same, documents that need it are handed back without a call until it
-//! is mended, because another worker may have a good one; they fail for good when no live worker
-//! has, for some time, three calls in a row were refused with seconds between them (a passing
-//! fault costs seconds), and one call that was made since their batch had begun was refused too: a
-//! batch that begins after a bad spell is not answered with what others have met. Which keys are refused the workers tell each other through Redis: the
-//! provider, the model and the status, and never anything of a key. A worker that has nobody to
-//! ask decides alone.
+//! again. If the key is still the same, documents that need it are handed back without a call until
+//! the key is replaced, because another worker may have a good one.
+//!
+//! Documents fail for good only when no live worker has had an accepted key for [`KEYS_GONE`],
+//! three calls in a row were refused with seconds between them (a passing fault lasts seconds), and
+//! a call made since their batch began was refused too: a new batch is never failed on errors from
+//! before it started.
+//!
+//! Workers tell each other through Redis which keys are refused: the provider, the model and the
+//! status, and nothing of the key. A worker that cannot ask others decides alone.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -32,17 +35,17 @@ use crate::{
     probe::Probe,
 };
 
-/// Every how many times a worker hears how the others are configured: all that all say is much, in
-/// a large fleet.
+/// A worker reads the others' configurations once in this many beats: in a large fleet that is much
+/// data.
 const LISTENS_EVERY: u32 = 12;
 
-/// A fleet of so many workers is large.
+/// From this many workers on, a fleet counts as large.
 const FLEET: u64 = 50;
 
-/// A worker says which of its keys are refused, and reads key files again, this often.
+/// A beat: how often a worker reports its refused keys, and reads its key files again.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// The keys of this worker, and what it knows of the others'.
+/// The keys of this worker, and what it knows of other workers' keys.
 #[derive(Debug, Default)]
 pub struct Keys {
     state: Mutex<State>,
@@ -51,12 +54,12 @@ pub struct Keys {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether a refusal may be a passing fault.
+    /// Tells passing faults from verdicts.
     evidence: Evidence<Scope>,
     refused: BTreeMap<Scope, Refusal>,
-    /// The other live workers of this queue, as last heard; `None` where nobody can be asked.
+    /// The other live workers of this queue, as last read; `None` if they cannot be asked.
     others: Option<Vec<Card>>,
-    /// Since when no worker can ask a model.
+    /// Since when no worker can ask each model.
     gone: HashMap<ModelId, Instant>,
     /// When this worker's keys were last read.
     read_at: Option<Instant>,
@@ -67,23 +70,23 @@ type Scope = (String, Option<ModelId>);
 
 #[derive(Debug)]
 struct Refusal {
-    /// The provider's own sentence, without key and document, and where the key comes from.
+    /// The provider's message without key and document, and where the key comes from.
     words: String,
     place: String,
     status: Option<u16>,
     since: SystemTime,
-    /// Then one call finds out again.
+    /// When the next call tests the key.
     probe_at: Instant,
-    /// Three calls in a row have said so: it is no passing fault.
+    /// Three calls in a row were refused: this is no passing fault.
     is_confirmed: bool,
-    /// Runs of batches that wait for that call, and those that know what one has come to.
+    /// Runs of batches that wait for that test, and those that know its outcome.
     waiting: HashSet<String>,
     told: HashSet<String>,
 }
 
 impl Refusal {
-    /// Whether a call has been refused since this run of a batch met the refusal first. Until then
-    /// it waits for one.
+    /// Whether a call was refused since this run of a batch first met the refusal. Until then the
+    /// run waits for a test.
     fn is_told(&mut self, run: &str) -> bool {
         if self.told.contains(run) {
             return true;
@@ -92,7 +95,7 @@ impl Refusal {
         false
     }
 
-    /// A call of this run was refused.
+    /// A call of this run was refused: all waiting runs know it.
     fn tells(&mut self, run: &str) {
         for run in std::mem::take(&mut self.waiting) {
             remember(&mut self.told, &run);
@@ -101,7 +104,7 @@ impl Refusal {
     }
 }
 
-/// All are forgotten at once beyond so many: each waits for one call more then.
+/// With this many runs, all are forgotten at once; each then waits for one more test.
 const MAX_RUNS: usize = 1_000;
 
 fn remember(runs: &mut HashSet<String>, run: &str) {
@@ -111,17 +114,17 @@ fn remember(runs: &mut HashSet<String>, run: &str) {
     runs.insert(run.to_owned());
 }
 
-/// What has become of a key since the call that was refused.
+/// The state of a key after a refused call.
 #[derive(Debug, Clone, Copy)]
 pub enum KeyNow<'a> {
-    /// Another one was read: nothing is known of it.
+    /// Another key was read, about which nothing is known.
     Replaced,
-    /// It is the same, if there is one and it is known here.
+    /// The key is the same; `None` if there is no key, or this process does not have it.
     TheSame(Option<&'a Key>),
 }
 
 impl State {
-    /// The newest that holds for the model.
+    /// The newest refusal that applies to the model.
     fn refusal(&mut self, model: &ModelId) -> Option<&mut Refusal> {
         let holds = |(provider, of): &Scope| {
             provider == model.provider() && of.as_ref().is_none_or(|of| of == model)
@@ -150,7 +153,7 @@ impl State {
             return Err(Failure::key_is_tried(model, &words, KEY_ELSEWHERE));
         }
         let until = *self.gone.entry(model.clone()).or_insert(now) + KEYS_GONE;
-        // A good key may lie there already: it is read once more before documents are given up.
+        // A file may hold a good key already: it is read once more before documents fail for good.
         if another.is_some() && (now < until || self.read_at.is_none_or(|at| at < until)) {
             return Err(Failure::handed_back(model, &words));
         }
@@ -163,8 +166,8 @@ impl State {
 }
 
 impl Keys {
-    /// A provider refused the key of a call to `model`, made for this run of a batch. What that means
-    /// for the document.
+    /// A provider refused the key of a call to `model` in this run of a batch. Returns the failure
+    /// of the document.
     pub fn refused(
         &self,
         model: &ModelId,
@@ -200,7 +203,7 @@ impl Keys {
             let refusal =
                 Refusal { words, place, status, since, probe_at, is_confirmed, waiting, told };
             state.refused.insert(scope, refusal);
-            // How long nobody has a good key is counted from here.
+            // The time without a good key starts now.
             state.gone.retain(|of, _| of.provider() != model.provider());
             state.show(model.provider());
             self.changed.notify_one();
@@ -214,7 +217,7 @@ impl Keys {
         Failure::key_refused(&words)
     }
 
-    /// A provider answered a call to `model`: its key is good.
+    /// A provider answered a call to `model`, so its key is good.
     pub(crate) fn accepted(&self, model: &ModelId) {
         let mut state = self.state.lock();
         if state.refused.is_empty() {
@@ -233,7 +236,7 @@ impl Keys {
         }
     }
 
-    /// A provider has another key: nothing is known of it.
+    /// Another key was read for the provider: refusals of the old one are forgotten.
     fn renewed(&self, provider: &str) {
         info!(provider, "another key was read");
         let mut state = self.state.lock();
@@ -243,16 +246,15 @@ impl Keys {
         self.changed.notify_one();
     }
 
-    /// Whether a call to `model` may be made with this worker's key, for this run of a batch, if only
-    /// to find out.
+    /// Whether a call of this run to `model` may be made with this worker's key, even as a test.
     ///
     /// # Errors
-    /// `Unauthorized`: to another worker, or for good where no live one has a key that is accepted.
+    /// `Unauthorized`: retried by another worker, or final if no live worker has an accepted key.
     pub fn check(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
         self.state.lock().look(model, run, now)
     }
 
-    /// The same for a call that is about to leave: of those that would find out, one does.
+    /// Checks a call that is about to leave; when a test is due, only one call passes.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -267,7 +269,7 @@ impl Keys {
         let Some(refusal) = state.refusal(model) else { return Ok(Probe::default()) };
         let (before, mine) = (refusal.probe_at, now + KEY_REFUSED);
         refusal.probe_at = mine;
-        // Those behind it wait for what it finds out.
+        // The calls behind it wait for the outcome.
         state.gone.remove(model);
         let (keys, model) = (Arc::clone(self), model.clone());
         Ok(Probe::new(move || {
@@ -279,7 +281,7 @@ impl Keys {
         }))
     }
 
-    /// Reads a key again after it was refused. Whether it is another than that of `version`.
+    /// Reads a key again after a refusal. Returns whether it differs from that of `version`.
     pub fn read_again(&self, provider: &str, key: &Key, version: u64) -> bool {
         let before = key.version();
         let now = key.read_again().unwrap_or_else(|fault| {
@@ -315,8 +317,8 @@ impl Keys {
         self.state.lock().others = Some(others.map(|(_, card)| card).collect());
     }
 
-    /// Reads key files again, and tells the fleet how the keys of this worker are and what its calls
-    /// have met, every few seconds and when a key changes, until `stop` resolves.
+    /// Until `stop` resolves: reads key files again, and reports the state of this worker's keys
+    /// and its recent calls, every few seconds and when a key changes.
     pub async fn keep(
         &self,
         (providers, quota, health): (&Providers, &Quota, &Health),
@@ -357,16 +359,16 @@ impl Keys {
             let (configured, about) = (configured.clone(), about.clone());
             let card = Card { calls: health.recent(), configured, about, ..card };
             let words = serde_json::to_string(&card).unwrap_or_default();
-            // Failures show as soon as a call wants to be admitted; what was heard last stands.
+            // Redis errors surface when a call asks for admission; here the last known state stays.
             if beats.is_multiple_of(LISTENS_EVERY) {
-                let _ = quota.keep_common(&card.configured, &configuration).await;
+                let _ = quota.keep_fleet_text(&card.configured, &configuration).await;
             }
             let (compares, asks) = listens(beats, quota.live_workers());
             beats = beats.wrapping_add(1);
             let is_refused = !card.refused.is_empty();
             let knows_nobody = self.state.lock().others.is_none();
             let hears = compares || (is_refused && (asks || knows_nobody));
-            if let Ok(Some(said)) = quota.say(worker, &words, hears).await {
+            if let Ok(Some(said)) = quota.publish_status(worker, &words, hears).await {
                 let mut said = read(said);
                 if compares && tell_apart(quota, &mut said).await.is_ok() {
                     compare(&said, &mut differs);
@@ -376,19 +378,19 @@ impl Keys {
                 }
             }
         }
-        let _ = quota.say(worker, "", false).await;
+        let _ = quota.publish_status(worker, "", false).await;
     }
 }
 
-/// Whether a worker hears at this beat how the others are configured, and whether how their keys are
-/// if one of its own is refused. What all say is as much as there are workers: the more there are,
-/// the more seldom each of them listens, so that the fleet hears it about as often as one of fifty.
+/// Whether a worker reads at this beat (the others' configurations, the others' refused keys if one
+/// of its own is refused). Each report grows the data, so the larger the fleet, the less often each
+/// worker reads: together they read about as often as fifty workers do.
 fn listens(beat: u32, workers: u64) -> (bool, bool) {
     let parts = u32::try_from(workers / FLEET).unwrap_or(u32::MAX).saturating_add(1);
     (beat % LISTENS_EVERY.saturating_mul(parts) == 1, beat.is_multiple_of(parts))
 }
 
-/// Says in what the workers differ, when that changes.
+/// Logs the differences between workers' configurations when they change.
 fn compare(said: &[(String, Card)], known: &mut Vec<Difference>) {
     let found = differences(said);
     if found == *known {
@@ -451,7 +453,7 @@ mod tests {
         (worker.to_owned(), serde_json::to_string(&card).unwrap())
     }
 
-    /// Three calls in a row are refused, with the seconds between them; what that means for the last.
+    /// Three calls in a row are refused, seconds apart; returns the last failure.
     fn condemned(
         keys: &Keys,
         model: &ModelId,
@@ -467,7 +469,7 @@ mod tests {
         last.unwrap()
     }
 
-    /// Its key files were read so much later than `start`.
+    /// The key files were read `after` this time from `start`.
     fn read_later(keys: &Keys, start: Instant, after: Duration) {
         keys.state.lock().read_at = Some(start + after);
     }
@@ -502,7 +504,7 @@ mod tests {
         let behind = later(KEYS_GONE);
         assert!(behind.is_retried() && behind.benign && behind.message.contains("no such key"));
         assert_eq!(behind.kind, FailureType::Unauthorized);
-        // The other one's is refused too; one of another queue cannot help.
+        // The other worker's key is refused too; a worker of another queue cannot help.
         keys.heard("me", "q", read(vec![said("other", "q", &["a"]), said("far", "p", &[])]));
         assert!(later(Duration::ZERO).is_retried(), "a worker may be about to start");
         assert!(later(KEYS_GONE).is_retried(), "a good key may lie there");
@@ -530,13 +532,14 @@ mod tests {
         let _ = condemned(&keys, &model, RUN, &error(401), start);
         assert!(!final_at(start + 2 * KEYS_GONE));
         assert!(final_at(start + 3 * KEYS_GONE));
-        // And those behind one that finds out wait for it.
+        // The calls behind the test wait for its outcome.
         let later = start + 2 * KEY_REFUSED;
         keys.enter(&model, RUN, later).unwrap().leaves();
         assert!(!final_at(later));
     }
 
-    /// A spell is over, or not: who begins after it is told by a call of its own time, in its words.
+    /// A batch that starts after refusals is failed only by a call of its own time, with that
+    /// call's message.
     #[test]
     fn a_new_batch_waits_for_one_call_before_it_fails() {
         let (keys, model, start) = (Arc::<Keys>::default(), model("a:b"), Instant::now());
@@ -550,7 +553,7 @@ mod tests {
         let new = seen("new", soon);
         assert!(new.is_retried() && new.benign, "{new:?}");
         assert!(new.message.contains("one call finds out"), "{new}");
-        // That call is refused in other words, which are those that count.
+        // That call is refused with another message, which then counts.
         keys.enter(&model, "new", start + KEY_REFUSED + KEY_REFUSED).unwrap().leaves();
         let newer = Error { message: "it has expired".to_owned(), ..error(401) };
         let _ = condemned(&keys, &model, "new", &newer, start);
@@ -586,7 +589,7 @@ mod tests {
 
     #[test]
     fn a_large_fleet_hears_as_often_as_one_of_fifty() {
-        // In an hour: how they are configured, and how the keys are.
+        // Reads in an hour: of configurations, and of keys.
         let heard = |workers| {
             let beats = (0..720).map(|beat| listens(beat, workers));
             beats.fold((0, 0), |(all, keys), (compares, asks)| {

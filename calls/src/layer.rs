@@ -1,12 +1,12 @@
-//! A layer for any HTTP client: each call of a model waits for its turn, and is settled by what the
-//! provider answers, whoever reads it.
+//! A layer for any HTTP client: each call of a model waits for its turn, and is settled by the
+//! provider's answer.
 //!
 //! Requests that ask no model (lists, files, batches) pass. The answer reaches the caller as it
-//! comes, whole or as events: a call ends with its body, and one whose body is not read to its end
-//! stays charged with what was reserved. Errors are classified as tidegate's own clients do: a 429
-//! closes the gate for the whole fleet, for as long as its headers or its text ask for. The layer
-//! never asks again by itself; what asks again above it waits for a turn again. Switch such retries
-//! off where something else, such as Temporal, has its own.
+//! comes, whole or as events. A call ends with its body; if the body is not read to its end, the
+//! call stays charged with what was reserved. Errors are classified as in tidegate's own clients: a
+//! 429 closes the gate for the whole fleet, for as long as its headers or its text ask for. The
+//! layer never retries; a retry above it waits for a turn again. Switch such retries off if
+//! something else, such as Temporal, retries.
 
 use std::{
     sync::Arc,
@@ -42,14 +42,14 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// A call that was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped {
-    /// Waiting is of no use; or the model has no limits, and so must not be asked.
+    /// Waiting is of no use, or the model has no limits and must not be asked.
     #[error(transparent)]
     Refused(Refused),
-    /// The provider has failed or refused lately, so that one call finds out when it is back; or a
-    /// budget is spent. It says when to come back.
+    /// The provider has failed or refused lately and one call tests it, or a budget is spent. It
+    /// says when to come back.
     #[error(transparent)]
     Held(#[from] Failure),
-    /// The request names a model that no quota can have.
+    /// The request's model name is invalid.
     #[error(transparent)]
     Model(#[from] InvalidName),
 }
@@ -75,37 +75,37 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Of the models of this provider: a request for `gpt-4.1-mini` of `openai` counts towards
-    /// `openai:gpt-4.1-mini`. A name that is none of a vendor's is taken for one that is compatible
-    /// with OpenAI.
+    /// Limits the models of this provider: a request for `gpt-4.1-mini` of `openai` counts towards
+    /// `openai:gpt-4.1-mini`. A name that is no vendor's is taken for a provider compatible with
+    /// OpenAI.
     pub fn new(quota: Quota, provider: &str) -> Self {
         Self::of(Guard::new(quota, Backoff::default()), Arc::default(), provider)
     }
 
-    /// The same behind a guard that others share, such as that of a worker in this process: what
-    /// their calls have met holds these, too, and the budgets of tenants pay for them.
+    /// Shares a guard, such as that of a worker in this process, with other callers: whatever holds
+    /// their calls holds these too, and the budgets of tenants pay for them.
     pub fn of(guard: Guard, budgets: Arc<Budgets>, provider: &str) -> Self {
         let vendor = provider.parse().unwrap_or(Vendor::OPENAI);
         let (lane, tenant) = (Lane::default(), Tenant::default());
         Self { guard, budgets, provider: provider.to_owned(), vendor, lane, tenant }
     }
 
-    /// Whose API it speaks, where the name does not say.
+    /// Sets the vendor whose API the provider speaks, if the name does not say it.
     pub fn vendor(self, vendor: Vendor) -> Self {
         Self { vendor, ..self }
     }
 
-    /// In this lane.
+    /// Sets the lane.
     pub fn lane(self, lane: Lane) -> Self {
         Self { lane, ..self }
     }
 
-    /// For this tenant.
+    /// Sets the tenant.
     pub fn tenant(self, tenant: Tenant) -> Self {
         Self { tenant, ..self }
     }
 
-    /// Leave for a request, when its turn comes; `None` where it needs none.
+    /// Admits a request when its turn comes; `None` if it asks no model.
     async fn admit(&self, path: &str, body: &[u8]) -> Result<Option<Sent>, Stopped> {
         let Some(asked) = Asked::read(path, body) else { return Ok(None) };
         let model: ModelId = format!("{}:{}", self.provider, asked.model).parse()?;
@@ -140,8 +140,8 @@ impl<S> Layer<S> for Limit {
     }
 }
 
-/// A service behind a [`Limit`]: of requests of the `http` crate with any body that can be made of
-/// bytes, or of `reqwest`.
+/// A service behind a [`Limit`]. It takes requests of `reqwest`, or of the `http` crate with any
+/// body that can be made from bytes.
 #[derive(Debug, Clone)]
 pub struct Limited<S> {
     inner: S,
@@ -176,7 +176,7 @@ where
             let body = body.collect().await.map_err(Into::into)?.to_bytes();
             let sent = limit.admit(parts.uri.path(), &body).await?;
             let answer = inner.call(Request::from_parts(parts, body.into())).await;
-            // What broke on the way stays charged: it is dropped.
+            // A call whose connection broke stays charged: it is dropped.
             let (parts, body) = answer.map_err(Into::into)?.into_parts();
             let body = limit.heeded(sent, parts.status.as_u16(), &parts.headers, body);
             Ok(Response::from_parts(parts, body.boxed()))
@@ -203,7 +203,7 @@ where
     fn call(&mut self, request: reqwest::Request) -> Self::Future {
         let (limit, mut inner) = (self.limit.clone(), self.ready_one());
         Box::pin(async move {
-            // A stream of bytes is an upload, and asks no model.
+            // A body that streams is an upload, and asks no model.
             let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
             let sent = limit.admit(request.url().path(), body).await?;
             let answer = match inner.call(request).await {
@@ -223,7 +223,7 @@ where
 }
 
 impl<S: Clone> Limited<S> {
-    /// The service that was polled until it was ready; a clone of it may not be.
+    /// Takes the service that was polled until ready; its clone may not be ready.
     fn ready_one(&mut self) -> S {
         let clone = self.inner.clone();
         std::mem::replace(&mut self.inner, clone)

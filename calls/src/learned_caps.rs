@@ -1,5 +1,4 @@
-//! Bounds on the answer that a model has refused as too large: what it takes is learned, for nobody
-//! else says it.
+//! Learns the output bound that a model takes from its refusals: no API states it.
 
 use std::collections::HashMap;
 
@@ -7,29 +6,30 @@ use parking_lot::Mutex;
 use tidegate_types::ModelId;
 use tracing::warn;
 
-/// Some APIs take no less.
+/// Some APIs take no smaller bound.
 const LEAST: u32 = 16;
 
-/// What this worker's calls have been told of models.
+/// The learned output bounds, in tokens.
 #[derive(Debug, Default)]
 pub struct LearnedCaps(Mutex<HashMap<ModelId, u32>>);
 
 impl LearnedCaps {
-    /// The most that a model takes, as far as it has said.
+    /// The largest bound that the model takes, if it has refused one.
     pub fn of(&self, model: &ModelId) -> Option<u32> {
         self.0.lock().get(model).copied()
     }
 
-    /// A bound was too large, in these words: the next call has a smaller one. `None` where there is
-    /// none.
+    /// The model refused the bound `asked` with this message. Returns the next smaller bound;
+    /// `None` if there is none.
     pub(crate) fn lower(&self, model: &ModelId, asked: u32, words: &str) -> Option<u32> {
         let mut caps = self.0.lock();
         let known = caps.get(model).copied();
         if let Some(known) = known.filter(|known| *known < asked) {
-            // Another call has found out meanwhile.
+            // Another call has learned it meanwhile.
             return Some(known);
         }
-        // The words say it at first; where that is too much too, they mean something else.
+        // The first message states the bound; if that is refused too, its number means something
+        // else.
         let said = if known.is_none() { stated(words, asked) } else { None };
         let cap = said.unwrap_or(asked / 2);
         if cap < LEAST {
@@ -41,7 +41,7 @@ impl LearnedCaps {
     }
 }
 
-/// The largest number in a message that is smaller than what was asked for.
+/// The largest number in the message that is smaller than `asked`.
 fn stated(words: &str, asked: u32) -> Option<u32> {
     let digits = words.split(|c: char| !c.is_ascii_digit());
     digits.filter_map(|number| number.parse().ok()).filter(|it| (LEAST..asked).contains(it)).max()

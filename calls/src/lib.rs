@@ -1,6 +1,6 @@
-//! Any program's calls of LLM providers behind a quota that a fleet shares: what joins the limiter
-//! (`tidegate-quota`, which knows no vendor) and what is known of the vendors
-//! (`tidegate-providers`, which knows no quota).
+//! Puts any program's calls of LLM providers behind a quota that a fleet shares. This crate joins
+//! the limiter (`tidegate-quota`, which knows no vendor) and the clients (`tidegate-providers`,
+//! which know no quota).
 //!
 //! ```no_run
 //! # fn example(quota: tidegate_quota::Quota) -> Result<(), Box<dyn std::error::Error>> {
@@ -13,30 +13,34 @@
 //! # }
 //! ```
 //!
-//! Around each call stands the [`guard`]: admit, one call, settle. Whoever asks hands in an
-//! [`Attempt`] and gets an answer or a [`Failure`]: an activity, a request at a door, a program.
+//! The [`guard`] stands around each call: admit, one call, settle. The caller (an activity, a
+//! request at a door, a program) passes an [`Attempt`] and gets an answer or a [`Failure`].
 //!
 //! # Layout
 //!
-//! * [`caller`]: a question's way to its answer, over whichever models a route has
-//! * [`guard`]: admit → one call → settle; [`gates`]: what can hold a call, in one list;
-//!   [`admission`]: a call from its leave to its settlement
-//! * [`attempt`]: who asks, and what it tells the next attempt; [`stage`]: where it stands
-//! * [`failure`]: what a failure means, and when to come back; [`backoff`]: how delays grow
-//! * [`route`]: which model is asked; [`warm_cache`]: which call of a batch goes first, so that the
-//!   others find the prompt cached
-//! * [`budget`]: what pays for a call; [`retries`]: for calls beyond the first
-//! * [`health`]: models that should not be asked for a while; [`recent`]: what calls came to lately;
-//!   [`doubts`]: models whose account is said to be spent, or which are said not to be there;
-//!   [`unknown_models`]: models that their provider does not know; [`learned_caps`]: bounds that
-//!   models refuse; [`keys`]: keys that are refused, here and in the fleet; [`card`]: what a worker
-//!   says of itself; [`differences`]: in what workers are configured differently; [`probe`]: the one
-//!   call that finds out
+//! * [`caller`]: asks a question of the models of a route
+//! * [`guard`]: admit → one call → settle; [`gates`]: the list of all that can hold a call;
+//!   [`admission`]: an admitted call until it is settled
+//! * [`attempt`]: the state that one attempt passes to the next; [`stage`]: whether its call has
+//!   left
+//! * [`failure`]: whether and when each failure is retried; [`backoff`]: how delays grow
+//! * [`route`]: chooses the model; [`warm_cache`]: sends the first call of a batch alone, so that
+//!   the others find the prompt cached
+//! * [`budget`]: money for calls; [`retries`]: a bound on calls beyond the first
+//! * [`health`]: circuit breakers of models; [`recent`]: outcomes of recent calls; [`doubts`]:
+//!   models whose account may be spent, or which may not exist; [`unknown_models`]: models that
+//!   their provider does not know; [`learned_caps`]: output bounds that models refuse; [`keys`]:
+//!   refused keys, here and in the fleet; [`card`]: a worker's status for the others;
+//!   [`differences`]: differences between the configurations of workers; [`probe`]: the one call
+//!   that tests a held model
 //! * [`waiting`]: how many slots may hold attempts that only wait
-//! * [`ask`]: what a call is admitted with; [`settle`]: how it ends, by what the provider answered
-//! * [`verbatim`]: a call in a vendor's own form; [`dialect`]: what is asked so of a model that speaks another
-//! * [`layer`]: a [`tower_layer::Layer`] for any HTTP client; [`body`]: an answer on its way through it
-//! * [`metrics`]: every metric of this crate, by name; [`spans`]: what a trace tells of a call
+//! * [`ask`]: what the limiter must know of a call; [`settle`]: charges a call by the provider's
+//!   answer
+//! * [`verbatim`]: a call in a vendor's own form; [`dialect`]: translates a request for models of
+//!   another vendor
+//! * [`layer`]: a [`tower_layer::Layer`] for any HTTP client; [`body`]: reads an answer as it
+//!   passes through the layer
+//! * [`metrics`]: every metric of this crate, by name; [`spans`]: the trace of a call
 
 #![deny(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test stops at the first fault"))]

@@ -1,4 +1,4 @@
-//! Every metric of this crate: nothing else in it spells a metric name.
+//! Every metric of this crate: no other file has a metric name.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -27,10 +27,10 @@ const KEY_REFUSED: &str = "tidegate_key_refused";
 const CONFIGURATIONS_DIFFER: &str = "tidegate_configuration_differences";
 const UNKNOWN_STOPS: &str = "tidegate_unknown_stop_reasons_total";
 
-/// Words of providers that may become labels. What they say is not ours to bound.
+/// Bound on stop reasons that become labels, because providers may send any word.
 const MAX_UNKNOWN_STOPS: usize = 50;
 
-/// Little's law is reckoned over the calls that ended within this time.
+/// Little's law is computed over the calls that ended within this time.
 const RECENT: Duration = Duration::from_secs(60);
 
 /// Gives each metric its help text.
@@ -73,7 +73,7 @@ pub fn describe() {
     );
 }
 
-/// Sums that ratios are made of.
+/// Sums for the gauges that are ratios.
 #[derive(Debug, Default)]
 struct Sums {
     calls: f64,
@@ -85,7 +85,7 @@ struct Sums {
 struct ModelSums {
     input: f64,
     cached: f64,
-    /// Calls that ended lately: when, after how long, and their tokens.
+    /// Recently ended calls: the time of the end, the duration, and the tokens.
     recent: VecDeque<(Instant, Duration, f64)>,
 }
 
@@ -129,7 +129,7 @@ impl Call {
         while recent.front().is_some_and(|(ended, ..)| now - *ended > RECENT) {
             recent.pop_front();
         }
-        // λ × W: (calls / minute) × (their time / calls) is their time / minute.
+        // λ × W = (calls / minute) × (time / calls) = time / minute.
         let time: Duration = recent.iter().map(|(_, took, _)| took).sum();
         gauge!(LITTLE_L, "model" => self.model.to_string())
             .set(time.as_secs_f64() / RECENT.as_secs_f64());
@@ -139,7 +139,7 @@ impl Call {
     }
 }
 
-/// An answer came, and its provider says why it ended.
+/// Counts the stop reason of an answer.
 pub fn stopped(model: &ModelId, stop_reason: &StopReason) {
     if stop_reason.finish() != Finish::Unknown {
         return;
@@ -157,7 +157,7 @@ pub fn stopped(model: &ModelId, stop_reason: &StopReason) {
     counter!(UNKNOWN_STOPS, "model" => model.to_string(), "reason" => reason).increment(1);
 }
 
-/// Tokens that were used.
+/// Counts used tokens.
 fn used(model: &ModelId, usage: &Usage) {
     let kinds = [
         ("input", usage.uncached_input),
@@ -177,7 +177,7 @@ fn used(model: &ModelId, usage: &Usage) {
     }
 }
 
-/// A call came out of a provider's batch, and ended so.
+/// Counts a call that came out of a provider's batch.
 pub fn batch_call(model: &ModelId, usage: Option<&Usage>, failed: Option<Kind>) {
     let outcome = failed.map_or("ok", Kind::label);
     counter!(CALLS, "model" => model.to_string(), "outcome" => outcome).increment(1);
@@ -197,17 +197,17 @@ pub(crate) fn key_refused(provider: &str, refused: bool) {
     gauge!(KEY_REFUSED, "provider" => provider.to_owned()).set(f64::from(u8::from(refused)));
 }
 
-/// Whether calls to a model wait for the one that finds out.
+/// Sets whether calls to a model are held by its circuit.
 pub(crate) fn circuit_open(model: &ModelId, open: bool) {
     gauge!(CIRCUIT_OPEN, "model" => model.to_string()).set(f64::from(u8::from(open)));
 }
 
-/// In how many keys the workers are configured differently.
+/// Sets the number of keys in which the workers' configurations differ.
 pub(crate) fn configurations_differ(keys: usize) {
     gauge!(CONFIGURATIONS_DIFFER).set(u32::try_from(keys).unwrap_or(u32::MAX));
 }
 
-/// Batches come and go, so they have no gauge.
+/// Budgets of batches have no gauge, because batches are many and short-lived.
 pub(crate) fn budget_left(payer: &Payer, of_usd: f64, usd: f64) {
     if let Payer::Tenant(tenant) = payer {
         gauge!(BUDGET, "tenant" => tenant.to_string()).set(of_usd);

@@ -1,8 +1,8 @@
-//! The one call that finds out, while all others wait for what it is told.
+//! A probe: the one call that tests a held model or key while all others wait for its outcome.
 
 use std::fmt;
 
-/// Leave to be the call that finds out. Dropped before it leaves, another one may.
+/// The right to be the probe. If it is dropped before the call leaves, another call may probe.
 #[derive(Default)]
 #[must_use = "a probe that is dropped lets the next one in"]
 pub struct Probe(Option<Box<dyn FnOnce() + Send + Sync>>);
@@ -14,12 +14,12 @@ impl fmt::Debug for Probe {
 }
 
 impl Probe {
-    /// One that is given back so.
+    /// A probe with the function that gives it back.
     pub fn new(give_back: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self(Some(Box::new(give_back)))
     }
 
-    /// The call leaves: the others wait for its end.
+    /// The call leaves: the others wait for its outcome.
     pub fn leaves(mut self) {
         self.0 = None;
     }

@@ -1,6 +1,6 @@
-//! What the calls to each model have come to lately in this worker: for people, who want to know why
-//! a batch does not go on. A worker tells it with its card (see [`super::keys`]), so it costs no
-//! question of its own.
+//! Outcomes of this worker's recent calls to each model, for people who want to know why a batch
+//! does not progress. They are sent with the worker's card (see [`super::keys`]), so they cost no
+//! request of their own.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -14,20 +14,20 @@ use tidegate_types::{ModelId, seconds_since_1970};
 
 use crate::failure::provider_failure;
 
-/// Calls are counted for so many minutes, and a fault is forgotten after them.
+/// Calls are counted over this many minutes; a fault is forgotten after them.
 pub const MINUTES: u64 = 10;
 
-/// Longest text of a fault that is told.
+/// Longest message of a fault, in characters.
 const MAX_WORDS: usize = 300;
 
-/// What the calls to one model have come to in the last [`MINUTES`].
+/// Outcomes of the calls to one model in the last [`MINUTES`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecentCalls {
     /// The last fault, by its failure type; empty where there was none.
     pub kind: String,
-    /// What the provider said of it, without key and document; empty for a refused key, of which
-    /// nothing is told.
+    /// The provider's message without key and document; empty for a refused key, about which
+    /// nothing is reported.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub words: String,
     /// Its HTTP status, if there was an answer.
@@ -35,8 +35,8 @@ pub struct RecentCalls {
     pub status: Option<u16>,
     /// When it was, in seconds since 1970.
     pub at: u64,
-    /// Calls in a row that have failed, up to now, without an answer of any kind. Where others were
-    /// answered lately, answers to one document that cannot be read count once.
+    /// Calls in a row that failed, up to now, without an answer of any kind. If the model answered
+    /// lately, unreadable answers to one document count once.
     pub row: u64,
     /// When that row began, in seconds since 1970; meaningless without one.
     pub since: u64,
@@ -44,21 +44,21 @@ pub struct RecentCalls {
     pub failed: BTreeMap<String, u64>,
     /// Calls that were answered.
     pub answered: u64,
-    /// When the last of them was, in seconds since 1970; 0 for never.
+    /// When the last call was answered, in seconds since 1970; 0 for never.
     pub answered_at: u64,
 }
 
-/// What is known of every model.
+/// The outcomes of every model.
 #[derive(Debug, Default)]
 pub(crate) struct RecentByModel(Mutex<HashMap<ModelId, Recent>>);
 
 #[derive(Debug, Default)]
 struct Recent {
-    /// The last fault and its row; its counts are empty.
+    /// The last fault and its row. Its counts are empty.
     last: RecentCalls,
     /// The document of the last call in the row.
     document: String,
-    /// Calls by the minute since 1970 in which they ended, the latest last.
+    /// Calls by the minute in which they ended (minutes since 1970), the latest last.
     minutes: VecDeque<Minute>,
 }
 
@@ -111,13 +111,13 @@ impl RecentByModel {
         };
     }
 
-    /// The last fault's own words, while it is not forgotten.
+    /// The message of the last fault, unless it is too old.
     pub(crate) fn words(&self, model: &ModelId) -> Option<String> {
         let models = self.0.lock();
         models.get(model).map(|recent| recent.last.words.clone()).filter(|words| !words.is_empty())
     }
 
-    /// Every model that was asked lately.
+    /// Every model that was asked within [`MINUTES`].
     pub(crate) fn seen(&self, now: SystemTime) -> BTreeMap<ModelId, RecentCalls> {
         let now = seconds_since_1970(now);
         let mut models = self.0.lock();
@@ -160,7 +160,7 @@ impl Recent {
     }
 }
 
-/// Whether the provider said nothing of use: it is down, short of capacity, or not there.
+/// Whether the provider gave no useful reply: it is down, short of capacity, or unreachable.
 pub(crate) fn is_no_answer(kind: Kind) -> bool {
     matches!(kind, Kind::Overloaded | Kind::Transient | Kind::Timeout | Kind::Unreachable)
 }
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(seen(700), None);
     }
 
-    /// A provider that answers others is there.
+    /// A provider that answers other documents is up.
     #[test]
     fn one_document_whose_answers_cannot_be_read_is_no_row() {
         let (faults, model): (_, ModelId) = (RecentByModel::default(), "a:b".parse().unwrap());

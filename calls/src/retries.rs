@@ -9,23 +9,24 @@ use crate::{
     health::Health,
 };
 
-/// How many such calls one run of a batch may make.
+/// How many retries one run of a batch may make.
 #[derive(Debug, Clone)]
 pub struct RetryBudget {
-    /// Names the run, and no other of the same workflow id.
+    /// Unique name of the run: two runs of one workflow id differ.
     pub run: String,
-    /// For all its documents together.
+    /// Retries of all its documents together.
     pub calls: u64,
-    /// Nobody stated it, and a document in parts counts as so many documents as it takes calls.
+    /// No number was configured: a document in parts then adds the budget of as many documents as
+    /// it takes calls.
     pub parts_add: bool,
 }
 
 impl RetryBudget {
-    /// Pays for the next call, where it is one beyond the first. An attempt that only waits for quota
-    /// and returns has paid already, so the next payment is due when a call has been made since.
+    /// Pays for the next call, if it is a retry. An attempt that only waits for quota has paid
+    /// already, so it pays again only after a call.
     ///
     /// # Errors
-    /// What the document's last call came to, when it is spent.
+    /// The failure of the document's last call, if the budget is spent.
     pub async fn pay(
         &self,
         quota: &Quota,
@@ -54,7 +55,7 @@ impl RetryBudget {
                     ),
                 ))
             }
-            // While Redis is away the bound on each document's own faults must do.
+            // While Redis is away, only the bound on each document's own faults applies.
             _ => {
                 attempt.paid_for_retry();
                 Ok(())

@@ -1,9 +1,9 @@
 //! Which model answers a document: one, or the best of a configured list.
 //!
-//! A route is walked in steps. Its first step is the first model and those marked equivalent to it:
-//! of them, the one that can take the document soonest. Each further model is a step of its own,
-//! taken after so many refusals in a row, or when no model on the steps before can be asked. Whoever
-//! asks a route says first why its documents may go on to those.
+//! A route has steps. The first step holds the first model and those marked equivalent to it: of
+//! these, the model that can take the document soonest is asked. Each further model is a step of
+//! its own, taken after a number of refusals in a row, or when no model of the steps before can be
+//! asked. The caller must first show why its documents may go on to those models.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,8 +21,7 @@ use crate::{
     guard::Guard,
 };
 
-/// What is known of a model's queue is used for this long: one question a second, whatever the
-/// number of documents.
+/// How long a known queue length is used: one request a second, however many documents there are.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// All configured routes, by name.
@@ -31,32 +30,33 @@ pub type Routes = BTreeMap<String, Route>;
 /// Models in the order in which they are asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// All of them; at least one.
+    /// All models; at least one.
     pub models: Vec<ModelId>,
-    /// Those that answer as well as the first: of these and the first, the one that can take a
-    /// document soonest does.
+    /// Models that answer as well as the first. Of these and the first, the one that can take a
+    /// document soonest is asked.
     #[serde(default)]
     pub equivalent: Vec<ModelId>,
-    /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next
-    /// step; of the provider's [`RETRIES_PER_DOCUMENT`] at most.
+    /// Refusals in a row, by the provider or the quota, after which a document goes on to the next
+    /// step; of the provider's at most [`RETRIES_PER_DOCUMENT`].
     pub after_refusals: u32,
-    /// The prefix of comparisons: a document may go on to what was compared for its question.
+    /// Prefix of stored comparisons: a document may go on to models that were compared for its
+    /// question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared: Option<String>,
-    /// A document may go on to models that nobody has compared with the first.
+    /// A document may go on to models that were never compared with the first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unchecked: bool,
-    /// Whether a document goes on whose content a provider refuses.
+    /// Whether a document goes on when a provider refuses its content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_content_refused: bool,
-    /// Of those that can take a document equally soon, one with much room left is likelier than one
-    /// with little; else the first is asked.
+    /// Among models that can take a document equally soon, choose by chance in proportion to the
+    /// room left; otherwise the first is asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_room: bool,
 }
 
 impl Route {
-    /// Models that are one to those who ask: a pool's members.
+    /// A pool: members that callers see as one model.
     pub fn pool(members: Vec<ModelId>) -> Self {
         Self {
             equivalent: members.clone(),
@@ -69,7 +69,7 @@ impl Route {
         }
     }
 
-    /// One model and no other.
+    /// A single model.
     pub fn single(model: ModelId) -> Self {
         Self {
             models: vec![model],
@@ -82,14 +82,14 @@ impl Route {
         }
     }
 
-    /// The same of those models alone that will do.
+    /// The route with only the models that `will_do` accepts.
     pub fn of(&self, will_do: impl Fn(&ModelId) -> bool) -> Self {
         let keep = |models: &[ModelId]| models.iter().filter(|it| will_do(it)).cloned().collect();
         let (models, equivalent) = (keep(&self.models), keep(&self.equivalent));
         Self { models, equivalent, ..self.clone() }
     }
 
-    /// Of a model: a pool's is a route under its own name.
+    /// The route of a model; a pool is a route under its own name.
     pub fn of_model(model: &ModelId, routes: &Routes) -> Self {
         match routes.get(model.as_str()) {
             Some(pool) => pool.clone(),
@@ -111,8 +111,8 @@ impl Route {
         })
     }
 
-    /// Its models one after the other, where what is no good of one goes to the next: the first with
-    /// those that are equivalent to it, then each by itself.
+    /// The route split into levels for callers that go on when an answer is not good enough: first
+    /// the first model with its equivalents, then each other model alone.
     pub fn levels(&self) -> Vec<Self> {
         let first = Self { models: self.step(0).into_iter().cloned().collect(), ..self.clone() };
         let others = self.models.iter().filter(|model| !first.models.contains(model));
@@ -120,7 +120,7 @@ impl Route {
         [vec![first], others].concat()
     }
 
-    /// The models of a step, in order; none where the route has ended.
+    /// The models of a step, in order; empty after the last step.
     pub fn step(&self, step: u32) -> Vec<&ModelId> {
         if step == 0 {
             return self
@@ -132,7 +132,7 @@ impl Route {
         self.others().skip(step as usize - 1).take(1).collect()
     }
 
-    /// The models that nobody says are as good as the first, in order.
+    /// The models that are not marked as equivalent to the first, in order.
     pub fn others(&self) -> impl Iterator<Item = &ModelId> {
         self.models.iter().filter(|model| !self.is_as_good_as_the_first(model))
     }
@@ -141,10 +141,10 @@ impl Route {
         self.models.first() == Some(model) || self.equivalent.contains(model)
     }
 
-    /// The same, for calls that answer no batch's question, for which models could have been compared.
+    /// Checks a route for calls outside of batches, for which no comparison exists.
     ///
     /// # Errors
-    /// `InvalidInput` where a call could go on to a model that nobody says is as good as the first.
+    /// `InvalidInput` if a call could go on to a model that is not equivalent to the first.
     pub fn of_no_question(self) -> Result<Self, Failure> {
         let pair = self.models.first().zip(self.others().next());
         match pair.filter(|_| !self.unchecked) {
@@ -155,10 +155,10 @@ impl Route {
         }
     }
 
-    /// The model that this attempt asks.
+    /// Chooses the model that this attempt asks.
     ///
-    /// An attempt that comes back with its turn keeps its model: the turn is there. Behind a closed
-    /// gate it does not come, and another of the same step may be open.
+    /// An attempt that comes back with a ticket keeps its model, where its turn is. If that model's
+    /// gate is closed, another of the same step may be chosen.
     pub async fn choose(
         &self,
         guard: &Guard,
@@ -182,7 +182,8 @@ impl Route {
         let chosen = loop {
             let models = self.step(step);
             if models.is_empty() {
-                // None can be asked: the first of this document's own step says why.
+                // None can be asked: the failure of the first model of the document's step is
+                // reported.
                 break self.step(state.step).first().copied();
             }
             let open: Vec<&ModelId> =
@@ -192,7 +193,7 @@ impl Route {
                     .into_iter()
                     .find(|model| guard.has_key_elsewhere(attempt, model, now))
                 {
-                    // Another worker asks it: no reason to go on to a lesser one.
+                    // Another worker can ask it: do not go on to a lesser model.
                     Some(model) => break Some(model),
                     None => step += 1,
                 },
@@ -208,8 +209,8 @@ impl Route {
         chosen
     }
 
-    /// What a failed attempt means for the next: the same step, or the one after it. What is too large
-    /// goes on where a model of the next step has more room.
+    /// What a failed attempt means for the next: the same step, or the one after. A document that
+    /// is too large goes on if a model of the next step has more room.
     pub fn fall_back(
         &self,
         attempt: &Attempt,
@@ -234,11 +235,11 @@ impl Route {
             return failure;
         }
         let (step, refusals) = attempt.refused();
-        // A model that is equivalent to one that is gone stands on the same step.
+        // Models equivalent to one that is gone are on the same step.
         let same_step =
             gone && step == 0 && self.step(0).len() > 1 && (refusals as usize) < self.step(0).len();
-        // A refusal by the provider costs a call: the next model comes before a document's share of the
-        // batch's retry budget is spent. A wait for quota costs none.
+        // A refusal by the provider costs a call, so the next model comes before the document's
+        // share of the batch's retry budget is spent. A wait for quota costs none.
         let enough = match failure.kind {
             FailureType::QuotaWait => self.after_refusals.into(),
             _ => u64::from(self.after_refusals).min(RETRIES_PER_DOCUMENT),
@@ -254,7 +255,7 @@ impl Route {
     }
 }
 
-/// How long each model's queue is, as last seen.
+/// The length of each model's queue, as last read.
 #[derive(Debug, Default)]
 pub struct Queues(Mutex<HashMap<(ModelId, Lane), (Instant, Queue)>>);
 
@@ -262,18 +263,18 @@ pub struct Queues(Mutex<HashMap<(ModelId, Lane), (Instant, Queue)>>);
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Queue {
     wait: Duration,
-    /// Of it, until the gate opens.
+    /// How long its gate stays closed.
     pause: Duration,
-    /// What is left of the tightest of its limits.
+    /// What is left of its tightest limit.
     room: f64,
 }
 
 impl Queues {
-    /// The model whose queue is the shortest; of several the first, or by their room any. A queue
-    /// that is not known counts as empty.
+    /// The model with the shortest queue; of several the first, or by chance in proportion to their
+    /// room. An unknown queue counts as empty.
     ///
-    /// What is known is a second old at most: were all that come in it sent to the one with most
-    /// room, the others would stand empty.
+    /// The figures are up to a second old: if all documents of that second went to the model with
+    /// most room, the others would stand empty.
     async fn soonest<'a>(
         &self,
         quota: &Quota,
@@ -286,7 +287,7 @@ impl Queues {
             seen.push((*model, self.queue(quota, model, lane).await));
         }
         let shortest = seen.iter().map(|(_, queue)| queue.wait).min()?;
-        // Nearer than what is known is old, no wait is shorter than another.
+        // Waits that differ by less than the age of the figures count as equal.
         let near = if by_room { FRESH } else { Duration::ZERO };
         seen.retain(|(_, queue)| queue.wait <= shortest + near);
         let all: f64 = seen.iter().map(|(_, queue)| queue.room).sum();
@@ -304,7 +305,7 @@ impl Queues {
         Some(model)
     }
 
-    /// Whether nobody is admitted for longer than what is known of it stays true.
+    /// Whether the gate stays closed for longer than the figures are used.
     async fn is_closed(&self, quota: &Quota, model: &ModelId, lane: &Lane) -> bool {
         self.queue(quota, model, lane).await.pause > FRESH
     }
@@ -336,8 +337,8 @@ impl Queues {
     }
 }
 
-/// What is left of the tightest limit, in amounts of it. Members of a pool have limits of the same
-/// kinds.
+/// What is left of the tightest limit, in that limit's unit. Members of a pool have limits of the
+/// same kinds.
 fn room(seen: &Snapshot) -> f64 {
     let limits = seen.dimensions.iter().filter(|(_, seen)| seen.limit > 0);
     let left = limits.map(|(_, seen)| {
@@ -422,7 +423,7 @@ mod tests {
         assert_eq!(route.fall_back(&refused, wait.clone(), |_| false), wait);
         assert!(another(route.fall_back(&refused, wait.clone(), |_| false).retry));
         assert_eq!(refused.state().step, 1);
-        // The last step has no next.
+        // The last step has no next step.
         for _ in 0..5 {
             assert_eq!(route.fall_back(&refused, wait.clone(), |_| false), wait);
         }
@@ -451,7 +452,7 @@ mod tests {
         assert_eq!(route.fall_back(&attempt(), refusal.clone(), |_| false), refusal);
     }
 
-    /// Its turn at a member that is closed for an hour is given up; one that is open it keeps.
+    /// A ticket for a member that is closed for an hour is dropped; one for an open member is kept.
     #[tokio::test]
     async fn a_turn_is_kept_while_its_member_is_open() {
         let members = ["a/east:m", "a/west:m"].map(|name| name.parse::<ModelId>().unwrap());

@@ -1,4 +1,4 @@
-//! How a call ends: what the provider answered, in the limiter's terms.
+//! Settles a call: the provider's reply in the limiter's terms.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use tidegate_providers::{Charged, Error, Kind, Observed};
 use tidegate_quota::{PerDimension, Permit, store::Meter};
 use tidegate_types::Usage;
 
-/// A spent account says when its day or month ends, or nothing. Then one call finds out again after
-/// this long, unless an operator opens the gate sooner.
+/// A refusal for a spent account may name no reset. Then one call tests the account after this
+/// long, unless an operator opens the gate sooner.
 pub const UNKNOWN_RESET: Duration = Duration::from_secs(900);
 
 /// The provider answered. Unknown use stays charged with what was reserved.
@@ -19,10 +19,9 @@ pub async fn answered(mut permit: Permit, usage: Option<&Usage>, observed: &Obse
     }
 }
 
-/// The provider refused or failed. What that has cost, and what it means for the fleet, is settled in
-/// the same step: a 429 closes the gate, for at least `least_pause` where it names no wait; an
-/// overload lowers the number of calls in flight; a spent account or day closes the gate until its
-/// reset.
+/// The provider refused or failed. The call's charge and the effect on the fleet are settled in one
+/// step: a 429 closes the gate, for at least `least_pause` if it names no wait; an overload lowers
+/// the number of calls in flight; a spent account or day closes the gate until its reset.
 pub async fn failed(mut permit: Permit, error: &Error, least_pause: Duration) {
     permit.observed(meter(&error.observed));
     match (error.kind, &error.charged) {
@@ -39,8 +38,8 @@ pub async fn failed(mut permit: Permit, error: &Error, least_pause: Duration) {
     }
 }
 
-/// The provider's own count. Where input is told apart, Anthropic's `tokens` repeats the tightest of
-/// the others.
+/// The provider's own count. If Anthropic reports input and output separately, its `tokens` repeats
+/// the tighter of them.
 pub fn meter(observed: &Observed) -> Meter {
     let combined = if observed.input_tokens.is_some() { None } else { observed.tokens };
     let windows = PerDimension {

@@ -1,5 +1,5 @@
-//! What a trace tells of a call: a span for the wait for leave, and one for the call. Names, counts and
-//! times alone: never a word of a document, a prompt or an answer.
+//! Trace spans: one for the wait for admission, one for the call. They hold names, counts and
+//! times, and no word of a document, prompt or answer.
 //!
 //! The call's fields are those of OpenTelemetry's conventions for generative AI:
 //! opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans, read 2026-11-22.
@@ -9,7 +9,7 @@ use tidegate_quota::Request;
 use tidegate_types::{FailureType, ModelId, Usage};
 use tracing::{Span, debug_span, field::Empty};
 
-/// Around the wait for leave.
+/// The span of the wait for admission.
 pub(crate) fn admission(request: &Request) -> Span {
     debug_span!(
         "admission",
@@ -22,13 +22,13 @@ pub(crate) fn admission(request: &Request) -> Span {
     )
 }
 
-/// What the wait came to: a refusal is no error, but the document's next attempt.
+/// Records the wait's outcome. A refusal is no error: the document comes back.
 pub(crate) fn admitted<T>(span: &Span, admitted: Result<T, FailureType>) {
     let outcome = admitted.map_or_else(FailureType::as_str, |_| "admitted");
     span.record("tidegate.outcome", outcome);
 }
 
-/// Around one call of a provider, to `chat` or for `embeddings`.
+/// The span of one call; `operation` is `chat` or `embeddings`.
 pub fn call(operation: &'static str, request: &Request) -> Span {
     let provider = provider(&request.model);
     debug_span!(
@@ -50,7 +50,7 @@ pub fn call(operation: &'static str, request: &Request) -> Span {
     )
 }
 
-/// What the call came to: what it used, and why an answer ended, where one was written.
+/// Records an answer: its usage, and why it ended (embeddings give no reason).
 pub(crate) fn answered(span: &Span, usage: Option<&Usage>, stopped: Option<&str>) {
     used(span, usage);
     if let Some(reason) = stopped {
@@ -58,7 +58,7 @@ pub(crate) fn answered(span: &Span, usage: Option<&Usage>, stopped: Option<&str>
     }
 }
 
-/// What the call used, where the provider said so.
+/// Records the usage, if the provider reported it.
 pub fn used(span: &Span, usage: Option<&Usage>) {
     let Some(usage) = usage else { return };
     span.record("gen_ai.usage.input_tokens", usage.input());
@@ -66,7 +66,7 @@ pub fn used(span: &Span, usage: Option<&Usage>) {
     span.record("gen_ai.usage.cache_read.input_tokens", usage.cache_read);
 }
 
-/// That the provider refused or failed, without its words: they may quote what it was sent.
+/// Records a provider's failure without its message, which may quote the request.
 pub fn failed(span: &Span, error: &Error) {
     span.record("error.type", error.kind.label());
     span.record("otel.status_code", "ERROR");
@@ -75,7 +75,7 @@ pub fn failed(span: &Span, error: &Error) {
     }
 }
 
-/// A section of the configuration in the conventions' words, as far as they have one for it.
+/// The provider's name in OpenTelemetry's conventions, if they have one for it.
 fn provider(model: &ModelId) -> &str {
     match model.provider() {
         "gemini" => "gcp.gemini",
@@ -88,7 +88,7 @@ fn provider(model: &ModelId) -> &str {
     }
 }
 
-/// A list, which `tracing` has no fields for.
+/// Sets the list of finish reasons by OpenTelemetry's API, because `tracing` has no list fields.
 #[cfg(feature = "traces")]
 fn finished(span: &Span, reason: &str) {
     use opentelemetry::{

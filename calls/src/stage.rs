@@ -1,8 +1,8 @@
-//! Where an attempt stands, and what its end means for the next one.
+//! How far an attempt has come, and what its end means for the next one.
 
 use serde::{Deserialize, Serialize};
 
-/// Where an attempt stands.
+/// How far an attempt has come.
 ///
 /// ```text
 ///              ┌─────────── not reached ───────────┐
@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 ///              └──────────────► Ended ◄────────────┘
 /// ```
 ///
-/// An attempt that is admitted and not sent yet is still `Unsent`: the guard's `Admitted` holds what
-/// was reserved, and gives it back when it is dropped. What the next attempt makes of the stage that
-/// it was told last is said in [`Course::resumed_by`].
+/// An attempt that is admitted and not sent yet is still `Unsent`: the guard's `Admitted` holds the
+/// reservation, and releases it when it is dropped. [`Course::resumed_by`] says what the next
+/// attempt makes of the last recorded stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// No call of it has left.
+    /// None of its calls has left.
     #[default]
     Unsent,
-    /// A call of it has left: what it answers is paid for.
+    /// A call of it has left, so that its answer must be paid for.
     Sent,
-    /// It has come to its end, and its process goes on.
+    /// It ended in an orderly way: its process did not die.
     Ended,
 }
 
@@ -34,26 +34,26 @@ impl Stage {
         *self = Self::Sent;
     }
 
-    /// No connection came about: the call has not left after all.
+    /// No connection was made: the call has not left after all.
     pub(crate) fn was_not_reached(&mut self) {
         *self = Self::Unsent;
     }
 
-    /// The attempt ends, and its process goes on.
+    /// The attempt ends in an orderly way.
     pub(crate) fn ends(&mut self) {
         *self = Self::Ended;
     }
 }
 
-/// Who stands there, and what became of those before.
+/// The progress that one attempt recorded, and the attempts that were lost before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Course {
-    /// Which attempt told this, counted from 1; 0 where none has.
+    /// The number of the attempt that recorded this, counted from 1; 0 for none.
     pub by: u32,
-    /// Where it stands.
+    /// How far it had come.
     pub stage: Stage,
-    /// Attempts whose process died before it told of a call, which it may have made.
+    /// Attempts whose process died before they recorded a call that they may have made.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub lost: u32,
     /// Attempts in a row, up to this one, whose process died.
@@ -62,8 +62,8 @@ pub struct Course {
 }
 
 impl Course {
-    /// As the next attempt begins with it, whose number is known: the one before it may have died
-    /// without a word.
+    /// The course with which attempt `number` begins. The attempt before it may have died and
+    /// recorded nothing.
     ///
     /// | the one before it told | it has | a call may be lost |
     /// |---|---|---|
@@ -78,12 +78,13 @@ impl Course {
         Self { by: number, stage: Stage::default(), lost, deaths }
     }
 
-    /// Whether the attempt before this one died before it told anything.
+    /// Whether the attempt before `number` died before it recorded anything.
     pub fn died_silently(&self, number: u32) -> bool {
         self.has_died(number) && !self.is_of_the_last(number)
     }
 
-    /// An attempt that fails tells so; those since the last that told died before they could.
+    /// Attempts in a row that died. An attempt that fails records it, so those after the last
+    /// record died.
     fn deaths_before(&self, number: u32) -> u32 {
         let silent = number.saturating_sub(1).saturating_sub(self.by);
         match (self.by, self.stage) {
@@ -105,7 +106,7 @@ impl Course {
 mod tests {
     use super::*;
 
-    /// As attempt `by` told it last.
+    /// The course that attempt `by` recorded last.
     fn told(by: u32, stage: Stage) -> Course {
         Course { by, stage, ..Course::default() }
     }

@@ -1,12 +1,12 @@
 //! Models that their provider does not know, or that do not take what a batch asks of them.
 //!
-//! Every document of a batch is asked about under the same name and in the same form, so that who is
-//! refused a few times for either need not ask for each of the others. A name may come to be known in
-//! a moment (a deployment, a gateway that restarts), so that it is in doubt first; a form is not:
-//! what is refused three times in the same words before anything is answered is refused for all.
+//! All documents of a batch name the same model and have the same form, so that after a few
+//! refusals the others need not be sent. A name may become known in a moment (a deployment, a
+//! gateway that restarts), so it is in doubt first. A form does not change: after three refusals
+//! with the same message before any answer, it is refused for all documents.
 //!
-//! It is remembered for each run of a batch alone: who has corrected something and runs it again is
-//! not answered with what an earlier run met.
+//! This is remembered for each run of a batch: a corrected batch that runs again does not fail on
+//! the refusals of an earlier run.
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
@@ -21,10 +21,10 @@ use crate::{
     probe::Probe,
 };
 
-/// All is forgotten at once beyond so many. Each costs a few calls more then.
+/// With this many, all are forgotten at once. Each costs a few calls more then.
 const MAX_REMEMBERED: usize = 1_000;
 
-/// What this worker's calls have been told of models.
+/// What providers have said about models in this worker's calls.
 #[derive(Debug)]
 pub struct UnknownModels {
     names: Arc<Doubts>,
@@ -39,21 +39,21 @@ impl Default for UnknownModels {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By the model, and the run of the batch that asked it.
+    /// By model, and by the run that asked it.
     refused: HashMap<(ModelId, String), Refused>,
-    /// When each model has answered last.
+    /// When each model last answered.
     answered: HashMap<ModelId, Instant>,
 }
 
 #[derive(Debug, Default)]
 struct Refused {
-    /// In a row, in the same words.
+    /// Refusals in a row with the same message.
     times: u32,
-    /// What the last of them was.
+    /// The kind of the last one.
     kind: Option<Kind>,
-    /// What the last of them said.
+    /// The message of the last one.
     words: String,
-    /// No call is made before.
+    /// No call is made before this time.
     until: Option<Instant>,
 }
 
@@ -68,14 +68,15 @@ impl UnknownModels {
     /// Whether a call of this run to `model` may be made.
     ///
     /// # Errors
-    /// `InvalidRequest`, for good: the provider has said that it does not know the model, or does not
-    /// take what the batch asks. `InvalidRequest` that comes back while another call finds out.
+    /// `InvalidRequest`: final if the provider does not know the model or does not take what the
+    /// batch asks; retried while another call tests the model.
     pub(crate) fn check(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
         self.check_run(model, run, now)?;
         self.names.check((model, Some(run)), now)
     }
 
-    /// The same of a call that is about to leave: while a model's name is in doubt, one of the run does.
+    /// Checks a call that is about to leave; while the model's name is in doubt, one call of the
+    /// run passes.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -94,8 +95,8 @@ impl UnknownModels {
         }
     }
 
-    /// A call was refused for the model's name, or for what it asks of the model. What that means for
-    /// its document, whose calls have failed so often.
+    /// A call was refused for the model's name or for what it asks. Returns the failure of its
+    /// document, which has had `faults` failed calls.
     pub(crate) fn refused(
         &self,
         model: &ModelId,
@@ -121,7 +122,7 @@ impl UnknownModels {
         }
     }
 
-    /// After so many in the same words, this run asks the model no more.
+    /// After `enough` refusals with the same message, this run no longer asks the model.
     fn remember(&self, model: &ModelId, run: &str, error: &Error, now: Instant, enough: u32) {
         let mut state = self.state.lock();
         let answered = state.answered.get(model);
@@ -159,7 +160,7 @@ impl UnknownModels {
     }
 }
 
-/// The words of a refusal without the name of its call.
+/// The message without the id of its request.
 fn said(message: &str) -> &str {
     message.split_once(": ").map_or(message, |(_, said)| said)
 }

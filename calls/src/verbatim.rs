@@ -1,4 +1,4 @@
-//! A call in a vendor's own form: sent when it is admitted, and given as it begins.
+//! A call in a vendor's own form: sent once it is admitted, its answer passed on as it comes.
 
 use http::{HeaderMap, header};
 use serde_json::Value;
@@ -12,40 +12,40 @@ use crate::{
     spans,
 };
 
-/// An answer in one piece is of no use before its end. So much of it is read before any is passed on: what
-/// is no answer, though its status says so, is then a failure of its provider's. Only vectors of many
-/// texts are longer.
+/// This many bytes of an answer in one piece are read before any is passed on: such an answer is of
+/// no use before its end, and one that is no answer despite its status becomes a failure of the
+/// provider. Only vectors of many texts are longer.
 const LOOKED_AT: usize = 1 << 20;
 
-/// A success. One in one piece is settled, unless it is very long; any other is when its body has been
-/// read, or is dropped.
+/// A successful reply. One in one piece is settled already, unless it is very long; any other is
+/// settled when its body has been read or dropped.
 #[derive(Debug)]
 pub struct Answer {
     /// Its HTTP status.
     pub status: u16,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Its bytes as they come.
+    /// Its bytes, as they come.
     pub body: Heeded<reqwest::Body>,
 }
 
-/// A call that brought no answer; it is settled.
+/// A call without an answer. It is settled.
 #[derive(Debug)]
 pub struct NoAnswer {
-    /// What the provider refused, or why nothing came.
+    /// The provider's error, or the reason why no reply came.
     pub error: Error,
-    /// What that means, and when to come back.
+    /// The failure, with the time to come back.
     pub failure: Failure,
-    /// What the vendor says in its own form; null where it says nothing. It may quote the request.
+    /// The vendor's error body; null if there is none. It may quote the request.
     pub body: Value,
 }
 
 impl Admitted {
-    /// Sends one request. What it used is counted where events do not say it, or are not read to
-    /// their end.
+    /// Sends one request. The use of a stream is counted if its events do not report it, or are not
+    /// read to their end.
     ///
     /// # Errors
-    /// [`NoAnswer`], where the reply is no success or none came.
+    /// [`NoAnswer`] if the reply is no success, or none came.
     pub async fn send(
         self,
         provider: &dyn Provider,
@@ -92,7 +92,8 @@ impl Admitted {
     }
 }
 
-/// Some servers send events under another type; no event is a page or one JSON object.
+/// Whether the reply comes in one piece. Some servers send events under another type; an HTML page
+/// or one JSON object is no event.
 fn comes_in_one_piece(headers: &HeaderMap, call: &Verbatim<'_>) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default();

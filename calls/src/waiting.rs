@@ -1,9 +1,9 @@
 //! The waiting room: how many slots may hold attempts that only wait for quota.
 //!
-//! An attempt that waits in place starts the moment its turn comes; one that goes back to Temporal
-//! keeps its turn too, by its ticket, and holds no slot. So a few may wait here, and the others
-//! leave the slots to documents of other models: a model that is paused or has no quota fills at
-//! most half of what its lane could use, a second one half of the rest.
+//! An attempt that waits in place starts the moment its turn comes. One that goes back to Temporal
+//! keeps its turn by its ticket, and holds no slot. So only some attempts wait here, and the other
+//! slots stay free for documents of other models: a model that is paused or has no quota fills at
+//! most half of its lane's slots, a second one half of the rest.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,11 +16,11 @@ use parking_lot::Mutex;
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId};
 
-/// Whoever keeps watch asks again when an operator has changed something, and at the latest after this
-/// long.
+/// The attempt that keeps watch asks again when an operator has changed something, and at the
+/// latest after this long.
 const ASKS_AGAIN: Duration = Duration::from_mins(1);
 
-/// It does so for this long, however far off its turn is.
+/// How long an attempt keeps watch, however far off its turn is.
 pub(super) const WATCH: Duration = Duration::from_mins(5);
 
 type Slots = dyn Fn(&Lane) -> usize + Send + Sync;
@@ -30,7 +30,7 @@ type Slots = dyn Fn(&Lane) -> usize + Send + Sync;
 pub struct WaitingRoom {
     slots: Option<Box<Slots>>,
     waiting: Mutex<HashMap<(Lane, ModelId), usize>>,
-    /// Lanes and models of which one keeps watch.
+    /// Lanes and models that have an attempt on watch.
     watched: Mutex<HashSet<(Lane, ModelId)>>,
 }
 
@@ -41,14 +41,13 @@ impl fmt::Debug for WaitingRoom {
 }
 
 impl WaitingRoom {
-    /// A room for lanes that could use this many slots now. [`Self::default`] has room for every
-    /// attempt.
+    /// A room for lanes with this many usable slots. [`Self::default`] has room for every attempt.
     pub fn new(slots: impl Fn(&Lane) -> usize + Send + Sync + 'static) -> Self {
         Self { slots: Some(Box::new(slots)), ..Self::default() }
     }
 
-    /// The same request, with the time that it may wait in place, and its slot: to be dropped when
-    /// it waits no more. An attempt that finds the room full asks without waiting.
+    /// The request with the time that it may wait in place, and its slot, which is dropped when the
+    /// wait ends. If the room is full, the request may not wait.
     pub fn enter(self: &Arc<Self>, request: &Request) -> (Request, Option<WaitSlot>) {
         let key = (request.lane.clone(), request.model.clone());
         let slots = self.slots.as_ref().map_or(usize::MAX, |slots| slots(&request.lane));
@@ -68,9 +67,10 @@ impl WaitingRoom {
 }
 
 impl WaitSlot {
-    /// Keeps watch where nobody does: nothing wakes those who sleep in Temporal, so of each lane and
-    /// model one waits here however far off its turn is, and is there when room comes early. Not in
-    /// a room without bounds, which is nobody's worker.
+    /// Starts to keep watch, unless another attempt of this lane and model does. Nothing wakes
+    /// documents that sleep in Temporal, so one attempt waits here however far off its turn is, and
+    /// is ready when room comes early. A room without bounds belongs to no worker and keeps no
+    /// watch.
     pub(super) fn watch(&self) -> Option<Watch<'_>> {
         self.room.slots.as_ref()?;
         let is_new = self.room.watched.lock().insert(self.key.clone());
@@ -78,7 +78,7 @@ impl WaitSlot {
     }
 }
 
-/// The one that keeps watch, until this is dropped.
+/// Keeps watch until it is dropped.
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
     slot: &'a WaitSlot,
@@ -86,8 +86,8 @@ pub(super) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Waits until it should ask again, for a turn that is so far off, or there is news. Whether it
-    /// should: not when it has watched for long enough.
+    /// Waits for `wait`, or until there is news. Returns whether to ask again: not once it has
+    /// watched for [`WATCH`].
     pub(super) async fn rest(&self, wait: Duration, news: impl Future<Output = ()>) -> bool {
         let goes_on = self.since.elapsed() < WATCH;
         if goes_on {
@@ -103,7 +103,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// A slot that an attempt waits in, until this is dropped.
+/// A slot of a waiting attempt, until it is dropped.
 #[derive(Debug)]
 #[must_use = "a slot is given up when it is dropped"]
 pub struct WaitSlot {

@@ -1,9 +1,10 @@
-//! Warming a prompt cache: the first document of a batch goes alone, the others read what it wrote.
+//! Warms a prompt cache: the first document of a batch goes alone, and the others read the cache
+//! that it wrote.
 //!
-//! A provider's cache can be read when the call that wrote it has ended. Calls that leave together
-//! would all write, and writing costs more than not caching at all. So the first call with some
-//! instructions goes first in each worker, and the others wait for its end; once that lies further
-//! back than a cache is kept, the next one goes first again.
+//! A provider's cache can be read once the call that wrote it has ended. Calls that leave together
+//! would all write, and writing costs more than not caching. So in each worker the first call with
+//! given instructions goes first, and the others wait for its end. Once that is longer ago than a
+//! cache is kept, the next call goes first again.
 
 use std::{
     collections::HashMap,
@@ -15,17 +16,18 @@ use parking_lot::Mutex;
 use tidegate_types::ModelId;
 use tokio::sync::watch;
 
-/// Shorter instructions are cached nowhere: 1,024 tokens, and never less than three bytes each.
+/// Shorter instructions are cached nowhere: the minimum is 1,024 tokens of at least three bytes
+/// each.
 const MIN_PREFIX_BYTES: usize = 3_072;
 
-/// Caches are kept for five minutes from their last use.
+/// Providers keep a cache for five minutes after its last use.
 const KEPT: Duration = Duration::from_secs(300);
 
-/// No call waits longer for the first: a slot is worth more than a cached prefix. As long as for
-/// quota.
+/// Longest wait for the first call, as long as for quota: a slot is worth more than a cached
+/// prefix.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// Prefixes that are known at once.
+/// Prefixes that are remembered at once.
 const MAX_PREFIXES: usize = 1_000;
 
 type Key = (ModelId, u64);
@@ -36,14 +38,14 @@ pub struct Warmth(Mutex<HashMap<Key, Prefix>>);
 
 #[derive(Debug)]
 struct Prefix {
-    /// Closed when the first call has ended, in whichever way.
+    /// Closed when the first call has ended, with or without success.
     first: watch::Receiver<()>,
     used: Instant,
 }
 
 impl Warmth {
-    /// Returns when the call may go: at once for the first, after the first for the others. The
-    /// first holds what this returns until its call has ended.
+    /// Waits until the call may leave: the first at once, the others after the first. The first
+    /// keeps the returned value until its call has ended.
     pub async fn enter(
         self: &Arc<Self>,
         model: &ModelId,
@@ -76,13 +78,13 @@ impl Warmth {
                 }
             }
         };
-        // An error is the end that is waited for: the sender is gone.
+        // An error means that the first call has ended: its sender was dropped.
         let _ = tokio::time::timeout(MAX_WAIT, first.changed()).await;
         None
     }
 }
 
-/// The first call with its instructions, until this is dropped.
+/// Marks the first call with its instructions; dropped when the call has ended.
 #[derive(Debug)]
 #[must_use = "the others wait until it is dropped"]
 pub struct First {
@@ -100,7 +102,7 @@ impl First {
 }
 
 impl Drop for First {
-    /// A first call that failed warmed nothing: the next one goes first.
+    /// A failed first call warmed nothing: the next one goes first.
     fn drop(&mut self) {
         if !self.warm {
             self.warmth.0.lock().remove(&self.key);

@@ -35,7 +35,7 @@ use tidegate_quota::{
 };
 use tidegate_types::{FailureType, ModelId, Usage, WaitsFor};
 
-/// Answers from a list, and counts.
+/// Answers from a list, and counts its calls.
 #[derive(Debug, Default)]
 struct Scripted {
     answers: Mutex<VecDeque<Result<Completion, Error>>>,
@@ -135,7 +135,7 @@ impl Rig {
         let call_budget = budgets.call_budget(&self.attempt, &request, None)?;
         let came =
             self.guard.call(&self.attempt, &self.provider, &request, &call, &call_budget).await;
-        // The settlement goes on beside the answer.
+        // The settlement runs beside the answer.
         while !self.guard.settling.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -151,7 +151,7 @@ impl Rig {
     }
 }
 
-/// Seconds until the next attempt, of a failure that has one.
+/// Seconds until the next attempt; the failure must have one.
 fn delay(failure: &Failure) -> u64 {
     failure.retry.delay(Backoff::default(), 1).unwrap().as_secs()
 }
@@ -241,7 +241,7 @@ async fn who_waits_however_long_it_takes_is_admitted_when_its_turn_comes() {
     assert_eq!(rig.attempt.counts().deferrals, 0);
 }
 
-/// Of a worker, whose slots other models need.
+/// A worker's slots are needed by other models too.
 #[tokio::test]
 async fn who_waits_however_long_it_takes_does_so_in_half_of_the_slots() {
     let options = Options { jitter: Duration::ZERO, ..Options::default() };
@@ -310,7 +310,7 @@ async fn what_can_never_fit_fails_for_good_without_a_call() {
     assert!(failure.message.contains("1000 is the most"), "{}", failure.message);
 }
 
-/// What drops do is done by tasks of their own.
+/// Drops are settled by tasks of their own.
 async fn settle_drops() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -350,8 +350,8 @@ async fn a_key_that_is_refused_is_not_tried_again_by_the_documents_behind_it() {
     assert_eq!(rig.provider_calls(), 1);
 }
 
-/// Of two hundred documents a few ask for a model that the provider does not know; another run of a
-/// batch asks again.
+/// A model that the provider does not know is asked for by a few of two hundred documents; another
+/// run of a batch asks again.
 #[tokio::test]
 async fn a_model_that_its_provider_does_not_know_is_asked_a_few_times() {
     let answers = (0..10).map(|_| refused(Kind::UnknownModel, None, Charged::No)).collect();
@@ -368,7 +368,7 @@ async fn a_model_that_its_provider_does_not_know_is_asked_a_few_times() {
     assert_eq!(rig.provider_calls(), 2, "what one run was told holds no other");
 }
 
-/// The document is no larger than others: what an operator has set is too small.
+/// The document is no larger than others: the operator's limit is too small.
 #[tokio::test]
 async fn a_limit_that_an_operator_has_set_too_small_is_named() {
     let mut rig = Rig::new(10_000, vec![answered(10, 10)]);

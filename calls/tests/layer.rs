@@ -1,4 +1,4 @@
-//! The layer around a real HTTP client, against the provider's stand-in, which counts for itself.
+//! The layer around a real HTTP client, against the simulated provider, which keeps its own counts.
 
 #![allow(
     clippy::unwrap_used,
@@ -109,7 +109,7 @@ async fn what_has_no_limits_is_not_asked_and_what_asks_no_model_passes() {
     assert_eq!(stage.used().await, [0, 0]);
 }
 
-/// There is one way to admit: what holds an activity's call holds these, too.
+/// There is one way to admit: what holds an activity's call also holds these calls.
 #[tokio::test]
 async fn a_provider_that_fails_is_left_alone_until_one_call_finds_out() {
     let stage = stage("[[faults]]\nkind = \"server-error\"", 6_000).await;
@@ -151,7 +151,7 @@ async fn a_budget_that_cannot_be_kept_holds_calls_through_the_layer() {
     assert_eq!(stage.simulator.account().models.len(), 0, "no call was made");
 }
 
-/// The layer around any service of the `http` crate: here one that streams.
+/// The layer around any service of the `http` crate: here a service that streams.
 mod generic {
     use std::task::{Context, Poll};
 
@@ -193,7 +193,7 @@ mod generic {
         assert_eq!(stage.used().await, [1, 37]);
     }
 
-    /// As SDKs do, which know the last event when they see it.
+    /// SDKs stop reading at the last event.
     #[tokio::test]
     async fn a_stream_need_not_be_read_beyond_its_last_event() {
         let stage = stage("", 6_000).await;

@@ -1,10 +1,10 @@
-//! Keeps callers from waiting for a Redis that is away.
+//! Keeps callers from waiting for an absent Redis.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// After a failure Redis is left alone for this long, doubling up to the longest.
+/// How long Redis is left alone after a failure; doubles up to [`MAX_REST`].
 const FIRST_REST: Duration = Duration::from_millis(500);
 const MAX_REST: Duration = Duration::from_secs(4);
 
@@ -22,8 +22,8 @@ struct State {
 }
 
 impl Breaker {
-    /// Whether to ask now. When the rest is over the first caller probes, and the others go on
-    /// resting until it knows.
+    /// Whether to ask Redis now. After the rest the first caller probes, and the others wait for
+    /// its result.
     pub(crate) fn allows(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
         match (state.open_until, state.rest) {
@@ -36,15 +36,15 @@ impl Breaker {
         }
     }
 
-    /// An answer came. If the breaker was open before: for how long.
-    pub(crate) fn succeeded(&self, now: Instant) -> Option<Duration> {
+    /// Records an answer. Returns how long the breaker was open, if it was.
+    pub(crate) fn record_success(&self, now: Instant) -> Option<Duration> {
         let mut state = self.state.lock();
         (state.open_until, state.rest) = (None, None);
         state.since.take().map(|since| now.saturating_duration_since(since))
     }
 
-    /// No answer came. True if the breaker was closed before.
-    pub(crate) fn failed(&self, now: Instant) -> bool {
+    /// Records a failure. True if the breaker was closed before.
+    pub(crate) fn record_failure(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
         let first = state.rest.is_none();
         let rest = state.rest.map_or(FIRST_REST, |rest| (rest * 2).min(MAX_REST));
@@ -68,15 +68,15 @@ mod tests {
     fn one_caller_probes_after_the_rest() {
         let (breaker, start) = (Breaker::default(), Instant::now());
         assert!(breaker.allows(start));
-        assert!(breaker.failed(start));
+        assert!(breaker.record_failure(start));
         assert!(!breaker.allows(start));
         let later = start + FIRST_REST;
         assert!(breaker.allows(later), "the first probes");
         assert!(!breaker.allows(later), "the second does not");
-        assert!(!breaker.failed(later), "it was open already");
+        assert!(!breaker.record_failure(later), "it was open already");
         assert!(!breaker.allows(later + FIRST_REST), "and rests longer now");
-        assert_eq!(breaker.succeeded(later), Some(FIRST_REST), "it was open for so long");
-        assert_eq!(breaker.succeeded(later), None);
+        assert_eq!(breaker.record_success(later), Some(FIRST_REST), "it was open for so long");
+        assert_eq!(breaker.record_success(later), None);
         assert!(breaker.allows(later) && !breaker.is_open());
     }
 }

@@ -15,21 +15,21 @@
 //! # }
 //! ```
 //!
-//! A caller that waits is promised a turn when it asks, as generic cell rate algorithms do: one
-//! question for each call however many wait, first come first served, and none starves. The price
-//! is that a caller that gives up leaves its turn to newcomers and not to those behind it.
+//! A caller that waits gets its turn when it asks, as in generic cell rate algorithms: one script
+//! call for each take, first come first served, and none starves. The price: the turn of a caller
+//! that gives up goes to new callers and not to those behind it.
 
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{error::Error, key, number::told, redis_store::Store, wire};
+use crate::{conversions::format_wait, error::Error, key, redis_store::Store, wire};
 
-/// Longer waits than a century are one to the script, whose numbers end at 2^53.
+/// The script's longest wait, more than a century: its numbers end at 2^53.
 const MAX_WAIT_MICROS: i64 = 1 << 52;
 
-/// In place of a longest wait: the amount is charged whatever the level is.
+/// Passed as the longest wait: charge the amount at any level.
 const AT_ANY_LEVEL: i64 = -1;
 
 // The script's outcomes.
@@ -50,11 +50,11 @@ pub struct BucketLimit {
     "a bucket of {capacity} that refills by {refill} in {per:?} would give nothing; give each a value above 0"
 )]
 pub struct BucketLimitError {
-    /// As given.
+    /// As given to [`BucketLimit::new`].
     pub capacity: u32,
-    /// As given.
+    /// As given to [`BucketLimit::new`].
     pub refill: u32,
-    /// As given.
+    /// As given to [`BucketLimit::new`].
     pub per: Duration,
 }
 
@@ -62,13 +62,13 @@ pub struct BucketLimitError {
 #[derive(Debug, thiserror::Error)]
 pub enum BucketRefused {
     /// Not yet.
-    #[error("the bucket has {level} and not {amount}; a caller who waits would go in {}", told(*.wait))]
+    #[error("the bucket has {level} and not {amount}; a caller who waits would go in {}", format_wait(*.wait))]
     Wait {
-        /// What was asked for.
+        /// The amount asked for.
         amount: u32,
-        /// Until the turn of a caller who asks now and waits.
+        /// How long a caller would wait that asks now.
         wait: Duration,
-        /// What there is; below zero when more is promised.
+        /// The level; below zero when more is promised.
         level: i64,
     },
     /// More than the bucket ever holds.
@@ -76,39 +76,39 @@ pub enum BucketRefused {
         "the bucket never holds {amount}, only {capacity}; take less at once or raise the capacity"
     )]
     Never {
-        /// What was asked for.
+        /// The amount asked for.
         amount: u32,
-        /// The most that it holds.
+        /// The bucket's capacity.
         capacity: u32,
     },
-    /// Redis does not answer, so the level is not known. A caller that must go on takes from a
+    /// Redis does not answer, so the level is unknown. A caller that must go on can use a
     /// [`Bucket::in_memory`].
     #[error("the bucket cannot be asked: {0}")]
     Unknown(#[from] Error),
 }
 
-/// A token bucket. Cheap to clone; every clone is the same, and so is every bucket of one name in
-/// one Redis.
+/// A token bucket. Cheap to clone: clones share one level, as do all buckets of one name in one
+/// Redis.
 #[derive(Debug, Clone)]
 pub struct Bucket {
     limit: BucketLimit,
-    place: Place,
+    backing: Backing,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Backing {
     Redis { store: Store, key: String },
     Memory(Arc<Mutex<Level>>),
 }
 
-/// What a bucket held at a moment.
+/// A bucket's level at a moment.
 #[derive(Debug)]
 struct Level {
     amount: f64,
     at: Instant,
 }
 
-/// What the script says: the outcome, the wait in microseconds, and the level.
+/// The script's reply: outcome, wait in microseconds, level.
 type Answer = [i64; 3];
 
 impl BucketLimit {
@@ -123,9 +123,9 @@ impl BucketLimit {
         Ok(Self { capacity, refill_per_second: f64::from(refill) / per.as_secs_f64() })
     }
 
-    /// What `bucket-1.lua` does.
+    /// `bucket-1.lua` in memory.
     // Amounts and waits lie far below 2^53.
-    fn answer(self, level: &mut Level, amount: i64, longest: i64, now: Instant) -> Answer {
+    fn decide(self, level: &mut Level, amount: i64, longest: i64, now: Instant) -> Answer {
         let now = now.max(level.at);
         let (capacity, refill) = (f64::from(self.capacity), self.refill_per_second / 1e6);
         let full = capacity.min(level.amount + (now - level.at).as_micros() as f64 * refill);
@@ -150,14 +150,14 @@ impl Bucket {
     /// same limit.
     pub fn in_redis(store: Store, name: &str, limit: BucketLimit) -> Self {
         let key = key::bucket(&store.prefix, name);
-        Self { limit, place: Place::Redis { store, key } }
+        Self { limit, backing: Backing::Redis { store, key } }
     }
 
     /// A bucket of this process alone, full at first: for tests, for one process, or while Redis is
     /// away.
     pub fn in_memory(limit: BucketLimit) -> Self {
         let level = Level { amount: limit.capacity.into(), at: Instant::now() };
-        Self { limit, place: Place::Memory(Arc::new(Mutex::new(level))) }
+        Self { limit, backing: Backing::Memory(Arc::new(Mutex::new(level))) }
     }
 
     /// Takes `amount` now or not at all.
@@ -169,7 +169,7 @@ impl Bucket {
     }
 
     /// Takes `amount`, and waits for its turn if that is at most `longest` away. Dropping the
-    /// future gives back what was promised.
+    /// future returns the amount.
     ///
     /// # Errors
     /// See [`BucketRefused`].
@@ -181,22 +181,22 @@ impl Bucket {
         Ok(())
     }
 
-    /// How much there is, rounded down; below zero when more is promised.
+    /// The level, rounded down; below zero when more is promised.
     ///
     /// # Errors
     /// [`Error`] when Redis does not answer.
     pub async fn peek(&self) -> Result<i64, Error> {
-        self.ask(0, 0).await.map(|[_, _, level]| level)
+        self.run(0, 0).await.map(|[_, _, level]| level)
     }
 
-    /// Takes `amount` for a caller that waits by itself, if its turn is at most `longest` away: how
-    /// long it is to wait.
+    /// Takes `amount` if its turn is at most `longest` away, and returns how long the caller must
+    /// wait.
     ///
     /// # Errors
     /// See [`BucketRefused`].
     pub async fn promise(&self, amount: u32, longest: Duration) -> Result<Duration, BucketRefused> {
         let longest = i64::try_from(longest.as_micros()).unwrap_or(i64::MAX).min(MAX_WAIT_MICROS);
-        let [outcome, wait, level] = self.ask(amount.into(), longest).await?;
+        let [outcome, wait, level] = self.run(amount.into(), longest).await?;
         let wait = Duration::from_micros(wire::unsigned(wait));
         match outcome {
             REFUSED => Err(BucketRefused::Wait { amount, wait, level }),
@@ -205,12 +205,12 @@ impl Bucket {
         }
     }
 
-    async fn ask(&self, amount: i64, longest: i64) -> Result<Answer, Error> {
-        match &self.place {
-            Place::Memory(level) => {
-                Ok(self.limit.answer(&mut level.lock(), amount, longest, Instant::now()))
+    async fn run(&self, amount: i64, longest: i64) -> Result<Answer, Error> {
+        match &self.backing {
+            Backing::Memory(level) => {
+                Ok(self.limit.decide(&mut level.lock(), amount, longest, Instant::now()))
             }
-            Place::Redis { store, key } => {
+            Backing::Redis { store, key } => {
                 let arguments = [
                     amount.to_string(),
                     self.limit.capacity.to_string(),
@@ -220,13 +220,13 @@ impl Bucket {
                 ];
                 let (keys, arguments) =
                     (std::slice::from_ref(key), arguments.map(String::into_bytes));
-                wire::integers(&store.run(&store.scripts.bucket, keys, &arguments).await?)
+                wire::read_integers(&store.run(&store.scripts.bucket, keys, &arguments).await?)
             }
         }
     }
 }
 
-/// Gives back what was promised to a caller that is dropped before its turn.
+/// Returns the amount of a caller that is dropped before its turn.
 struct Promised<'a> {
     bucket: &'a Bucket,
     amount: u32,
@@ -236,9 +236,9 @@ impl Drop for Promised<'_> {
     fn drop(&mut self) {
         if let (1.., Ok(runtime)) = (self.amount, tokio::runtime::Handle::try_current()) {
             let (bucket, amount) = (self.bucket.clone(), self.amount);
-            // What is not given back, because Redis is away or the runtime ends, refills by itself.
+            // If this fails (Redis is away or the runtime ends), the bucket refills by itself.
             runtime
-                .spawn(async move { bucket.ask(-i64::from(amount), AT_ANY_LEVEL).await.is_ok() });
+                .spawn(async move { bucket.run(-i64::from(amount), AT_ANY_LEVEL).await.is_ok() });
         }
     }
 }
@@ -250,12 +250,12 @@ mod tests {
     const SEC: Duration = Duration::from_secs(1);
 
     #[test]
-    fn the_same_as_in_redis() {
+    fn the_bucket_in_memory_decides_like_the_script() {
         let limit = BucketLimit::new(10, 4, SEC * 2).unwrap();
         let start = Instant::now();
         let mut level = Level { amount: 10.0, at: start };
         let mut ask = |amount, longest, after: Duration| {
-            limit.answer(&mut level, amount, longest, start + after)
+            limit.decide(&mut level, amount, longest, start + after)
         };
         assert_eq!(ask(7, 0, Duration::ZERO), [TAKEN, 0, 3]);
         assert_eq!(ask(4, 0, Duration::ZERO), [REFUSED, 500_000, 3]);

@@ -1,9 +1,9 @@
 //! Budgets in US dollars: what a tenant may spend in a day, and what a batch may spend in all.
 //!
-//! A call is held at the most that it should cost before it is made, and settled at what it did
-//! cost. So concurrent calls cannot overspend together; a budget is exceeded only by what a single
-//! call cost beyond its bound. Quota carries on while Redis is away, budgets do not: what is
-//! not counted may not be spent.
+//! Before a call, the most that it should cost is held; after it, its real cost is settled. So
+//! concurrent calls cannot overspend together: a budget is exceeded only by what a single call cost
+//! beyond its bound. While Redis is away, quota goes on and budgets do not: uncounted money may not
+//! be spent.
 //!
 //! ```no_run
 //! # async fn call() -> f64 { 0.01 }
@@ -25,6 +25,6 @@ mod payer;
 
 pub use self::{
     checkpoint::Checkpoint,
-    ledger::{Budgets, Hold},
+    ledger::{BudgetHold, Budgets},
     payer::{Budget, BudgetRefused, Payer, Unheld, Usd},
 };

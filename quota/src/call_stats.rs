@@ -1,9 +1,9 @@
 //! Little's law: how many calls in flight a limit can use.
 //!
 //! L = λ × W (J. D. C. Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9(3),
-//! 1961): the calls in flight are the rate at which the limit admits them times the time that each
-//! takes. More than that only wait. Twice as many keep the limit used while the next ones get
-//! ready; what is beyond that is better left where it is queued.
+//! 1961): the calls in flight are the rate at which the limit admits them times the duration of
+//! each. More calls only wait. Twice as many keep the limit used while the next ones get ready;
+//! more than that should stay queued in Temporal.
 
 use std::{
     collections::HashMap,
@@ -14,27 +14,26 @@ use parking_lot::Mutex;
 use tidegate_types::ModelId;
 
 use crate::{
+    conversions::{float, whole},
     dimension::{Amounts, PerDimension},
     limits::Limits,
     model::ModelQuota,
-    number::{float, whole},
     snapshot::Snapshot,
 };
 
-/// Calls taken in for each call that the limit can use.
+/// Calls in progress for each call that the limit can use.
 pub const HEADROOM: f64 = 2.0;
 
-/// How much the latest call counts in the means: the last 20 or so decide.
+/// Weight of the latest call in the means: about the last 20 calls decide.
 const LATEST: f64 = 0.1;
 
-/// Answers of fewer tokens say little about how fast a model writes: most of their time is the
-/// prompt's.
+/// Shorter answers show little of a model's output speed: most of their time is the prompt's.
 const LONG_ANSWER: u64 = 200;
 
-/// A model that was not called for this long needs no slots.
+/// A model without a call for this long needs no slots.
 const RECENT: Duration = Duration::from_secs(300);
 
-/// What calls to one model are like.
+/// Latency and token use of calls to one model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Typical {
     /// Mean seconds from the start of a call to its end.
@@ -43,27 +42,27 @@ pub struct Typical {
     pub used: PerDimension<f64>,
 }
 
-/// Little's law: calls in flight where so many begin in a second and each takes so long.
+/// Little's law: calls in flight, from calls a second and the seconds of each.
 pub fn in_flight(calls_a_second: f64, seconds: f64) -> f64 {
     calls_a_second * seconds
 }
 
-/// Calls a second that the limits admit when each uses this much: the tightest dimension decides.
-/// `None` where none of the limits is a rate.
+/// Calls a second that the limits admit if each uses this much: the tightest dimension decides.
+/// `None` where no limit is a rate.
 pub fn admission_rate(limits: &Limits, used: &PerDimension<f64>) -> Option<f64> {
     rate(&limits.effective(), limits.window, used)
 }
 
-/// The same for these limits of a window, 0 for none.
+/// As [`admission_rate`], for these limits of a window; 0 for no limit.
 pub(crate) fn rate(limits: &Amounts, window: Duration, used: &PerDimension<f64>) -> Option<f64> {
     let binding = limits.iter().filter(|(it, limit)| **limit > 0 && used[*it] > 0.0);
     let rates = binding.map(|(it, limit)| float(*limit) / window.as_secs_f64() / used[it]);
     rates.min_by(f64::total_cmp)
 }
 
-/// Calls in flight that keep the limits in force busy, where calls stay as large and take as long
-/// as those of the window; `None` while there were none.
-pub fn kept_busy(window: Duration, snapshot: &Snapshot) -> Option<u64> {
+/// Calls in flight that use the limits fully if calls stay as large and as long as those in the
+/// window. `None` without calls in the window.
+pub fn calls_to_fill_limits(window: Duration, snapshot: &Snapshot) -> Option<u64> {
     let (used, calls) = (snapshot.used(), float(snapshot.used().requests));
     if snapshot.latency.is_zero() || calls <= 0.0 {
         return None;
@@ -73,45 +72,44 @@ pub fn kept_busy(window: Duration, snapshot: &Snapshot) -> Option<u64> {
     Some(whole(in_flight(rate, snapshot.latency.as_secs_f64()).ceil()))
 }
 
-/// Calls in flight that can be useful: rate × time in system × [`HEADROOM`], and no more than the
-/// limit on calls at once lets through, with the same headroom. `None` where the limits bound
-/// neither.
+/// Calls in flight that can be useful: rate × duration × [`HEADROOM`], and at most the limit on
+/// calls at once with the same headroom. `None` where neither is limited.
 pub fn max_in_flight(limits: &Limits, typical: &Typical) -> Option<f64> {
     let flow = admission_rate(limits, &typical.used).map(|rate| in_flight(rate, typical.seconds));
     let at_once = limits.concurrent.map(float);
     [flow, at_once].into_iter().flatten().min_by(f64::total_cmp).map(|calls| calls * HEADROOM)
 }
 
-/// Learns what calls are like from those of this process.
+/// Tracks latency and token use of this process's calls.
 #[derive(Debug, Default)]
-pub struct CallStats(Mutex<HashMap<ModelId, Seen>>);
+pub struct CallStats(Mutex<HashMap<ModelId, ModelStats>>);
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct ModelStats {
     last: Instant,
     typical: Option<Typical>,
     /// Mean output tokens a second of long answers, the prompt's time included.
     speed: Option<f64>,
 }
 
-impl Seen {
+impl ModelStats {
     fn new(now: Instant) -> Self {
         Self { last: now, typical: None, speed: None }
     }
 }
 
 impl CallStats {
-    /// A call to this model begins. Until one has ended, it is not known how many are useful.
-    pub fn begun(&self, model: &ModelId, now: Instant) {
+    /// Records the start of a call. The number of useful calls is unknown until one has ended.
+    pub fn record_start(&self, model: &ModelId, now: Instant) {
         let mut models = self.0.lock();
-        models.entry(model.clone()).or_insert_with(|| Seen::new(now)).last = now;
+        models.entry(model.clone()).or_insert_with(|| ModelStats::new(now)).last = now;
     }
 
-    /// A call has ended after `took`, and used this much.
-    pub fn ended(&self, model: &ModelId, took: Duration, used: Amounts, now: Instant) {
+    /// Records the end of a call after `took`, and its use.
+    pub fn record_end(&self, model: &ModelId, took: Duration, used: Amounts, now: Instant) {
         let latest = Typical { seconds: took.as_secs_f64(), used: used.map(float) };
         let mut models = self.0.lock();
-        let seen = models.entry(model.clone()).or_insert_with(|| Seen::new(now));
+        let seen = models.entry(model.clone()).or_insert_with(|| ModelStats::new(now));
         let blend = |mean: f64, latest: f64| mean + LATEST * (latest - mean);
         seen.last = now;
         seen.typical = Some(seen.typical.map_or(latest, |mean| Typical {
@@ -124,18 +122,18 @@ impl CallStats {
         }
     }
 
-    /// Output tokens that a model writes in a second, as a mean over its long answers.
+    /// Mean output tokens a second of a model's long answers.
     pub fn output_speed(&self, model: &ModelId) -> Option<f64> {
         self.0.lock().get(model)?.speed
     }
 
-    /// What calls to this model are like, if one has ended.
+    /// Latency and token use of calls to this model, if one has ended.
     pub fn typical(&self, model: &ModelId) -> Option<Typical> {
         self.0.lock().get(model)?.typical
     }
 
-    /// [`max_in_flight`] of each model that was called lately, for the whole fleet; `None` while
-    /// that is not known.
+    /// [`max_in_flight`], for the whole fleet, of each model that was called lately; `None` in
+    /// place of a number while no call has ended.
     pub fn in_flight<'a>(
         &self,
         models: impl Iterator<Item = &'a ModelQuota>,
@@ -144,7 +142,7 @@ impl CallStats {
         let known = self.0.lock();
         let recent = models.filter_map(|model| Some((model, known.get(&model.id)?)));
         let recent = recent.filter(|(_, seen)| now.saturating_duration_since(seen.last) < RECENT);
-        let in_flight = |model: &ModelQuota, seen: &Seen| {
+        let in_flight = |model: &ModelQuota, seen: &ModelStats| {
             seen.typical.and_then(|typical| max_in_flight(&model.limits, &typical))
         };
         recent.map(|(model, seen)| (&model.id, in_flight(model, seen))).collect()
@@ -205,24 +203,34 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert!(in_flight(start).is_empty());
-        call_stats.begun(&model.id, start);
+        call_stats.record_start(&model.id, start);
         assert_eq!(in_flight(start), [None]);
         for _ in 0..100 {
-            call_stats.ended(&model.id, Duration::from_secs(3), Amounts::call(900, 100), start);
+            call_stats.record_end(
+                &model.id,
+                Duration::from_secs(3),
+                Amounts::call(900, 100),
+                start,
+            );
         }
         assert!((in_flight(start)[0].unwrap() - 12.0).abs() < 1e-6);
         // Slower calls move the mean, and no single one decides.
-        call_stats.ended(&model.id, Duration::from_secs(13), Amounts::call(900, 100), start);
+        call_stats.record_end(&model.id, Duration::from_secs(13), Amounts::call(900, 100), start);
         assert!((in_flight(start)[0].unwrap() - 16.0).abs() < 1e-6);
         assert!(in_flight(start + RECENT).is_empty());
     }
 
     #[test]
-    fn how_fast_a_model_writes_is_told_by_its_long_answers() {
+    fn output_speed_is_learned_from_long_answers() {
         let (call_stats, model, now) =
             (CallStats::default(), "test:model".parse().unwrap(), Instant::now());
         let ended = |seconds, output| {
-            call_stats.ended(&model, Duration::from_secs(seconds), Amounts::call(900, output), now);
+            call_stats.record_end(
+                &model,
+                Duration::from_secs(seconds),
+                Amounts::call(900, output),
+                now,
+            );
         };
         ended(2, 10);
         assert_eq!(call_stats.output_speed(&model), None);

@@ -1,4 +1,5 @@
-//! How Redis is reached: one server, a cluster, or through sentinels; always with short time-outs.
+//! The connection to Redis: one server, a cluster, or through sentinels, always with short
+//! time-outs.
 
 use std::{fmt, pin::Pin, time::Duration};
 
@@ -14,17 +15,16 @@ use tokio::sync::Mutex;
 
 use crate::{error::Error, script::Script};
 
-/// No question to the limiter is worth more time than this; the worker falls back to its own share.
+/// The longest wait for an answer; after it the worker falls back to its own share.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_millis(250);
 
-/// The code of the scripts' error when the quota is kept in a newer layout than theirs.
+/// Error code of the scripts when a quota has a newer layout than theirs.
 const OUTDATED: &str = "TIDEGATE-OUTDATED";
 
-/// Behind a pointer, because the client's futures are so deep that callers' crates would not
-/// compile.
+/// Boxed, because the client's futures nest so deeply that callers' crates would not compile.
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, RedisError>> + Send + 'a>>;
 
-/// A connection that every task of the process shares.
+/// One connection for all tasks of the process.
 pub(crate) struct Connection {
     kind: Kind,
     address: String,
@@ -54,9 +54,9 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Understands `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,host:port` and
-    /// `redis+sentinel://host:port,host:port/master-name`. Connects at the first use: a worker may
-    /// start while Redis is away.
+    /// Opens `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,host:port` or
+    /// `redis+sentinel://host:port,host:port/master-name`. Connects at the first use, so that a
+    /// worker may start while Redis is away.
     pub(crate) fn open(url: &str, answer_within: Duration) -> Result<Self, Error> {
         let bad = |error: RedisError| Error::Address(error.to_string());
         let kind = if let Some(nodes) = url.strip_prefix("redis+cluster://") {
@@ -84,8 +84,8 @@ impl Connection {
             let config = ConnectionManagerConfig::new()
                 .set_connection_timeout(Some(answer_within))
                 .set_response_timeout(Some(answer_within))
-                // The callers' breaker is what rests. More attempts behind one question would end
-                // in a time-out that hides what the first was answered.
+                // The callers' breaker does the pausing. More attempts in one command would end in
+                // a time-out that hides the first error.
                 .set_number_of_retries(0);
             let client = Client::open(url).map_err(bad)?;
             let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
@@ -171,7 +171,8 @@ impl Connection {
         }
     }
 
-    /// The manager keeps a refusal for ever, and a password may be mended at the server.
+    /// Replaces the manager, which keeps a refusal for ever: the password may be corrected at the
+    /// server.
     fn knock_again(&self) {
         if let Kind::Single { client, config, manager } = &self.kind
             && let Ok(new) =
@@ -181,8 +182,8 @@ impl Connection {
         }
     }
 
-    /// A master that is gone without a word is not noticed by its connection: the sentinels say who
-    /// the master is now.
+    /// Drops the connection to a silent master: the next command asks the sentinels for the present
+    /// one.
     fn forget_silent(&self) {
         if let Kind::Sentinel { connection, .. } = &self.kind
             && let Ok(mut connection) = connection.try_lock()
@@ -192,15 +193,15 @@ impl Connection {
     }
 }
 
-/// Whether the server is there and the user or the password is wrong, or missing.
+/// Whether the server answers, but the user or the password is wrong or missing.
 fn is_not_let_in(error: &RedisError) -> bool {
     error.kind() == ErrorKind::AuthenticationFailed
         || matches!(error.code(), Some("NOAUTH" | "WRONGPASS"))
 }
 
-/// Whether the server is there, and what it was asked failed: with an error of the script's own, or
-/// with a fault of it or of one model's keys. That must not be mistaken for a server that is absent
-/// or cannot write now.
+/// Whether the server answers and the command failed: an error of the script's own, a fault in it,
+/// or a wrong type of one model's key. That must not count as a server that is absent or cannot
+/// write.
 fn is_the_scripts(error: &RedisError) -> bool {
     matches!(error.code(), Some("ERR" | "WRONGTYPE")) || error.to_string().contains("TIDEGATE")
 }
@@ -231,7 +232,7 @@ async fn sentinel(
     Ok(connection)
 }
 
-/// After a failover the sentinels must be asked anew who the master is.
+/// Drops a broken connection: after a failover the sentinels must be asked for the new master.
 async fn forget_if_broken(error: Option<&RedisError>, slot: &Mutex<Option<MultiplexedConnection>>) {
     if error.is_some_and(|error| {
         error.is_unrecoverable_error() || error.is_connection_dropped() || error.is_io_error()

@@ -1,6 +1,6 @@
-//! What limits count. A dimension's name and configuration key stand in this file, what a call
-//! costs of it in [`Amounts::call`], and nothing else knows how many there are: whatever is kept for
-//! each dimension is a [`PerDimension`].
+//! What limits count. This file has each dimension's name and configuration key, and
+//! [`Amounts::call`] has the cost of a call. No other code knows the number of dimensions: values
+//! for each are a [`PerDimension`].
 
 use std::{
     fmt,
@@ -9,7 +9,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// What is counted over a window. The numbers are those of the wire protocol (`lua/README.md`).
+/// A quantity that is counted over a window. The numbers are those of the wire protocol
+/// (`lua/README.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dimension {
     /// Calls.
@@ -61,7 +62,7 @@ pub struct PerDimension<T> {
 }
 
 impl<T> PerDimension<T> {
-    /// What `value` says of each.
+    /// Calls `value` for each.
     pub fn from_fn(mut value: impl FnMut(Dimension) -> T) -> Self {
         Self {
             requests: value(Dimension::Requests),
@@ -71,7 +72,7 @@ impl<T> PerDimension<T> {
         }
     }
 
-    /// What becomes of each value.
+    /// Applies `value` to each.
     pub fn map<U>(self, mut value: impl FnMut(T) -> U) -> PerDimension<U> {
         PerDimension {
             requests: value(self.requests),
@@ -115,13 +116,13 @@ impl<T> IndexMut<Dimension> for PerDimension<T> {
 pub type Amounts = PerDimension<u64>;
 
 impl Amounts {
-    /// What one call of so many tokens costs, where each token counts once.
+    /// The cost of one call with these tokens, each counted once.
     pub fn call(input: u64, output: u64) -> Self {
         Self { requests: 1, input, output, combined: input.saturating_add(output) }
     }
 }
 
-/// What is limited at any moment: the use of a dimension in a window, and calls at once.
+/// A quantity that is limited at any moment: the use of a dimension in a window, or calls at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limited {
     /// The use in a window.
@@ -148,7 +149,7 @@ impl Limited {
         }
     }
 
-    /// What is limited, for people.
+    /// The limited quantity, for people.
     pub fn title(self) -> &'static str {
         match self {
             Self::Window(dimension) => dimension.name(),
@@ -167,7 +168,7 @@ impl Limited {
         }
     }
 
-    /// What a limit on it says, for people.
+    /// The limit's meaning, for people.
     pub fn about(self) -> &'static str {
         match self {
             Self::Window(Dimension::Requests) => "Calls a minute",
@@ -191,7 +192,7 @@ pub struct PerLimit<T> {
 }
 
 impl<T> PerLimit<T> {
-    /// What `value` says of each.
+    /// Calls `value` for each.
     pub fn from_fn(mut value: impl FnMut(Limited) -> T) -> Self {
         Self {
             window: PerDimension::from_fn(|dimension| value(Limited::Window(dimension))),
@@ -199,7 +200,7 @@ impl<T> PerLimit<T> {
         }
     }
 
-    /// What becomes of each value.
+    /// Applies `value` to each.
     pub fn map<U>(self, mut value: impl FnMut(T) -> U) -> PerLimit<U> {
         PerLimit { window: self.window.map(&mut value), in_flight: value(self.in_flight) }
     }
@@ -230,7 +231,7 @@ impl<T> IndexMut<Limited> for PerLimit<T> {
     }
 }
 
-/// What is counted over the provider's day.
+/// A quantity that is counted over the provider's day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DayLimit {
     /// Calls a day.
@@ -243,7 +244,7 @@ impl DayLimit {
     /// Both of them.
     pub const ALL: [Self; 2] = [Self::Requests, Self::Tokens];
 
-    /// What is counted, for people.
+    /// The counted unit, for people.
     pub fn counts(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -251,7 +252,7 @@ impl DayLimit {
         }
     }
 
-    /// What is limited, for people.
+    /// The limited quantity, for people.
     pub fn title(self) -> &'static str {
         match self {
             Self::Requests => "requests a day",
@@ -266,10 +267,10 @@ impl fmt::Display for DayLimit {
     }
 }
 
-/// What becomes of a limit that can be set while a fleet runs.
+/// A change of a limit while a fleet runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Change {
-    /// It stays as it is.
+    /// The limit stays as it is.
     #[default]
     Keep,
     /// The configured limit is in force again.

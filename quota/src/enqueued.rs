@@ -1,4 +1,5 @@
-//! What a fleet's batches hold of the input tokens that a provider lets wait in its batch API.
+//! How many of the input tokens that a provider lets wait in its batch API are taken by the fleet's
+//! batches.
 
 use std::time::Duration;
 
@@ -6,26 +7,26 @@ use tidegate_types::ModelId;
 
 use crate::{error::Error, key::ModelKeys, quota::Quota, wire};
 
-/// A day, in which every provider's batch ends, and an hour until it is collected. A batch that
-/// nobody collects counts no longer.
+/// Any provider's batch ends within a day; an hour more to collect it. A batch that is not
+/// collected stops counting.
 const LIFE: Duration = Duration::from_secs(25 * 3_600);
 
-/// What became of a batch that was to be entered.
+/// The result of [`Quota::enqueue`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enqueued {
-    /// It counts until [`Quota::dequeue`], for 25 hours at most.
+    /// The batch counts until [`Quota::dequeue`], for 25 hours at most.
     Entered,
-    /// It does not fit beside the others, which hold so many tokens.
+    /// The batch does not fit beside the other batches.
     Full {
-        /// Input tokens.
+        /// Input tokens of the other batches.
         others: u64,
     },
 }
 
 impl Quota {
-    /// Enters a provider's batch by an `id` of its own, with its input tokens; `limit` is what the
-    /// provider lets wait of the model. Again, with fewer tokens, the same batch holds less. One that
-    /// is alone is entered whatever it holds. Without a Redis nothing is counted.
+    /// Enters a provider's batch under `id` with its input tokens. `limit` is how many tokens of
+    /// the model the provider lets wait. Entered again, the batch holds the new number. A single
+    /// batch is entered whatever it holds. Without a Redis nothing is counted.
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
@@ -36,32 +37,32 @@ impl Quota {
         tokens: u64,
         limit: u64,
     ) -> Result<Enqueued, Error> {
-        let (entered, others) = self.ask(model, id, tokens.max(1), limit).await?;
+        let (entered, others) = self.run_script(model, id, tokens.max(1), limit).await?;
         Ok(if entered { Enqueued::Entered } else { Enqueued::Full { others } })
     }
 
-    /// A batch has ended, or was never handed in.
+    /// Removes a batch that has ended or was never submitted.
     ///
     /// # Errors
-    /// As [`Self::enqueue`]; then it counts until its time is over.
+    /// As [`Self::enqueue`]; the batch then counts until its time is over.
     pub async fn dequeue(&self, model: &ModelId, id: &str) -> Result<(), Error> {
-        self.ask(model, id, 0, 0).await.map(|_| ())
+        self.run_script(model, id, 0, 0).await.map(|_| ())
     }
 
-    async fn ask(
+    async fn run_script(
         &self,
         model: &ModelId,
         id: &str,
         tokens: u64,
         limit: u64,
     ) -> Result<(bool, u64), Error> {
-        let model = self.model(model)?;
+        let model = self.find_model(model)?;
         let Some(redis) = &self.shared.redis else { return Ok((true, 0)) };
         let keys = [ModelKeys::new(&redis.prefix, &model.quota_name()).enqueued(&model.id)];
         let number = |number: u64| number.to_string().into_bytes();
         let arguments = [id.into(), number(tokens), number(limit), number(LIFE.as_secs())];
         let reply = redis.run(&redis.scripts.enqueue, &keys, &arguments).await?;
-        let [entered, others] = wire::integers(&reply)?;
+        let [entered, others] = wire::read_integers(&reply)?;
         Ok((entered == 1, wire::unsigned(others)))
     }
 }

@@ -1,8 +1,8 @@
-//! What can go wrong with a store.
+//! Errors of a store.
 
 use tidegate_types::ModelId;
 
-/// What can go wrong between us and a store.
+/// An error of a store.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The address cannot be used. Configuration error, fatal.
@@ -12,12 +12,12 @@ pub enum Error {
     /// share.
     #[error("Redis is away: {0}")]
     Away(String),
-    /// Redis answered something else than the scripts' protocol: another program's keys, or a
+    /// Redis answered with something other than the scripts' protocol: another program's keys, or a
     /// version that does not match.
     #[error("Redis answered what the limiter does not understand: {0}")]
     Protocol(String),
-    /// A newer program keeps this quota in a layout that this one does not know. Fatal: going on
-    /// would lift the limit for all.
+    /// A newer program has stored this quota in a layout that this program does not know. Fatal:
+    /// going on would lift the limit for all.
     #[error("this program is older than the one that keeps the quota in Redis: {0}; update it")]
     Outdated(String),
     /// The model is not configured.

@@ -1,4 +1,4 @@
-//! How many workers there are: each one's share of the limits while Redis is away.
+//! The number of live workers: while Redis is away, each has this part of the limits.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -7,7 +7,7 @@ use std::{
 
 use crate::{error::Error, key, redis_store, wire};
 
-/// A worker shows that it lives this often, and counts as gone after three times as long.
+/// How often a worker reports; it counts as gone after three times as long.
 pub(crate) const BEAT: Duration = Duration::from_secs(5);
 const GONE_AFTER: Duration = Duration::from_secs(15);
 
@@ -24,23 +24,25 @@ impl Default for Fleet {
 }
 
 impl Fleet {
-    /// At least 1: this worker.
+    /// The number of live workers; at least 1, this one.
     pub(crate) fn size(&self) -> u64 {
         self.known.load(Ordering::Relaxed).max(1)
     }
 
-    /// Shows that `worker` lives, and counts those that do. One round trip; the set ends with the
-    /// fleet.
+    /// Reports `worker` as live and counts the live workers. One round trip. The set expires after
+    /// the fleet ends.
     pub(crate) async fn beat(&self, store: &redis_store::Store, worker: &str) -> Result<(), Error> {
         let arguments = [worker.as_bytes().to_vec(), GONE_AFTER.as_secs().to_string().into_bytes()];
         let keys = [key::workers(&store.prefix)];
-        let [workers] = wire::integers(&store.run(&store.scripts.beat, &keys, &arguments).await?)?;
+        let [workers] =
+            wire::read_integers(&store.run(&store.scripts.beat, &keys, &arguments).await?)?;
         self.known.store(wire::unsigned(workers), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Says `words` of `worker`, and hears what all live workers say if `listens`.
-    pub(crate) async fn say(
+    /// Publishes `words` as the status of `worker`. Returns the statuses of all live workers if
+    /// `listens`.
+    pub(crate) async fn publish_status(
         store: &redis_store::Store,
         worker: &str,
         words: &str,
@@ -50,10 +52,10 @@ impl Fleet {
             [worker, words, &GONE_AFTER.as_secs().to_string(), if listens { "1" } else { "0" }];
         let arguments = arguments.map(|argument| argument.as_bytes().to_vec());
         let keys = [key::words(&store.prefix)];
-        wire::pairs(&store.run(&store.scripts.workers, &keys, &arguments).await?)
+        wire::read_pairs(&store.run(&store.scripts.workers, &keys, &arguments).await?)
     }
 
-    /// Takes a worker that ends in good order out of the count.
+    /// Removes a worker that ends in good order from the count.
     pub(crate) async fn leave(
         &self,
         store: &redis_store::Store,

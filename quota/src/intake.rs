@@ -1,9 +1,9 @@
 //! How many documents a worker takes from its task queues: those that the quota admits soon. The
 //! others stay in Temporal, where priority and fairness order them and any worker may take them.
 //!
-//! A worker takes a document before it knows for which model that is. So each lane has one number,
-//! its *share*: documents that may be on their way to the quota at once. It follows from what callers
-//! of this process were told last:
+//! A worker takes a document before it knows the document's model. So each lane has one number, its
+//! *share*: the documents that may be on their way to the quota at once. It follows from the waits
+//! that the limiter last gave to callers of this process:
 //!
 //! ```text
 //! share = (target + age − wait) ÷ (cost × workers)
@@ -16,14 +16,14 @@
 //! workers  live workers of the fleet
 //! ```
 //!
-//! That is the work which the quota admits before a newcomer would wait for `target`, in calls,
-//! divided by those who take from it. Each answer of the quota replaces `wait`, so a share is used
-//! once; documents that wait in this process count at once, as so many times `cost × workers`. Of a
-//! lane's models the one with the largest share counts, for its documents may be next; those that were
-//! taken, and turned out to be another model's and wait, have used of it as well, but for one of each
-//! model, which keeps watch. Below 1, nothing is taken until its time has come; but one document of a
-//! lane waits in any case, and is there when room comes early. While nobody has had to wait, the share
-//! is what has been admitted.
+//! This is the number of calls that the quota admits before a new call would wait for `target`,
+//! divided by the workers that share it. Each answer of the quota replaces `wait`, so a share is
+//! used once; each document that waits in this process counts as `cost × workers` at once. The lane
+//! has the largest share of its models, because its next document may be for that model. Documents
+//! that turn out to be for another model and wait use up the share too, except the first of each
+//! model. Below a share of 1, nothing is taken until its time has come. But one document of a lane
+//! always waits, to be there when room comes early. While no call has had to wait, the share is the
+//! number of admitted calls.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -36,14 +36,14 @@ use tidegate_types::{Lane, ModelId};
 use tokio::sync::{Notify, futures::Notified};
 
 use crate::{
-    number::{duration, float, whole},
+    conversions::{duration, float, whole},
     numbers::Numbers,
 };
 
-/// What the numbers of the controller come to.
+/// The controller's numbers, converted.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
-    /// How long documents are to wait in their slots, in seconds.
+    /// How long documents should wait in their slots, in seconds.
     target: f64,
     far: Duration,
     first: u64,
@@ -59,32 +59,33 @@ impl Bounds {
     }
 }
 
-/// What a newcomer was told last.
+/// The last wait that the limiter gave to a new call.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct LatestWait {
     at: Instant,
-    /// In seconds; below 0 for room.
+    /// In seconds; below 0 if there is room.
     wait: f64,
     /// In seconds.
     cost: f64,
-    /// One is to wait here for better news; not where another worker has to take it.
+    /// One document should wait here in case room comes early. False if another worker has to take
+    /// it.
     waits_here: bool,
 }
 
-impl Told {
-    /// The wait that is left; below 0 for room.
-    fn left(&self, now: Instant) -> f64 {
+impl LatestWait {
+    /// Seconds of the wait that are left; below 0 if there is room.
+    fn remaining(&self, now: Instant) -> f64 {
         self.wait - now.saturating_duration_since(self.at).as_secs_f64()
     }
 }
 
 /// What is known of one model in one lane.
 #[derive(Debug)]
-struct Seen {
-    /// When somebody last asked for it.
+struct ModelState {
+    /// When a call last asked for the model.
     at: Instant,
-    /// `None` while nobody has had to wait.
-    told: Option<Told>,
+    /// `None` while no call has had to wait.
+    latest: Option<LatestWait>,
     /// Calls that have been admitted.
     admitted: u64,
     /// Attempts that wait for quota.
@@ -93,114 +94,117 @@ struct Seen {
     calling: usize,
 }
 
-impl Seen {
+impl ModelState {
     fn new(now: Instant) -> Self {
-        Self { at: now, told: None, admitted: 0, waiting: 0, calling: 0 }
+        Self { at: now, latest: None, admitted: 0, waiting: 0, calling: 0 }
     }
 
-    /// Nobody asks for the model any more, and nothing says that it has no room.
+    /// True if no call asks for the model any more and no wait is known.
     fn is_over(&self, far: Duration, now: Instant) -> bool {
         self.waiting + self.calling == 0
             && now.saturating_duration_since(self.at) > far
-            && self.told.is_none_or(|told| told.wait <= 0.0)
+            && self.latest.is_none_or(|latest| latest.wait <= 0.0)
     }
 
-    /// Seconds until so many documents may be on their way at once; 0 or less for now.
-    fn until(&self, documents: u64, bounds: &Bounds, workers: u64, now: Instant) -> f64 {
-        let Some(told) = self.told else {
+    /// Seconds until `documents` may be on their way at once; 0 or less for now.
+    fn seconds_until(&self, documents: u64, bounds: &Bounds, workers: u64, now: Instant) -> f64 {
+        let Some(latest) = self.latest else {
             let may = documents <= bounds.first + self.admitted;
             return if may { 0.0 } else { bounds.far.as_secs_f64() };
         };
-        let (each, waiting) = (told.cost * float(workers.max(1)), float(self.waiting as u64));
-        // The documents that wait here are known better.
+        let (each, waiting) = (latest.cost * float(workers.max(1)), float(self.waiting as u64));
+        // The documents that wait here give a better estimate.
         let behind = if waiting > 0.0 { waiting * each } else { f64::NEG_INFINITY };
-        let wait = told.left(now).max(behind);
+        let wait = latest.remaining(now).max(behind);
         float(documents) * each + wait - bounds.target
     }
 }
 
-type Models = BTreeMap<ModelId, Seen>;
+type Models = BTreeMap<ModelId, ModelState>;
 
-/// What callers of this process were told, by lane and model.
+/// The last waits of this process's callers, by lane and model.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Intake {
     bounds: Bounds,
     clock: fn() -> Instant,
     lanes: Mutex<HashMap<Lane, Models>>,
-    news: Notify,
+    change: Notify,
 }
 
 impl Intake {
-    /// Attempts wait in their slots for `in_place` at most.
+    /// A limiter whose attempts wait in their slots for `in_place` at most.
     pub(crate) fn new(in_place: Duration) -> Self {
         Self::with_clock(in_place, &Numbers::DEFAULT, Instant::now)
     }
 
-    /// The same with other numbers, on a clock that the caller sets: for simulations.
+    /// With other numbers and a clock that the caller sets: for simulations.
     pub fn with_clock(in_place: Duration, numbers: &Numbers, clock: fn() -> Instant) -> Self {
         let bounds = Bounds::new(in_place, numbers);
-        Self { bounds, clock, lanes: Mutex::default(), news: Notify::new() }
+        Self { bounds, clock, lanes: Mutex::default(), change: Notify::new() }
     }
 
-    /// A newcomer was told to wait so long, or to go at once.
-    pub fn told(&self, lane: &Lane, model: &ModelId, wait: Duration, cost: Duration) {
-        self.hears(lane, model, |seen, now| {
-            let wait = match seen.told {
+    /// Records the wait that a new call got; zero if it was admitted at once.
+    pub fn record_wait(&self, lane: &Lane, model: &ModelId, wait: Duration, cost: Duration) {
+        self.update(lane, model, |seen, now| {
+            let wait = match seen.latest {
                 None if wait.is_zero() => return,
-                Some(told) if wait.is_zero() => (told.left(now) + told.cost).min(0.0),
+                Some(latest) if wait.is_zero() => (latest.remaining(now) + latest.cost).min(0.0),
                 _ => wait.min(self.bounds.far).as_secs_f64(),
             };
-            seen.told = Some(Told { at: now, wait, cost: cost.as_secs_f64(), waits_here: true });
+            seen.latest =
+                Some(LatestWait { at: now, wait, cost: cost.as_secs_f64(), waits_here: true });
         });
     }
 
-    /// One that keeps a turn was told to wait so long: newcomers stand behind it.
-    pub fn told_at_least(&self, lane: &Lane, model: &ModelId, wait: Duration, cost: Duration) {
+    /// Records the wait of a call with a ticket: new calls wait at least as long.
+    pub fn record_least_wait(&self, lane: &Lane, model: &ModelId, wait: Duration, cost: Duration) {
         let wait = wait.min(self.bounds.far).as_secs_f64();
-        self.hears(lane, model, |seen, now| {
-            if seen.told.is_none_or(|told| told.left(now) < wait) {
+        self.update(lane, model, |seen, now| {
+            if seen.latest.is_none_or(|latest| latest.remaining(now) < wait) {
                 let cost = cost.as_secs_f64();
-                seen.told = Some(Told { at: now, wait, cost, waits_here: true });
+                seen.latest = Some(LatestWait { at: now, wait, cost, waits_here: true });
             }
         });
     }
 
-    /// So much may go now, as the time that an even pace takes. What is too little for a call is none:
-    /// in a full window the rest comes when calls leave it, and not at an even pace.
-    pub fn has_room(&self, model: &ModelId, room: Duration) {
+    /// Records room, as the time that an even pace takes to use it. Room for less than a call
+    /// counts as none: in a full window the rest comes when calls leave it, and not at an even
+    /// pace.
+    pub fn record_room(&self, model: &ModelId, room: Duration) {
         let (now, mut lanes) = ((self.clock)(), self.lanes.lock());
-        let seen = lanes.values_mut().filter_map(|models| models.get_mut(model)?.told.as_mut());
-        let fits = |told: &Told| !room.is_zero() && room.as_secs_f64() >= told.cost;
-        for told in seen.filter(|told| fits(told) || told.left(now) < 0.0) {
-            *told = Told { at: now, wait: -room.as_secs_f64(), waits_here: true, ..*told };
+        let seen = lanes.values_mut().filter_map(|models| models.get_mut(model)?.latest.as_mut());
+        let fits = |latest: &LatestWait| !room.is_zero() && room.as_secs_f64() >= latest.cost;
+        for latest in seen.filter(|latest| fits(latest) || latest.remaining(now) < 0.0) {
+            *latest =
+                LatestWait { at: now, wait: -room.as_secs_f64(), waits_here: true, ..*latest };
         }
         drop(lanes);
-        self.news.notify_waiters();
+        self.change.notify_waiters();
     }
 
-    /// For so long, only another worker can take the lane's documents for this model, or nobody.
-    pub(crate) fn is_elsewhere(&self, lane: &Lane, model: &ModelId, wait: Duration) {
+    /// Records that for `wait` this worker cannot take the lane's documents for this model.
+    pub(crate) fn set_elsewhere(&self, lane: &Lane, model: &ModelId, wait: Duration) {
         let wait = wait.min(self.bounds.far).as_secs_f64();
-        self.hears(lane, model, |seen, now| {
-            let cost = seen.told.map_or(0.0, |told| told.cost);
-            seen.told = Some(Told { at: now, wait, cost, waits_here: false });
+        self.update(lane, model, |seen, now| {
+            let cost = seen.latest.map_or(0.0, |latest| latest.cost);
+            seen.latest = Some(LatestWait { at: now, wait, cost, waits_here: false });
         });
     }
 
-    /// Documents for the model are to come in this lane.
-    pub(crate) fn expects(&self, lane: &Lane, model: &ModelId) {
-        self.hears(lane, model, |_, _| {});
+    /// Announces documents for the model in this lane.
+    pub(crate) fn expect_documents(&self, lane: &Lane, model: &ModelId) {
+        self.update(lane, model, |_, _| {});
     }
 
-    /// An attempt stands in the queue for quota, until this is dropped.
-    pub fn stand(self: &Arc<Self>, lane: &Lane, model: &ModelId) -> Place {
-        self.hears(lane, model, |seen, _| seen.waiting += 1);
+    /// Counts an attempt that waits for quota, until the result is dropped.
+    pub fn join_queue(self: &Arc<Self>, lane: &Lane, model: &ModelId) -> QueuedAttempt {
+        self.update(lane, model, |seen, _| seen.waiting += 1);
         let (intake, lane, model) = (Arc::clone(self), lane.clone(), model.clone());
-        Place { intake, lane, model, is_calling: false }
+        QueuedAttempt { intake, lane, model, is_calling: false }
     }
 
-    /// How long until a lane may take one more document, where it holds so many slots: zero for now.
+    /// How long until a lane that holds `held` slots may take one more document; zero for now.
     pub fn until_next(&self, lane: &Lane, held: usize, workers: u64) -> Duration {
         let now = (self.clock)();
         let far = self.bounds.far;
@@ -211,61 +215,63 @@ impl Intake {
         Duration::from_secs_f64(seconds.clamp(0.0, far.as_secs_f64()))
     }
 
-    /// A slot was given back.
-    pub(crate) fn has_slot(&self) {
-        self.news.notify_waiters();
+    /// Wakes waiting suppliers: a slot was returned.
+    pub(crate) fn notify_free_slot(&self) {
+        self.change.notify_waiters();
     }
 
-    /// Resolves when [`Self::until_next`] may have another answer than it had before this was made.
-    pub(crate) fn news(&self) -> Notified<'_> {
-        self.news.notified()
+    /// Resolves when [`Self::until_next`] may have changed since this call.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.change.notified()
     }
 
-    fn hears(&self, lane: &Lane, model: &ModelId, change: impl FnOnce(&mut Seen, Instant)) {
+    fn update(&self, lane: &Lane, model: &ModelId, change: impl FnOnce(&mut ModelState, Instant)) {
         let (now, mut lanes) = ((self.clock)(), self.lanes.lock());
         let models = lanes.entry(lane.clone()).or_default();
-        let seen = models.entry(model.clone()).or_insert_with(|| Seen::new(now));
+        let seen = models.entry(model.clone()).or_insert_with(|| ModelState::new(now));
         seen.at = now;
         change(seen, now);
         drop(lanes);
-        self.news.notify_waiters();
+        self.change.notify_waiters();
     }
 }
 
-/// Seconds until a lane of these models may take one more document, where it holds so many slots; 0 or
+/// Seconds until a lane of these models that holds `held` slots may take one more document; 0 or
 /// less for now.
 fn until_next(models: &Models, held: usize, bounds: &Bounds, workers: u64, now: Instant) -> f64 {
     let waiting: usize = models.values().map(|seen| seen.waiting).sum();
     let calling: usize = models.values().map(|seen| seen.calling).sum();
-    // On the way to the quota, or done with it.
+    // Documents before the quota, or after their call.
     let preparing = held.saturating_sub(waiting + calling);
-    let waits_here = |seen: &Seen| seen.told.is_none_or(|told| told.waits_here);
+    let waits_here = |seen: &ModelState| seen.latest.is_none_or(|latest| latest.waits_here);
     if preparing + waiting == 0 && models.values().any(waits_here) {
         return 0.0;
     }
-    // Taken in the place of the others' documents.
-    let beyond = |seen: &Seen| seen.waiting.saturating_sub(1);
+    // Documents that were taken for other models.
+    let beyond = |seen: &ModelState| seen.waiting.saturating_sub(1);
     let taken = preparing + models.values().map(beyond).sum::<usize>();
-    let until = |seen: &Seen| seen.until((taken - beyond(seen)) as u64 + 1, bounds, workers, now);
-    let nothing_known = until(&Seen::new(now));
+    let until = |seen: &ModelState| {
+        seen.seconds_until((taken - beyond(seen)) as u64 + 1, bounds, workers, now)
+    };
+    let nothing_known = until(&ModelState::new(now));
     models.values().map(until).reduce(f64::min).unwrap_or(nothing_known)
 }
 
-/// An attempt in the queue for quota, or its call.
+/// An attempt that waits for quota or makes its call.
 #[derive(Debug)]
-#[must_use = "a place is given up when it is dropped"]
-pub struct Place {
+#[must_use = "an attempt is no longer counted when it is dropped"]
+pub struct QueuedAttempt {
     intake: Arc<Intake>,
     lane: Lane,
     model: ModelId,
     is_calling: bool,
 }
 
-impl Place {
-    /// It was admitted.
-    pub fn calls(&mut self) {
+impl QueuedAttempt {
+    /// Counts the attempt's call, which was admitted.
+    pub fn start_call(&mut self) {
         self.is_calling = true;
-        self.intake.hears(&self.lane, &self.model, |seen, _| {
+        self.intake.update(&self.lane, &self.model, |seen, _| {
             seen.waiting = seen.waiting.saturating_sub(1);
             seen.calling += 1;
             seen.admitted += 1;
@@ -273,18 +279,17 @@ impl Place {
     }
 }
 
-/// Of a model and lane that were never admitted nor told to wait, such as those that nobody has
-/// configured, nothing is kept.
-impl Drop for Place {
+/// Forgets a model and lane that were never admitted nor made to wait, such as unconfigured ones.
+impl Drop for QueuedAttempt {
     fn drop(&mut self) {
-        self.intake.hears(&self.lane, &self.model, |seen, _| {
+        self.intake.update(&self.lane, &self.model, |seen, _| {
             let count = if self.is_calling { &mut seen.calling } else { &mut seen.waiting };
             *count = count.saturating_sub(1);
         });
         let mut lanes = self.intake.lanes.lock();
         if let Some(models) = lanes.get_mut(&self.lane) {
-            let is_used = |seen: &Seen| seen.waiting + seen.calling > 0 || seen.admitted > 0;
-            if models.get(&self.model).is_some_and(|it| it.told.is_none() && !is_used(it)) {
+            let is_used = |seen: &ModelState| seen.waiting + seen.calling > 0 || seen.admitted > 0;
+            if models.get(&self.model).is_some_and(|it| it.latest.is_none() && !is_used(it)) {
                 models.remove(&self.model);
             }
             if models.is_empty() {
@@ -304,13 +309,22 @@ mod tests {
     const FAR: Duration = Duration::from_mins(1);
     const FIRST: usize = 2;
 
-    /// A model of which nobody waits here.
-    fn told(wait: f64, cost: f64, now: Instant) -> Seen {
-        Seen { told: Some(Told { at: now, wait, cost, waits_here: true }), ..Seen::new(now) }
+    /// A model without waiting attempts.
+    fn told_model(wait: f64, cost: f64, now: Instant) -> ModelState {
+        ModelState {
+            latest: Some(LatestWait { at: now, wait, cost, waits_here: true }),
+            ..ModelState::new(now)
+        }
     }
 
-    /// Seconds until the next document, in a lane of these models of which so many are on their way.
-    fn until<const N: usize>(seen: [Seen; N], preparing: usize, workers: u64, now: Instant) -> f64 {
+    /// Seconds until the next document, in a lane of these models with `preparing` documents on
+    /// their way.
+    fn until<const N: usize>(
+        seen: [ModelState; N],
+        preparing: usize,
+        workers: u64,
+        now: Instant,
+    ) -> f64 {
         let names = (0..).map(|at| format!("test:{at}").parse().unwrap());
         let held = preparing + seen.iter().map(|seen| seen.waiting + seen.calling).sum::<usize>();
         until_next(
@@ -322,8 +336,8 @@ mod tests {
         )
     }
 
-    /// How many may be on their way at once.
-    fn share(seen: impl Fn() -> Seen, workers: u64, now: Instant) -> usize {
+    /// Documents that may be on their way at once.
+    fn share(seen: impl Fn() -> ModelState, workers: u64, now: Instant) -> usize {
         (1..).take_while(|preparing| until([seen()], *preparing, workers, now) <= 0.0).count() + 1
     }
 
@@ -331,96 +345,99 @@ mod tests {
     fn a_share_is_what_is_admitted_before_a_newcomer_waits_for_long() {
         let now = Instant::now();
         // A second a call, and a wait of two.
-        assert_eq!(share(|| told(2.0, 1.0, now), 1, now), 3);
-        assert_eq!(share(|| told(-20.0, 1.0, now), 1, now), 25, "there is room");
-        assert_eq!(share(|| told(-20.0, 1.0, now), 5, now), 5, "others take from it");
-        let waiting = || Seen { waiting: 3, ..told(-20.0, 1.0, now) };
-        assert_eq!(share(waiting, 1, now), 2, "those that wait here are known better");
+        assert_eq!(share(|| told_model(2.0, 1.0, now), 1, now), 3);
+        assert_eq!(share(|| told_model(-20.0, 1.0, now), 1, now), 25, "there is room");
+        assert_eq!(share(|| told_model(-20.0, 1.0, now), 5, now), 5, "others take from it");
+        let waiting = || ModelState { waiting: 3, ..told_model(-20.0, 1.0, now) };
+        assert_eq!(share(waiting, 1, now), 2, "those that wait here give a better estimate");
     }
 
     #[test]
-    fn while_nobody_has_to_wait_as_many_are_on_their_way_as_have_been_admitted() {
+    fn without_waits_as_many_are_on_their_way_as_were_admitted() {
         let now = Instant::now();
-        assert_eq!(share(|| Seen::new(now), 1, now), FIRST);
-        assert_eq!(share(|| Seen { admitted: 70, ..Seen::new(now) }, 1, now), FIRST + 70);
+        assert_eq!(share(|| ModelState::new(now), 1, now), FIRST);
+        assert_eq!(
+            share(|| ModelState { admitted: 70, ..ModelState::new(now) }, 1, now),
+            FIRST + 70
+        );
         assert!(until([], FIRST - 1, 1, now) <= 0.0 && until([], FIRST, 1, now) > 0.0);
     }
 
     #[test]
     fn a_queue_grows_shorter_with_time() {
         let now = Instant::now();
-        assert!((until([told(9.0, 1.0, now)], 1, 12, now) - 28.0).abs() < 1e-9);
+        assert!((until([told_model(9.0, 1.0, now)], 1, 12, now) - 28.0).abs() < 1e-9);
         let later = now + Duration::from_secs(28);
-        assert!(until([told(9.0, 1.0, now)], 1, 12, later) <= 0.0);
-        assert!(until([told(9.0, 1.0, now)], 2, 12, later) > 0.0);
+        assert!(until([told_model(9.0, 1.0, now)], 1, 12, later) <= 0.0);
+        assert!(until([told_model(9.0, 1.0, now)], 2, 12, later) > 0.0);
     }
 
     #[test]
     fn the_model_that_is_free_soonest_opens_the_lane() {
         let now = Instant::now();
-        assert!(until([told(50.0, 1.0, now), told(2.0, 1.0, now)], 1, 1, now) <= 0.0);
-        assert!(until([told(50.0, 1.0, now), told(50.0, 1.0, now)], 1, 1, now) > 40.0);
+        assert!(until([told_model(50.0, 1.0, now), told_model(2.0, 1.0, now)], 1, 1, now) <= 0.0);
+        assert!(until([told_model(50.0, 1.0, now), told_model(50.0, 1.0, now)], 1, 1, now) > 40.0);
     }
 
     #[test]
     fn a_share_is_used_by_documents_that_turn_out_to_be_another_model_s_and_wait() {
         let now = Instant::now();
-        let slow = |waiting| Seen { waiting, ..told(9.0, 1.0, now) };
-        let left = |waiting| until([told(0.0, 2.0, now), slow(waiting)], 0, 1, now);
+        let slow = |waiting| ModelState { waiting, ..told_model(9.0, 1.0, now) };
+        let left = |waiting| until([told_model(0.0, 2.0, now), slow(waiting)], 0, 1, now);
         assert!(left(1) <= 0.0 && left(2) <= 0.0, "the first keeps watch");
         assert!(left(3) > 0.0, "two of the slow model have been taken for the other");
     }
 
     #[test]
-    fn one_waits_here_for_better_news_but_where_another_worker_has_to_take_it() {
+    fn one_document_waits_here_unless_another_worker_has_to_take_it() {
         let intake = Arc::new(Intake::with_clock(4 * TARGET, &numbers(), Instant::now));
         let (lane, model) = (Lane::default(), "test:model".parse().unwrap());
         let next = |held| intake.until_next(&lane, held, 1);
         let cost = Duration::from_secs(1);
-        intake.told(&lane, &model, FAR, cost);
+        intake.record_wait(&lane, &model, FAR, cost);
         assert_eq!(next(0), Duration::ZERO);
         assert!(next(1) > FAR / 2, "it is on its way");
-        let place = intake.stand(&lane, &model);
+        let place = intake.join_queue(&lane, &model);
         assert!(next(1) > FAR / 2, "it waits");
         drop(place);
-        intake.is_elsewhere(&lane, &model, FAR);
+        intake.set_elsewhere(&lane, &model, FAR);
         assert!(next(0) > FAR / 2);
-        intake.has_room(&model, Duration::from_secs(3));
+        intake.record_room(&model, Duration::from_secs(3));
         assert_eq!(next(7), Duration::ZERO);
         assert!(next(9) > Duration::ZERO);
-        intake.told_at_least(&lane, &model, FAR / 2, cost);
-        intake.has_room(&model, cost / 2);
+        intake.record_least_wait(&lane, &model, FAR / 2, cost);
+        intake.record_room(&model, cost / 2);
         assert!(next(1) > FAR / 4);
-        intake.told(&lane, &model, Duration::ZERO, cost);
+        intake.record_wait(&lane, &model, Duration::ZERO, cost);
         assert_eq!(next(1), Duration::ZERO, "a newcomer went at once");
     }
 
     #[test]
-    fn nothing_is_kept_of_whom_nobody_knows() {
+    fn nothing_is_kept_of_an_unknown_model() {
         let intake = Arc::new(Intake::new(4 * TARGET));
         for number in 0..3 {
             let lane = Lane::try_from(format!("lane-{number}")).unwrap();
-            drop(intake.stand(&lane, &"test:unknown".parse().unwrap()));
+            drop(intake.join_queue(&lane, &"test:unknown".parse().unwrap()));
         }
         assert!(intake.lanes.lock().is_empty());
     }
 
     #[tokio::test]
-    async fn a_model_that_nobody_asks_for_is_forgotten_and_news_wake() {
+    async fn an_idle_model_is_forgotten_and_changes_wake() {
         let intake = Arc::new(Intake::with_clock(4 * TARGET, &numbers(), Instant::now));
         let (lane, model) = (Lane::default(), "test:model".parse().unwrap());
-        let mut place = intake.stand(&lane, &model);
-        place.calls();
-        let mut news = std::pin::pin!(intake.news());
-        assert!(!news.as_mut().enable());
-        intake.expects(&lane, &model);
-        news.await;
+        let mut place = intake.join_queue(&lane, &model);
+        place.start_call();
+        let mut changed = std::pin::pin!(intake.changed());
+        assert!(!changed.as_mut().enable());
+        intake.expect_documents(&lane, &model);
+        changed.await;
         let seen = &intake.lanes.lock()[&lane][&model];
         let second = Duration::from_secs(1);
         let (soon, later) = (Instant::now() + FAR - second, Instant::now() + FAR + second);
         let far = intake.bounds.far;
         assert!(!seen.is_over(far, later), "its call is under way");
-        let idle = Seen { calling: 0, ..*seen };
+        let idle = ModelState { calling: 0, ..*seen };
         assert!(idle.is_over(far, later) && !idle.is_over(far, soon));
     }
 }

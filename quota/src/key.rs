@@ -17,7 +17,7 @@ impl ModelKeys {
         Self { stem: format!("{prefix}:{LAYOUT}:{{{quota}}}") }
     }
 
-    /// What every script begins with: ledger, entries, state, leases, day.
+    /// The common keys of the scripts: ledger, entries, state, leases, day.
     pub fn common(&self) -> [String; 5] {
         ["ledger", "entries", "state", "leases", "day"].map(|what| format!("{}:{what}", self.stem))
     }
@@ -27,7 +27,7 @@ impl ModelKeys {
         format!("{}:gate", self.stem)
     }
 
-    /// What was observed since the policy ran last.
+    /// Observations since the policy last ran.
     pub fn log(&self) -> String {
         format!("{}:log", self.stem)
     }
@@ -37,7 +37,7 @@ impl ModelKeys {
         format!("{}:known", self.stem)
     }
 
-    /// A model's last hour and days.
+    /// A model's last hour and last days.
     pub fn history(&self, model: &ModelId) -> String {
         format!("{}:history:{}", self.stem, model.as_str().replace(['{', '}'], "_"))
     }
@@ -47,33 +47,33 @@ impl ModelKeys {
         format!("{}:enqueued:{}", self.stem, model.as_str().replace(['{', '}'], "_"))
     }
 
-    /// The tenants' lines in a lane, counted from 1.
+    /// The tenants' lines in a lane; lanes are counted from 1.
     pub fn tenants(&self, lane: u64) -> String {
         format!("{}:tenants:{lane}", self.stem)
     }
 
-    /// What calls of one template have taught.
+    /// What is learned from calls of one template.
     pub fn learned(&self, template: u64) -> String {
         format!("{}:learned:{template:016x}", self.stem)
     }
 }
 
-/// The sorted set of live workers by the time of their last sign of life.
+/// The sorted set of live workers, by the time of their last beat.
 pub fn workers(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:workers")
 }
 
-/// What each live worker says of itself.
+/// The status of each live worker.
 pub fn words(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:words")
 }
 
-/// What workers have in common, by its name.
+/// A text that workers share, by its name.
 pub fn common(prefix: &str, name: &str) -> String {
     format!("{prefix}:{LAYOUT}:common:{name}")
 }
 
-/// What is there until Redis loses everything.
+/// A mark that exists until Redis loses everything.
 pub fn mark(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:mark")
 }
@@ -83,12 +83,12 @@ pub fn lanes(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:lanes")
 }
 
-/// What operators hold until they say otherwise.
+/// The batches and models that operators hold.
 pub fn holds(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:holds")
 }
 
-/// How often operators have changed something.
+/// The number of changes by operators.
 pub fn news(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:news")
 }
@@ -98,22 +98,22 @@ pub fn retries(prefix: &str, run: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{batch:{}}}:retries", run.replace(['{', '}'], "_"))
 }
 
-/// The turns of a door's key that are kept for who comes back.
+/// The turns kept for callers of a door's key.
 pub fn turns(prefix: &str, door: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{door:{}}}:turns", door.replace(['{', '}'], "_"))
 }
 
-/// What a tenant has spent today.
+/// A tenant's spending today.
 pub fn tenant_budget(prefix: &str, tenant: &Tenant) -> String {
     format!("{prefix}:{LAYOUT}:{{tenant:{tenant}}}:budget")
 }
 
-/// What a batch has spent.
+/// A batch's spending.
 pub fn batch_budget(prefix: &str, batch: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{batch:{}}}:budget", batch.replace(['{', '}'], "_"))
 }
 
-/// How full a bucket is.
+/// A bucket's level.
 pub fn bucket(prefix: &str, name: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{bucket:{}}}:level", name.replace(['{', '}'], "_"))
 }

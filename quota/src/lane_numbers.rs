@@ -1,32 +1,32 @@
-//! Numbers of lanes in Redis: a lane keeps its own, whatever other lanes a program has.
+//! Numbers of lanes in Redis. A lane keeps its number, whatever other lanes a program has.
 
 use tidegate_types::Lane;
 
 use crate::{
+    conversions::whole,
     error::Error,
     lanes::{Lanes, Share},
-    number::whole,
 };
 
-/// What nobody names for so long is forgotten: as long as what operators set.
+/// Seconds after which an unnamed lane is forgotten: as long as what operators set.
 const LIFE: &str = "2592000";
 
-/// The script gives no larger one.
+/// The script's largest number.
 const MOST: usize = 200;
 
-/// All lanes that are known, of this program and of others, in the order of their numbers.
+/// All known lanes, of this program and of others, in the order of their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Numbered(Vec<Option<(Lane, Share)>>);
+pub(crate) struct LaneNumbers(Vec<Option<(Lane, Share)>>);
 
-impl Numbered {
+impl LaneNumbers {
     /// The number of a lane, counted from 1.
     pub(crate) fn number(&self, lane: &Lane) -> Option<u64> {
         let at = self.0.iter().position(|known| known.as_ref().is_some_and(|it| it.0 == *lane))?;
         u64::try_from(at + 1).ok()
     }
 
-    /// Each number's lane as this program is configured, or as others have it; nobody's has
-    /// nothing.
+    /// The share of each number's lane: this program's own configuration, else that of other
+    /// programs, else nothing guaranteed.
     pub(crate) fn shares(&self, own: &Lanes) -> impl Iterator<Item = Share> {
         self.0.iter().map(|known| {
             let Some((lane, said)) = known else { return Share::BORROWED };
@@ -39,12 +39,12 @@ impl Numbered {
         self.0.iter().map(Option::as_ref)
     }
 
-    pub(crate) fn knows(&self, lanes: &Lanes) -> bool {
+    pub(crate) fn has_all(&self, lanes: &Lanes) -> bool {
         lanes.iter().all(|(lane, _)| self.number(lane).is_some())
     }
 
-    /// What the script is to be told: where Redis has lost the numbers they are as they are here.
-    pub(crate) fn words(&self, lanes: &Lanes) -> Vec<Vec<u8>> {
+    /// The script's arguments. Where Redis has lost the numbers, it gets those of this process.
+    pub(crate) fn arguments(&self, lanes: &Lanes) -> Vec<Vec<u8>> {
         let each = lanes.iter().flat_map(|(lane, share)| {
             let Share { guaranteed, ceiling } = share;
             let number = self.number(lane).unwrap_or_default();
@@ -53,7 +53,7 @@ impl Numbered {
         std::iter::once(LIFE.to_owned()).chain(each).map(String::into_bytes).collect()
     }
 
-    pub(crate) fn read(pairs: Vec<(String, String)>) -> Result<Self, Error> {
+    pub(crate) fn from_pairs(pairs: Vec<(String, String)>) -> Result<Self, Error> {
         let mut numbered = Vec::new();
         for (name, kept) in pairs {
             let mut words = kept.split(' ');
@@ -80,17 +80,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_are_nobodys_and_nonsense_is_refused() {
+    fn gaps_are_allowed_and_malformed_pairs_are_refused() {
         let pair = |name: &str, kept: &str| (name.to_owned(), kept.to_owned());
         let numbered =
-            Numbered::read(vec![pair("vip", "3 0.2 1"), pair("batch", "1 0.1 0.5")]).unwrap();
+            LaneNumbers::from_pairs(vec![pair("vip", "3 0.2 1"), pair("batch", "1 0.1 0.5")])
+                .unwrap();
         let lane = |name: &str| Lane::new(name).unwrap();
         assert_eq!(numbered.number(&lane("vip")), Some(3));
         assert_eq!(numbered.number(&lane("other")), None);
         let shares: Vec<f64> = numbered.shares(&Lanes::single()).map(|it| it.guaranteed).collect();
-        assert_eq!(shares, [1.0, 0.0, 0.2], "of its own lanes a program knows better");
+        assert_eq!(shares, [1.0, 0.0, 0.2], "the program's own configuration goes first");
         for kept in ["", "0 1 1", "x 1 1", "9999 1 1", "1 1"] {
-            assert!(Numbered::read(vec![pair("batch", kept)]).is_err(), "{kept}");
+            assert!(LaneNumbers::from_pairs(vec![pair("batch", kept)]).is_err(), "{kept}");
         }
     }
 }

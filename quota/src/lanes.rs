@@ -1,4 +1,4 @@
-//! Lanes: classes of traffic, each with its part of every limit.
+//! Lanes: classes of traffic, each with its share of every limit.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tidegate_types::Lane;
 
 use crate::limits::LimitError;
 
-/// A lane's part of each limit, and of a worker's slots: parts of 1.
+/// A lane's share of each limit and of a worker's slots, as parts of 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
     /// Guaranteed, whatever the other lanes do.
@@ -19,12 +19,11 @@ impl Share {
     /// The whole.
     pub const ALL: Self = Self { guaranteed: 1.0, ceiling: 1.0 };
 
-    /// Nothing, but all may be borrowed: of a lane that is not configured.
+    /// Nothing guaranteed, everything may be borrowed: for a lane that is not configured.
     pub(crate) const BORROWED: Self = Self { guaranteed: 0.0, ceiling: 1.0 };
 }
 
-/// The lanes of all models, ordered by name. In Redis a lane has a number of its own, which it keeps
-/// whatever other lanes there are.
+/// The lanes of all models, ordered by name. In Redis each has a number of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lanes(Vec<(Lane, Share)>);
 
@@ -57,17 +56,17 @@ impl Lanes {
         Self(vec![(Lane::default(), Share::ALL)])
     }
 
-    /// The lane's place, counted from 0.
+    /// The lane's index, counted from 0.
     pub fn index(&self, lane: &Lane) -> Option<usize> {
         self.0.iter().position(|(name, _)| name == lane)
     }
 
-    /// A lane's share, if there is such a lane.
+    /// A lane's share, if it is configured.
     pub fn share(&self, lane: &Lane) -> Option<Share> {
         self.index(lane).map(|place| self.at(place))
     }
 
-    /// The share of the lane in this place, counted from 0.
+    /// The share of the lane with this index, counted from 0.
     pub(crate) fn at(&self, place: usize) -> Share {
         self.0.get(place).map_or(Share::BORROWED, |(_, share)| *share)
     }

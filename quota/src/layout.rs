@@ -1,9 +1,9 @@
-//! Which versions of what lies in Redis this program reads and writes.
+//! The versions of the data in Redis that this program reads and writes.
 
-/// The keys': workers with another one do not meet in the same keys.
+/// The version of the keys. Workers with another one use other keys.
 pub const KEYS: &str = "v1";
 
-/// The state's, in each model's keys: an older program stops at a newer one.
+/// The version of the state in each model's keys. An older program stops at a newer state.
 pub const STATE: u32 = 3;
 
 #[cfg(test)]

@@ -19,58 +19,54 @@
 //! # }
 //! ```
 //!
-//! What is reserved is what the call is expected to use; what it really used is settled afterwards.
-//! A refused caller gets a [`Ticket`] that keeps its turn, from whichever process it asks next. A worker that
-//! dies needs no cleaning up: its reservation leaves the window by itself. A permit dropped before
-//! [`Permit::sent`] is given back.
+//! A reservation is what the call is expected to use; the settlement states what it really used. A
+//! refused caller gets a [`Ticket`] that keeps its turn, in whichever process it asks next. A
+//! worker that dies needs no cleaning up: its reservation leaves the window by itself. A permit
+//! dropped before [`Permit::sent`] is released.
 //!
 //! # Layout
 //!
-//! * [`stated`]: limits as a configuration states them
-//! * [`dimension`]: what limits count, and a value for each of it
+//! * [`configured_limits`]: limits as a configuration states them
+//! * [`dimension`]: what limits count, and types with one value for each
 //! * [`limits`], [`lanes`], [`model`]: what a provider allows, and to which class of traffic
-//! * `lane_numbers`: which number a lane has in Redis
-//! * [`request`], [`permit`], [`refused`]: what callers ask and get
+//! * `lane_numbers`: the number of each lane in Redis
+//! * [`request`], [`permit`], [`refused`]: what a caller asks for and gets
 //! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
-//! * [`run`]: [`Quota::run`], one call with all that belongs to it
-//! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
+//! * [`run`]: [`Quota::run`]: admission, call and settlement in one
+//! * [`store`]: the operations of a store; [`memory`] and [`redis_store`] are the two stores
 //! * [`intake`]: how many documents a worker takes
-//! * `asking`: how callers of this process are asked about together; `asker`, `questions`, `waiters`:
-//!   one of them, who comes next, who waits in place
-//! * [`snapshot`]: what a model's quota looks like
-//! * [`budget`]: budgets in US dollars, of a tenant's day or of a batch; [`retries`]: calls beyond the
-//!   first of each document
-//! * [`turns`]: turns of callers that know no ticket, under names that they come back with
+//! * `reserve_batcher`: calls of this process share script calls; `caller`: one waiting call;
+//!   `batches`: the next batch of each group; `waiters`: calls that wait in place
+//! * [`snapshot`]: a model's quota at one moment, for people and metrics
+//! * [`budget`]: budgets in US dollars, for a tenant's day or for a batch
+//! * [`turns`]: turns of callers without a ticket, kept under a name
 //! * [`bucket`]: a plain token bucket, for APIs that are not language models
-//! * `shared`, `breaker`, `fleet`: what happens while Redis is away
-//! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
-//! * [`layout`]: the versions of what lies there
+//! * `shared`, `breaker`, `fleet`: the state of a limiter, and what it does while Redis is away
+//! * `connection`, `key`, `script`, `wire`: the protocol with Redis; `conversions`: between
+//!   integers, durations and floats
+//! * [`layout`]: the versions of the data in Redis
 //! * [`call_stats`]: how many calls in flight a limit can use
-//! * [`unused`]: what a bound on output costs where the provider counts it
-//! * [`holds`]: what operators hold until they say otherwise; `hold`: how they do
-//! * `changes`: changes of state, each a line of the log; [`history`]: the last hour, for people;
-//!   `hour`: how it is read
+//! * [`output_cap_cost`]: what `max_output_tokens` costs where the provider counts it
+//! * [`operator_holds`]: batches and models that operators hold
+//! * `state_changes`: log lines for a gate that closes or opens; [`usage_history`]: the last hour,
+//!   for people
 //! * [`metrics`]: every metric of this crate, by name
 
 #![deny(missing_docs)]
 
-mod alike;
-mod asker;
-mod asking;
 mod breaker;
 pub mod bucket;
 pub mod budget;
 pub mod call_stats;
-mod changes;
+pub mod configured_limits;
 mod connection;
+mod conversions;
 pub mod dimension;
 pub mod enqueued;
 pub mod error;
 mod fleet;
-pub mod history;
-mod hold;
-pub mod holds;
-mod hour;
+mod fleet_texts;
+mod in_flight;
 pub mod intake;
 pub mod key;
 mod lane_numbers;
@@ -81,36 +77,36 @@ mod mechanism;
 pub mod memory;
 pub mod metrics;
 pub mod model;
-mod number;
 pub mod numbers;
+pub mod operator_holds;
+pub mod output_cap_cost;
 pub mod permit;
 pub mod plan;
 mod policy;
-mod questions;
+mod poll_schedule;
 pub mod quota;
 pub mod redis_store;
 pub mod refused;
 mod remembered;
 pub mod request;
+mod reserve_batcher;
 pub mod retries;
 pub mod run;
-mod running;
 mod script;
 mod shared;
 pub mod snapshot;
-pub mod stated;
+mod state_changes;
 pub mod store;
 mod tasks;
 pub mod turns;
-pub mod unused;
-mod waiters;
-mod watch;
+pub mod usage_history;
 mod wire;
 mod wire_read;
 pub mod wrong_keys;
 
 pub use bucket::{Bucket, BucketLimit};
 pub use budget::{Budget, Budgets, Usd};
+pub use configured_limits::ConfiguredLimits;
 pub use dimension::{Amounts, Change, DayLimit, Dimension, Limited, PerDimension, PerLimit};
 pub use error::Error;
 pub use lanes::{Lanes, Share};
@@ -123,6 +119,5 @@ pub use request::{Request, Ticket};
 pub use retries::Retries;
 pub use shared::Options;
 pub use snapshot::Snapshot;
-pub use stated::Stated;
 pub use store::{Decision, Hold, Store};
 pub use tidegate_types::{Charge, OutputHold};

@@ -1,18 +1,18 @@
-//! What a provider allows.
+//! The limits of a provider.
 
 use std::time::Duration;
 
 use tidegate_types::Lane;
 
 use crate::{
+    conversions::{float, whole},
     dimension::{Amounts, DayLimit, Dimension, Limited, PerDimension},
-    number::{float, whole},
 };
 
-/// What a provider allows, as it states it. `None` is no limit of that kind.
+/// Limits as the provider states them; `None` for no limit of that kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// What may be used in a minute.
+    /// Limits of a minute.
     pub per_minute: PerDimension<Option<u64>>,
     /// Calls at once.
     pub concurrent: Option<u64>,
@@ -32,9 +32,9 @@ pub struct Limits {
     /// How much of the rate may be drawn at once, where that is not learned. Default 1 s; providers
     /// that enforce "60 a minute" as "1 a second" refuse more.
     pub burst: Duration,
-    /// What may be drawn at once is learned, whatever [`Self::burst`] says. Default none: it is not.
+    /// If set, what may be drawn at once is learned, whatever [`Self::burst`] says. Default `None`.
     pub burst_max: Option<Duration>,
-    /// The limits are known to be those of token buckets as deep as a minute, refilled evenly: full
+    /// Whether the limits are known to be token buckets as deep as a minute, refilled evenly: full
     /// bucket and refill may both be used, until a refusal. Default false.
     pub token_bucket: bool,
     /// A call that has outlived the window counts among the calls at once for this long after its
@@ -62,7 +62,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// With this limit in a minute.
+    /// Sets the limit of a minute.
     pub fn with(mut self, dimension: Dimension, limit: u64) -> Self {
         self.per_minute[dimension] = Some(limit);
         self
@@ -89,13 +89,13 @@ impl Limits {
         self.lease.max(self.window.mul_f64(1.5))
     }
 
-    /// What may be admitted in one window: each limit times the margin, rounded down but never to
-    /// nothing; 0 for none.
+    /// What may be admitted in one window: each limit times the margin, rounded down but at least
+    /// 1; 0 for no limit.
     pub fn effective(&self) -> Amounts {
         self.per_minute.map(|limit| limit.map_or(0, |limit| self.with_margin(limit)))
     }
 
-    /// How long such an amount takes at an even pace: in the dimension where that is longest.
+    /// How long an even pace takes for the amounts, in the dimension where that is longest.
     pub(crate) fn pace_of(&self, amounts: &Amounts) -> Duration {
         let limits = self.effective();
         let part = |(it, amount): (Dimension, &u64)| float(*amount) / float(limits[it].max(1));
@@ -103,40 +103,40 @@ impl Limits {
         self.window.mul_f64(counted.map(part).fold(0.0, f64::max).min(1.0))
     }
 
-    /// The limit of which this is what [`Self::with_margin`] made; calls at once have no margin.
-    pub fn stated(&self, limited: Limited, with_margin: u64) -> u64 {
+    /// The inverse of [`Self::with_margin`]. Calls at once have no margin.
+    pub fn without_margin(&self, limited: Limited, with_margin: u64) -> u64 {
         match limited {
-            // Rounding must not lose one of them.
+            // Rounding must not lose a unit.
             Limited::Window(_) => whole((float(with_margin) / self.margin - 1e-6).ceil()).max(1),
             Limited::InFlight => with_margin,
         }
     }
 
-    /// A limit times the margin, rounded down but never to nothing.
+    /// A limit times the margin, rounded down but at least 1.
     pub fn with_margin(&self, limit: u64) -> u64 {
         whole(float(limit) * self.margin).max(1)
     }
 }
 
-/// What a limit or a lane may not be.
+/// An invalid limit or lane.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LimitError {
     /// A limit of 0 would admit nothing, ever.
     #[error("the limit on {0} is 0, which would admit nothing; leave it out for no limit")]
     Zero(&'static str),
-    /// Without any limit there is nothing to keep.
+    /// There is no limit at all.
     #[error("there is no limit; give at least one of rpm, tpm, itpm, otpm, rpd, tpd, concurrent")]
     None,
-    /// The margin is no part of 1.
+    /// The margin is not a part of 1.
     #[error("margin is {0}; it must lie above 0 and not above 1")]
     Margin(f64),
     /// A window or burst of nothing.
     #[error("{0} must be longer than 0")]
     Duration(&'static str),
-    /// There must be a lane.
+    /// There is no lane.
     #[error("there is no lane; define at least one")]
     NoLane,
-    /// A lane's share or ceiling is no part of 1.
+    /// A lane's share or ceiling is not a part of 1.
     #[error("lane {lane}: {what} is {value}; it must lie between 0 and 1")]
     Share {
         /// The lane.
@@ -146,7 +146,7 @@ pub enum LimitError {
         /// As given.
         value: f64,
     },
-    /// Together the lanes are promised more than there is.
+    /// The lanes' shares add up to more than 1.
     #[error("the lanes' shares add up to {0:.3}; together they must not exceed 1")]
     Sum(f64),
 }

@@ -1,38 +1,39 @@
-//! What is atomic and the same for every provider: levels that refill by the clock, a queue in work,
-//! entries, a gate, and a bounded log for the policy. It knows nothing of headers, bursts or vendors.
-//! This is `lua/` in memory: the model that the scripts are tested against, and what a process keeps
+//! The atomic part of the limiter, equal for every provider: levels that refill with time, a queue
+//! in work, entries, a gate, and a bounded log for the policy. It knows nothing of headers, bursts
+//! or vendors. It is `lua/` in memory: the scripts are tested against it, and a process uses it
 //! while Redis is away.
 //!
-//! A level is kept as what is *drawn* ahead of the rate, so another capacity changes no level, and
-//! the policy never needs to write one. Times are microseconds.
+//! A level is stored as what is *drawn* ahead of the rate. So another capacity changes no level,
+//! and the policy never needs to write one. Times are microseconds.
 //!
-//! * `levels`: what time does to levels; how long until there is room
-//! * `queue`: whose turn it is
-//! * `kept`: what is kept; `entry`: calls that were admitted, and the window
-//! * `gate`, `flight`, `day`: the small gates beside the plan
-//! * `log`: what the policy is told; `learned`: what calls of a template use
+//! * `levels`: refills levels, and computes how long until there is room
+//! * `queue`: the order of turns
+//! * `state`: the parts of the state; `entry`: admitted calls, and the window
+//! * `gate`, `in_flight`, `day`: limits beside the plan
+//! * `log`: observations for the policy; `learned`: the use of each template's calls; `settle`: the
+//!   end of a call; `snapshot`: the state for people
 
 mod day;
 mod entry;
-mod flight;
 mod gate;
-mod kept;
+mod in_flight;
 mod learned;
 mod levels;
 pub(crate) mod log;
 mod queue;
-mod seen;
 mod settle;
+mod snapshot;
+mod state;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use tidegate_types::Tenant;
 
 use crate::{
+    conversions::{duration, micros, whole},
     dimension::{Dimension, PerDimension},
     lanes::Lanes,
     model::ModelQuota,
-    number::{duration, micros, whole},
     numbers::{GRAIN, Numbers},
     plan::{Allowance, Plan, Units, units},
     request::Ticket,
@@ -40,17 +41,17 @@ use crate::{
 };
 
 use self::{
-    kept::{Day, Entry, Flight, Gate, Learned},
     log::{Log, Reading},
     queue::Asks,
+    state::{Day, Entry, Gate, InFlight, Learned},
 };
-pub(crate) use kept::{Closed, Spent};
+pub(crate) use state::{CloseReason, Spent};
 
-/// What callers bring of a quota's configuration, and the mechanism does not keep.
+/// The part of a quota's configuration that each call brings and the mechanism does not store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'a> {
     pub(crate) window: f64,
-    /// Of a call that has outlived the window.
+    /// The lease of a call that has outlived the window.
     pub(crate) lease: f64,
     /// Requests and tokens a day; 0 for no limit.
     pub(crate) by_day: [f64; 2],
@@ -60,9 +61,9 @@ pub(crate) struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    pub(crate) fn of(model: &'a ModelQuota, numbers: &'a Numbers) -> Self {
+    pub(crate) fn from_model(model: &'a ModelQuota, numbers: &'a Numbers) -> Self {
         let limits = &model.limits;
-        let float = |limit: Option<u64>| limit.map_or(0.0, crate::number::float);
+        let float = |limit: Option<u64>| limit.map_or(0.0, crate::conversions::float);
         Self {
             window: micros(limits.window),
             lease: micros(limits.lease()),
@@ -86,25 +87,25 @@ pub(crate) struct Mechanism {
     pub(crate) version: u64,
     pub(crate) plan: Plan,
     drawn: Units,
-    /// Most that was drawn since the policy looked, as far as the capacity goes: a call larger than
-    /// that goes when nothing is drawn, and shows nothing.
+    /// The most drawn since the policy last ran, up to the capacity: a call larger than the
+    /// capacity goes when nothing is drawn, and shows nothing.
     peak: Units,
-    /// All that was ever drawn, corrected: the policy measures rates by it.
+    /// Everything ever drawn, after corrections: the policy measures rates by it.
     spent: Units,
-    /// What policies added to what is drawn.
+    /// What policies added to the drawn amounts.
     changed: Units,
-    /// What is in the window; of it, what is not settled.
+    /// Use in the window, and its unsettled part.
     total: Units,
     held: Units,
-    /// By how much those in the window brought their queues on.
+    /// By how much the calls in the window moved their queues on.
     progress: f64,
     entries: HashMap<String, Entry>,
     ledger: VecDeque<(f64, String)>,
     /// Calls that outlived the window, by the end of their leases.
     leases: BTreeMap<String, f64>,
-    lanes: Vec<Lane>,
+    lanes: Vec<LaneState>,
     gate: Option<Gate>,
-    flight: Flight,
+    in_flight: InFlight,
     /// Mean time from admission to settlement; 0 while there is none.
     latency: f64,
     day: Day,
@@ -112,45 +113,45 @@ pub(crate) struct Mechanism {
     learned: HashMap<u64, Learned>,
 }
 
-/// What is kept of a lane.
+/// The state of a lane.
 #[derive(Debug, Default)]
-struct Lane {
+struct LaneState {
     queue: queue::Queue,
-    /// Work of all who waited when the queue was looked at last; what passed since.
+    /// Work that waited when the queue was last saved, and work that passed since.
     waiting: f64,
     passed: f64,
-    /// Work that the lane finds when it comes.
+    /// Work that is kept for the lane's next call.
     standby: f64,
-    /// The most that a caller needs that is first in turn, and until when it comes for it.
+    /// The most work that the first caller in turn needs, and until when it may come for it.
     need: (f64, f64),
     used: Units,
     in_flight: f64,
 }
 
-impl Lane {
-    /// Brings the queue on by what passed.
-    fn open(&mut self) {
-        self.queue.passes(std::mem::take(&mut self.passed) * GRAIN);
+impl LaneState {
+    /// Moves the queue on by the work that passed.
+    fn advance_queue(&mut self) {
+        self.queue.pass(std::mem::take(&mut self.passed) * GRAIN);
     }
 
-    fn close(&mut self) {
-        self.queue.forget();
+    fn update_waiting(&mut self) {
+        self.queue.drop_idle();
         self.waiting = self.queue.waiting() / GRAIN;
     }
 
-    /// What the lane saves for.
+    /// The work that the lane saves for.
     fn saves_for(&self, now: f64) -> f64 {
         let (need, until) = self.need;
         if now < until { need } else { 0.0 }
     }
 
-    /// Whether calls of it are in the window.
+    /// Whether calls of the lane are in the window.
     fn has_calls(&self) -> bool {
         Dimension::ALL.into_iter().any(|it| self.used[it] > 0.0)
     }
 
-    /// Work of all who wait.
-    fn waits(&self) -> f64 {
+    /// Work of all waiting callers.
+    fn waiting_work(&self) -> f64 {
         (self.waiting - self.passed).max(0.0)
     }
 }
@@ -160,7 +161,7 @@ impl Lane {
 struct Obstacle {
     wait: f64,
     hold: Hold,
-    /// By how much it is too large.
+    /// By how much the call exceeds the room.
     over: f64,
 }
 
@@ -175,7 +176,7 @@ impl Obstacle {
 }
 
 impl Mechanism {
-    /// Without a plan nothing is limited: who keeps it writes one before anything else.
+    /// A quota without a plan, which limits nothing: write a plan before anything else.
     pub(crate) fn new(now: f64) -> Self {
         let limits = PerDimension::default();
         Self {
@@ -195,7 +196,7 @@ impl Mechanism {
             leases: BTreeMap::new(),
             lanes: Vec::new(),
             gate: None,
-            flight: Flight::default(),
+            in_flight: InFlight::default(),
             latency: 0.0,
             day: Day::default(),
             log: Log::default(),
@@ -203,16 +204,16 @@ impl Mechanism {
         }
     }
 
-    /// Admits calls of one lane, or says when to come back: one after the other at one time.
+    /// Admits calls of one lane or returns when to come back, one after the other at one time.
     pub(crate) fn reserve_all(&mut self, terms: &Terms<'_>, asks: &[Ask]) -> Vec<Decision> {
         let Some(lane) = asks.first().map(|ask| ask.lane) else { return Vec::new() };
-        self.lanes[lane].open();
+        self.lanes[lane].advance_queue();
         let decisions = asks.iter().map(|ask| self.reserve(terms, ask)).collect();
-        self.lanes[lane].close();
+        self.lanes[lane].update_waiting();
         decisions
     }
 
-    /// All or nothing.
+    /// Reserves all amounts or none.
     fn reserve(&mut self, terms: &Terms<'_>, ask: &Ask) -> Decision {
         let (now, need, numbers) = (self.at, units(&ask.amounts), terms.numbers);
         if self.entries.contains_key(&ask.reservation) {
@@ -233,43 +234,46 @@ impl Mechanism {
         }
         let asks_as = match ask.ticket.filter(|it| it.position > 0) {
             Some(it) if it.epoch == self.epoch => {
-                Asks::InTurn(crate::number::float(it.position - 1))
+                Asks::InTurn(crate::conversions::float(it.position - 1))
             }
             Some(_) => Asks::First,
             None => Asks::Last,
         };
-        let place = self.lanes[ask.lane].queue.place(&ask.tenant, asks_as, now);
+        let position = self.lanes[ask.lane].queue.position(&ask.tenant, asks_as, now);
         let work = self.plan.work_of(&need);
         let grains = (work * GRAIN).ceil();
-        let mut obstacle = self.until_room(terms, ask.lane, place, &need, work);
-        if let Some((wait, hold)) = self.shut(numbers).filter(|(wait, _)| *wait >= obstacle.wait) {
+        let mut obstacle = self.until_room(terms, ask.lane, position, &need, work);
+        if let Some((wait, hold)) =
+            self.closed_hold(numbers).filter(|(wait, _)| *wait >= obstacle.wait)
+        {
             obstacle = Obstacle { wait, hold, over: 0.0 };
         }
         if obstacle.wait > 0.0 {
             let until = now + obstacle.wait + numbers.quiet;
             let lane = &mut self.lanes[ask.lane];
-            lane.queue.waits(&ask.tenant, place, grains, until, now);
-            // A lane saves for its first: for those behind, two lanes could wait for each other.
-            if place.ahead <= 0.0 && work >= lane.saves_for(now) {
+            lane.queue.enqueue(&ask.tenant, position, grains, until, now);
+            // A lane saves for its first caller only; otherwise two lanes could wait for each
+            // other.
+            if position.ahead <= 0.0 && work >= lane.saves_for(now) {
                 lane.need = (work, until);
             }
             lane.waiting = lane.queue.waiting() / GRAIN;
-            let position = whole(place.turn) + 1;
-            let ticket = Ticket { epoch: self.epoch, position };
+            let turn = whole(position.turn) + 1;
+            let ticket = Ticket { epoch: self.epoch, position: turn };
             return match obstacle.hold {
                 Hold::Gate => {
                     Decision::Paused { wait: duration(obstacle.wait), ticket: Some(ticket) }
                 }
                 hold => {
-                    let wait = duration(self.told(terms, ask.lane, obstacle.wait));
+                    let wait = duration(self.spread_wait(terms, ask.lane, obstacle.wait));
                     let deficit = whole(obstacle.over.ceil());
                     Decision::Wait { wait, hold, deficit, ticket }
                 }
             };
         }
-        let probe = self.goes_first();
+        let probe = self.mark_probe();
         let lane = &mut self.lanes[ask.lane];
-        let progress = lane.queue.goes(&ask.tenant, place, grains);
+        let progress = lane.queue.admit(&ask.tenant, position, grains);
         lane.standby = (lane.standby - work).max(0.0);
         if work >= lane.need.0 {
             lane.need = (0.0, 0.0);
@@ -278,7 +282,7 @@ impl Mechanism {
         Decision::Granted
     }
 
-    /// The time to reckon with.
+    /// The present time.
     pub(crate) fn now(&self) -> f64 {
         self.at
     }
@@ -292,8 +296,8 @@ impl Mechanism {
     }
 
     /// Hands the policy's task to one caller at a time.
-    pub(crate) fn hand(&mut self, numbers: &Numbers) -> Option<Reading> {
-        self.log.hands(self.at, numbers).then(|| self.reading())
+    pub(crate) fn hand_out_task(&mut self, numbers: &Numbers) -> Option<Reading> {
+        self.log.hand_out_task(self.at, numbers).then(|| self.reading())
     }
 
     pub(crate) fn reading(&self) -> Reading {
@@ -302,28 +306,35 @@ impl Mechanism {
         Reading { now: self.at, version, end, answers, drawn, peak, log }
     }
 
-    /// A tenant's callers come no more.
+    /// Removes a tenant's waiting callers.
     pub(crate) fn leave(&mut self, lane: usize, tenant: &Tenant) {
         let lane = &mut self.lanes[lane];
-        lane.open();
-        lane.queue.leaves(tenant);
-        lane.close();
+        lane.advance_queue();
+        lane.queue.remove_tenant(tenant);
+        lane.update_waiting();
     }
 
-    /// The caller that asked so comes no more.
+    /// Removes the caller with the ask's ticket.
     pub(crate) fn give_up(&mut self, ask: &Ask) {
         let Some(ticket) = ask.ticket.filter(|it| it.position > 0) else { return };
         let work = (self.plan.work_of(&units(&ask.amounts)) * GRAIN).ceil();
         let lane = &mut self.lanes[ask.lane];
-        lane.open();
+        lane.advance_queue();
         if ticket.epoch == self.epoch {
-            lane.queue.gives_up(&ask.tenant, crate::number::float(ticket.position - 1), work);
+            lane.queue.give_up(&ask.tenant, crate::conversions::float(ticket.position - 1), work);
         }
-        lane.close();
+        lane.update_waiting();
     }
 
-    /// A new plan, with changes of what is drawn: false if another was written since the reading.
-    pub(crate) fn write(&mut self, version: u64, end: u64, plan: Plan, change: &Units) -> bool {
+    /// Writes a plan and adds its changes to what is drawn. False if another plan was written since
+    /// the reading.
+    pub(crate) fn write_plan(
+        &mut self,
+        version: u64,
+        end: u64,
+        plan: Plan,
+        change: &Units,
+    ) -> bool {
         if self.version != version {
             return false;
         }
@@ -336,7 +347,7 @@ impl Mechanism {
         true
     }
 
-    /// How long an even pace takes for what may go now.
+    /// The room that is left now, as the time that an even pace takes to use it.
     pub(crate) fn room(&self) -> f64 {
         let room = |(it, limit): (Dimension, &Option<Allowance>)| {
             let limit = (*limit)?;

@@ -1,5 +1,5 @@
-//! A store in this process: the model that the scripts are tested against, and the worker's own
-//! share while Redis is away.
+//! The store in memory: the scripts are tested against it, and it is a worker's own share while
+//! Redis is away.
 
 use std::{
     collections::HashMap,
@@ -15,18 +15,18 @@ use parking_lot::Mutex;
 use tidegate_types::Tenant;
 
 use crate::{
+    conversions::{duration, float, micros, whole},
     dimension::Amounts,
     error::Error,
-    mechanism::{Closed, Mechanism, Terms},
+    mechanism::{CloseReason, Mechanism, Terms},
     model::ModelQuota,
-    number::{duration, float, micros, whole},
     numbers::Numbers,
     plan::Units,
     policy::{self, Configured, Known, Outcome},
     snapshot::Snapshot,
     store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
     tasks::Tasks,
-    wire_read::Read,
+    wire_read::PolicyTask,
 };
 
 pub(crate) use crate::mechanism::Spent;
@@ -36,19 +36,19 @@ pub use crate::remembered::Remembered;
 /// Quota in memory.
 #[derive(Clone)]
 pub struct Store {
-    models: Arc<Mutex<HashMap<String, Kept>>>,
+    models: Arc<Mutex<HashMap<String, QuotaState>>>,
     clock: Clock,
     pause_ttl: Duration,
     numbers: Numbers,
     tasks: Tasks,
 }
 
-/// A quota, and what is known of its provider.
-struct Kept {
+/// A quota's mechanism and what its policy knows.
+struct QuotaState {
     mechanism: Mechanism,
     known: Known,
     configured: Option<Configured>,
-    /// When it went on from a quota in Redis, and what was drawn then.
+    /// When it took over from Redis, and what was drawn then.
     began: Option<(f64, Units)>,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Debug for Store {
     }
 }
 
-impl Kept {
+impl QuotaState {
     fn new(now: f64) -> Self {
         Self {
             mechanism: Mechanism::new(now),
@@ -74,8 +74,8 @@ impl Kept {
         }
     }
 
-    /// Runs the policy: false where another plan was written since the reading.
-    fn plan(
+    /// Runs the policy. False if another plan was written since the reading.
+    fn run_policy(
         &mut self,
         reading: &crate::mechanism::log::Reading,
         configured: Configured,
@@ -83,18 +83,21 @@ impl Kept {
     ) -> bool {
         let Outcome { known, plan, change } =
             policy::run(self.known, reading, &configured, numbers);
-        let written = self.mechanism.write(reading.version, reading.end, plan, &change);
+        let written = self.mechanism.write_plan(reading.version, reading.end, plan, &change);
         if written {
             (self.known, self.configured) = (known, Some(configured));
         }
         written
     }
 
-    /// Does the policy's task, where it is free.
-    fn work(&mut self, tasks: &Tasks, configured: Configured, numbers: &Numbers) {
-        let task = self.mechanism.hand(numbers).map(|reading| Read { reading, known: self.known });
-        if let Some(task) = task.and_then(|task| tasks.now(task)) {
-            self.plan(&task.reading, configured, numbers);
+    /// Runs the policy if its task is free.
+    fn run_task(&mut self, tasks: &Tasks, configured: Configured, numbers: &Numbers) {
+        let task = self
+            .mechanism
+            .hand_out_task(numbers)
+            .map(|reading| PolicyTask { reading, known: self.known });
+        if let Some(task) = task.and_then(|task| tasks.take_unless_kept(task)) {
+            self.run_policy(&task.reading, configured, numbers);
         }
     }
 }
@@ -102,15 +105,15 @@ impl Kept {
 impl Store {
     /// An empty store on the process's monotonic clock.
     pub fn new(pause_ttl: Duration) -> Self {
-        Self::on(Clock::Process(Instant::now()), pause_ttl)
+        Self::with_clock_source(Clock::Process(Instant::now()), pause_ttl)
     }
 
     /// An empty store whose time, in microseconds, the caller sets.
     pub fn with_clock(pause_ttl: Duration, clock: Arc<AtomicU64>) -> Self {
-        Self::on(Clock::Test(clock), pause_ttl)
+        Self::with_clock_source(Clock::Test(clock), pause_ttl)
     }
 
-    fn on(clock: Clock, pause_ttl: Duration) -> Self {
+    fn with_clock_source(clock: Clock, pause_ttl: Duration) -> Self {
         Self {
             models: Arc::default(),
             clock,
@@ -126,23 +129,23 @@ impl Store {
         Self { numbers, ..self }
     }
 
-    /// For tests: whether tasks of the policy are kept, and not done at once.
+    /// For tests: whether tasks of the policy are kept instead of run at once.
     #[doc(hidden)]
     pub fn keep_tasks(&self, keep: bool) {
-        self.tasks.keep(keep);
+        self.tasks.set_keep(keep);
     }
 
-    /// Does the tasks that were kept, or forgets them: whether each plan was written.
+    /// Runs the kept tasks, or drops them if `forget`. Returns whether each plan was written.
     #[doc(hidden)]
     pub fn end_tasks(&self, model: &ModelQuota, forget: bool) -> Vec<bool> {
-        let tasks = self.tasks.take().into_iter().filter(|_| !forget);
-        let configured = Configured::of(model);
-        self.with(model, |kept, terms| {
-            tasks.map(|it| kept.plan(&it.reading, configured, terms.numbers)).collect()
+        let tasks = self.tasks.take_kept().into_iter().filter(|_| !forget);
+        let configured = Configured::from_model(model);
+        self.with_state(model, |state, terms| {
+            tasks.map(|it| state.run_policy(&it.reading, configured, terms.numbers)).collect()
         })
     }
 
-    /// [`crate::Store::reserve`], which in memory neither waits nor fails.
+    /// [`crate::Store::reserve`], which neither waits nor fails in memory.
     pub fn reserve_now(&self, model: &ModelQuota, ask: &Ask) -> (Decision, Option<Expectation>) {
         let decision = self.decide(model, std::slice::from_ref(ask)).pop();
         // One ask has one answer.
@@ -150,51 +153,51 @@ impl Store {
     }
 
     fn decide(&self, model: &ModelQuota, asks: &[Ask]) -> Vec<(Decision, Option<Expectation>)> {
-        self.with(model, |kept, terms| {
+        self.with_state(model, |state, terms| {
             let known = |ask: &Ask| {
                 let template = model.learns_as(ask.template);
-                kept.mechanism.expectation(template).filter(|_| ask.curious)
+                state.mechanism.expectation(template).filter(|_| ask.curious)
             };
             let known: Vec<_> = asks.iter().map(known).collect();
-            kept.mechanism.reserve_all(terms, asks).into_iter().zip(known).collect()
+            state.mechanism.reserve_all(terms, asks).into_iter().zip(known).collect()
         })
     }
 
-    /// Goes on from what was known of the whole quota, with `1 / parts` of it, which `share` is.
+    /// Takes over from what was known of the whole quota. `share` is `1 / parts` of it.
     #[doc(hidden)]
     pub fn begin(&self, share: &ModelQuota, remembered: &Remembered, parts: u64) {
-        let configured = Configured::of(share);
+        let configured = Configured::from_model(share);
         let part = 1.0 / float(parts.max(1));
-        self.with(share, |kept, terms| {
-            let now = kept.mechanism.now();
-            kept.known = remembered.known.part(parts, &configured, terms.numbers, now);
+        self.with_state(share, |state, terms| {
+            let now = state.mechanism.now();
+            state.known = remembered.known.share(parts, &configured, terms.numbers, now);
             let levels = remembered.drawn.map(|drawn| drawn * part);
             let total = remembered.total.map(|total| total * part);
-            let reading = kept.mechanism.reading();
-            kept.plan(&reading, configured, terms.numbers);
-            kept.mechanism.begin_with(terms, &levels, &total);
-            kept.began = Some((kept.mechanism.now(), levels));
+            let reading = state.mechanism.reading();
+            state.run_policy(&reading, configured, terms.numbers);
+            state.mechanism.begin_with(terms, &levels, &total);
+            state.began = Some((state.mechanism.now(), levels));
         });
     }
 
-    /// What is known here of a quota.
+    /// What this store knows of a quota.
     #[doc(hidden)]
     pub fn remembered(&self, model: &ModelQuota) -> Remembered {
-        self.with(model, |kept, _| {
-            let (known, plan) = (kept.known, kept.mechanism.plan);
-            let (drawn, total) = (kept.mechanism.drawn(), kept.mechanism.total());
+        self.with_state(model, |state, _| {
+            let (known, plan) = (state.known, state.mechanism.plan);
+            let (drawn, total) = (state.mechanism.drawn(), state.mechanism.total());
             Remembered { known, plan, drawn, total }
         })
     }
 
-    /// What is drawn here beyond what was when this store went on from Redis: that one knows the
-    /// rest, and has refilled it meanwhile.
+    /// What is drawn here beyond what was drawn when this store took over from Redis. Redis knows
+    /// the rest and has refilled it since.
     #[doc(hidden)]
     pub fn drawn_alone(&self, share: &ModelQuota) -> Amounts {
-        self.with(share, |kept, _| {
-            let (began, levels) = kept.began.unwrap_or_default();
-            let (plan, passed) = (kept.mechanism.plan, kept.mechanism.now() - began);
-            let drawn = kept.mechanism.drawn();
+        self.with_state(share, |state, _| {
+            let (began, levels) = state.began.unwrap_or_default();
+            let (plan, passed) = (state.mechanism.plan, state.mechanism.now() - began);
+            let drawn = state.mechanism.drawn();
             Amounts::from_fn(|it| {
                 let refilled = plan.limits[it].map_or(0.0, |limit| limit.rate.value * passed);
                 whole((drawn[it] - (levels[it] - refilled).max(0.0)).max(0.0).ceil())
@@ -202,42 +205,47 @@ impl Store {
         })
     }
 
-    /// What was used here alone, and is still in the window.
+    /// What was used here alone and is still in the window.
     #[doc(hidden)]
     pub fn used_alone(&self, share: &ModelQuota) -> Amounts {
         let spent = self.spent(share);
         Amounts::from_fn(|it| spent.iter().map(|spent| spent.used[it]).sum())
     }
 
-    /// What was used here and has not been handed over to the fleet, by lane.
+    /// Use that has not been reported to the fleet yet, by lane.
     pub(crate) fn spent(&self, model: &ModelQuota) -> Vec<Spent> {
-        self.with(model, |kept, _| kept.mechanism.unreported())
+        self.with_state(model, |state, _| state.mechanism.unreported())
     }
 
-    /// The fleet has been told of these calls.
+    /// Marks these calls as reported to the fleet.
     pub(crate) fn handed_over(&self, model: &ModelQuota, calls: &[String]) {
-        self.with(model, |kept, _| kept.mechanism.handed_over(calls));
+        self.with_state(model, |state, _| state.mechanism.handed_over(calls));
     }
 
     fn now(&self) -> f64 {
         match &self.clock {
-            // As far from 0 as the server's clock is: 0 stands for "never" and "no ticket".
+            // Far from 0, as the server's clock is: 0 stands for "never" and "no ticket".
             Clock::Process(start) => micros(start.elapsed()).floor() + 1e12,
             Clock::Test(micros) => float(micros.load(Ordering::SeqCst)),
         }
     }
 
-    fn with<T>(&self, model: &ModelQuota, work: impl FnOnce(&mut Kept, &Terms<'_>) -> T) -> T {
+    fn with_state<T>(
+        &self,
+        model: &ModelQuota,
+        work: impl FnOnce(&mut QuotaState, &Terms<'_>) -> T,
+    ) -> T {
         let (now, terms, configured) =
-            (self.now(), Terms::of(model, &self.numbers), Configured::of(model));
+            (self.now(), Terms::from_model(model, &self.numbers), Configured::from_model(model));
         let mut models = self.models.lock();
-        let kept = models.entry(model.quota_name().into_owned()).or_insert_with(|| Kept::new(now));
-        kept.mechanism.advance(&terms, now);
-        if kept.configured != Some(configured) {
-            let reading = kept.mechanism.reading();
-            kept.plan(&reading, configured, &self.numbers);
+        let state =
+            models.entry(model.quota_name().into_owned()).or_insert_with(|| QuotaState::new(now));
+        state.mechanism.advance(&terms, now);
+        if state.configured != Some(configured) {
+            let reading = state.mechanism.reading();
+            state.run_policy(&reading, configured, &self.numbers);
         }
-        work(kept, &terms)
+        work(state, &terms)
     }
 }
 
@@ -256,12 +264,12 @@ impl crate::store::Store for Store {
         settlement: &Settlement,
     ) -> Result<(Settled, Option<Expectation>, Duration), Error> {
         let longest = micros(settlement.longest_pause(self.pause_ttl));
-        Ok(self.with(model, |kept, terms| {
-            let settled = kept.mechanism.settle(model, terms, settlement, longest);
-            kept.work(&self.tasks, Configured::of(model), terms.numbers);
+        Ok(self.with_state(model, |state, terms| {
+            let settled = state.mechanism.settle(model, terms, settlement, longest);
+            state.run_task(&self.tasks, Configured::from_model(model), terms.numbers);
             let template = model.learns_as(settlement.template);
-            let known = kept.mechanism.expectation(template);
-            (settled, known, duration(kept.mechanism.room()))
+            let known = state.mechanism.expectation(template);
+            (settled, known, duration(state.mechanism.room()))
         }))
     }
 
@@ -273,51 +281,52 @@ impl crate::store::Store for Store {
         used: Amounts,
         drawn: Amounts,
     ) -> Result<(), Error> {
-        self.with(model, |kept, terms| {
-            kept.mechanism.charge(terms, name, lane, &used, &drawn);
-            kept.work(&self.tasks, Configured::of(model), terms.numbers);
+        self.with_state(model, |state, terms| {
+            state.mechanism.charge(terms, name, lane, &used, &drawn);
+            state.run_task(&self.tasks, Configured::from_model(model), terms.numbers);
         });
         Ok(())
     }
 
     async fn set_limits(&self, model: &ModelQuota, changes: &LimitChanges) -> Result<(), Error> {
-        self.with(model, |kept, terms| {
-            kept.known.set(changes);
-            let reading = kept.mechanism.reading();
-            kept.plan(&reading, Configured::of(model), terms.numbers);
+        self.with_state(model, |state, terms| {
+            state.known.set_limits(changes);
+            let reading = state.mechanism.reading();
+            state.run_policy(&reading, Configured::from_model(model), terms.numbers);
         });
         Ok(())
     }
 
     async fn renew(&self, model: &ModelQuota, reservation: &str) -> Result<(), Error> {
-        self.with(model, |kept, _| kept.mechanism.renew(model.limits.lease(), reservation));
+        self.with_state(model, |state, _| state.mechanism.renew(model.limits.lease(), reservation));
         Ok(())
     }
 
     async fn pause(&self, model: &ModelQuota, pause: &Pause) -> Result<Duration, Error> {
         let longest = micros(self.pause_ttl);
-        Ok(self
-            .with(model, |kept, _| duration(kept.mechanism.close(pause, longest, Closed::Pause))))
+        Ok(self.with_state(model, |state, _| {
+            duration(state.mechanism.close_gate(pause, longest, CloseReason::Pause))
+        }))
     }
 
     async fn resume(&self, model: &ModelQuota) -> Result<(), Error> {
-        self.with(model, |kept, _| kept.mechanism.open());
+        self.with_state(model, |state, _| state.mechanism.open_gate());
         Ok(())
     }
 
     async fn leave(&self, model: &ModelQuota, lane: usize, tenant: &Tenant) -> Result<(), Error> {
-        self.with(model, |kept, _| kept.mechanism.leave(lane, tenant));
+        self.with_state(model, |state, _| state.mechanism.leave(lane, tenant));
         Ok(())
     }
 
     async fn give_up(&self, model: &ModelQuota, ask: &Ask) -> Result<(), Error> {
-        self.with(model, |kept, _| kept.mechanism.give_up(ask));
+        self.with_state(model, |state, _| state.mechanism.give_up(ask));
         Ok(())
     }
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
-        Ok(self.with(model, |kept, terms| {
-            kept.known.explain(kept.mechanism.snapshot(terms), &kept.mechanism.plan)
+        Ok(self.with_state(model, |state, terms| {
+            state.known.explain(state.mechanism.snapshot(terms), &state.mechanism.plan)
         }))
     }
 }

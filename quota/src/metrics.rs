@@ -1,4 +1,4 @@
-//! Every metric of this crate: nothing else in it spells a metric name.
+//! Every metric of this crate; no other file spells a metric's name.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use tidegate_types::{Lane, ModelId};
 
 use crate::{
-    dimension::Dimension, model::ModelQuota, number::float, snapshot::Snapshot, store::Hold,
+    conversions::float, dimension::Dimension, model::ModelQuota, snapshot::Snapshot, store::Hold,
 };
 
 const IN_FLIGHT: &str = "tidegate_in_flight";
@@ -52,46 +52,46 @@ pub fn describe() {
     gauge!(DEGRADED).set(0.0);
 }
 
-pub(crate) fn admitted(model: &ModelId, lane: &Lane, waited: Duration) {
+pub(crate) fn record_admission(model: &ModelId, lane: &Lane, waited: Duration) {
     gauge!(IN_FLIGHT, "model" => model.to_string(), "lane" => lane.to_string()).increment(1.0);
     histogram!(QUOTA_WAIT, "model" => model.to_string(), "lane" => lane.to_string())
         .record(waited.as_secs_f64());
 }
 
-pub(crate) fn ended(model: &ModelId, lane: &Lane) {
+pub(crate) fn record_end(model: &ModelId, lane: &Lane) {
     gauge!(IN_FLIGHT, "model" => model.to_string(), "lane" => lane.to_string()).decrement(1.0);
 }
 
-pub(crate) fn asked(model: &ModelId) {
+pub(crate) fn count_question(model: &ModelId) {
     counter!(QUESTIONS, "model" => model.to_string()).increment(1);
 }
 
-pub(crate) fn denied(model: &ModelId, hold: Hold) {
+pub(crate) fn count_denial(model: &ModelId, hold: Hold) {
     counter!(DENIALS, "model" => model.to_string(), "dimension" => hold.name()).increment(1);
 }
 
-pub(crate) fn denied_by_gate(model: &ModelId) {
+pub(crate) fn count_gate_denial(model: &ModelId) {
     counter!(DENIALS, "model" => model.to_string(), "dimension" => "gate").increment(1);
 }
 
-pub(crate) fn paused(model: &ModelId, reason: &str) {
+pub(crate) fn count_pause(model: &ModelId, reason: &str) {
     counter!(PAUSES, "model" => model.to_string(), "reason" => reason.to_owned()).increment(1);
 }
 
-pub(crate) fn degraded(away: bool) {
+pub(crate) fn set_degraded(away: bool) {
     gauge!(DEGRADED).set(f64::from(u8::from(away)));
 }
 
-pub(crate) fn workers(live: u64) {
+pub(crate) fn set_workers(live: u64) {
     gauge!(WORKERS).set(float(live));
 }
 
-/// Documents that could be worked on at once, this worker's part.
-pub fn admissible(documents: f64) {
+/// Sets the number of documents that this worker's part of the limits could hold at once.
+pub fn set_admissible(documents: f64) {
     gauge!(ADMISSIBLE).set(documents);
 }
 
-pub(crate) fn seen(model: &ModelQuota, snapshot: &Snapshot) {
+pub(crate) fn record_snapshot(model: &ModelQuota, snapshot: &Snapshot) {
     gauge!(GATE_CLOSED, "model" => model.id.to_string()).set(snapshot.pause.as_secs_f64());
     for lane in &snapshot.lanes {
         gauge!(QUEUE_DEPTH, "model" => model.id.to_string(), "lane" => lane.lane.to_string())

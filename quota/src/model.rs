@@ -17,12 +17,12 @@ pub struct ModelQuota {
     pub id: ModelId,
     /// Its limits.
     pub limits: Limits,
-    /// What counts towards them.
+    /// What the provider counts towards its limits.
     pub charge: Charge,
-    /// Who may use how much of them.
+    /// The lanes' shares of the limits.
     pub lanes: Arc<Lanes>,
-    /// The quota that it shares with other models, whose limits and lanes are the same; `None` where
-    /// it has one of its own.
+    /// The name of the quota that it shares with other models, whose limits and lanes are equal;
+    /// `None` for a quota of its own.
     pub group: Option<Arc<str>>,
 }
 
@@ -30,7 +30,7 @@ impl ModelQuota {
     /// Checks a model's limits.
     ///
     /// # Errors
-    /// [`LimitError`] says which value cannot be and what to write instead.
+    /// [`LimitError`] says which value is invalid and what to write instead.
     pub fn new(
         id: ModelId,
         limits: Limits,
@@ -58,17 +58,17 @@ impl ModelQuota {
         Ok(Self { id, limits, charge, lanes, group: None })
     }
 
-    /// The same model as one of several that share a quota.
+    /// This model as one of several that share a quota.
     pub fn sharing(self, group: &str) -> Self {
         Self { group: Some(group.into()), ..self }
     }
 
-    /// What names its quota: the group, or the model.
+    /// The name of its quota: the group, or the model.
     pub fn quota_name(&self) -> Cow<'_, str> {
         self.group.as_deref().map_or_else(|| self.id.to_string().into(), Cow::Borrowed)
     }
 
-    /// Under what a template is learned: models that share a quota answer differently.
+    /// The key under which a template is learned: models that share a quota answer differently.
     pub(crate) fn learns_as(&self, template: u64) -> u64 {
         match self.group {
             Some(_) => fnv1a_onto(template, self.id.to_string().bytes()),
@@ -76,8 +76,8 @@ impl ModelQuota {
         }
     }
 
-    /// What every program that shares this quota must be configured alike in, by its key: for people,
-    /// and to find those that differ.
+    /// The settings that must be equal in every program that shares this quota, by key: for people,
+    /// and to find differences.
     pub fn configuration(&self) -> BTreeMap<String, String> {
         let limits = &self.limits;
         let each = Limited::ALL.into_iter().map(|it| (it.key(), limits.get(it)));
@@ -103,12 +103,12 @@ impl ModelQuota {
         stated.chain(others).map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
-    /// Amounts of one call with so many tokens.
+    /// The amounts of one call with these tokens.
     pub fn amounts(&self, input: u64, output: u64) -> Amounts {
         Amounts { combined: self.charge.combined(input, output), ..Amounts::call(input, output) }
     }
 
-    /// Amounts that a finished call is charged for.
+    /// The amounts that a finished call is charged.
     pub fn used(&self, usage: &Usage, max_output_tokens: u64) -> Amounts {
         let mut amounts = self.amounts(self.charge.input(usage), usage.output);
         if !self.charge.unused_returns {
@@ -117,7 +117,7 @@ impl ModelQuota {
         amounts
     }
 
-    /// Amounts that a call is charged for which was refused, or failed before any work: no tokens,
+    /// The amounts that a call is charged if it was refused or failed before any work: no tokens,
     /// and a request where the provider counts such calls.
     pub fn unused(&self) -> Amounts {
         Amounts { requests: u64::from(self.charge.failed_calls), ..Amounts::default() }

@@ -1,38 +1,37 @@
-//! Every number of the limiter: the mechanism (`lua/` and its twin in memory), the policy and the
-//! controller (`intake.rs`) hold no other but 0, 1, -1 and units. Those that the scripts need stand in `lua/include/numbers.lua` once
-//! more, which a test compares.
+//! Every number of the limiter. The mechanism (`lua/` and its twin in memory), the policy and the
+//! controller (`intake.rs`) hold no others but 0, 1, -1 and units. `lua/include/numbers.lua`
+//! repeats those that the scripts need; a test compares them.
 
 /// A second in the limiter's unit of time.
 pub(crate) const SECOND: f64 = 1e6;
 
-/// What providers' limits are of.
+/// A minute, the period of providers' limits.
 pub(crate) const MINUTE: f64 = 60.0 * SECOND;
 
 /// A day.
 pub(crate) const DAY: f64 = 1_440.0 * MINUTE;
 
-/// A turn as a ticket's whole number: billionths of a limit.
+/// Turns in tickets are whole billionths of a limit.
 pub(crate) const GRAIN: f64 = 1e9;
 
 /// Defines [`Numbers`], its defaults, and the list of names with units and reasons.
 macro_rules! numbers {
     ($($name:ident = $default:expr, $unit:literal, $why:literal;)*) => {
-        /// The numbers, each of which can be set without a build by the simulation. Times are in
-        /// microseconds.
+        /// The numbers. The simulation can set each without a build. Times are in microseconds.
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub struct Numbers {
             $(#[doc = $why] pub $name: f64,)*
         }
 
         impl Numbers {
-            /// As they are.
+            /// The numbers in force.
             pub const DEFAULT: Self = Self { $($name: $default,)* };
 
-            /// Each: its name, its value, the unit and the reason.
+            /// Name, value, unit and reason of each.
             pub const ALL: &'static [(&'static str, f64, &'static str, &'static str)] =
                 &[$((stringify!($name), $default, $unit, $why),)*];
 
-            /// Sets one by its name; false if there is none of that name.
+            /// Sets a number by its name; false if there is none of that name.
             pub fn set(&mut self, name: &str, value: f64) -> bool {
                 match name {
                     $(stringify!($name) => self.$name = value,)*
@@ -46,33 +45,33 @@ macro_rules! numbers {
 
 numbers! {
     unknown_output = 0.33, "part of what is likely at most", "expected output while nothing is learned";
-    fade = 0.99, "part", "what a call still counts for in a mean after one more";
-    quiet = 0.7 * SECOND, "µs", "a call that was not refused within this time was taken: refusals come at once";
-    standby = 0.2, "part", "of its share of the capacity, what a lane finds that had a call in the window; another finds room for a mean call";
-    half = 0.5, "part", "of a horizon that waits are spread over, of a cache's gain that is believed at once, of the calls at once after an overload, of a window in which times to live are set once";
-    walk = 48.0, "entries", "looked at, at once, for what leaves a window";
+    fade = 0.99, "part", "weight of past calls in a mean after one more";
+    quiet = 0.7 * SECOND, "µs", "a call that is not refused within this time was accepted: refusals come at once";
+    standby = 0.2, "part", "of its share of the capacity: room kept for a lane with calls in the window; for a lane without, room for a mean call";
+    half = 0.5, "part", "of the horizon: long waits are spread over it; of a cache's gain: believed at once; of the calls at once: left after an overload; of a window: between renewals of times to live";
+    walk = 48.0, "entries", "looked at in one script call for what leaves a window";
     logged = 48.0, "observations", "kept for the policy at most";
-    lease = 2.0 * SECOND, "µs", "the policy's task is handed to another caller after this time";
-    pace = 0.25 * SECOND, "µs", "between two runs of the policy, and two questions of a caller that waits for a call to end, at least";
-    regain = 0.05, "part", "of the calls at once that an overload took, that come back each time all have been round";
-    reserve = 0.1, "part of the limit", "never drawn: errors of the estimates of calls under way";
-    horizon = 5.0 * SECOND, "µs", "no longer wait is told while the capacity is being explored";
-    unknown = 0.6, "part of the limit", "deepest burst that is tried of a provider that shows no bucket";
+    lease = 2.0 * SECOND, "µs", "then the policy's task is handed to another caller";
+    pace = 0.25 * SECOND, "µs", "at least, between two runs of the policy, and between two questions of a caller that waits for a call to end";
+    regain = 0.05, "part", "of the calls at once before an overload: regained each time all calls in flight have ended once";
+    reserve = 0.1, "part of the limit", "never drawn: margin for wrong estimates of calls under way";
+    horizon = 5.0 * SECOND, "µs", "longest wait given while the capacity is explored";
+    unknown = 0.6, "part of the limit", "deepest burst tried with a provider that shows no bucket";
     first = 2.5 * SECOND, "µs of the rate", "capacity while nothing is known";
-    grow = 1.3, "times", "what was seen to go well, the capacity to try next";
-    unproven = 0.25, "part of the limit", "capacity at most before a first call has told what estimates are worth";
-    yields = 0.025, "part of the limit", "that the rate yields to a refusal where nothing was measured, and that comes back in the time of an episode";
-    measured = 4.0, "calls", "let through between two refusals make a measurement of the rate";
-    episode = 120.0 * SECOND, "µs", "refusals further apart measure the rate anew; a limit that a provider has not stated for so long is as configured";
-    even = 3.0, "readings", "of a meter that comes back evenly show a bucket";
-    telling = 0.8, "part of the limit", "a meter that says more than this is used shows no kind";
-    close = 0.03, "part of the limit", "by which a meter may differ from what it is taken for";
-    target = 0.25, "part of the longest wait in place", "how long documents are to wait in their slots";
-    far = MINUTE, "µs", "a longer wait counts as so long: limits are raised and gates opened, and the next document may be another model's; a model that nobody has asked for as long does not open its lane";
-    first_documents = 2.0, "documents", "on their way at once before a call is admitted; while nobody has to wait each admission lets one more be";
+    grow = 1.3, "times", "the deepest burst that went well: the capacity to try next";
+    unproven = 0.25, "part of the limit", "largest capacity before a first answer has checked the estimates";
+    yields = 0.025, "part of the limit", "lost by the rate at a refusal without a measurement, and regained in the time of an episode";
+    measured = 4.0, "calls", "let through between two refusals measure the rate";
+    episode = 120.0 * SECOND, "µs", "refusals further apart start a new measurement of the rate; a limit that the provider has not stated for this long is the configured one";
+    even = 3.0, "readings", "of a meter that refills evenly show a bucket";
+    telling = 0.8, "part of the limit", "a meter above this use does not show its kind";
+    close = 0.03, "part of the limit", "tolerance when a meter is compared";
+    target = 0.25, "part of the longest wait in place", "how long documents should wait in their slots";
+    far = MINUTE, "µs", "a longer wait counts as this: limits may be raised, gates opened, and the next document may be another model's; a model without a call for this long does not open its lane";
+    first_documents = 2.0, "documents", "on their way at once before a call is admitted; while no call has to wait, each admission allows one more";
 }
 
-/// The numbers, with those of `TIDEGATE_NUMBERS` in place of their own: `make mutate` sets it.
+/// The numbers, as changed by `TIDEGATE_NUMBERS`, which `make mutate` sets.
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 pub(crate) fn numbers() -> Numbers {
@@ -94,10 +93,10 @@ impl Default for Numbers {
 mod tests {
     use super::*;
 
-    /// What the scripts call a number that has another name here.
+    /// Numbers with another name in the scripts.
     const NAMES: [(&str, &str); 1] = [("MOST_LOGGED", "logged")];
 
-    /// Units, and how long things are kept.
+    /// Units and times to live.
     const UNITS: [&str; 7] = ["MILLISECOND", "MINUTE", "HOUR", "DAY", "MONTH", "GRAIN", "MILLION"];
 
     #[test]

@@ -6,17 +6,17 @@ use tidegate_types::{Lane, Usage};
 
 use crate::{
     dimension::Amounts,
+    in_flight::{Backend, Mark},
     metrics,
     model::ModelQuota,
-    running::{Backend, Mark},
     shared::Shared,
     store::{Meter, Pause, ProviderSignal, Settlement, Store as _, UsageSample},
 };
 
-/// Leave for one provider call. Settle it with what the call used.
+/// Permission for one provider call. Settle it with what the call used.
 ///
-/// * Dropped before [`Self::sent`]: given back, nothing was used.
-/// * Dropped after it: what was reserved stays charged until it leaves the window, because the
+/// * Dropped before [`Self::sent`]: released, nothing was used.
+/// * Dropped after it: the reservation stays charged until it leaves the window, because the
 ///   provider may have done the work. The call is no longer in flight.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped is given back"]
@@ -33,7 +33,7 @@ pub struct Permit {
     pub(crate) meter: Meter,
     pub(crate) cached: Option<u64>,
     pub(crate) _renewal: Option<Renewal>,
-    pub(crate) _running: Mark,
+    pub(crate) _in_flight: Mark,
     pub(crate) state: State,
 }
 
@@ -45,13 +45,13 @@ pub(crate) enum State {
 }
 
 impl Permit {
-    /// The request is about to leave: from here on the provider may have done the work.
+    /// Call this before the request leaves: from then on the provider may have done the work.
     pub fn sent(&mut self) {
         self.state = State::Sent;
     }
 
-    /// The call is over and used this much. The rest of the reservation is given back, or the
-    /// excess becomes a debt.
+    /// Settles the call with what it used. The rest of the reservation is given back, or the excess
+    /// becomes a debt.
     pub async fn settle(mut self, usage: &Usage) {
         let sample = UsageSample {
             estimated_input: self.estimated_input,
@@ -63,36 +63,36 @@ impl Permit {
         self.end(Some(used), Some(sample), ProviderSignal::None, None).await;
     }
 
-    /// What the provider's response headers say of its own count: it goes with the settlement, and
-    /// corrects ours where other programs use the same account.
+    /// Adds the provider's own count from its response headers. It goes with the settlement and
+    /// corrects our count where other programs use the same account.
     pub fn observed(&mut self, meter: Meter) {
         self.meter = meter;
     }
 
-    /// The request was never sent, or the provider refused it without doing any work: no tokens are
-    /// charged, and a request where the provider counts such calls
+    /// Settles a call that was never sent or was refused without any work: no tokens are charged,
+    /// and a request where the provider counts such calls
     /// ([`Charge::failed_calls`](tidegate_types::Charge::failed_calls)).
     pub async fn settle_unused(self) {
         self.unused(ProviderSignal::None, None).await;
     }
 
-    /// What the call used cannot be known (a time-out, a dropped connection): everything reserved
-    /// stays charged, and the call is no longer in flight.
+    /// Settles a call whose use is unknown (a time-out, a dropped connection): the whole
+    /// reservation stays charged, and the call is no longer in flight.
     pub async fn keep_charged(self) {
         let reserved = self.reserved;
         self.end(Some(reserved), None, ProviderSignal::Lost, None).await;
     }
 
-    /// The request never left.
+    /// Releases the reservation of a request that never left.
     pub async fn release(self) {
         self.end(None, None, ProviderSignal::None, None).await;
     }
 
-    /// The provider refused for a rate: the call is charged as in [`Self::settle_unused`], and the
-    /// gate closes for the whole fleet in the same step, for at least `pause` and at most the
-    /// gate's time to live. The limits are lowered for a while.
+    /// Settles a call that the provider refused for a rate. It is charged as in
+    /// [`Self::settle_unused`]. The gate closes for the whole fleet in the same step, for at least
+    /// `pause` and at most the gate's time to live. The limits are lowered for a while.
     pub async fn refused(self, pause: Duration, reason: &str) {
-        metrics::paused(&self.model.id, reason);
+        metrics::count_pause(&self.model.id, reason);
         self.unused(
             ProviderSignal::Refused,
             Some(Pause { length: pause, reason: reason.to_owned() }),
@@ -100,16 +100,17 @@ impl Permit {
         .await;
     }
 
-    /// The provider is overloaded: the fleet keeps fewer calls in flight for a while, and the gate
-    /// stays open.
+    /// Settles a call that met an overload: the fleet keeps fewer calls in flight for a while, and
+    /// the gate stays open.
     pub async fn overloaded(self) {
         self.unused(ProviderSignal::Overloaded, None).await;
     }
 
-    /// The provider gives nothing more for `wait`, which is until its day ends or until it is worth
-    /// trying again: the gate closes for the whole fleet until then, or until an operator opens it.
+    /// Settles a call to a provider that gives nothing more for `wait`: until its day ends, or
+    /// until it is worth trying again. The gate closes for the whole fleet until then, or until an
+    /// operator opens it.
     pub async fn exhausted(self, wait: Duration, reason: &str) {
-        metrics::paused(&self.model.id, "exhausted");
+        metrics::count_pause(&self.model.id, "exhausted");
         self.unused(
             ProviderSignal::Exhausted,
             Some(Pause { length: wait, reason: reason.to_owned() }),
@@ -130,9 +131,9 @@ impl Permit {
         pause: Option<Pause>,
     ) {
         self.state = State::Settled;
-        metrics::ended(&self.model.id, &self.lane);
+        metrics::record_end(&self.model.id, &self.lane);
         if used.is_some() {
-            self.shared.history.ended(&self.model.id, sample.is_some(), signal);
+            self.shared.usage_history.record_end(&self.model.id, sample.is_some(), signal);
         }
         let (reservation, meter) = (std::mem::take(&mut self.reservation), self.meter);
         let (template, cached) = (self.template, self.cached);
@@ -142,7 +143,7 @@ impl Permit {
     }
 }
 
-/// Keeps the lease of a call that outlives the window, for as long as its permit lives.
+/// Renews the lease of a call that outlives the window, as long as its permit lives.
 #[derive(Debug)]
 pub(crate) struct Renewal(tokio::task::JoinHandle<()>);
 
@@ -151,13 +152,13 @@ impl Renewal {
         let (shared, model, reservation) =
             (Arc::clone(shared), Arc::clone(model), reservation.to_owned());
         Self(tokio::spawn(async move {
-            // The lease begins with the admission and is longer than the window by half: the first
-            // renewal comes between.
+            // The lease begins at the admission and is at least half a window longer than the
+            // window. The first renewal comes between their ends.
             let (window, lease) = (model.limits.window, model.limits.lease());
             tokio::time::sleep(window + (lease - window) / 4).await;
             loop {
                 if let Some(redis) = &shared.redis {
-                    // A lost renewal is made up for by the next one.
+                    // The next renewal makes up for a lost one.
                     let _ = redis.renew(&model, &reservation).await;
                 }
                 tokio::time::sleep(lease / 3).await;
@@ -177,7 +178,7 @@ impl Drop for Permit {
         if self.state == State::Settled {
             return;
         }
-        metrics::ended(&self.model.id, &self.lane);
+        metrics::record_end(&self.model.id, &self.lane);
         // Outside a runtime nothing can be sent; the reservation then leaves the window by itself.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (shared, model, backend) =
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_cache_gives_is_not_reserved_where_it_does_not_count() {
+    async fn cached_input_is_not_reserved_where_it_does_not_count() {
         for (cached_input, expected) in [(false, 200..210), (true, 1_000..1_001)] {
             let id = "test:model".parse().unwrap();
             let limits = Limits::default().with(Dimension::Input, 10_000_000);

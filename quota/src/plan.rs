@@ -1,4 +1,5 @@
-//! What may go: a plan's numbers, each with the reason that people are shown. Times are microseconds.
+//! A plan: the numbers by which calls are admitted, each with the reason that people are shown.
+//! Times are microseconds.
 
 use std::fmt;
 
@@ -9,19 +10,19 @@ use crate::dimension::{Amounts, PerDimension};
 /// Amounts with fractions.
 pub(crate) type Units = PerDimension<f64>;
 
-/// Whole amounts as such.
+/// Converts whole amounts.
 pub(crate) fn units(amounts: &Amounts) -> Units {
-    amounts.map(crate::number::float)
+    amounts.map(crate::conversions::float)
 }
 
-/// What the mechanism keeps to, exactly, until another plan comes.
+/// The numbers that the mechanism follows exactly until the next plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
-    /// No longer wait is told: soon more is known.
+    /// The longest wait given: later more is known.
     pub horizon: f64,
     /// Calls at once; 0 for no limit.
     pub concurrent: f64,
-    /// `None` is no limit.
+    /// Each dimension's allowance; `None` for no limit.
     pub limits: PerDimension<Option<Allowance>>,
 }
 
@@ -32,13 +33,13 @@ pub struct Allowance {
     pub rate: Reasoned,
     /// Units that may be drawn ahead of the rate.
     pub capacity: Reasoned,
-    /// Units that any window may have; infinite where there is none.
+    /// Units allowed in any window; infinite for no limit on windows.
     pub window: Reasoned,
-    /// A call of more never fits.
+    /// The largest call that can ever fit.
     pub most: f64,
 }
 
-/// A number and why it is what it is.
+/// A number and its reason.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reasoned {
     /// The number.
@@ -47,7 +48,7 @@ pub struct Reasoned {
     pub why: Why,
 }
 
-/// Why a plan's number is what it is.
+/// The reason of a plan's number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
@@ -58,26 +59,26 @@ pub enum Why {
     Set,
     /// The provider states less than is configured.
     Stated,
-    /// The provider refused, and let through so much between refusals.
+    /// The provider let through this rate between refusals.
     Refused,
     /// Nothing is known yet.
     First,
-    /// No answer has told what the estimates are worth.
+    /// No answer has checked the estimates yet.
     Unproven,
-    /// So much went well, and a step more is tried.
+    /// The deepest burst went well, and one step more is tried.
     Explored,
     /// A burst of more was refused.
     TooDeep,
-    /// As much as is ever drawn.
+    /// The deepest burst that is ever drawn.
     Full,
-    /// A window may be strict.
+    /// The provider may count a strict window.
     Strict,
-    /// The provider's meter comes back evenly: there is no window.
+    /// The provider's meter refills evenly: there is no window.
     Even,
 }
 
 impl Reasoned {
-    /// This number for this reason.
+    /// A number with its reason.
     pub(crate) fn new(value: f64, why: Why) -> Self {
         Self { value, why }
     }
@@ -107,15 +108,15 @@ impl fmt::Display for Why {
 }
 
 impl Plan {
-    /// A call's work: the part of a limit that it takes most of; where calls at once alone are limited,
-    /// one of them.
+    /// A call's work: the largest part that it takes of a limit. Where only calls at once are
+    /// limited, one part of them.
     pub(crate) fn work_of(&self, amounts: &Units) -> f64 {
         let parts = self.limits.iter().filter_map(|(it, limit)| Some(amounts[it] / (*limit)?.most));
         let at_once = || if self.concurrent > 0.0 { 1.0 / self.concurrent } else { 0.0 };
         parts.reduce(f64::max).unwrap_or_else(at_once)
     }
 
-    /// Rate and capacity in work: of the dimension that has least; nothing where none is limited.
+    /// Rate and capacity in work, each from its tightest dimension; 0 without limits.
     pub(crate) fn work(&self) -> (f64, f64) {
         let least = |number: fn(&Allowance) -> f64| {
             let all = self.limits.iter().filter_map(|(_, limit)| limit.as_ref().map(number));
@@ -131,15 +132,15 @@ impl Plan {
 impl Allowance {
     /// Whole units a minute.
     pub fn a_minute(&self) -> u64 {
-        crate::number::whole((self.rate.value * crate::numbers::MINUTE).round_ties_even())
+        crate::conversions::whole((self.rate.value * crate::numbers::MINUTE).round_ties_even())
     }
 
     /// Whole units that may be drawn at once.
     pub fn at_once(&self) -> u64 {
-        crate::number::whole(self.capacity.value)
+        crate::conversions::whole(self.capacity.value)
     }
 
-    /// What is drawn, where what fills the window counts as drawn.
+    /// What is drawn, if what fills the window counts as drawn.
     pub(crate) fn level(&self, drawn: f64, total: f64) -> f64 {
         let room = (self.window.value - total).max(0.0);
         drawn.max(self.capacity.value - room)

@@ -1,9 +1,9 @@
-//! What is known of a provider, and the plan that follows from it: one level with a confidence. Pure:
-//! from what was known and what was logged to what is known, what may go, and by how much levels
-//! change. Times are microseconds.
+//! What is known of a provider, and the plan that follows from it. The policy is a pure function:
+//! from earlier knowledge and the log it computes new knowledge, a plan, and changes of levels.
+//! Times are microseconds.
 //!
-//! * `known`: what is kept between two runs; `configured`: what an operator states
-//! * `refusal`, `meter`: what one observation teaches
+//! * `known`: what is kept between two runs; `configured`: what the configuration states
+//! * `refusal`, `meter`: learn from one observation
 //! * `capacity`: how much may be drawn at once
 
 mod capacity;
@@ -23,25 +23,25 @@ use crate::{
 
 pub(crate) use configured::Configured;
 pub(crate) use known::Known;
-use known::One;
+use known::KnownDimension;
 
-/// What a run of the policy comes to.
+/// The result of a run of the policy.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
     pub(crate) known: Known,
     pub(crate) plan: Plan,
-    /// To be added to what is drawn.
+    /// To add to what is drawn.
     pub(crate) change: Units,
 }
 
-/// One run.
+/// Runs the policy once.
 pub(crate) fn run(
     mut known: Known,
     reading: &Reading,
     configured: &Configured,
     numbers: &Numbers,
 ) -> Outcome {
-    // After a failover to a server whose clock is behind time goes on from there.
+    // After a failover to a server whose clock is behind, time goes on from there.
     if reading.now < known.at {
         known.move_by(reading.now - known.at);
     }
@@ -49,7 +49,7 @@ pub(crate) fn run(
     known.at = reading.now;
     known.proven |= reading.answers > 0;
     for observation in &reading.log {
-        if let Observation::Told(each) = observation {
+        if let Observation::Metered(each) = observation {
             each.iter().for_each(|(it, told)| {
                 if let Some(told) = told.filter(|told| told.limit > 0.0) {
                     known.each[it].stated = Some((configured.with_margin(told.limit), reading.now));
@@ -64,29 +64,29 @@ pub(crate) fn run(
         let (one, proven) = (&mut known.each[it], known.proven);
         let before = one.capacity(proven, configured, numbers).value;
         let is_new = one.configured <= 0.0;
-        one.begin(most.value);
-        // What may be drawn more is not there yet: a deeper bucket is not fuller.
+        one.begin_limit(most.value);
+        // A deeper bucket is not fuller: the additional depth counts as drawn.
         let deeper = one.capacity(proven, configured, numbers).value - before;
         change[it] = if is_new { 0.0 } else { deeper.max(0.0) };
         one.lowered = (one.lowered - numbers.yields * passed / numbers.episode).max(0.0);
-        // A provider that was shallow once is tried again a day later.
+        // A refused depth is tried again a day later.
         one.too_deep = one.too_deep.filter(|_| reading.now - one.latest < DAY);
     }
     for observation in &reading.log {
         match observation {
-            // One of another clock says when nothing.
+            // A time of another clock has no meaning.
             Observation::Refused { at, .. } if *at > reading.now => {}
             Observation::Refused { .. } => {
-                known.refused(observation, &reading.drawn, configured, numbers, &mut change);
+                known.learn_refusal(observation, &reading.drawn, configured, numbers, &mut change);
             }
-            Observation::Told(each) => {
+            Observation::Metered(each) => {
                 for (it, told) in each.iter() {
                     let told = told.filter(|told| told.used >= 0.0 && limits[it].is_some());
                     if let Some(told) = told {
                         let one = &mut known.each[it];
-                        one.comes_back(&told, numbers);
-                        beyond[it] = beyond[it].max(one.beyond(&told, numbers));
-                        change[it] -= one.below(&told, reading.now, numbers);
+                        one.learn_refill(&told, numbers);
+                        beyond[it] = beyond[it].max(one.use_of_others(&told, numbers));
+                        change[it] -= one.take_surplus(&told, reading.now, numbers);
                     }
                 }
             }
@@ -94,10 +94,10 @@ pub(crate) fn run(
     }
     for it in Dimension::ALL {
         let one = &mut known.each[it];
-        // What the meter shows beyond our own count is used by others.
+        // Use beyond our own count is use by others.
         one.others = if beyond[it] > numbers.close * one.configured { beyond[it] } else { 0.0 };
         change[it] += one.others;
-        one.look(reading.peak[it], reading.now, numbers);
+        one.observe_peak(reading.peak[it], reading.now, numbers);
     }
     let allowances = PerDimension::from_fn(|it| {
         let allowance = known.allowance(it, limits[it]?, configured, numbers);
@@ -116,7 +116,7 @@ pub(crate) fn run(
     if known.since <= 0.0 || Dimension::ALL.into_iter().any(differs) {
         (known.since, known.parts) = (reading.now, parts);
     }
-    // No wait is told that is longer than what it is reckoned by has been true.
+    // No wait is longer than the plan's rates and capacities have held.
     let horizon = numbers.horizon.max(reading.now - known.since);
     let concurrent = known.concurrent(configured);
     Outcome { known, plan: Plan { horizon, concurrent, limits: allowances }, change }
@@ -144,8 +144,8 @@ impl Known {
     }
 }
 
-impl One {
-    /// Units a microsecond; what is kept back for windows and skew is not where there is a bucket.
+impl KnownDimension {
+    /// Units a microsecond. A bucket needs no margin for windows and skew.
     fn rate(&self, configured: &Configured, numbers: &Numbers) -> f64 {
         let kept = if self.is_even(numbers) { configured.kept } else { 1.0 };
         self.configured * (1.0 - self.lowered) / configured.window / kept

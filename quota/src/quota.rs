@@ -1,4 +1,4 @@
-//! The handle that callers hold.
+//! The limiter's handle for callers.
 
 use std::{
     sync::Arc,
@@ -14,19 +14,19 @@ use crate::{
     dimension::Amounts,
     error::Error,
     fleet,
-    intake::Place,
+    in_flight::Backend,
+    intake::QueuedAttempt,
     metrics,
     model::ModelQuota,
     permit::{Permit, Renewal, State},
     redis_store,
     refused::Refused,
     request::Request,
+    reserve_batcher::waiters::SOON,
     retries::Retries,
-    running::Backend,
     shared::{Options, Shared},
     snapshot::Snapshot,
     store::{Ask, Decision, LimitChanges, Meter, Pause, Store},
-    waiters::SOON,
     wire,
 };
 
@@ -34,14 +34,14 @@ use crate::{
 /// gate opened.
 const MAX_SLEEP: Duration = Duration::from_mins(1);
 
-/// A closed gate is waited for in place no longer than this: another refusal may close it again
-/// before it opens.
+/// The longest wait in place for a closed gate: another refusal may close it again before it opens.
 const MAX_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
 
-/// Lanes are named again with each so many-th beat, for a Redis that has lost their numbers.
+/// Lanes are named again at each such beat, in case Redis has lost their numbers.
 const LANES_EVERY: u64 = 12;
 
-/// As long as what operators set, and twice that: it must not end before.
+/// How long the mark lives without renewal: twice as long as what operators set, so that it never
+/// ends first.
 const MARK_LIVES: Duration = Duration::from_secs(60 * 86_400);
 
 /// A limiter over some models. Cheap to clone; every clone is the same limiter.
@@ -75,8 +75,8 @@ impl Quota {
         Self { shared: Arc::new(Shared::new(None, models, options)) }
     }
 
-    /// Admits one call: at once, or after a wait of at most [`Options::max_slot_wait`], in which
-    /// nothing is held.
+    /// Admits one call: at once, or after a wait of at most [`Options::max_slot_wait`]. Nothing is
+    /// reserved during the wait.
     ///
     /// Dropping the future at any time costs nothing.
     ///
@@ -86,8 +86,8 @@ impl Quota {
         self.admit_until(request, std::future::pending()).await
     }
 
-    /// The same, where the wait ends with a refusal, which carries the ticket, as soon as `stop`
-    /// resolves.
+    /// As [`Self::admit`], but the wait ends as soon as `stop` resolves, with a refusal that
+    /// carries the ticket.
     ///
     /// # Errors
     /// As [`Self::admit`].
@@ -106,7 +106,7 @@ impl Quota {
             .lanes
             .index(&request.lane)
             .ok_or_else(|| Refused::UnknownLane(request.lane.clone()))?;
-        shared.watch.asks(&model.id);
+        shared.poll_schedule.mark_busy(&model.id);
         let started = Instant::now();
         let amounts = shared.amounts(model, request);
         let mut ask = Ask {
@@ -119,15 +119,15 @@ impl Quota {
             tenant: request.tenant.clone(),
         };
         let patience = |most: Duration| request.max_wait.map_or(most, |wait| wait.min(most));
-        let mut told = None;
+        let mut batched = None;
         if patience(shared.options.max_slot_wait) >= SOON {
-            told = shared.wait_behind(model, &ask, started).await;
+            batched = shared.wait_behind(model, &ask, started).await;
         }
         loop {
-            let answer = match told.take() {
+            let answer = match batched.take() {
                 Some(answer) => answer.map(|decision| (decision, Backend::Redis)),
                 None => {
-                    // More may be known than when it asked before.
+                    // More may be known than at the last ask.
                     ask.amounts = shared.amounts(model, request);
                     shared.ask(model, &ask, started).await
                 }
@@ -136,16 +136,16 @@ impl Quota {
                 answer.map_err(|error| Refused::Outdated(error.to_string()))?;
             let (sleep, wait, refused) = match decision {
                 Decision::Granted => {
-                    shared.changes.open(&model.id);
-                    shared.told(model, &request.lane, &ask, Duration::ZERO);
-                    metrics::admitted(&model.id, &request.lane, started.elapsed());
+                    shared.state_changes.record_open(&model.id);
+                    shared.record_wait(model, &request.lane, &ask, Duration::ZERO);
+                    metrics::record_admission(&model.id, &request.lane, started.elapsed());
                     let renewal = (backend == Backend::Redis)
                         .then(|| Renewal::start(shared, model, &ask.reservation));
                     return Ok(Permit {
                         meter: Meter::default(),
                         cached: None,
                         _renewal: renewal,
-                        _running: shared.running.begin(model, backend),
+                        _in_flight: shared.in_flight.begin(model, backend),
                         shared: Arc::clone(shared),
                         model: Arc::clone(model),
                         backend,
@@ -160,7 +160,7 @@ impl Quota {
                 }
                 Decision::Never { dimension, capacity } => {
                     let asked = ask.amounts[dimension];
-                    // Who has set a limit by hand is told that it is this one.
+                    // A limit set by an operator is named in the error.
                     let set = Box::pin(self.inspect(&model.id)).await.ok();
                     let set = set.and_then(|seen| seen.get(dimension).set);
                     return Err(Refused::NeverFits {
@@ -172,7 +172,7 @@ impl Quota {
                     });
                 }
                 Decision::Exhausted { wait, day } => {
-                    metrics::denied_by_gate(&model.id);
+                    metrics::count_gate_denial(&model.id);
                     let reason = match day {
                         // The gate is open: there is nothing to resume.
                         Some(limit) => format!(
@@ -188,19 +188,19 @@ impl Quota {
                     return Err(Refused::Exhausted { model: model.id.clone(), wait, reason });
                 }
                 Decision::Wait { wait, hold, deficit, ticket } => {
-                    metrics::denied(&model.id, hold);
-                    shared.told(model, &request.lane, &ask, wait);
+                    metrics::count_denial(&model.id, hold);
+                    shared.record_wait(model, &request.lane, &ask, wait);
                     ask.ticket = Some(ticket);
                     (
-                        early(wait),
+                        shorten_wait(wait),
                         wait,
                         Refused::Wait { model: model.id.clone(), wait, hold, deficit, ticket },
                     )
                 }
                 Decision::Paused { wait, ticket } => {
-                    metrics::denied_by_gate(&model.id);
-                    shared.told(model, &request.lane, &ask, wait);
-                    // A worker that waits for its first answer shares no gate with others.
+                    metrics::count_gate_denial(&model.id);
+                    shared.record_wait(model, &request.lane, &ask, wait);
+                    // A worker that waits for its first answer shares no gate with other workers.
                     let jitter =
                         if shared.is_joined() { shared.options.jitter } else { Duration::ZERO };
                     let wait = wait + jitter.mul_f64(rand::random());
@@ -218,43 +218,43 @@ impl Quota {
             tokio::select! {
                 biased;
                 () = &mut stop => return Err(refused),
-                answer = shared.wait(model, &ask, started, sleep) => told = answer,
+                answer = shared.wait(model, &ask, started, sleep) => batched = answer,
             }
         }
     }
 
-    /// The models that this limiter knows.
+    /// The configured models.
     pub fn models(&self) -> impl Iterator<Item = &ModelQuota> {
         self.shared.models.values().map(AsRef::as_ref)
     }
 
-    /// Output tokens of calls with this template, as far as this process has learned them.
+    /// Expected output tokens of calls with this template, as far as this process knows them.
     pub fn learned_output(&self, model: &ModelId, template: u64) -> Option<u64> {
         let model = self.shared.models.get(model)?;
         Some(self.shared.expectation(model, template)?.output)
     }
 
-    /// Amounts that a finished call counts as, by what is known of the provider.
+    /// The amounts that a finished call is charged. `None` for an unknown model.
     pub fn used(&self, model: &ModelId, usage: &Usage, max_output_tokens: u64) -> Option<Amounts> {
         let model = self.shared.models.get(model)?;
         Some(model.used(usage, max_output_tokens))
     }
 
-    /// Tells what a model's quota looks like, for people and metrics.
+    /// Reads a model's quota, for people and metrics.
     ///
     /// # Errors
     /// [`Error::UnknownModel`], or [`Error::Away`] with no fall-back: a guess would mislead.
     pub async fn inspect(&self, model: &ModelId) -> Result<Snapshot, Error> {
-        let model = self.model(model)?;
+        let model = self.find_model(model)?;
         let snapshot = match &self.shared.redis {
             Some(redis) => redis.inspect(model).await?,
             None => self.shared.local.inspect(model).await?,
         };
-        metrics::seen(model, &snapshot);
+        metrics::record_snapshot(model, &snapshot);
         Ok(snapshot)
     }
 
-    /// Closes a model's gate for the whole fleet and says for how long it is closed now.
+    /// Closes a model's gate for the whole fleet, and returns how long it is closed now.
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
@@ -264,40 +264,40 @@ impl Quota {
         length: Duration,
         reason: &str,
     ) -> Result<Duration, Error> {
-        let model = self.model(model)?;
+        let model = self.find_model(model)?;
         let pause = Pause { length, reason: reason.to_owned() };
-        metrics::paused(&model.id, "operator");
+        metrics::count_pause(&model.id, "operator");
         let closed = match &self.shared.redis {
             Some(redis) => redis.pause(model, &pause).await?,
             None => self.shared.local.pause(model, &pause).await?,
         };
-        self.tell_news().await?;
+        self.announce_change().await?;
         Ok(closed)
     }
 
-    /// Sets limits for the whole fleet while it runs; they act from the next question on, and use
-    /// in the window stays. They live in Redis for 30 days after the last use, so what is to stay
-    /// belongs into the configuration.
+    /// Sets limits for the whole fleet while it runs. They act from the next ask on; the use in the
+    /// window stays. They live in Redis for 30 days after the last use: lasting limits belong in
+    /// the configuration.
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
     pub async fn set_limits(&self, model: &ModelId, changes: &LimitChanges) -> Result<(), Error> {
-        let model = self.model(model)?;
+        let model = self.find_model(model)?;
         match &self.shared.redis {
             Some(redis) => redis.set_limits(model, changes).await?,
             None => self.shared.local.set_limits(model, changes).await?,
         }
         self.renew_mark().await?;
-        self.tell_news().await
+        self.announce_change().await
     }
 
-    /// A tenant's callers that wait in a lane come no more, because their batch was cancelled: its
-    /// next ones need not stand behind them.
+    /// Removes a tenant's waiting callers from a lane, because their batch was cancelled: the
+    /// tenant's next callers need not stand behind them.
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
     pub async fn leave(&self, model: &ModelId, lane: &Lane, tenant: &Tenant) -> Result<(), Error> {
-        let model = self.model(model)?;
+        let model = self.find_model(model)?;
         let Some(lane) = model.lanes.index(lane) else { return Ok(()) };
         match &self.shared.redis {
             Some(redis) => redis.leave(model, lane, tenant).await,
@@ -305,12 +305,12 @@ impl Quota {
         }
     }
 
-    /// The caller that waits with this request's ticket comes no more: those behind it move up.
+    /// Removes the caller with this request's ticket from its lane: those behind it move up.
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
     pub async fn give_up(&self, request: &Request) -> Result<(), Error> {
-        let model = self.model(&request.model)?;
+        let model = self.find_model(&request.model)?;
         let Some(lane) = model.lanes.index(&request.lane) else { return Ok(()) };
         let ask = Ask {
             reservation: request.reservation.clone(),
@@ -332,17 +332,17 @@ impl Quota {
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
     pub async fn resume(&self, model: &ModelId) -> Result<(), Error> {
-        let model = self.model(model)?;
+        let model = self.find_model(model)?;
         self.let_model_go(&model.id).await?;
         self.shared.local.resume(model).await?;
         if let Some(redis) = &self.shared.redis {
             redis.resume(model).await?;
         }
-        self.tell_news().await
+        self.announce_change().await
     }
 
-    /// A bucket for an API that is no language model, over the same connection; of this process
-    /// alone where the limiter is.
+    /// A bucket for an API that is not a language model, over the same connection; in memory if the
+    /// limiter is.
     pub fn bucket(&self, name: &str, limit: BucketLimit) -> Bucket {
         match &self.shared.redis {
             Some(redis) => Bucket::in_redis(redis.clone(), name, limit),
@@ -355,8 +355,8 @@ impl Quota {
         Budgets::new(self.shared.redis.clone())
     }
 
-    /// Counts one more provider call beyond the first of a document of this run of a batch. `adds` is
-    /// a document that adds so many calls to the run's budget, which it does once. `None` while Redis
+    /// Counts one more provider call beyond the first of a document, in this run of a batch. `adds`
+    /// names a document and the calls that it adds, once, to the run's budget. `None` while Redis
     /// is away. The counts live for seven days after the last call.
     pub async fn count_retry(&self, run: &str, adds: Option<(&str, u64)>) -> Option<Retries> {
         let redis = self.shared.redis.as_ref()?;
@@ -364,17 +364,16 @@ impl Quota {
         let (document, calls) = adds.unwrap_or_default();
         let arguments = [document.into(), calls.to_string().into()];
         let reply = redis.run(&redis.scripts.retries, &keys, &arguments).await.ok()?;
-        let [spent, added] = wire::integers(&reply).ok()?;
+        let [spent, added] = wire::read_integers(&reply).ok()?;
         Some(Retries { spent: wire::unsigned(spent), added: wire::unsigned(added) })
     }
 
-    /// Shows the fleet that this worker lives, and keeps the gauges of every model fresh, until it
-    /// is dropped or `stop` resolves: of models at which something goes on, every five seconds; of
-    /// the others when an operator has changed something. Run one for each process that admits
-    /// calls.
+    /// Reports this worker as live and refreshes the gauges of the models, until it is dropped or
+    /// `stop` resolves. Models in use are refreshed every five seconds, the others when an operator
+    /// has changed something. Run one for each process that admits calls.
     ///
     /// # Errors
-    /// [`Error::Outdated`] as soon as a newer program has taken over a quota: this one must end.
+    /// [`Error::Outdated`] once a newer program has taken over a quota: this program must end.
     pub async fn keep_alive(
         &self,
         worker: &str,
@@ -394,10 +393,10 @@ impl Quota {
                     if beats.is_multiple_of(LANES_EVERY)
                         && let Some(model) = self.models().next()
                     {
-                        // Where it fails, a later beat names them again.
+                        // If this fails, a later beat repeats it.
                         let _ = redis.name_lanes(&model.lanes).await;
                     }
-                    let rests = self.shared.watch.is_idle() && !beats.is_multiple_of(2);
+                    let rests = self.shared.poll_schedule.is_idle() && !beats.is_multiple_of(2);
                     beats += 1;
                     if rests {
                         continue;
@@ -414,23 +413,24 @@ impl Quota {
         ended
     }
 
-    /// One beat. Failures but one show in the breaker as soon as a call wants to be admitted.
+    /// One beat. Failures other than [`Error::Outdated`] show in the breaker when a call asks to be
+    /// admitted.
     async fn beat(&self, redis: &redis_store::Store, worker: &str) -> Result<(), Error> {
         let shared = &self.shared;
         if shared.fleet.beat(redis, worker).await.is_err() {
             return Ok(());
         }
-        shared.answered();
-        metrics::workers(self.live_workers());
-        for model in shared.watch.due(shared.models.keys()) {
+        shared.record_answer();
+        metrics::set_workers(self.live_workers());
+        for model in shared.poll_schedule.take_due(shared.models.keys()) {
             let Some(model) = shared.models.get(&model) else { continue };
             match redis.inspect(model).await {
                 Ok(snapshot) => {
-                    metrics::seen(model, &snapshot);
-                    shared.changes.seen(&model.id, &snapshot);
-                    shared.history.seen(&model.id, &snapshot);
-                    shared.history.write(redis, model).await;
-                    shared.watch.seen(&model.id, &snapshot);
+                    metrics::record_snapshot(model, &snapshot);
+                    shared.state_changes.record_snapshot(&model.id, &snapshot);
+                    shared.usage_history.record_snapshot(&model.id, &snapshot);
+                    shared.usage_history.flush(redis, model).await;
+                    shared.poll_schedule.record_snapshot(&model.id, &snapshot);
                 }
                 Err(error @ Error::Outdated(_)) => return Err(error),
                 Err(_) => {}
@@ -439,51 +439,52 @@ impl Quota {
         Ok(())
     }
 
-    /// Says `words` of this worker to the fleet, for 15 s, and hears what all live workers say, this
-    /// one included, if it `listens`. `None` without a Redis. No credential belongs into them.
+    /// Publishes `words` as the status of `worker` for 15 s. If it `listens`, returns the statuses
+    /// of all live workers, this one included. `None` without a Redis. The words must hold no
+    /// credential.
     ///
     /// # Errors
     /// [`Error::Away`].
-    pub async fn say(
+    pub async fn publish_status(
         &self,
         worker: &str,
         words: &str,
         listens: bool,
     ) -> Result<Option<Vec<(String, String)>>, Error> {
         let Some(redis) = &self.shared.redis else { return Ok(None) };
-        fleet::Fleet::say(redis, worker, words, listens).await.map(Some)
+        fleet::Fleet::publish_status(redis, worker, words, listens).await.map(Some)
     }
 
-    /// What all live workers say of themselves; nothing without a Redis.
+    /// The statuses of all live workers; empty without a Redis.
     ///
     /// # Errors
     /// [`Error::Away`].
-    pub async fn said(&self) -> Result<Vec<(String, String)>, Error> {
-        self.say("", "", true).await.map(Option::unwrap_or_default)
+    pub async fn worker_statuses(&self) -> Result<Vec<(String, String)>, Error> {
+        self.publish_status("", "", true).await.map(Option::unwrap_or_default)
     }
 
-    /// A name that Redis has until it loses everything, and that is another one whenever limits were
-    /// set; `None` where it has lost it, or never had it.
+    /// The mark: a name that Redis holds until it loses everything, replaced whenever limits are
+    /// set. `None` if Redis has lost it or never had it.
     ///
     /// # Errors
     /// [`Error::Away`]; also without a Redis.
     pub async fn mark(&self) -> Result<Option<String>, Error> {
-        let (redis, key) = self.marked()?;
+        let (redis, key) = self.mark_key()?;
         redis.connection.command(redis::cmd("GET").arg(&key)).await
     }
 
-    /// Has Redis keep that name for 60 days from now on, if it has it.
+    /// Extends the mark's life to 60 days from now, if there is one.
     ///
     /// # Errors
     /// As [`Self::mark`].
     pub async fn keep_mark(&self) -> Result<(), Error> {
-        let (redis, key) = self.marked()?;
+        let (redis, key) = self.mark_key()?;
         let mut lives = redis::cmd("EXPIRE");
         lives.arg(&key).arg(MARK_LIVES.as_secs());
         redis.connection.command::<i64>(&lives).await.map(drop)
     }
 
-    /// Gives Redis such a name, unless it has one.
+    /// Writes a mark, unless there is one.
     ///
     /// # Errors
     /// As [`Self::mark`].
@@ -491,7 +492,7 @@ impl Quota {
         self.write_mark("NX").await
     }
 
-    /// Where Redis has lost everything, nothing may look as if it had not.
+    /// Replaces the mark if there is one: after a loss in Redis no mark may appear.
     pub(crate) async fn renew_mark(&self) -> Result<(), Error> {
         if self.shared.redis.is_none() {
             return Ok(());
@@ -500,7 +501,7 @@ impl Quota {
     }
 
     async fn write_mark(&self, only_if: &str) -> Result<(), Error> {
-        let (redis, key) = self.marked()?;
+        let (redis, key) = self.mark_key()?;
         let mut set = redis::cmd("SET");
         set.arg(&key).arg(format!("{:016x}", rand::random::<u64>())).arg(only_if);
         set.arg("EX").arg(MARK_LIVES.as_secs());
@@ -511,51 +512,51 @@ impl Quota {
         self.shared.redis.as_ref()
     }
 
-    fn marked(&self) -> Result<(&redis_store::Store, String), Error> {
+    fn mark_key(&self) -> Result<(&redis_store::Store, String), Error> {
         let redis = self.shared.redis.as_ref();
         let redis = redis.ok_or_else(|| Error::Away("this limiter has none".to_owned()))?;
         Ok((redis, crate::key::mark(&redis.prefix)))
     }
 
-    /// Live workers of the fleet as of the last beat, this one included.
+    /// Live workers of the fleet at the last beat, this one included.
     pub fn live_workers(&self) -> u64 {
         self.shared.fleet.size()
     }
 
-    /// An attempt of this worker stands in the queue for quota, until what this gives is dropped.
-    pub fn stand(&self, lane: &Lane, model: &ModelId) -> Place {
-        self.shared.intake.stand(lane, model)
+    /// Counts an attempt that waits for quota, until the result is dropped.
+    pub fn join_queue(&self, lane: &Lane, model: &ModelId) -> QueuedAttempt {
+        self.shared.intake.join_queue(lane, model)
     }
 
-    /// Documents for the model are to come in this lane.
-    pub fn expects(&self, lane: &Lane, model: &ModelId) {
-        self.shared.intake.expects(lane, model);
+    /// Announces documents for the model in this lane.
+    pub fn expect_documents(&self, lane: &Lane, model: &ModelId) {
+        self.shared.intake.expect_documents(lane, model);
     }
 
-    /// For so long, only another worker can take the lane's documents for this model, or nobody.
-    pub fn is_elsewhere(&self, lane: &Lane, model: &ModelId, wait: Duration) {
-        self.shared.intake.is_elsewhere(lane, model, wait);
+    /// Records that for `wait` this worker cannot take the lane's documents for this model.
+    pub fn set_elsewhere(&self, lane: &Lane, model: &ModelId, wait: Duration) {
+        self.shared.intake.set_elsewhere(lane, model, wait);
     }
 
-    /// A slot was given back: [`Self::wants`] looks again.
-    pub fn has_slot(&self) {
-        self.shared.intake.has_slot();
+    /// Wakes [`Self::wait_to_take`]: a slot was returned.
+    pub fn notify_free_slot(&self) {
+        self.shared.intake.notify_free_slot();
     }
 
-    /// Waits until this worker should take one more document of a lane, of which it holds so many
-    /// slots. See [`crate::intake`].
-    pub async fn wants(&self, lane: &Lane, held: impl Fn() -> usize) {
+    /// Waits until this worker should take one more document of a lane. `held` gives the number of
+    /// slots that the lane holds. See [`crate::intake`].
+    pub async fn wait_to_take(&self, lane: &Lane, held: impl Fn() -> usize) {
         let intake = &self.shared.intake;
         loop {
-            let news = intake.news();
-            tokio::pin!(news);
-            // Before the look: what is told between the look and the wait must wake us.
-            news.as_mut().enable();
+            let changed = intake.changed();
+            tokio::pin!(changed);
+            // Register first: a change after the check must end the wait.
+            changed.as_mut().enable();
             let wait = intake.until_next(lane, held(), self.live_workers());
             if wait.is_zero() {
                 return;
             }
-            let _ = tokio::time::timeout(wait, news).await;
+            let _ = tokio::time::timeout(wait, changed).await;
         }
     }
 
@@ -569,13 +570,13 @@ impl Quota {
         self.shared.breaker.is_open()
     }
 
-    pub(crate) fn model(&self, model: &ModelId) -> Result<&Arc<ModelQuota>, Error> {
+    pub(crate) fn find_model(&self, model: &ModelId) -> Result<&Arc<ModelQuota>, Error> {
         self.shared.models.get(model).ok_or_else(|| Error::UnknownModel(model.clone()))
     }
 }
 
-/// A long wait is cut short, because the queue moves up when calls use less than was held; a short
-/// one is waited for exactly.
-pub(crate) fn early(wait: Duration) -> Duration {
+/// Shortens a long wait, because the queue moves up when calls use less than was held. A short wait
+/// stays exact.
+pub(crate) fn shorten_wait(wait: Duration) -> Duration {
     if wait > Duration::from_secs(2) { wait.mul_f64(0.95).min(MAX_SLEEP) } else { wait }
 }

@@ -1,4 +1,5 @@
-//! The store that a fleet shares: one script call an operation, on the server's clock.
+//! The store that a fleet shares through Redis: one script call for each operation, on the server's
+//! clock.
 
 use std::{
     collections::HashMap,
@@ -18,7 +19,7 @@ use crate::{
     dimension::Amounts,
     error::Error,
     key::{self, ModelKeys},
-    lane_numbers::Numbered,
+    lane_numbers::LaneNumbers,
     lanes::Lanes,
     mechanism::log::Reading,
     model::ModelQuota,
@@ -32,10 +33,10 @@ use crate::{
     store::{Ask, Decision, Expectation, LimitChanges, Meter, Pause, Settled, Settlement},
     tasks::Tasks,
     wire,
-    wire_read::{Inspected, Read, inspected},
+    wire_read::{Inspected, PolicyTask, read_inspected},
 };
 
-/// A plan is made so often for one question: each time another program may have been faster.
+/// How often a plan is tried for one operation: another program may write one first.
 const PLANS: usize = 5;
 
 /// Quota in Redis.
@@ -43,15 +44,15 @@ const PLANS: usize = 5;
 pub struct Store {
     pub(crate) connection: Arc<Connection>,
     pub(crate) scripts: Arc<Scripts>,
-    /// The numbers of lanes, as Redis last told them.
-    numbers: Arc<Mutex<Arc<Numbered>>>,
+    /// The numbers of lanes, as last read from Redis.
+    numbers: Arc<Mutex<Arc<LaneNumbers>>>,
     pub(crate) prefix: String,
     pause_ttl: Duration,
     clock: Arc<AtomicU64>,
-    /// When this program began, in microseconds since 1970: of two configurations the newer one's
-    /// plan is in force.
+    /// When this program began, in microseconds since 1970: of two configurations the newer
+    /// program's plan is in force.
     began: u64,
-    /// What was seen of each quota last.
+    /// The last known state of each quota.
     remembered: Arc<Mutex<HashMap<String, Remembered>>>,
     tasks: Tasks,
 }
@@ -77,7 +78,7 @@ impl Store {
         Self::open_within(url, prefix, pause_ttl, ANSWER_WITHIN)
     }
 
-    /// For tests, which have company: the same, and an answer may take so long.
+    /// For tests, which share the machine: with another time-out for answers.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -102,34 +103,34 @@ impl Store {
         })
     }
 
-    /// For tests and simulations: the scripts take this time, in microseconds, instead of the
-    /// server's; 0 ends it.
+    /// For tests and simulations: sets the scripts' clock in microseconds; 0 for the server's
+    /// clock.
     #[doc(hidden)]
     pub fn set_test_clock(&self, micros: u64) {
         self.clock.store(micros, Ordering::SeqCst);
     }
 
-    /// For tests: as a program that began then, in microseconds since 1970.
+    /// For tests: as a program that began at this time, in microseconds since 1970.
     #[doc(hidden)]
     pub fn begun_at(self, began: u64) -> Self {
         Self { began, ..self }
     }
 
-    /// For tests: whether tasks of the policy are kept, and not done at once.
+    /// For tests: whether tasks of the policy are kept instead of run at once.
     #[doc(hidden)]
     pub fn keep_tasks(&self, keep: bool) {
-        self.tasks.keep(keep);
+        self.tasks.set_keep(keep);
     }
 
-    /// Does the tasks that were kept, or forgets them: whether each plan was written.
+    /// Runs the kept tasks, or drops them if `forget`. Returns whether each plan was written.
     ///
     /// # Errors
-    /// Of Redis.
+    /// Those of Redis.
     #[doc(hidden)]
     pub async fn end_tasks(&self, model: &ModelQuota, forget: bool) -> Result<Vec<bool>, Error> {
         let mut written = Vec::new();
-        for task in self.tasks.take().iter().filter(|_| !forget) {
-            written.push(self.plan(model, task).await?.is_some());
+        for task in self.tasks.take_kept().iter().filter(|_| !forget) {
+            written.push(self.run_policy(model, task).await?.is_some());
         }
         Ok(written)
     }
@@ -152,23 +153,24 @@ impl Store {
         ModelKeys::new(&self.prefix, &model.quota_name())
     }
 
-    /// All callers of a tenant that wait in a lane come no more, or one of them.
-    async fn leaves(
+    /// Removes a tenant's callers from a lane's queue, or one of them.
+    async fn leave_queue(
         &self,
         model: &ModelQuota,
         lane: usize,
         tenant: &Tenant,
         one: Option<(Ticket, &Amounts)>,
     ) -> Result<(), Error> {
-        let (keys, (lane, numbers)) = (self.keys(model), self.number(model, lane).await?);
+        let (keys, (lane, numbers)) = (self.keys(model), self.lane_number(model, lane).await?);
         let mut six = keys.common().to_vec();
         six.push(keys.tenants(lane));
-        let call = wire::leaves(lane, self.clock(), one);
-        let arguments = [tenant.as_str().as_bytes().to_vec(), call, self.quota(model, &numbers)];
+        let call = wire::pack_leave(lane, self.clock(), one);
+        let arguments =
+            [tenant.as_str().as_bytes().to_vec(), call, self.quota_block(model, &numbers)];
         self.run(&self.scripts.leave, &six, &arguments).await.map(drop)
     }
 
-    /// Names the lanes again: where Redis has lost their numbers it gets those of this process.
+    /// Names the lanes again: if Redis has lost their numbers, it gets those of this process.
     ///
     /// # Errors
     /// [`Error::Away`].
@@ -177,37 +179,37 @@ impl Store {
         self.number_lanes(lanes).await.map(drop)
     }
 
-    async fn number_lanes(&self, lanes: &Lanes) -> Result<Arc<Numbered>, Error> {
-        let words = Arc::clone(&self.numbers.lock()).words(lanes);
+    async fn number_lanes(&self, lanes: &Lanes) -> Result<Arc<LaneNumbers>, Error> {
+        let words = Arc::clone(&self.numbers.lock()).arguments(lanes);
         let reply = self.run(&self.scripts.lanes, &[key::lanes(&self.prefix)], &words).await?;
-        let numbered = Arc::new(Numbered::read(wire::pairs(&reply)?)?);
+        let numbered = Arc::new(LaneNumbers::from_pairs(wire::read_pairs(&reply)?)?);
         *self.numbers.lock() = Arc::clone(&numbered);
         Ok(numbered)
     }
 
-    /// The numbers of a model's lanes; Redis is asked the first time that one of them is named.
-    async fn numbers(&self, model: &ModelQuota) -> Result<Arc<Numbered>, Error> {
+    /// The numbers of a model's lanes. Asks Redis if one of them has none here yet.
+    async fn lane_numbers(&self, model: &ModelQuota) -> Result<Arc<LaneNumbers>, Error> {
         let known = Arc::clone(&self.numbers.lock());
-        if known.knows(&model.lanes) { Ok(known) } else { self.number_lanes(&model.lanes).await }
+        if known.has_all(&model.lanes) { Ok(known) } else { self.number_lanes(&model.lanes).await }
     }
 
-    /// The number of the lane in this place, and all numbers.
-    async fn number(
+    /// The number of the lane with this index, and all numbers.
+    async fn lane_number(
         &self,
         model: &ModelQuota,
         place: usize,
-    ) -> Result<(u64, Arc<Numbered>), Error> {
-        let numbers = self.numbers(model).await?;
+    ) -> Result<(u64, Arc<LaneNumbers>), Error> {
+        let numbers = self.lane_numbers(model).await?;
         let lane = model.lanes.iter().nth(place).and_then(|(lane, _)| numbers.number(lane));
         let lane = lane.ok_or_else(|| Error::Protocol(format!("lane {place} has no number")))?;
         Ok((lane, numbers))
     }
 
-    fn quota(&self, model: &ModelQuota, lanes: &Numbered) -> Vec<u8> {
-        wire::quota(model, lanes, self.began)
+    fn quota_block(&self, model: &ModelQuota, lanes: &LaneNumbers) -> Vec<u8> {
+        wire::pack_quota(model, lanes, self.began)
     }
 
-    async fn end(
+    async fn run_settle(
         &self,
         model: &ModelQuota,
         settlement: &Settlement,
@@ -221,35 +223,39 @@ impl Store {
         let arguments = [
             settlement.reservation.clone().into_bytes(),
             outcome,
-            self.quota(model, &*self.numbers(model).await?),
+            self.quota_block(model, &*self.lane_numbers(model).await?),
             reason.as_bytes().to_vec(),
         ];
         let reply = self.run(&self.scripts.settle, &nine, &arguments).await?;
-        let (settled, expectation, room, task) = wire::settled(&reply)?;
-        // Another caller is handed a task that is not done.
-        let planned = match task.and_then(|task| self.tasks.now(task)) {
-            Some(read) => Box::pin(self.plan(model, &read)).await.unwrap_or_default(),
+        let (settled, expectation, room, task) = wire::read_settled(&reply)?;
+        // If this fails, another caller is handed the task later.
+        let planned = match task.and_then(|task| self.tasks.take_unless_kept(task)) {
+            Some(task) => Box::pin(self.run_policy(model, &task)).await.unwrap_or_default(),
             None => None,
         };
         Ok((settled, expectation, planned.unwrap_or(room)))
     }
 
-    /// Runs the policy, and writes its plan. How much may go now; `None`
-    /// where another plan was written meanwhile.
-    async fn plan(&self, model: &ModelQuota, read: &Read) -> Result<Option<Duration>, Error> {
-        let configured = Configured::of(model);
+    /// Runs the policy and writes its plan. Returns the room that is left now; `None` if another
+    /// plan was written since.
+    async fn run_policy(
+        &self,
+        model: &ModelQuota,
+        task: &PolicyTask,
+    ) -> Result<Option<Duration>, Error> {
+        let configured = Configured::from_model(model);
         let Outcome { known, plan, change } =
-            policy::run(read.known, &read.reading, &configured, &Numbers::DEFAULT);
-        let room = self.write(model, &read.reading, &known, &plan, &change).await?;
+            policy::run(task.known, &task.reading, &configured, &Numbers::DEFAULT);
+        let room = self.write_plan(model, &task.reading, &known, &plan, &change).await?;
         if room.is_some() {
             let total = self.remembered(model).map_or_else(Units::default, |seen| seen.total);
-            let drawn = read.reading.drawn;
+            let drawn = task.reading.drawn;
             self.remember(model, Remembered { known, plan, drawn, total });
         }
         Ok(room)
     }
 
-    async fn write(
+    async fn write_plan(
         &self,
         model: &ModelQuota,
         reading: &Reading,
@@ -261,59 +267,61 @@ impl Store {
         let mut seven = keys.common().to_vec();
         seven.extend([keys.log(), keys.known()]);
         let arguments = [
-            wire::plan(reading, plan, change, self.clock()),
-            self.quota(model, &*self.numbers(model).await?),
-            known.keep(),
+            wire::pack_plan(reading, plan, change, self.clock()),
+            self.quota_block(model, &*self.lane_numbers(model).await?),
+            known.to_json(),
         ];
         let reply = self.run(&self.scripts.plan, &seven, &arguments).await?;
-        let [written, room] = wire::integers(&reply)?;
+        let [written, room] = wire::read_integers(&reply)?;
         Ok((written > 0).then_some(Duration::from_micros(wire::unsigned(room))))
     }
 
-    /// Makes the plan that a script asks for. Where Redis has lost it, it begins with what this
-    /// process remembers.
-    async fn begin(&self, model: &ModelQuota) -> Result<(), Error> {
-        let mut read = self.look(model).await?.read;
-        if read.reading.version == 0
+    /// Writes the first plan. If Redis has lost the plan, it starts from what this process
+    /// remembers.
+    async fn write_first_plan(&self, model: &ModelQuota) -> Result<(), Error> {
+        let mut task = self.run_inspect(model).await?.task;
+        if task.reading.version == 0
             && let Some(remembered) = self.remembered(model)
         {
             let (known, drawn) = (remembered.known, remembered.levels());
-            read.reading.drawn = drawn;
-            let configured = Configured::of(model);
+            task.reading.drawn = drawn;
+            let configured = Configured::from_model(model);
             let Outcome { known, plan, change } =
-                policy::run(known, &read.reading, &configured, &Numbers::DEFAULT);
+                policy::run(known, &task.reading, &configured, &Numbers::DEFAULT);
             let change = Units::from_fn(|it| drawn[it] + change[it]);
-            return self.write(model, &read.reading, &known, &plan, &change).await.map(drop);
+            return self.write_plan(model, &task.reading, &known, &plan, &change).await.map(drop);
         }
-        self.plan(model, &read).await.map(drop)
+        self.run_policy(model, &task).await.map(drop)
     }
 
     fn remember(&self, model: &ModelQuota, seen: Remembered) {
         self.remembered.lock().insert(model.quota_name().into_owned(), seen);
     }
 
-    /// What this process saw of a quota last.
+    /// The last known state of a quota.
     #[doc(hidden)]
     pub fn remembered(&self, model: &ModelQuota) -> Option<Remembered> {
         self.remembered.lock().get(&*model.quota_name()).copied()
     }
 
-    async fn look(&self, model: &ModelQuota) -> Result<Inspected, Error> {
+    async fn run_inspect(&self, model: &ModelQuota) -> Result<Inspected, Error> {
         let keys = self.keys(model);
         let mut eight = keys.common().to_vec();
         eight.extend([keys.gate(), keys.log(), keys.known()]);
-        let numbers = self.numbers(model).await?;
-        let arguments =
-            [wire::Packed::default().number(self.clock()).done(), self.quota(model, &numbers)];
+        let numbers = self.lane_numbers(model).await?;
+        let arguments = [
+            wire::Packed::default().number(self.clock()).into_bytes(),
+            self.quota_block(model, &numbers),
+        ];
         let reply = self.run(&self.scripts.inspect, &eight, &arguments).await?;
-        let seen = inspected(model, &numbers, &reply)?;
+        let seen = read_inspected(model, &numbers, &reply)?;
         if let Some(remembered) = seen.remembered {
             self.remember(model, remembered);
         }
-        // Another program has come with a lane of its own.
+        // Another program has added a lane.
         if seen.lanes > numbers.iter().count() as u64 {
             let numbers = self.number_lanes(&model.lanes).await?;
-            return inspected(model, &numbers, &reply);
+            return read_inspected(model, &numbers, &reply);
         }
         Ok(seen)
     }
@@ -326,22 +334,23 @@ impl crate::store::Store for Store {
         asks: &[Ask],
     ) -> Result<Vec<(Decision, Option<Expectation>)>, Error> {
         let Some((first, others)) = asks.split_first() else { return Ok(Vec::new()) };
-        let (keys, (lane, numbers)) = (self.keys(model), self.number(model, first.lane).await?);
+        let (keys, (lane, numbers)) =
+            (self.keys(model), self.lane_number(model, first.lane).await?);
         let mut seven = keys.common().to_vec();
         seven.extend([keys.learned(model.learns_as(first.template)), keys.tenants(lane)]);
         let mut arguments = vec![
             first.reservation.clone().into_bytes(),
-            wire::asks(asks, lane, self.clock()),
-            self.quota(model, &numbers),
+            wire::pack_asks(asks, lane, self.clock()),
+            self.quota_block(model, &numbers),
             first.tenant.as_str().as_bytes().to_vec(),
         ];
         arguments.extend(others.iter().map(|ask| ask.reservation.clone().into_bytes()));
         for _ in 0..PLANS {
             let reply = self.run(&self.scripts.reserve, &seven, &arguments).await?;
-            if let Some(decisions) = wire::decisions(&reply, asks.len())? {
+            if let Some(decisions) = wire::read_decisions(&reply, asks.len())? {
                 return Ok(decisions);
             }
-            Box::pin(self.begin(model)).await?;
+            Box::pin(self.write_first_plan(model)).await?;
         }
         Err(Error::Protocol("Redis keeps no plan".to_owned()))
     }
@@ -353,8 +362,8 @@ impl crate::store::Store for Store {
     ) -> Result<(Settled, Option<Expectation>, Duration), Error> {
         let mode =
             if settlement.used.is_some() { wire::Mode::Settled } else { wire::Mode::Released };
-        let outcome = wire::outcome(model, settlement, mode, self.pause_ttl, self.clock());
-        self.end(model, settlement, outcome).await
+        let outcome = wire::pack_settlement(model, settlement, mode, self.pause_ttl, self.clock());
+        self.run_settle(model, settlement, outcome).await
     }
 
     async fn charge(
@@ -367,10 +376,10 @@ impl crate::store::Store for Store {
     ) -> Result<(), Error> {
         let meter = Meter { used: drawn.map(Some), ..Meter::default() };
         let settlement = Settlement { meter, ..Settlement::used(name, used) };
-        let (lane, _) = self.number(model, lane).await?;
+        let (lane, _) = self.lane_number(model, lane).await?;
         let mode = wire::Mode::Charged(lane);
-        let outcome = wire::outcome(model, &settlement, mode, self.pause_ttl, self.clock());
-        self.end(model, &settlement, outcome).await.map(drop)
+        let outcome = wire::pack_settlement(model, &settlement, mode, self.pause_ttl, self.clock());
+        self.run_settle(model, &settlement, outcome).await.map(drop)
     }
 
     async fn pause(&self, model: &ModelQuota, pause: &Pause) -> Result<Duration, Error> {
@@ -381,10 +390,11 @@ impl crate::store::Store for Store {
             .micros(pause.length)
             .micros(self.pause_ttl)
             .number(self.clock())
-            .done();
-        let numbers = self.numbers(model).await?;
-        let arguments = [pause.reason.clone().into_bytes(), call, self.quota(model, &numbers)];
-        let [left] = wire::integers(&self.run(&self.scripts.pause, &six, &arguments).await?)?;
+            .into_bytes();
+        let numbers = self.lane_numbers(model).await?;
+        let arguments =
+            [pause.reason.clone().into_bytes(), call, self.quota_block(model, &numbers)];
+        let [left] = wire::read_integers(&self.run(&self.scripts.pause, &six, &arguments).await?)?;
         Ok(Duration::from_micros(wire::unsigned(left)))
     }
 
@@ -395,9 +405,9 @@ impl crate::store::Store for Store {
 
     async fn set_limits(&self, model: &ModelQuota, changes: &LimitChanges) -> Result<(), Error> {
         for _ in 0..PLANS {
-            let mut read = self.look(model).await?.read;
-            read.known.set(changes);
-            if self.plan(model, &read).await?.is_some() {
+            let mut task = self.run_inspect(model).await?.task;
+            task.known.set_limits(changes);
+            if self.run_policy(model, &task).await?.is_some() {
                 return Ok(());
             }
         }
@@ -407,26 +417,26 @@ impl crate::store::Store for Store {
     async fn renew(&self, model: &ModelQuota, reservation: &str) -> Result<(), Error> {
         let [_, _, _, leases, _] = self.keys(model).common();
         let lease =
-            wire::Packed::default().micros(model.limits.lease()).number(self.clock()).done();
+            wire::Packed::default().micros(model.limits.lease()).number(self.clock()).into_bytes();
         let arguments = [reservation.as_bytes().to_vec(), lease];
         self.run(&self.scripts.renew, &[leases], &arguments).await.map(drop)
     }
 
     async fn leave(&self, model: &ModelQuota, lane: usize, tenant: &Tenant) -> Result<(), Error> {
-        self.leaves(model, lane, tenant, None).await
+        self.leave_queue(model, lane, tenant, None).await
     }
 
     async fn give_up(&self, model: &ModelQuota, ask: &Ask) -> Result<(), Error> {
         match ask.ticket.filter(|ticket| ticket.position > 0) {
             Some(ticket) => {
-                self.leaves(model, ask.lane, &ask.tenant, Some((ticket, &ask.amounts))).await
+                self.leave_queue(model, ask.lane, &ask.tenant, Some((ticket, &ask.amounts))).await
             }
             None => Ok(()),
         }
     }
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
-        Ok(self.look(model).await?.snapshot)
+        Ok(self.run_inspect(model).await?.snapshot)
     }
 }
 

@@ -1,48 +1,49 @@
-//! Why a call was not admitted.
+//! Why a call was refused admission.
 
 use std::time::Duration;
 
 use tidegate_types::{Lane, ModelId};
 
-use crate::{dimension::Dimension, number::told, request::Ticket, store::Hold};
+use crate::{conversions::format_wait, dimension::Dimension, request::Ticket, store::Hold};
 
 /// Why [`crate::Quota::admit`] gave no permit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
-    /// No quota yet, and the turn is too far away to wait for it here. Come back after `wait` with
-    /// the ticket.
-    #[error("no quota for {model} for {}: {hold} holds it", told(*.wait))]
+    /// There is no room yet, and the turn is too far away to wait for it here. Come back after
+    /// `wait` with the ticket.
+    #[error("no quota for {model} for {}: {hold} holds it", format_wait(*.wait))]
     Wait {
-        /// The model asked for.
+        /// The requested model.
         model: ModelId,
-        /// Until it is worth asking again.
+        /// How long until it is worth asking again.
         wait: Duration,
-        /// What holds it.
+        /// What the call waits for.
         hold: Hold,
-        /// By how much it is too large for that.
+        /// How much it exceeds the room there.
         deficit: u64,
         /// Keeps the turn.
         ticket: Ticket,
     },
-    /// The gate is closed for the whole fleet. Come back after `wait`, which is already spread.
-    #[error("{model} is paused for {}", told(*.wait))]
+    /// The gate is closed for the whole fleet. Come back after `wait`, which already includes a
+    /// random part.
+    #[error("{model} is paused for {}", format_wait(*.wait))]
     Paused {
-        /// The model asked for.
+        /// The requested model.
         model: ModelId,
-        /// Until it is worth asking again, with the caller's own jitter.
+        /// How long until it is worth asking again, the random part included.
         wait: Duration,
-        /// Keeps the turn that an earlier refusal gave.
+        /// The ticket of an earlier refusal.
         ticket: Option<Ticket>,
     },
-    /// Nothing more before the provider's day ends or the account is paid. Asking again before
-    /// `wait` is of no use.
-    #[error("{model} gives nothing more for {}: {reason}", told(*.wait))]
+    /// The provider gives nothing more before its day ends or the account is paid. Asking again
+    /// before `wait` is useless.
+    #[error("{model} gives nothing more for {}: {reason}", format_wait(*.wait))]
     Exhausted {
-        /// The model asked for.
+        /// The requested model.
         model: ModelId,
-        /// Until the day's end, or until it is worth trying again.
+        /// How long until the day ends, or until it is worth trying again.
         wait: Duration,
-        /// What is spent, and what a person can do.
+        /// What is spent and what a person can do.
         reason: String,
     },
     /// The call is larger than the whole limit: waiting does not help.
@@ -51,18 +52,18 @@ pub enum Refused {
         too_small(*.set)
     )]
     NeverFits {
-        /// The model asked for.
+        /// The requested model.
         model: ModelId,
-        /// What binds.
+        /// The dimension that is too small.
         dimension: Dimension,
         /// What the call needs.
         asked: u64,
         /// The most that could be free.
         capacity: u64,
-        /// The limit that an operator has set while the fleet runs, if it is that one.
+        /// The limit, if an operator has set it while the fleet runs.
         set: Option<u64>,
     },
-    /// This program is older than the one that keeps the quota: another worker must take the call.
+    /// This program is older than the one that stores the quota: another worker must take the call.
     #[error("{0}")]
     Outdated(String),
     /// No limits are configured for the model.

@@ -1,11 +1,11 @@
-//! What a process has seen of a quota in Redis.
+//! The last known state of a quota in Redis.
 
 use crate::{
     plan::{Plan, Units},
     policy::Known,
 };
 
-/// What a process knows of a quota in Redis: it goes on from there while Redis is away.
+/// What a process last knew of a quota in Redis, to go on from while Redis is away.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Remembered {
@@ -17,7 +17,7 @@ pub struct Remembered {
 }
 
 impl Remembered {
-    /// What is drawn, where what fills the window counts as drawn, for that is forgotten.
+    /// What is drawn, if what fills the window counts as drawn: the window itself is forgotten.
     pub(crate) fn levels(&self) -> Units {
         Units::from_fn(|it| {
             let limit = self.plan.limits[it];

@@ -1,4 +1,4 @@
-//! What a caller asks for, and what keeps its turn.
+//! A caller's request and its ticket.
 
 use std::time::Duration;
 
@@ -10,23 +10,21 @@ use tidegate_types::{Lane, ModelId, Tenant};
 pub struct Request {
     /// The model to call.
     pub model: ModelId,
-    /// Names this attempt and no other; asking again under the same id after a lost reply costs
+    /// The id of this attempt and no other. Asking again under the same id after a lost reply costs
     /// nothing.
     pub reservation: String,
     /// The class of traffic.
     pub lane: Lane,
-    /// Whose call it is. The tenants of a lane get equal parts of its tokens while they wait for
-    /// each other.
+    /// The tenant. The tenants of a lane get equal parts of its tokens while several of them wait.
     pub tenant: Tenant,
-    /// Estimated input tokens. What the estimate is made from matters little: its error is learned.
+    /// Estimated input tokens, from any method: its error is learned.
     pub input_tokens: u64,
     /// The call's own bound on its output tokens.
     pub max_output_tokens: u64,
-    /// Output tokens that such a call hardly exceeds, where its bound says little about that;
-    /// without it, the bound. What is expected while nothing is learned is made from it.
+    /// Output tokens that such a call hardly exceeds, if its bound is far above them; otherwise the
+    /// bound counts. The expected output follows from it while nothing is learned.
     pub likely_output_tokens: Option<u64>,
-    /// Calls with the same template are alike: what they really use is learned together (say, a
-    /// hash of the prompt).
+    /// Names similar calls (say, by a hash of the prompt): their real use is learned together.
     pub template: u64,
     /// From an earlier refusal.
     pub ticket: Option<Ticket>,
@@ -51,7 +49,7 @@ impl Request {
         }
     }
 
-    /// The same under a name that no other has: for a call that no earlier process can have begun.
+    /// A request with a unique id, for a call that no earlier process can have begun.
     pub fn once(model: ModelId) -> Self {
         Self::new(model, format!("once:{:032x}", rand::random::<u128>()))
     }
@@ -66,7 +64,7 @@ impl Request {
         Self { likely_output_tokens: Some(tokens), ..self }
     }
 
-    /// The output that the call hardly exceeds, in tokens; never more than its bound.
+    /// The output that the call hardly exceeds, in tokens; at most its bound.
     pub fn likely(&self) -> u64 {
         self.likely_output_tokens
             .map_or(self.max_output_tokens, |likely| likely.min(self.max_output_tokens))
@@ -92,21 +90,20 @@ impl Request {
         Self { ticket, ..self }
     }
 
-    /// Sets the longest wait in place. A wait of nothing gets its refusal, and its ticket, at once.
+    /// Sets the longest wait in place. With zero a refusal, and its ticket, comes at once.
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait: Some(max_wait), ..self }
     }
 }
 
-/// Keeps a caller's turn in its lane: the caller that next asks with it stands where the first one stood.
+/// Keeps a caller's turn in its lane: the next call that shows it takes the place of the first.
 ///
-/// It means nothing outside the store that gave it: `epoch` tells one life of the store from the
-/// next, so that no ticket waits for ever after a restart. A ticket that is never redeemed holds up
-/// no other caller.
+/// It is valid only in the store that gave it. `epoch` identifies one life of the store, so that no
+/// ticket waits for ever after a restart. An unused ticket holds up no other caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
-    /// The life of the store, as its time of birth in microseconds.
+    /// When the store's life began, in microseconds.
     pub epoch: u64,
-    /// The place in the lane's virtual time, in microseconds.
+    /// The position in the lane's virtual time, in microseconds.
     pub position: u64,
 }

@@ -1,5 +1,5 @@
-//! One call with all that belongs to it, for programs without Temporal: its turn, its settlement, and
-//! another try where the provider had no room.
+//! Admission, call and settlement in one, for programs without Temporal. A call is repeated if the
+//! provider had no room.
 
 use std::{
     future::{pending, poll_fn},
@@ -14,31 +14,31 @@ use tidegate_types::Usage;
 
 use crate::{
     permit::Permit,
-    quota::{Quota, early},
+    quota::{Quota, shorten_wait},
     refused::Refused,
     request::Request,
     store::Meter,
 };
 
-/// A provider that has no room is asked so often in all.
+/// The most calls in all to a provider that has no room.
 const MAX_CALLS: u32 = 5;
 
-/// An overloaded provider is left alone for up to this long, twice as long the next time.
+/// The longest pause after a first overload; doubles with each.
 const OVERLOADED: Duration = Duration::from_secs(2);
 
-/// A 429 without a wait closes the gate for so long.
+/// How long a 429 without a wait closes the gate.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// A spent account is asked again after so long, where nobody says when.
+/// How long a spent account closes the gate if the provider states no end.
 const EXHAUSTED: Duration = Duration::from_secs(900);
 
-/// Tells what a call of [`Quota::run`] came to. What is said last counts; without a word, all that
-/// was reserved stays charged. Clones tell of the same call.
+/// Reports the outcome of a call of [`Quota::run`]. The last report counts; without one, the whole
+/// reservation stays charged. Clones report on the same call.
 #[derive(Debug, Clone, Default)]
-pub struct Call(Arc<Mutex<Told>>);
+pub struct Call(Arc<Mutex<Report>>);
 
 #[derive(Debug, Clone, Default)]
-struct Told {
+struct Report {
     outcome: Outcome,
     meter: Meter,
 }
@@ -62,44 +62,45 @@ impl Outcome {
 }
 
 impl Call {
-    /// It was answered, and used this much.
+    /// Reports an answer and what it used.
     pub fn usage(&self, usage: &Usage) {
-        self.say(Outcome::Used(*usage));
+        self.set_outcome(Outcome::Used(*usage));
     }
 
-    /// The provider did no work for it: a request that was refused as it is, or never sent.
+    /// Reports that the provider did no work: the request was rejected as invalid, or never sent.
     pub fn unused(&self) {
-        self.say(Outcome::Unused);
+        self.set_outcome(Outcome::Unused);
     }
 
-    /// It was refused for a limit that refills (429). The gate closes for the whole fleet, for as
-    /// long as the provider asks for, and the call is made again when it opens.
+    /// Reports a refusal for a limit that refills (429). The gate closes for the whole fleet for as
+    /// long as the provider asks, and the call is repeated when it opens.
     pub fn rate_limited(&self, retry_after: Option<Duration>) {
-        self.say(Outcome::RateLimited(retry_after));
+        self.set_outcome(Outcome::RateLimited(retry_after));
     }
 
-    /// The provider is overloaded (503, 529): the fleet keeps fewer calls in flight, and the call is
-    /// made again a little later.
+    /// Reports an overload (503, 529): the fleet keeps fewer calls in flight, and the call is
+    /// repeated a little later.
     pub fn overloaded(&self) {
-        self.say(Outcome::Overloaded);
+        self.set_outcome(Outcome::Overloaded);
     }
 
-    /// Credit, or a day's limit, is spent: the gate closes for the whole fleet until then.
+    /// Reports that credit or a day's limit is spent: the gate closes for the whole fleet until
+    /// then.
     pub fn exhausted(&self, until: Option<Duration>, reason: &str) {
-        self.say(Outcome::Exhausted(until, reason.to_owned()));
+        self.set_outcome(Outcome::Exhausted(until, reason.to_owned()));
     }
 
-    /// What the response's headers say of the provider's own count.
+    /// Reports the provider's own count from the response headers.
     pub fn observed(&self, meter: Meter) {
         self.0.lock().meter = meter;
     }
 
-    fn say(&self, outcome: Outcome) {
+    fn set_outcome(&self, outcome: Outcome) {
         self.0.lock().outcome = outcome;
     }
 
     async fn settle(&self, mut permit: Permit) -> Outcome {
-        let Told { outcome, meter } = self.0.lock().clone();
+        let Report { outcome, meter } = self.0.lock().clone();
         permit.observed(meter);
         match &outcome {
             Outcome::Unknown => permit.keep_charged().await,
@@ -120,27 +121,27 @@ impl Call {
 /// Why [`Quota::run`] has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped<E> {
-    /// The call cannot be admitted, however long one waits. None was made, unless one was refused
-    /// before.
+    /// The call cannot be admitted, however long it waits. No call was made, except those that the
+    /// provider refused.
     #[error(transparent)]
     Refused(Refused),
-    /// The work's own.
+    /// The work's own error.
     #[error(transparent)]
     Failed(E),
 }
 
 impl Quota {
-    /// Leave for one call, however long its turn takes: the wait is in place, and keeps its turn.
-    /// For programs that nothing else waits for.
+    /// Admits one call, however long its turn takes: it waits in place and keeps its turn. For
+    /// programs where nothing else waits for it.
     ///
     /// # Errors
-    /// [`Refused`] where waiting is of no use.
+    /// [`Refused`] if waiting is useless.
     pub async fn admit_patiently(&self, request: &Request) -> Result<Permit, Refused> {
         self.admit_patiently_until(request, pending()).await
     }
 
-    /// The same, where the wait ends with the last refusal, which carries the ticket, as soon as `stop`
-    /// resolves.
+    /// As [`Self::admit_patiently`], but the wait ends as soon as `stop` resolves, with the last
+    /// refusal, which carries the ticket.
     ///
     /// # Errors
     /// As [`Self::admit_patiently`]; [`Refused::Wait`] or [`Refused::Paused`] once stopped.
@@ -150,7 +151,7 @@ impl Quota {
         stop: impl Future<Output = ()>,
     ) -> Result<Permit, Refused> {
         let (mut stop, mut stopped) = (pin!(stop), false);
-        // May be asked again once it has resolved.
+        // May be polled again after it has resolved.
         let mut stop = poll_fn(|context| {
             stopped = stopped || stop.as_mut().poll(context).is_ready();
             if stopped { Poll::Ready(()) } else { Poll::Pending }
@@ -167,8 +168,8 @@ impl Quota {
                 _ => return Err(refused),
             };
             request.ticket = ticket;
-            // Turns move up, and limits are raised: asked about before it has come.
-            let wait = early(wait).min(self.shared.options.max_slot_wait);
+            // Ask early: turns move up and limits are raised.
+            let wait = shorten_wait(wait).min(self.shared.options.max_slot_wait);
             tokio::select! {
                 () = &mut stop => return Err(refused),
                 () = tokio::time::sleep(wait) => {}
@@ -176,7 +177,7 @@ impl Quota {
         }
     }
 
-    /// Makes one call when its turn comes, and settles what the work tells of it.
+    /// Makes one call when its turn comes, and settles what the work reports.
     ///
     /// ```
     /// # use tidegate_quota::{Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request, run::Stopped};
@@ -201,13 +202,13 @@ impl Quota {
     /// # }
     /// ```
     ///
-    /// Where the work fails and has told that the provider had no room
-    /// ([`Call::rate_limited`], [`Call::overloaded`]), it is done again when there is some, up to five times
-    /// in all. Dropped before the call, everything is given back; dropped during it, what was
-    /// reserved stays charged.
+    /// If the work fails and has reported that the provider had no room ([`Call::rate_limited`],
+    /// [`Call::overloaded`]), it is repeated when there is room, up to five times in all. If the
+    /// future is dropped before the call, everything is released; if during the call, the
+    /// reservation stays charged.
     ///
     /// # Errors
-    /// The work's own, or [`Refused`].
+    /// The work's own error, or [`Refused`].
     pub async fn run<T, E>(
         &self,
         request: Request,
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_work_tells_is_what_is_charged() {
+    async fn a_call_is_charged_what_the_work_reports() {
         let usage = Usage { uncached_input: 70, output: 7, ..Usage::default() };
         let (id, quota) = quota(600);
         let ask = || Request::once(id.clone()).tokens(100, 100);
@@ -283,11 +284,11 @@ mod tests {
         assert_eq!(used(&quota, &id).await, [2, 77]);
         let silent = quota.run(ask(), async |_| Ok::<_, ()>(())).await;
         assert!(silent.is_ok());
-        assert!(used(&quota, &id).await[1] > 77, "what is not known stays charged");
+        assert!(used(&quota, &id).await[1] > 77, "unknown use stays charged");
     }
 
     #[tokio::test]
-    async fn who_stops_waiting_is_told_the_turn_that_was_kept() {
+    async fn a_stopped_wait_returns_the_ticket_of_its_turn() {
         let (id, quota) = quota(60);
         let ask = || Request::once(id.clone()).tokens(10, 10);
         let turn = |refused| match refused {
@@ -348,7 +349,7 @@ mod tests {
         assert!(matches!(never, Err(Stopped::Refused(Refused::NeverFits { .. }))));
     }
 
-    /// More than the limit's pace: the others wait in place longer than `admit` would.
+    /// More calls than the limit's pace: some wait in place longer than `admit` would.
     #[tokio::test]
     async fn a_turn_is_waited_for_however_long_it_takes() {
         let (id, quota) = quota(600);

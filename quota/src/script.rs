@@ -1,5 +1,5 @@
 //! The Lua scripts. Each names the parts that it needs in lines such as
-//! `--- @include "include/state"`; its text is those parts, in that order, and then its own file.
+//! `--- @include "include/state"`. Its text is these parts in that order, and then its own file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -44,7 +44,7 @@ scripts! {
     turns: TURNS,
 }
 
-/// One script, run by its hash; its text is sent when the server does not have it.
+/// A script, run by its hash. Its text is sent if the server does not have it.
 #[derive(Debug)]
 pub(crate) struct Script {
     text: String,
@@ -86,7 +86,7 @@ impl Script {
     }
 }
 
-/// A script's text: the parts that its file names, then the file.
+/// A script's text: its parts, then its file.
 fn join(file: &str) -> String {
     let named = file.lines().filter_map(included);
     let parts = named.filter_map(|name| PARTS.iter().find(|(part, _)| *part == name));
@@ -98,13 +98,13 @@ fn included(line: &str) -> Option<&str> {
     line.strip_prefix("--- @include \"")?.strip_suffix('"')
 }
 
-/// Writes the value of each constant where its name stands, drops its line and the comments, and
+/// Replaces each constant's name by its value, drops the constants' lines and the comments, and
 /// keeps the functions in one table.
 ///
-/// The text as joined means the same. But a script's functions are made anew at every call, and
-/// binding the names that each of them uses took half of the time before the first line of work; a
-/// function of the table binds one. Those that stand before the first statement are made in the
-/// table's constructor, which knows its size: growing it was a fifth of that time.
+/// The joined text does the same. But Redis makes a script's functions anew at every call, and
+/// binding the names that each of them uses took half of the time before the first line of work. A
+/// function of the table binds one name. Functions before the first statement are made in the
+/// table's constructor, which knows its size: growing the table was a fifth of that time.
 fn fold(text: &str) -> String {
     let mut constants = HashMap::new();
     let mut lines = Vec::new();
@@ -172,8 +172,8 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A line in pieces: words, and what stands between them (what is in quotes, too). Each piece comes
-/// with all that is before it.
+/// Splits a line into words and what stands between them (quoted text too). Each piece comes with
+/// everything before it.
 fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut start = 0;
@@ -190,7 +190,7 @@ fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The name of a function whose first line this is.
+/// The name of the function that this line begins.
 fn function_of(line: &str) -> Option<&str> {
     line.strip_prefix("local function ")?.split('(').next()
 }

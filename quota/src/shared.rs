@@ -1,4 +1,4 @@
-//! What a limiter and its permits share: the stores, and which of them answers.
+//! The state that a limiter and its permits share: the stores, and which of them answers.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,48 +15,48 @@ use tracing::{error, info, warn};
 
 use crate::{
     breaker::Breaker,
-    changes::{Changes, Faults},
     connection::ANSWER_WITHIN,
+    conversions::{float, whole},
     dimension::{Amounts, Dimension},
     error::Error,
     fleet::Fleet,
-    history::Recorder,
-    holds::Holds,
+    in_flight::{Backend, InFlightCalls},
     intake::Intake,
     memory, metrics,
     model::ModelQuota,
-    number::{float, whole},
     numbers::Numbers,
-    questions::Questions,
+    operator_holds::KnownHolds,
+    poll_schedule::PollSchedule,
     redis_store,
     request::Request,
-    running::{Backend, Running},
+    reserve_batcher::batches::Batches,
+    reserve_batcher::waiters::Waiters,
+    state_changes::{Faults, StateChanges},
     store::{Ask, Expectation, ProviderSignal, Settlement, Store},
-    waiters::Waiters,
-    watch::Watch,
+    usage_history::Recorder,
 };
 
-/// Templates whose expectation is remembered here; each costs some 100 bytes, and all are also in
-/// Redis.
+/// The most templates whose expectation is remembered here. Each costs some 100 bytes, and all are
+/// in Redis too.
 const REMEMBERED_TEMPLATES: usize = 10_000;
 
-/// What a cache gives is believed for this long; then it is asked for again.
+/// How long a learned number of cached tokens is used; then Redis is asked again.
 const CACHE_BELIEVED: Duration = Duration::from_secs(60);
 
-/// How waiting is done.
+/// How a limiter waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// First part of every Redis key. Default `tidegate`.
     pub key_prefix: String,
-    /// The longest wait in [`crate::Quota::admit`] itself; a longer one is handed back as
+    /// The longest wait inside [`crate::Quota::admit`]; a longer one is returned as
     /// [`crate::Refused`]. Default 10 s.
     pub max_slot_wait: Duration,
-    /// Each wake-up after a pause is spread over 0 to this. Default 30 s.
+    /// Each wake-up after a pause is delayed by a random time up to this. Default 30 s.
     pub jitter: Duration,
-    /// No pause outlives this, imposed by a worker or an operator. Default 5 min.
+    /// The longest pause by a worker or an operator. Default 5 min.
     pub pause_ttl: Duration,
-    /// Redis is away when it has not answered a question within this. Default 250 ms: no question is
-    /// worth more time, and while Redis is away a worker keeps to its own share.
+    /// Redis counts as away after this time without an answer. Default 250 ms: a longer wait is not
+    /// worth it, because a worker can use its own share.
     pub answer_within: Duration,
 }
 
@@ -79,22 +79,23 @@ pub(crate) struct Shared {
     pub(crate) redis: Option<redis_store::Store>,
     pub(crate) local: memory::Store,
     pub(crate) breaker: Breaker,
-    pub(crate) changes: Changes,
+    pub(crate) state_changes: StateChanges,
     faults: Faults,
-    pub(crate) history: Recorder,
-    pub(crate) holds: Holds,
+    pub(crate) usage_history: Recorder,
+    pub(crate) holds: KnownHolds,
     pub(crate) fleet: Fleet,
     pub(crate) waiters: Waiters,
-    pub(crate) questions: Questions,
+    pub(crate) batches: Batches,
     pub(crate) intake: Arc<Intake>,
-    /// Operators have changed something.
+    /// Notified when an operator has changed something.
     pub(crate) news: tokio::sync::Notify,
-    pub(crate) watch: Watch,
-    pub(crate) running: Arc<Running>,
+    pub(crate) poll_schedule: PollSchedule,
+    pub(crate) in_flight: Arc<InFlightCalls>,
     expectations: Mutex<HashMap<(ModelId, u64), (Instant, Expectation)>>,
-    /// Whether Redis has ever answered: until then nobody knows how many share the limits.
+    /// Whether Redis has ever answered: until then the number of workers that share the limits is
+    /// unknown.
     joined: AtomicBool,
-    /// Held while what was spent alone is handed over.
+    /// Held while spending from the time without Redis is reported.
     handing_over: tokio::sync::Mutex<()>,
 }
 
@@ -112,39 +113,39 @@ impl Shared {
             options,
             redis,
             breaker: Breaker::default(),
-            changes: Changes::default(),
+            state_changes: StateChanges::default(),
             faults: Faults::default(),
-            history: Recorder::default(),
-            holds: Holds::default(),
+            usage_history: Recorder::default(),
+            holds: KnownHolds::default(),
             fleet: Fleet::default(),
             waiters: Waiters::default(),
-            questions: Questions::default(),
-            watch: Watch::default(),
-            running: Arc::default(),
+            batches: Batches::default(),
+            poll_schedule: PollSchedule::default(),
+            in_flight: Arc::default(),
             expectations: Mutex::default(),
             joined: AtomicBool::default(),
             handing_over: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Whether this worker has ever been part of the fleet. Without a Redis it is the fleet.
+    /// Whether this worker has ever been part of the fleet; always true without a Redis.
     pub(crate) fn is_joined(&self) -> bool {
         self.redis.is_none() || self.joined.load(Ordering::Relaxed)
     }
 
-    /// Whether a call that is larger than this worker's share fits into the whole.
+    /// Whether a call larger than this worker's share fits into the whole quota.
     pub(crate) fn fits_all(&self, model: &ModelQuota, ask: &Ask, dimension: Dimension) -> bool {
         let most = float(model.limits.effective()[dimension]) * model.lanes.at(ask.lane).ceiling;
         self.redis.is_some() && float(ask.amounts[dimension]) <= most
     }
 
-    /// A caller was told to wait so long, or to go at once.
-    pub(crate) fn told(&self, model: &ModelQuota, lane: &Lane, ask: &Ask, wait: Duration) {
+    /// Records the wait that a call got; zero if it was admitted at once.
+    pub(crate) fn record_wait(&self, model: &ModelQuota, lane: &Lane, ask: &Ask, wait: Duration) {
         let cost = model.limits.pace_of(&ask.amounts);
         match ask.ticket {
-            None => self.intake.told(lane, &model.id, wait, cost),
+            None => self.intake.record_wait(lane, &model.id, wait, cost),
             Some(_) if wait.is_zero() => {}
-            Some(_) => self.intake.told_at_least(lane, &model.id, wait, cost),
+            Some(_) => self.intake.record_least_wait(lane, &model.id, wait, cost),
         }
     }
 
@@ -154,26 +155,25 @@ impl Shared {
         backend: Backend,
         settlement: &Settlement,
     ) {
-        // Every worker also keeps the gates that it closed, for the case that Redis goes away.
+        // Every worker also closes its own gate, in case Redis goes away.
         if let Some(pause) = &settlement.pause {
             let _ = self.local.pause(&self.share(model), pause).await;
             let exhausted = settlement.signal == ProviderSignal::Exhausted;
-            self.changes.closed(&model.id, pause.length, &pause.reason, exhausted);
+            self.state_changes.record_closed(&model.id, pause.length, &pause.reason, exhausted);
         }
         match (&self.redis, backend) {
             (Some(redis), Backend::Redis) => match redis.settle(model, settlement).await {
                 Ok((_, expectation, room)) => {
-                    self.answered();
+                    self.record_answer();
                     self.remember(model, settlement.template, expectation);
                     self.wake(&model.id, room);
                 }
-                // The reservation stays charged until it leaves the window: too much, never too
-                // little.
-                Err(error) => self.away(&error),
+                // The reservation stays charged until it leaves the window: never too little.
+                Err(error) => self.record_failure(&error),
             },
             _ => {
-                // The provider's meter tells of all.
-                let meter = settlement.meter.part(self.parts());
+                // The provider's meter counts the whole quota.
+                let meter = settlement.meter.share(self.parts());
                 let own = Settlement { meter, ..settlement.clone() };
                 if let Ok((_, expectation, room)) =
                     self.local.settle(&self.share(model), &own).await
@@ -185,7 +185,7 @@ impl Shared {
         }
     }
 
-    /// Without Redis the only worker has everything; without an answer, each has its part.
+    /// The number of parts of the quota: 1 without a Redis, else the number of workers.
     fn parts(&self) -> u64 {
         if self.redis.is_some() { self.fleet.size() } else { 1 }
     }
@@ -194,8 +194,8 @@ impl Shared {
         model.share(self.parts())
     }
 
-    /// What to reserve: the estimate corrected by what was learned, and the expected output or its
-    /// bound.
+    /// The amounts to reserve: the estimate corrected by what was learned, and the expected output
+    /// or its bound.
     pub(crate) fn amounts(&self, model: &ModelQuota, request: &Request) -> Amounts {
         let expectation = self.expectation(model, request.template);
         let input = expectation.map_or(request.input_tokens, |known| {
@@ -205,9 +205,8 @@ impl Shared {
         let bound = request.max_output_tokens;
         let output = match (model.charge.hold, expectation) {
             (OutputHold::Expected, Some(known)) => known.output.min(bound),
-            // Nothing is known yet. The bound is no expectation: answers rarely use a third of what is
-            // likely at most, and if they do use more, that is a debt for some calls and not a wait for
-            // all.
+            // Nothing is known yet. The bound is no expectation: answers rarely use a third of what
+            // is likely at most. A longer answer is a debt for some calls and not a wait for all.
             (OutputHold::Expected, None) => {
                 whole((float(request.likely()) * Numbers::DEFAULT.unknown_output).ceil())
             }
@@ -225,8 +224,8 @@ impl Shared {
         fresh.then_some(*expectation)
     }
 
-    /// Whether to ask what calls of a template use: while nothing is known of them, or of what a cache
-    /// gives where the provider does not count that.
+    /// Whether to ask Redis for a template's expectation: while none is known, or no cached input
+    /// where the provider does not count that.
     pub(crate) fn is_curious(&self, model: &ModelQuota, template: u64) -> bool {
         let cached = |known: Expectation| model.charge.cached_input || known.cached > 0;
         !self.expectation(model, template).is_some_and(cached)
@@ -246,18 +245,17 @@ impl Shared {
         known.insert((model.id.clone(), template), (Instant::now(), expectation));
     }
 
-    pub(crate) fn answered(self: &Arc<Self>) {
+    pub(crate) fn record_answer(self: &Arc<Self>) {
         self.joined.store(true, Ordering::Relaxed);
-        if let Some(away) = self.breaker.succeeded(Instant::now()) {
-            metrics::degraded(false);
+        if let Some(away) = self.breaker.record_success(Instant::now()) {
+            metrics::set_degraded(false);
             info!("Redis is back after {away:?}; the fleet shares its quota again");
             let shared = Arc::clone(self);
             tokio::spawn(async move { shared.report_spending().await });
         }
     }
 
-    /// What this worker spent on its own and is still in the window counts for the whole fleet
-    /// again, once.
+    /// Reports to Redis, once, what this worker spent on its own and is still in the window.
     async fn report_spending(&self) {
         let Some(redis) = &self.redis else { return };
         let _handing_over = self.handing_over.lock().await;
@@ -284,7 +282,7 @@ impl Shared {
         }
     }
 
-    /// This worker's share goes on from what it last saw of the whole.
+    /// Starts this worker's own share from the last known state of the whole quota.
     fn go_on_alone(&self) {
         let Some(redis) = &self.redis else { return };
         for model in self.models.values() {
@@ -294,16 +292,16 @@ impl Shared {
         }
     }
 
-    pub(crate) fn away(&self, error: &Error) {
+    pub(crate) fn record_failure(&self, error: &Error) {
         if let Error::Protocol(_) = error {
-            // Redis is there, and answers for the other models.
-            let Some(untold) = self.faults.tells(Instant::now()) else { return };
-            error!(%error, times_since_last_told = untold, "the limiter's script failed; for such calls the worker keeps to its own share; `tidegate doctor` names what is wrong");
+            // Redis answers for the other models.
+            let Some(unlogged) = self.faults.take_unlogged(Instant::now()) else { return };
+            error!(%error, times_since_last_told = unlogged, "the limiter's script failed; for such calls the worker keeps to its own share; `tidegate doctor` names what is wrong");
             return;
         }
-        if self.breaker.failed(Instant::now()) {
+        if self.breaker.record_failure(Instant::now()) {
             self.go_on_alone();
-            metrics::degraded(true);
+            metrics::set_degraded(true);
             warn!(%error, workers = self.fleet.size(), "Redis is away; this worker keeps to its share of the limits");
         }
     }

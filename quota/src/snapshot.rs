@@ -1,4 +1,4 @@
-//! What a model's quota looks like, for people and metrics.
+//! A model's quota at one moment, for people and metrics.
 
 use std::time::Duration;
 
@@ -13,42 +13,42 @@ use crate::{
 /// One model's quota at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Snapshot {
-    /// Until the gate opens; zero when it is open.
+    /// How long until the gate opens; zero if it is open.
     pub pause: Duration,
-    /// Whether it is closed until the day ends or the account is paid.
+    /// Whether the gate is closed until the day ends or the account is paid.
     pub exhausted: bool,
-    /// Why it is closed; empty when it is open.
+    /// Why the gate is closed; empty if it is open.
     pub reason: String,
     /// Reservations in the window.
     pub reservations: u64,
     /// Mean time from admission to settlement.
     pub latency: Duration,
-    /// On every limit, after refusals; 1 when there were none lately.
+    /// The part of every limit in force after refusals; 1 without recent ones.
     pub factor: f64,
-    /// On calls in flight, after overloads.
+    /// The cap on calls in flight after overloads.
     pub cap: Option<u64>,
     /// Calls of the day; 0 without a limit by the day.
     pub day_requests: u64,
     /// Tokens of the day; 0 without a limit by the day.
     pub day_tokens: u64,
-    /// Until the day ends.
+    /// How long until the day ends.
     pub day_left: Duration,
     /// Each dimension of the window.
     pub dimensions: PerDimension<DimensionSnapshot>,
     /// Calls at once.
     pub in_flight: DimensionSnapshot,
-    /// No longer wait is told.
+    /// The longest wait given.
     pub horizon: Duration,
-    /// Programs with another configuration, or another version of the policy, made the plan that is in
-    /// force.
+    /// Whether programs with another configuration, or another version of the policy, made the plan
+    /// in force.
     pub of_others: bool,
     /// Each lane, in the order of [`crate::Lanes`]; then those of other programs that are in use.
     pub lanes: Vec<LaneSnapshot>,
 }
 
 impl Snapshot {
-    /// Whether nothing goes on: no call in the window, nobody waits, the gate is open, and nothing
-    /// is left to recover from.
+    /// Whether the quota is idle: no call in the window, none waiting, the gate open, and nothing
+    /// left to recover from.
     pub fn is_idle(&self) -> bool {
         let unused = |it: &DimensionSnapshot| it.used == 0 && it.others == 0 && it.ahead.is_zero();
         self.pause.is_zero()
@@ -61,7 +61,7 @@ impl Snapshot {
             && self.lanes.iter().all(|lane| lane.waiting == 0 && lane.in_flight == 0)
     }
 
-    /// Use and reservation in the window.
+    /// Used or reserved in the window.
     pub fn used(&self) -> Amounts {
         self.dimensions.map(|dimension| dimension.used)
     }
@@ -72,14 +72,14 @@ impl Snapshot {
     }
 
     /// One dimension, or the calls at once.
-    pub fn of(&self, limited: Limited) -> &DimensionSnapshot {
+    pub fn for_limit(&self, limited: Limited) -> &DimensionSnapshot {
         match limited {
             Limited::Window(dimension) => self.get(dimension),
             Limited::InFlight => &self.in_flight,
         }
     }
 
-    /// What was used of a limit of the day; 0 without one.
+    /// The use of a limit of the day; 0 without one.
     pub fn day(&self, day: DayLimit) -> u64 {
         match day {
             DayLimit::Requests => self.day_requests,
@@ -91,21 +91,21 @@ impl Snapshot {
 /// One dimension of a [`Snapshot`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DimensionSnapshot {
-    /// The limit in force, margin and all; 0 for none.
+    /// The limit in force, after the margin; 0 for none.
     pub limit: u64,
-    /// Use and reservation in the window.
+    /// Used or reserved in the window.
     pub used: u64,
-    /// Of it: reserved and not settled.
+    /// The part of `used` that is reserved and not settled.
     pub held: u64,
-    /// Use by others on the same account, as the provider's meter told it.
+    /// Use by other programs on the same account, by the provider's meter.
     pub others: u64,
-    /// Set while the fleet runs, as it was set.
+    /// The limit that an operator set while the fleet runs.
     pub set: Option<u64>,
-    /// What the provider states where it is less than is configured.
+    /// The limit that the provider states, if it is below the configured one.
     pub stated: Option<u64>,
-    /// How long what is drawn beyond the capacity takes to refill.
+    /// How long it takes to refill what is drawn beyond the capacity.
     pub ahead: Duration,
-    /// What may go, and why; `None` without a limit.
+    /// The numbers of the plan and their reasons; `None` without a limit.
     pub plan: Option<Allowance>,
 }
 
@@ -114,17 +114,17 @@ pub struct DimensionSnapshot {
 pub struct LaneSnapshot {
     /// The lane.
     pub lane: Lane,
-    /// Its part of each limit.
+    /// The lane's share of each limit.
     pub share: Share,
-    /// It is none of this program's: another is configured with it.
+    /// Whether the lane is another program's and not configured here.
     pub elsewhere: bool,
-    /// Callers with a ticket that have not been admitted, about: by the work that waits, and what
-    /// those took who went.
+    /// Callers with a ticket that wait, about: the work that waits, divided by the mean work of the
+    /// calls in the window.
     pub waiting: u64,
-    /// How long the queue is: when the last ticket's turn comes.
+    /// Length of the queue: how long until the last ticket's turn.
     pub queue: Duration,
     /// Calls in flight.
     pub in_flight: u64,
-    /// Use and reservation in the window.
+    /// Used or reserved in the window.
     pub used: Amounts,
 }

@@ -1,4 +1,4 @@
-//! What a store of quota can do. [`crate::memory::Store`] and [`crate::redis_store::Store`] are the
+//! The operations of a store. [`crate::memory::Store`] and [`crate::redis_store::Store`] are the
 //! two; both pass the same list of tests.
 
 use std::{fmt, future::Future, time::Duration};
@@ -13,37 +13,37 @@ use crate::{
     snapshot::Snapshot,
 };
 
-/// One question to a store: may this call go?
+/// A call that asks for admission.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
-    /// Names the attempt; the same id is admitted once.
+    /// The attempt's id; an id is admitted once.
     pub reservation: String,
-    /// The lane's place in [`crate::Lanes`].
+    /// The lane's index in [`crate::Lanes`].
     pub lane: usize,
     /// What to reserve.
     pub amounts: Amounts,
     /// From an earlier refusal.
     pub ticket: Option<Ticket>,
-    /// Calls that learn from each other.
+    /// Names similar calls, which are learned together.
     pub template: u64,
-    /// Whether to be told what is expected of such calls.
+    /// Whether to return what is expected of such calls.
     pub curious: bool,
-    /// Whose call it is: the tenants of a lane get equal parts of its tokens.
+    /// The tenant. The tenants of a lane get equal parts of its tokens.
     pub tenant: Tenant,
 }
 
-/// What holds a call that has to wait.
+/// What a call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// So much is drawn ahead of the rate that the call finds no room.
+    /// Too much is drawn ahead of the rate.
     Level(Dimension),
     /// The window is full.
     Window(Dimension),
-    /// As many calls are in flight as may be.
+    /// The limit on calls in flight is reached.
     InFlight,
-    /// Others of its lane come first.
+    /// Other calls of its lane come first.
     Turn,
-    /// What there is is other lanes', or its own lane may have no more.
+    /// The room is kept for other lanes, or its own lane is at its ceiling.
     Lane,
     /// After a refusal one call goes first.
     Probe,
@@ -64,7 +64,7 @@ impl Hold {
         }
     }
 
-    /// By its number in the scripts' replies (`lua/README.md`).
+    /// From its number in the scripts' replies (`lua/README.md`).
     pub(crate) fn from_code(code: i64) -> Option<Self> {
         const WINDOW: i64 = 10;
         Some(match code {
@@ -92,39 +92,39 @@ pub enum Decision {
     Granted,
     /// Not yet.
     Wait {
-        /// Until it is worth asking again.
+        /// How long until it is worth asking again.
         wait: Duration,
-        /// What holds it.
+        /// What the call waits for.
         hold: Hold,
-        /// By how much it is too large for what holds it.
+        /// By how much the call exceeds the room there.
         deficit: u64,
         /// Keeps the turn.
         ticket: Ticket,
     },
     /// The gate is closed.
     Paused {
-        /// Until it opens.
+        /// How long until it opens.
         wait: Duration,
-        /// The ticket that was shown, if it is still good.
+        /// The ticket that was shown, if it is still valid.
         ticket: Option<Ticket>,
     },
-    /// Nothing before the day ends, or before the account is paid: the gate is closed until then.
+    /// Nothing until the day ends or the account is paid: the gate is closed until then.
     Exhausted {
-        /// Until the day's end, or until it is worth trying again.
+        /// How long until the day ends, or until it is worth trying again.
         wait: Duration,
-        /// Our own limit that is spent; `None` if the provider said so.
+        /// The limit of the day that is spent; `None` if the provider refused.
         day: Option<DayLimit>,
     },
-    /// Never, however long one waits.
+    /// The call never fits, however long it waits.
     Never {
-        /// What binds.
+        /// The dimension that is too small.
         dimension: Dimension,
         /// The most that could be free.
         capacity: u64,
     },
 }
 
-/// What past calls of a template teach about the next.
+/// The expected use of a template's next call, from past calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expectation {
     /// Real over estimated input.
@@ -135,35 +135,35 @@ pub struct Expectation {
     pub cached: u64,
 }
 
-/// How a reservation ends.
+/// The end of a reservation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settlement {
-    /// The attempt.
+    /// The attempt's id.
     pub reservation: String,
-    /// What was used; `None` releases the reservation as never sent.
+    /// The amounts used; `None` releases the reservation of a call that was never sent.
     pub used: Option<Amounts>,
-    /// What this call teaches.
+    /// The call's tokens, from which its template is learned.
     pub sample: Option<UsageSample>,
-    /// Calls that learn from each other.
+    /// Names similar calls, which are learned together.
     pub template: u64,
-    /// What the provider said of its load.
+    /// The provider's signal about its load.
     pub signal: ProviderSignal,
-    /// Closes the gate in the same step.
+    /// A pause, which closes the gate in the same step.
     pub pause: Option<Pause>,
-    /// What the provider's own meter says.
+    /// The provider's own count.
     pub meter: Meter,
-    /// Input tokens that a cache gave and the provider does not count; `None` where it counts them,
-    /// and where it is not known.
+    /// Input tokens from a cache that the provider does not count; `None` if it counts them or the
+    /// number is unknown.
     pub cached: Option<u64>,
 }
 
 impl Settlement {
-    /// The call used so much.
+    /// A call that used these amounts.
     pub fn used(reservation: impl Into<String>, used: Amounts) -> Self {
         Self { used: Some(used), ..Self::released(reservation) }
     }
 
-    /// The call was never sent.
+    /// A call that was never sent.
     pub fn released(reservation: impl Into<String>) -> Self {
         Self {
             reservation: reservation.into(),
@@ -177,8 +177,8 @@ impl Settlement {
         }
     }
 
-    /// What is exhausted stays closed until its reset; any other pause ends after `pause_ttl`, even
-    /// if the worker that imposed it is gone.
+    /// The longest pause. An exhausted quota stays closed until its reset; any other pause ends
+    /// after `pause_ttl`, even if the worker that imposed it is gone.
     pub(crate) fn longest_pause(&self, pause_ttl: Duration) -> Duration {
         if self.signal == ProviderSignal::Exhausted { MAX_EXHAUSTION } else { pause_ttl }
     }
@@ -187,38 +187,38 @@ impl Settlement {
 /// A month's budget resets within a month; an operator who has paid sooner opens the gate by hand.
 const MAX_EXHAUSTION: Duration = Duration::from_secs(31 * 86_400);
 
-/// What a provider's answer says about its load.
+/// The signal in a provider's answer about its load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProviderSignal {
     /// Nothing.
     #[default]
     None,
-    /// Refused for a rate: the limits are lowered for a while, and one call goes first when the
-    /// gate opens.
+    /// Refused for a rate: the limits are lowered for a while, and a single probe call goes first
+    /// when the gate opens.
     Refused,
     /// Overloaded: fewer calls in flight for a while.
     Overloaded,
     /// Nothing more before the day ends or the account is paid.
     Exhausted,
-    /// No answer came: what was reserved stays charged, the call is no longer in flight, and
-    /// nothing is learned from it.
+    /// No answer came: the reservation stays charged, the call is no longer in flight, and nothing
+    /// is learned from it.
     Lost,
 }
 
-/// A provider's own count, as its response headers tell it.
+/// A provider's own count, from its response headers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Meter {
     /// Use in its window.
     pub used: PerDimension<Option<u64>>,
     /// Its limits.
     pub limits: PerDimension<Option<u64>>,
-    /// How long until what is used is all there again.
+    /// How long until the used amount is all available again.
     pub resets: PerDimension<Option<Duration>>,
 }
 
 impl Meter {
-    /// What it tells a process that keeps to its part of the quota.
-    pub fn part(self, parts: u64) -> Self {
+    /// The meter divided by `parts`, for a process with its own share of the quota.
+    pub fn share(self, parts: u64) -> Self {
         let part = |amount: Option<u64>| amount.map(|amount| amount / parts.max(1));
         Self { used: self.used.map(part), limits: self.limits.map(part), ..self }
     }
@@ -241,26 +241,26 @@ pub struct UsageSample {
 /// A pause to impose on a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
-    /// How long from now.
+    /// Length of the pause from now.
     pub length: Duration,
     /// Why, for people: at most a line. No prompt, answer or document name.
     pub reason: String,
 }
 
-/// What became of a settlement.
+/// The result of a settlement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// Done.
     Done,
-    /// It had been settled before; nothing changed.
+    /// The reservation was settled before; nothing changed.
     Before,
     /// The reservation has left the window, or the store was restarted; nothing changed.
     Unknown,
 }
 
-/// Keeps reservations, one atomic step a call.
+/// A store of reservations. Each operation is one atomic step.
 pub trait Store: Send + Sync {
-    /// Reserves, or says when to come back.
+    /// Reserves the amounts, or returns when to come back.
     fn reserve(
         &self,
         model: &ModelQuota,
@@ -272,23 +272,23 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// The same for calls of one lane, tenant and template, of which there may be some dozens: one
-    /// step, which answers each as if they had been asked about one after the other.
+    /// As [`Self::reserve`], for several calls of one lane, tenant and template (some dozens at
+    /// most) in one step. Each is answered as if it had asked alone, in this order.
     fn reserve_all(
         &self,
         model: &ModelQuota,
         asks: &[Ask],
     ) -> impl Future<Output = Result<Vec<(Decision, Option<Expectation>)>, Error>> + Send;
 
-    /// Ends a reservation. Last in the answer: how much may go now, as the time that it takes at an even
-    /// pace.
+    /// Ends a reservation. The last part of the answer is the room that is left now, as the time
+    /// that an even pace takes to use it.
     fn settle(
         &self,
         model: &ModelQuota,
         settlement: &Settlement,
     ) -> impl Future<Output = Result<(Settled, Option<Expectation>, Duration), Error>> + Send;
 
-    /// Closes the gate for at least so long, and says for how long it is closed now.
+    /// Closes the gate for at least the pause's length. Returns how long it is closed now.
     fn pause(
         &self,
         model: &ModelQuota,
@@ -298,15 +298,15 @@ pub trait Store: Send + Sync {
     /// Opens the gate.
     fn resume(&self, model: &ModelQuota) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Sets limits for every program that shares this quota; use in the window stays as it is.
+    /// Sets limits for every program that shares this quota; the use in the window stays.
     fn set_limits(
         &self,
         model: &ModelQuota,
         changes: &LimitChanges,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Charges what was used in a window without a reservation, while the store could not be asked.
-    /// `drawn` is how much of that has not refilled yet.
+    /// Charges what was used in the last window without a reservation, while the store could not be
+    /// asked. `drawn` is the part that has not refilled yet.
     fn charge(
         &self,
         model: &ModelQuota,
@@ -323,7 +323,7 @@ pub trait Store: Send + Sync {
         reservation: &str,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Callers of a tenant that wait in a lane come no more.
+    /// Removes a tenant's waiting callers from a lane.
     fn leave(
         &self,
         model: &ModelQuota,
@@ -331,13 +331,13 @@ pub trait Store: Send + Sync {
         tenant: &Tenant,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// The caller that waits with this ticket comes no more.
+    /// Removes the caller with this ticket from its lane.
     fn give_up(
         &self,
         model: &ModelQuota,
         ask: &Ask,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Tells what the quota looks like.
+    /// Reads the quota's present state.
     fn inspect(&self, model: &ModelQuota) -> impl Future<Output = Result<Snapshot, Error>> + Send;
 }

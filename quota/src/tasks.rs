@@ -1,23 +1,23 @@
-//! Tasks of the policy that tests keep, to do them late or never: as a process does that is frozen or
-//! killed.
+//! Tasks of the policy that tests keep, to run them late or never, as a frozen or killed process
+//! does.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::wire_read::Read;
+use crate::wire_read::PolicyTask;
 
-/// Whether they are kept, and those that are.
+/// Whether tasks are kept, and the kept ones.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tasks(Arc<Mutex<(bool, Vec<Read>)>>);
+pub(crate) struct Tasks(Arc<Mutex<(bool, Vec<PolicyTask>)>>);
 
 impl Tasks {
-    pub(crate) fn keep(&self, keep: bool) {
+    pub(crate) fn set_keep(&self, keep: bool) {
         self.0.lock().0 = keep;
     }
 
-    /// The task, if it is to be done now.
-    pub(crate) fn now(&self, task: Read) -> Option<Read> {
+    /// Returns the task if tasks are not kept; else keeps it.
+    pub(crate) fn take_unless_kept(&self, task: PolicyTask) -> Option<PolicyTask> {
         let mut kept = self.0.lock();
         if !kept.0 {
             return Some(task);
@@ -26,7 +26,7 @@ impl Tasks {
         None
     }
 
-    pub(crate) fn take(&self) -> Vec<Read> {
+    pub(crate) fn take_kept(&self) -> Vec<PolicyTask> {
         std::mem::take(&mut self.0.lock().1)
     }
 }

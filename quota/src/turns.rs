@@ -1,4 +1,5 @@
-//! Turns of callers that know no ticket, kept in Redis under names that they come back with.
+//! Turns of callers without a ticket (HTTP clients), kept in Redis under a name that they come back
+//! with.
 
 use std::time::Duration;
 
@@ -6,28 +7,28 @@ use redis::{FromRedisValue as _, Value};
 
 use crate::{key, quota::Quota, request::Ticket};
 
-/// No more turns of one door's key are kept.
+/// The most turns that are kept of one door's key.
 pub const MAX_TURNS: u64 = 1_000;
 
 impl Quota {
-    /// Keeps a turn of this door's key under a name, for so long. False where [`MAX_TURNS`] are kept,
-    /// or Redis is away: its caller is a newcomer then.
+    /// Keeps a turn of this door's key under a name for `lives`. False if [`MAX_TURNS`] are kept or
+    /// Redis is away: the caller then starts anew.
     pub async fn keep_turn(&self, door: &str, name: &str, turn: Ticket, lives: Duration) -> bool {
         let lives = lives.as_millis().max(1).to_string();
         let (epoch, position) = (turn.epoch.to_string(), turn.position.to_string());
-        let reply = self.turns(door, [name, &lives, &epoch, &position]).await;
+        let reply = self.run_turns_script(door, [name, &lives, &epoch, &position]).await;
         reply.is_some_and(|reply| reply.first() == Some(&Value::Int(1)))
     }
 
-    /// The earliest turn of this door's key that is kept under a name; it is kept no longer.
+    /// Takes the earliest turn of this door's key under a name.
     pub async fn take_turn(&self, door: &str, name: &str) -> Option<Ticket> {
-        let reply = self.turns(door, [name, "0", "", ""]).await?;
+        let reply = self.run_turns_script(door, [name, "0", "", ""]).await?;
         let mut numbers =
             reply.into_iter().map(|it| String::from_redis_value(it).ok()?.parse().ok());
         Some(Ticket { epoch: numbers.next()??, position: numbers.next()?? })
     }
 
-    async fn turns(
+    async fn run_turns_script(
         &self,
         door: &str,
         [name, lives, epoch, position]: [&str; 4],

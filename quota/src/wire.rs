@@ -1,24 +1,24 @@
-//! What the scripts are asked and what they answer, as `lua/README.md` describes it.
+//! The scripts' arguments and replies, as in `lua/README.md`.
 
 use std::time::Duration;
 
 use redis::Value;
 
 use crate::{
+    conversions::float,
     dimension::{Amounts, DayLimit, Dimension, PerDimension},
     error::Error,
-    lane_numbers::Numbered,
+    lane_numbers::LaneNumbers,
     mechanism::log::Reading,
     model::ModelQuota,
-    number::float,
     plan::{Plan, Units},
     policy::Configured,
     request::Ticket,
     store::{Ask, Decision, Expectation, Hold, ProviderSignal, Settled, Settlement},
-    wire_read::{Read, read, unknown},
+    wire_read::{PolicyTask, read_task, unknown_reply},
 };
 
-/// The scripts take no larger number: up to here whole ones are exact.
+/// The scripts' largest number: up to here whole numbers are exact.
 const MAX: u64 = 1 << 53;
 
 const NUMBERS_OF_AN_ANSWER: usize = 9;
@@ -37,8 +37,8 @@ impl Packed {
         self
     }
 
-    /// A number of each dimension.
-    fn each(self, numbers: &PerDimension<u64>) -> Self {
+    /// Adds a number of each dimension.
+    fn dimensions(self, numbers: &PerDimension<u64>) -> Self {
         numbers.iter().fold(self, |packed, (_, number)| packed.number(*number))
     }
 
@@ -46,13 +46,13 @@ impl Packed {
         self.number(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
     }
 
-    pub(crate) fn done(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 }
 
-/// What every caller brings of a quota.
-pub(crate) fn quota(model: &ModelQuota, lanes: &Numbered, began: u64) -> Vec<u8> {
+/// The quota block of a script's arguments.
+pub(crate) fn pack_quota(model: &ModelQuota, lanes: &LaneNumbers, began: u64) -> Vec<u8> {
     let limits = &model.limits;
     let packed = Packed::default()
         .micros(limits.window)
@@ -60,17 +60,17 @@ pub(crate) fn quota(model: &ModelQuota, lanes: &Numbered, began: u64) -> Vec<u8>
         .number(limits.requests_per_day.unwrap_or(0))
         .number(limits.tokens_per_day.unwrap_or(0))
         .micros(limits.day_offset)
-        .number(Configured::of(model).fingerprint())
+        .number(Configured::from_model(model).fingerprint())
         .number(began);
     lanes
         .shares(&model.lanes)
         .fold(packed, |packed, share| packed.float(share.guaranteed).float(share.ceiling))
-        .done()
+        .into_bytes()
 }
 
-pub(crate) fn asks(asks: &[Ask], lane: u64, clock: u64) -> Vec<u8> {
+pub(crate) fn pack_asks(asks: &[Ask], lane: u64, clock: u64) -> Vec<u8> {
     let pack = |packed, ask| pack_ask(packed, ask, lane, clock);
-    asks.iter().fold(Packed::default(), pack).done()
+    asks.iter().fold(Packed::default(), pack).into_bytes()
 }
 
 fn pack_ask(packed: Packed, ask: &Ask, lane: u64, clock: u64) -> Packed {
@@ -79,29 +79,29 @@ fn pack_ask(packed: Packed, ask: &Ask, lane: u64, clock: u64) -> Packed {
         .number(lane)
         .number(ticket.epoch)
         .number(ticket.position)
-        .each(&ask.amounts)
+        .dimensions(&ask.amounts)
         .number(u64::from(ask.curious))
         .number(clock)
 }
 
-/// Callers of a lane that come no more: the one with this ticket, or all of a tenant's.
-pub(crate) fn leaves(lane: u64, clock: u64, one: Option<(Ticket, &Amounts)>) -> Vec<u8> {
+/// Arguments of `leave`: one caller by its ticket, or all of a tenant's.
+pub(crate) fn pack_leave(lane: u64, clock: u64, one: Option<(Ticket, &Amounts)>) -> Vec<u8> {
     let none = (Ticket { epoch: 0, position: 0 }, &Amounts::default());
     let (ticket, amounts) = one.unwrap_or(none);
     let packed = Packed::default().number(lane).number(clock);
-    packed.number(ticket.epoch).number(ticket.position).each(amounts).done()
+    packed.number(ticket.epoch).number(ticket.position).dimensions(amounts).into_bytes()
 }
 
-/// How a settlement is to be taken.
+/// How the script treats a settlement.
 #[derive(Clone, Copy)]
 pub(crate) enum Mode {
     Released,
     Settled,
-    /// Nothing was reserved; in the lane of this number.
+    /// Nothing was reserved. The number of the lane to charge.
     Charged(u64),
 }
 
-pub(crate) fn outcome(
+pub(crate) fn pack_settlement(
     model: &ModelQuota,
     settlement: &Settlement,
     mode: Mode,
@@ -123,7 +123,7 @@ pub(crate) fn outcome(
     };
     Packed::default()
         .number(mode)
-        .each(&settlement.used.unwrap_or_default())
+        .dimensions(&settlement.used.unwrap_or_default())
         .number(lane)
         .number(u64::from(model.charge.unused_returns))
         .number(sample.map_or(0, |sample| sample.estimated_input))
@@ -133,24 +133,22 @@ pub(crate) fn outcome(
         .micros(settlement.pause.as_ref().map_or(Duration::ZERO, |pause| pause.length))
         .micros(settlement.longest_pause(pause_ttl))
         .number(clock)
-        .each(&settlement.meter.used.map(told))
-        .each(&settlement.meter.limits.map(told))
-        .each(
-            &settlement.meter.resets.map(|reset| {
-                told(reset.map(|reset| u64::try_from(reset.as_micros()).unwrap_or(MAX)))
-            }),
-        )
-        .number(told(settlement.cached))
-        .done()
+        .dimensions(&settlement.meter.used.map(pack_option))
+        .dimensions(&settlement.meter.limits.map(pack_option))
+        .dimensions(&settlement.meter.resets.map(|reset| {
+            pack_option(reset.map(|reset| u64::try_from(reset.as_micros()).unwrap_or(MAX)))
+        }))
+        .number(pack_option(settlement.cached))
+        .into_bytes()
 }
 
-/// 0 for what was not told.
-fn told(number: Option<u64>) -> u64 {
+/// An optional number plus 1; 0 for `None`.
+fn pack_option(number: Option<u64>) -> u64 {
     number.map_or(0, |number| number.saturating_add(1))
 }
 
-/// A plan, made from a reading.
-pub(crate) fn plan(reading: &Reading, plan: &Plan, change: &Units, clock: u64) -> Vec<u8> {
+/// Arguments of `plan`: a plan made from a reading.
+pub(crate) fn pack_plan(reading: &Reading, plan: &Plan, change: &Units, clock: u64) -> Vec<u8> {
     let head = Packed::default()
         .number(reading.version)
         .number(reading.end)
@@ -170,27 +168,28 @@ pub(crate) fn plan(reading: &Reading, plan: &Plan, change: &Units, clock: u64) -
             };
             packed.float(change[it])
         })
-        .done()
+        .into_bytes()
 }
 
-/// What a call is told, and what is known of such calls.
+/// A call's decision, and what is expected of such calls.
 type Answer = (Decision, Option<Expectation>);
 
-/// What is answered to so many asks; `None` where a plan is to be made first.
-pub(crate) fn decisions(reply: &[Value], count: usize) -> Result<Option<Vec<Answer>>, Error> {
+/// Reads the answers to `count` asks; `None` if a plan must be written first.
+pub(crate) fn read_decisions(reply: &[Value], count: usize) -> Result<Option<Vec<Answer>>, Error> {
     const NO_PLAN: i64 = 6;
     let each = reply.chunks(NUMBERS_OF_AN_ANSWER);
     if each.len() != count {
-        return Err(unknown(reply));
+        return Err(unknown_reply(reply));
     }
     if reply.first().and_then(integer) == Some(NO_PLAN) {
         return Ok(None);
     }
-    each.map(decision).collect::<Result<_, _>>().map(Some)
+    each.map(read_decision).collect::<Result<_, _>>().map(Some)
 }
 
-fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
-    let [outcome, wait, hold, deficit, epoch, position, ratio, output, cached] = integers(reply)?;
+fn read_decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
+    let [outcome, wait, hold, deficit, epoch, position, ratio, output, cached] =
+        read_integers(reply)?;
     let ticket =
         (epoch > 0).then(|| Ticket { epoch: unsigned(epoch), position: unsigned(position) });
     let wait = Duration::from_micros(unsigned(wait));
@@ -198,13 +197,13 @@ fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
         (1, _) => Decision::Granted,
         (2, Some(ticket)) => Decision::Wait {
             wait,
-            hold: Hold::from_code(hold).ok_or_else(|| unknown(reply))?,
+            hold: Hold::from_code(hold).ok_or_else(|| unknown_reply(reply))?,
             deficit: unsigned(deficit),
             ticket,
         },
         (3, ticket) => Decision::Paused { wait, ticket },
         (4, _) => Decision::Never {
-            dimension: Dimension::from_code(hold).ok_or_else(|| unknown(reply))?,
+            dimension: Dimension::from_code(hold).ok_or_else(|| unknown_reply(reply))?,
             capacity: unsigned(deficit),
         },
         (5, _) => {
@@ -215,44 +214,44 @@ fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
             };
             Decision::Exhausted { wait, day }
         }
-        _ => return Err(unknown(reply)),
+        _ => return Err(unknown_reply(reply)),
     };
-    Ok((decision, expectation(ratio, output, cached)))
+    Ok((decision, read_expectation(ratio, output, cached)))
 }
 
-/// What became of a settlement, what is known of such calls, how much may go now, and the policy's
-/// task, if it is handed to the caller.
-pub(crate) fn settled(
+/// Reads a settlement's result, what is expected of such calls, the room that is left, and the
+/// policy's task if this caller gets it.
+pub(crate) fn read_settled(
     reply: &[Value],
-) -> Result<(Settled, Option<Expectation>, Duration, Option<Read>), Error> {
+) -> Result<(Settled, Option<Expectation>, Duration, Option<PolicyTask>), Error> {
     const NUMBERS: usize = 6;
-    let (numbers, task) = reply.split_at(reply.len().min(NUMBERS));
-    let [outcome, _, ratio, output, cached, room] = integers(numbers)?;
+    let (numbers, rest) = reply.split_at(reply.len().min(NUMBERS));
+    let [outcome, _, ratio, output, cached, room] = read_integers(numbers)?;
     let settled = match outcome {
         1 => Settled::Done,
         2 => Settled::Before,
         0 => Settled::Unknown,
-        _ => return Err(unknown(reply)),
+        _ => return Err(unknown_reply(reply)),
     };
-    let read = if task.is_empty() { None } else { Some(read(task)?) };
+    let task = if rest.is_empty() { None } else { Some(read_task(rest)?) };
     let room = Duration::from_micros(unsigned(room));
-    Ok((settled, expectation(ratio, output, cached), room, read))
+    Ok((settled, read_expectation(ratio, output, cached), room, task))
 }
 
-pub(crate) fn integers<const N: usize>(reply: &[Value]) -> Result<[i64; N], Error> {
+pub(crate) fn read_integers<const N: usize>(reply: &[Value]) -> Result<[i64; N], Error> {
     let numbers: Option<Vec<i64>> = reply.iter().map(integer).collect();
-    numbers.and_then(|numbers| numbers.try_into().ok()).ok_or_else(|| unknown(reply))
+    numbers.and_then(|numbers| numbers.try_into().ok()).ok_or_else(|| unknown_reply(reply))
 }
 
-/// Texts in pairs.
-pub(crate) fn pairs(reply: &[Value]) -> Result<Vec<(String, String)>, Error> {
+/// Reads texts in pairs.
+pub(crate) fn read_pairs(reply: &[Value]) -> Result<Vec<(String, String)>, Error> {
     let text = |value: &Value| match value {
         Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
         Value::SimpleString(text) => Some(text.clone()),
         _ => None,
     };
     let texts: Option<Vec<String>> = reply.iter().map(text).collect();
-    let texts = texts.filter(|texts| texts.len() % 2 == 0).ok_or_else(|| unknown(reply))?;
+    let texts = texts.filter(|texts| texts.len() % 2 == 0).ok_or_else(|| unknown_reply(reply))?;
     let mut texts = texts.into_iter();
     Ok(std::iter::from_fn(|| Some((texts.next()?, texts.next()?))).collect())
 }
@@ -268,7 +267,7 @@ pub(crate) fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-fn expectation(ratio: i64, output: i64, cached: i64) -> Option<Expectation> {
+fn read_expectation(ratio: i64, output: i64, cached: i64) -> Option<Expectation> {
     (ratio > 0).then(|| Expectation {
         input_ratio: ratio as f64 / 1e6,
         output: unsigned(output),

@@ -1,31 +1,31 @@
-//! What scripts tell of a quota: for the policy, and for people.
+//! Reads the scripts' replies about a quota, for the policy and for people.
 
 use redis::Value;
 
 use crate::{
+    conversions::{duration, whole},
     dimension::{Amounts, Dimension, PerDimension},
     error::Error,
-    lane_numbers::Numbered,
-    mechanism::log::{Observation, Reading, Refused, Told},
+    lane_numbers::LaneNumbers,
+    mechanism::log::{MeterReading, Observation, Reading, RefusedUse},
     model::ModelQuota,
-    number::{duration, whole},
     plan::{Allowance, Plan, Reasoned, Units},
     policy::{Configured, Known},
     remembered::Remembered,
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
 };
 
-/// What the policy goes by.
+/// The policy's task: a reading, and what the policy knows.
 #[derive(Debug, Clone)]
-pub(crate) struct Read {
+pub(crate) struct PolicyTask {
     pub(crate) reading: Reading,
     pub(crate) known: Known,
 }
 
-/// Numbers one after the other.
-struct Numbers<'a>(&'a [u8]);
+/// Reads packed numbers one after the other.
+struct NumberReader<'a>(&'a [u8]);
 
-impl Numbers<'_> {
+impl NumberReader<'_> {
     fn next(&mut self) -> Option<f64> {
         let (number, rest) = self.0.split_first_chunk::<8>()?;
         self.0 = rest;
@@ -50,16 +50,16 @@ fn bytes(value: &Value) -> Option<&[u8]> {
     }
 }
 
-/// The policy's task.
-pub(crate) fn read(reply: &[Value]) -> Result<Read, Error> {
-    let [numbers, known, log @ ..] = reply else { return Err(unknown(reply)) };
-    let known = Known::read(bytes(known).ok_or_else(|| unknown(reply))?);
-    let reading = reading(numbers, log).ok_or_else(|| unknown(reply))?;
-    Ok(Read { reading, known })
+/// Reads the policy's task.
+pub(crate) fn read_task(reply: &[Value]) -> Result<PolicyTask, Error> {
+    let [numbers, known, log @ ..] = reply else { return Err(unknown_reply(reply)) };
+    let known = Known::from_json(bytes(known).ok_or_else(|| unknown_reply(reply))?);
+    let reading = parse_reading(numbers, log).ok_or_else(|| unknown_reply(reply))?;
+    Ok(PolicyTask { reading, known })
 }
 
-fn reading(numbers: &Value, log: &[Value]) -> Option<Reading> {
-    let mut numbers = Numbers(bytes(numbers)?);
+fn parse_reading(numbers: &Value, log: &[Value]) -> Option<Reading> {
+    let mut numbers = NumberReader(bytes(numbers)?);
     let mut reading = Reading {
         now: numbers.next()?,
         version: numbers.whole()?,
@@ -71,20 +71,20 @@ fn reading(numbers: &Value, log: &[Value]) -> Option<Reading> {
         reading.drawn[it] = numbers.next()?;
         reading.peak[it] = numbers.next()?;
     }
-    reading.log = log.iter().map(|it| observation(bytes(it)?)).collect::<Option<_>>()?;
+    reading.log = log.iter().map(|it| parse_observation(bytes(it)?)).collect::<Option<_>>()?;
     Some(reading)
 }
 
-fn observation(packed: &[u8]) -> Option<Observation> {
-    const TOLD: u8 = 0;
+fn parse_observation(packed: &[u8]) -> Option<Observation> {
+    const METERED: u8 = 0;
     const REFUSED_PROBE: u8 = 2;
-    let mut numbers = Numbers(packed);
+    let mut numbers = NumberReader(packed);
     let kind = numbers.byte()?;
     let (at, admitted, retry) = (numbers.next()?, numbers.next()?, numbers.next()?);
-    if kind == TOLD {
+    if kind == METERED {
         let mut each = PerDimension::default();
         while let Some(code) = numbers.byte() {
-            each[Dimension::from_code(i64::from(code))?] = Some(Told {
+            each[Dimension::from_code(i64::from(code))?] = Some(MeterReading {
                 used: numbers.next()?,
                 limit: numbers.next()?,
                 reset: numbers.next()?,
@@ -94,45 +94,48 @@ fn observation(packed: &[u8]) -> Option<Observation> {
                 since: numbers.next()?,
             });
         }
-        return Some(Observation::Told(each));
+        return Some(Observation::Metered(each));
     }
     let mut each = PerDimension::default();
     while let Some(code) = numbers.byte() {
-        each[Dimension::from_code(i64::from(code))?] =
-            Some(Refused { need: numbers.next()?, drawn: numbers.next()?, spent: numbers.next()? });
+        each[Dimension::from_code(i64::from(code))?] = Some(RefusedUse {
+            need: numbers.next()?,
+            drawn: numbers.next()?,
+            spent: numbers.next()?,
+        });
     }
     Some(Observation::Refused { at, admitted, retry, probe: kind == REFUSED_PROBE, each })
 }
 
-/// What `inspect` tells.
+/// The reply of `inspect`.
 pub(crate) struct Inspected {
     pub(crate) snapshot: Snapshot,
-    pub(crate) read: Read,
-    /// To be gone on from while Redis is away; `None` without a plan.
+    pub(crate) task: PolicyTask,
+    /// The state to go on from while Redis is away; `None` without a plan.
     pub(crate) remembered: Option<Remembered>,
-    /// How many lanes it tells of.
+    /// The number of lanes in the reply.
     pub(crate) lanes: u64,
 }
 
-pub(crate) fn inspected(
+pub(crate) fn read_inspected(
     model: &ModelQuota,
-    lanes: &Numbered,
+    lanes: &LaneNumbers,
     reply: &[Value],
 ) -> Result<Inspected, Error> {
-    let [numbers, reason, task @ ..] = reply else { return Err(unknown(reply)) };
-    let read = read(task)?;
-    let seen = seen(model, lanes, numbers, reason, read);
-    seen.ok_or_else(|| unknown(reply))
+    let [numbers, reason, task @ ..] = reply else { return Err(unknown_reply(reply)) };
+    let task = read_task(task)?;
+    let seen = parse_inspected(model, lanes, numbers, reason, task);
+    seen.ok_or_else(|| unknown_reply(reply))
 }
 
-fn seen(
+fn parse_inspected(
     model: &ModelQuota,
-    numbered: &Numbered,
+    numbered: &LaneNumbers,
     numbers: &Value,
     reason: &Value,
-    read: Read,
+    task: PolicyTask,
 ) -> Option<Inspected> {
-    let mut numbers = Numbers(bytes(numbers)?);
+    let mut numbers = NumberReader(bytes(numbers)?);
     let _now = numbers.next()?;
     let mut snapshot = Snapshot {
         pause: duration(numbers.next()?),
@@ -155,7 +158,7 @@ fn seen(
     let mut limits = PerDimension::default();
     let (mut drawn, mut in_window) = (Units::default(), Units::default());
     for it in Dimension::ALL {
-        let why = read.known.why(it);
+        let why = task.known.reasons(it);
         let (rate, capacity, window, most) =
             (numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?);
         let (level, total, held) = (numbers.next()?, numbers.next()?, numbers.next()?);
@@ -173,23 +176,23 @@ fn seen(
             limits[it] = Some(allowance);
         }
     }
-    snapshot.of_others = version > 0 && fingerprint != Configured::of(model).fingerprint();
-    let concurrent = crate::number::float(snapshot.in_flight.limit);
+    snapshot.of_others = version > 0 && fingerprint != Configured::from_model(model).fingerprint();
+    let concurrent = crate::conversions::float(snapshot.in_flight.limit);
     let plan = Plan { horizon, concurrent, limits };
-    snapshot.lanes = lanes_seen(model, numbered, lanes, &mut numbers)?;
+    snapshot.lanes = parse_lanes(model, numbered, lanes, &mut numbers)?;
     let reason = std::str::from_utf8(bytes(reason)?).ok()?;
     snapshot.reason = reason.split_once('|').map_or(String::new(), |(_, reason)| reason.to_owned());
-    let known = read.known;
+    let known = task.known;
     let remembered = (version > 0).then_some(Remembered { known, plan, drawn, total: in_window });
     let snapshot = known.explain(snapshot, &plan);
-    Some(Inspected { snapshot, read, remembered, lanes })
+    Some(Inspected { snapshot, task, remembered, lanes })
 }
 
-fn lanes_seen(
+fn parse_lanes(
     model: &ModelQuota,
-    numbered: &Numbered,
+    numbered: &LaneNumbers,
     count: u64,
-    numbers: &mut Numbers<'_>,
+    numbers: &mut NumberReader<'_>,
 ) -> Option<Vec<LaneSnapshot>> {
     let (mut seen, mut names) = (Vec::new(), numbered.iter());
     for _ in 0..count {
@@ -211,7 +214,7 @@ fn lanes_seen(
             used,
         });
     }
-    // Its own in their order, and of the others those that are in use.
+    // Own lanes in their order, and other programs' lanes that are in use.
     let is_used = |lane: &LaneSnapshot| {
         lane.waiting > 0 || lane.in_flight > 0 || lane.used != Amounts::default()
     };
@@ -220,7 +223,7 @@ fn lanes_seen(
     Some(seen)
 }
 
-/// A reply that is none of ours.
-pub(crate) fn unknown(reply: &[Value]) -> Error {
+/// The error for a malformed reply.
+pub(crate) fn unknown_reply(reply: &[Value]) -> Error {
     Error::Protocol(format!("{reply:?}").chars().take(200).collect())
 }

@@ -1,5 +1,5 @@
-//! Keys that are of another type than the scripts' own: another program's, or made by hand. A script
-//! that meets one fails at each call.
+//! Keys of a wrong type: another program's, or made by hand. A script that meets one fails at each
+//! call.
 
 use redis::cmd;
 
@@ -12,16 +12,16 @@ use crate::{
 /// A key that the scripts cannot work with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongKey {
-    /// Its name.
+    /// The key's name.
     pub key: String,
-    /// The type that it has.
+    /// The key's type.
     pub is: String,
     /// The type that the scripts need.
     pub needed: &'static str,
 }
 
 impl Quota {
-    /// The keys of the fleet and of all models that are of a wrong type; without a Redis none are.
+    /// The keys of the fleet and of all models that have a wrong type; empty without a Redis.
     ///
     /// # Errors
     /// [`Error::Away`].

@@ -22,7 +22,7 @@ use common::{SECOND, START};
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_quota::{
     Budget, Budgets, Options, Quota, Retries,
-    budget::{BudgetRefused, Hold, Unheld},
+    budget::{BudgetHold, BudgetRefused, Unheld},
     redis_store::Store,
 };
 use tidegate_testkit::{PATIENCE, Redis, unique};
@@ -43,7 +43,7 @@ fn budgets(server: &Redis, prefix: &str) -> Budgets {
     Budgets::new(Some(store(&server.url, prefix)))
 }
 
-fn refused(answer: Result<Hold, Unheld>) -> BudgetRefused {
+fn refused(answer: Result<BudgetHold, Unheld>) -> BudgetRefused {
     match answer {
         Err(Unheld::Refused(refused)) => refused,
         other => panic!("expected a refusal, got {other:?}"),

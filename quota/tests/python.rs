@@ -112,7 +112,7 @@ fn written(decision: &Decision) -> String {
 
 /// A snapshot as the agent writes it.
 fn seen(snapshot: &Snapshot) -> String {
-    let dimensions = Limited::ALL.into_iter().map(|limited| snapshot.of(limited));
+    let dimensions = Limited::ALL.into_iter().map(|limited| snapshot.for_limit(limited));
     let numbers =
         dimensions.flat_map(|dimension| [dimension.limit, dimension.used, dimension.held]);
     let pause = u64::try_from(snapshot.pause.as_micros()).unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tidegate_calls::card::{Card, cards};
-use tidegate_quota::{ModelQuota, Quota, Snapshot, holds::Held};
+use tidegate_quota::{ModelQuota, Quota, Snapshot, operator_holds::OperatorHolds};
 use tidegate_types::{Lane, ModelId, Tenant};
 use tidegate_workflows::contract::{FailureType, Progress, WaitsFor};
 
@@ -67,7 +67,7 @@ pub(super) struct Diagnosis {
     pub(super) quota: Option<(ModelQuota, Snapshot)>,
     pub(super) troubles: Vec<Trouble>,
     pub(super) cards: Vec<(String, Card)>,
-    pub(super) held: Held,
+    pub(super) held: OperatorHolds,
     pub(super) cause: Cause,
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn diagnose(
     if quota.as_ref().is_some_and(|(_, seen)| others_wait(seen, &class.lane)) {
         waits.slots_wait_for_quota();
     }
-    let held = limiter.held().await.unwrap_or_default();
+    let held = limiter.operator_holds().await.unwrap_or_default();
     let (cards, queue) = (cards.unwrap_or_default(), temporal.queue());
     let of_queue: Vec<_> = cards.iter().filter(|(_, card)| card.queue == queue).cloned().collect();
     let troubles: Vec<Trouble> =
@@ -191,7 +191,8 @@ pub(super) fn read_class(input: &Value, config: &Config) -> Class {
     }
 }
 
-type Seen<'a> = (Option<(&'a ModelQuota, &'a Snapshot)>, &'a Held, Option<String>, &'a [Trouble]);
+type Seen<'a> =
+    (Option<(&'a ModelQuota, &'a Snapshot)>, &'a OperatorHolds, Option<String>, &'a [Trouble]);
 
 /// The most serious cause.
 fn find_cause(
@@ -359,7 +360,12 @@ fn failing(step: &FailingStep) -> String {
 }
 
 /// A closed gate, with the provider's message.
-fn gate(model: &ModelQuota, snapshot: &Snapshot, held: &Held, troubles: &[Trouble]) -> Cause {
+fn gate(
+    model: &ModelQuota,
+    snapshot: &Snapshot,
+    held: &OperatorHolds,
+    troubles: &[Trouble],
+) -> Cause {
     let binds = binds(model, snapshot, held).unwrap_or_default();
     let opens = format!("`tidegate resume {}` opens it now", model.id);
     if snapshot.exhausted {

@@ -271,7 +271,7 @@ async fn fleet(config: &Config) -> Vec<Check> {
         })
     });
     let mut checks: Vec<Check> = refused.collect();
-    let held = limiter.held().await.unwrap_or_default();
+    let held = limiter.operator_holds().await.unwrap_or_default();
     checks.extend(held.models.iter().map(|(model, reason)| {
         Check::doubtful(
             &format!("pause of {model}"),

@@ -101,7 +101,7 @@ impl Estimate {
             let limit = format::ratio(it.limit.saturating_sub(it.others), 1);
             (limit > 0.0).then(|| limit * share.ceiling / window)
         });
-        let at_once = format::ratio(seen.of(Limited::InFlight).limit, 1) * share.ceiling;
+        let at_once = format::ratio(seen.for_limit(Limited::InFlight).limit, 1) * share.ceiling;
         let latency = seen.latency.as_secs_f64();
         let began = format::parse_time(progress.started_at.as_deref());
         let age = began.and_then(|began| now.duration_since(began).ok()).unwrap_or_default();

@@ -115,7 +115,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             let model = quota::known(&limiter, &set.model)?;
             let length = set.length.map(|length| *length);
             // Set the end first: otherwise a failure in between would leave a limit without an end.
-            limiter.limits_end(&model, length).await.with_context(|| not_set(&model))?;
+            limiter.set_limits_expiry(&model, length).await.with_context(|| not_set(&model))?;
             change(&limiter, &model, &limits, set.json).await?;
             if !set.json {
                 let ends = match length {
@@ -136,7 +136,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         Some(Action::Clear { model, json }) => {
             let model = quota::known(&limiter, &model)?;
             change(&limiter, &model, &PerLimit::from_fn(|_| Change::Clear), json).await?;
-            limiter.limits_end(&model, None).await.with_context(|| not_set(&model))?;
+            limiter.set_limits_expiry(&model, None).await.with_context(|| not_set(&model))?;
             if !json {
                 output::print_message(
                     "the configured limits are in force again, for the whole fleet at once; use in the window stays",
@@ -199,7 +199,7 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
 /// Each limit's name, and its configured, set and effective values.
 fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<(&'static str, [Option<u64>; 3])> {
     let row = |limited: Limited| {
-        let (configured, seen) = (model.limits.get(limited), snapshot.of(limited));
+        let (configured, seen) = (model.limits.get(limited), snapshot.for_limit(limited));
         let in_force = Some(seen.limit).filter(|limit| *limit > 0);
         (limited.key(), [configured, seen.set, in_force])
     };

@@ -43,7 +43,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         .cloned()
         .collect();
     let cards = cards(&quota).await.unwrap_or_default();
-    let held = quota.held().await.unwrap_or_default();
+    let held = quota.operator_holds().await.unwrap_or_default();
     let mut seen = Vec::new();
     for model in models {
         let snapshot = quota
@@ -162,7 +162,7 @@ mod tests {
     use std::sync::Arc;
 
     use tidegate_quota::{
-        Charge, Dimension, Lanes, Limits, Options, Snapshot, holds::Held,
+        Charge, Dimension, Lanes, Limits, Options, Snapshot, operator_holds::OperatorHolds,
         snapshot::DimensionSnapshot,
     };
 
@@ -170,7 +170,7 @@ mod tests {
     use crate::cli::snapshot::binds;
 
     fn seen(model: &ModelQuota, snapshot: &Snapshot) -> ModelView {
-        ModelView::new(model, snapshot, Sources { cards: &[], held: &Held::default() })
+        ModelView::new(model, snapshot, Sources { cards: &[], held: &OperatorHolds::default() })
     }
 
     #[tokio::test]
@@ -274,7 +274,9 @@ mod tests {
         assert!(over.contains("a full bucket was spent beside it"), "{over}");
         snapshot.day_tokens = 9_000;
         assert!(
-            binds(&model, &snapshot, &Held::default()).unwrap().starts_with("tokens a day: spent")
+            binds(&model, &snapshot, &OperatorHolds::default())
+                .unwrap()
+                .starts_with("tokens a day: spent")
         );
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_providers::Defaults;
-use tidegate_quota::{Limits, Stated, stated};
+use tidegate_quota::{ConfiguredLimits, Limits, configured_limits};
 use tidegate_types::Effort;
 
 use super::duration::HumanDuration;
@@ -83,10 +83,10 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    fn counted(self) -> stated::Algorithm {
+    fn counted(self) -> configured_limits::Algorithm {
         match self {
-            Self::Unknown => stated::Algorithm::Unknown,
-            Self::TokenBucket => stated::Algorithm::TokenBucket,
+            Self::Unknown => configured_limits::Algorithm::Unknown,
+            Self::TokenBucket => configured_limits::Algorithm::TokenBucket,
         }
     }
 }
@@ -104,7 +104,7 @@ impl Model {
     /// Converts to the limiter's limits; `usual` is the endpoint's known algorithm, for a section that
     /// states none. A known but unstated algorithm keeps the margin of an unknown one.
     pub fn limits(&self, usual: Algorithm) -> Limits {
-        let stated = Stated {
+        let stated = ConfiguredLimits {
             rpm: self.rpm,
             rps: self.rps,
             tpm: self.tpm,

@@ -24,7 +24,7 @@ fn record(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
     let in_flight = learned.in_flight(quota.models(), Instant::now());
     let useful = in_flight.into_iter().map(|(_, calls)| calls).sum();
     let (held, wanted) = pool.demand();
-    tidegate_quota::metrics::admissible(documents(
+    tidegate_quota::metrics::set_admissible(documents(
         useful,
         quota.live_workers(),
         held,

@@ -69,7 +69,7 @@ async fn count_batches(
     // An idle fleet needs no further requests.
     let mut paused = 0;
     if of(Status::Running) > 0 {
-        let held = quota.held().await?.batches;
+        let held = quota.operator_holds().await?.batches;
         if !held.is_empty() {
             let running = temporal.running().await?;
             let is_held = |id: &&String| held.values().any(|held| held.batch == **id);

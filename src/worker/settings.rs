@@ -100,13 +100,13 @@ impl SettingsCopy {
 
 async fn read_settings(quota: &Quota) -> anyhow::Result<Settings> {
     let mut settings = Settings::new();
-    let held = quota.held().await?;
+    let held = quota.operator_holds().await?;
     // Limits with an end of their own are not copied: the copy does not know their end.
     for model in quota.models().filter(|model| !held.limits.contains_key(&model.id)) {
         let seen = quota.inspect(&model.id).await?;
         let set = Limited::ALL
             .into_iter()
-            .filter_map(|limited| Some((limited.key().to_owned(), seen.of(limited).set?)));
+            .filter_map(|limited| Some((limited.key().to_owned(), seen.for_limit(limited).set?)));
         let set: BTreeMap<String, u64> = set.collect();
         if !set.is_empty() {
             settings.insert(model.id.clone(), set);
@@ -156,7 +156,8 @@ mod tests {
         let quota = || Quota::with_redis(&redis.url, [model.clone()], patient()).unwrap();
         let in_force = async |quota: &Quota| {
             let seen = quota.inspect(&id).await.unwrap();
-            [Limited::Window(Dimension::Combined), Limited::InFlight].map(|it| seen.of(it).set)
+            [Limited::Window(Dimension::Combined), Limited::InFlight]
+                .map(|it| seen.for_limit(it).set)
         };
         let (first, mut copy) = (quota(), SettingsCopy::new(object.clone()));
         copy.sync(&first).await.unwrap();
@@ -227,7 +228,7 @@ mod tests {
         copy.sync(&quota).await.unwrap();
         assert!(copy.written.as_ref().unwrap().contains_key(&id));
         // It also sees that a limit will end by itself.
-        quota.limits_end(&id, Some(Duration::from_secs(60))).await.unwrap();
+        quota.set_limits_expiry(&id, Some(Duration::from_secs(60))).await.unwrap();
         copy.sync(&quota).await.unwrap();
         assert!(copy.written.as_ref().unwrap().is_empty());
     }

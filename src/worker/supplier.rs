@@ -37,7 +37,7 @@ impl SlotSupplier for LaneSlots {
     type SlotKind = ActivitySlotKind;
 
     async fn reserve_slot(&self, _: &dyn SlotReservationContext) -> SlotSupplierPermit {
-        self.quota.wants(&self.name, || self.pool.held(self.lane)).await;
+        self.quota.wait_to_take(&self.name, || self.pool.held(self.lane)).await;
         self.pool.take(self.lane).await;
         self.permit()
     }
@@ -66,6 +66,6 @@ struct Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.pool.give_back(self.lane);
-        self.quota.has_slot();
+        self.quota.notify_free_slot();
     }
 }

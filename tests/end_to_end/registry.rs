@@ -109,7 +109,7 @@ async fn a_large_fleet_is_seen_at_once_and_costs_a_worker_nothing() {
     for _ in 0..600 {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let now = bytes_sent();
-        if now - before < 1e6 && quota.said().await.is_ok_and(|said| said.len() == all) {
+        if now - before < 1e6 && quota.worker_statuses().await.is_ok_and(|said| said.len() == all) {
             break;
         }
         before = now;
@@ -131,7 +131,7 @@ async fn a_large_fleet_is_seen_at_once_and_costs_a_worker_nothing() {
     let commands: u64 = sent.values().sum();
     println!("the real worker, among {workers}: {commands} commands in a minute: {sent:?}");
     assert!((6..=60).contains(&commands), "{commands} commands in a minute: {sent:?}");
-    assert_eq!(quota.said().await.unwrap().len(), all, "all of them live");
+    assert_eq!(quota.worker_statuses().await.unwrap().len(), all, "all of them live");
     tasks.shutdown().await;
     fleet.stop().await;
 }

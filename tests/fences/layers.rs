@@ -10,7 +10,7 @@ use crate::circles::arrows;
 /// The layers of `activities/src/`, from the bottom up, by prefixes of their files' paths. All other
 /// files are at the top.
 pub(crate) const ACTIVITIES: [&[&str]; 10] = [
-    &["cuts", "fingerprint", "hash", "host_rates", "memory", "metrics", "number"],
+    &["truncation_stats", "fingerprint", "hash", "host_rates", "memory", "metrics", "number"],
     &["archives", "calls", "storage"],
     &["attempt", "checkpoints", "failure", "heartbeat", "schema", "spans", "webhooks"],
     &["output"],

@@ -1,32 +1,32 @@
 //! What a provider counts towards its limits, and when.
 //!
 //! Rules belong to a vendor and are data; limits belong to an account and are configuration. The
-//! rules of the built-in vendors stand in the table of `tidegate-providers`; the limiter reserves
-//! and settles as they say.
+//! rules of the built-in vendors are in the table of `tidegate-providers`; the limiter reserves and
+//! settles by them.
 
 use crate::Usage;
 
 /// How a provider counts one call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Charge {
-    /// What of the output is held at admission.
+    /// How much of the output is held at admission.
     pub hold: OutputHold,
     /// Whether input read from a prompt cache counts.
     pub cached_input: bool,
-    /// By how much output is multiplied where input and output are counted together: 0 where only
-    /// input counts, 1 at most vendors, 5 to 15 at AWS.
+    /// Factor for output if input and output are counted together: 0 if only input counts, 1 at
+    /// most vendors, 5 to 15 at AWS.
     pub output_weight: f64,
-    /// Whether output tokens that were held and not used come back. Where they do not, a call is
-    /// charged the larger of what it used and its `max_output_tokens`, as OpenAI documents it.
+    /// Whether output tokens that were held and not used return. If not, a call is charged the
+    /// larger of its use and its `max_output_tokens`, as OpenAI documents it.
     pub unused_returns: bool,
     /// Whether a call that was refused, or failed before any work, counts as a request.
     pub failed_calls: bool,
 }
 
-/// What of a call's output is held until it is known.
+/// How much of a call's output is held until it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OutputHold {
-    /// What calls like it have put out so far: for providers that count output as it is produced.
+    /// The average output of similar calls: for providers that count output as it is produced.
     #[default]
     Expected,
     /// The call's `max_output_tokens`: for providers that count it when the call begins.
@@ -34,7 +34,7 @@ pub enum OutputHold {
 }
 
 impl Charge {
-    /// For a provider whose rules are not known: everything counts, and nothing comes back.
+    /// For a provider with unknown rules: everything counts, and nothing returns.
     pub const CAUTIOUS: Self = Self {
         hold: OutputHold::Maximum,
         cached_input: true,
@@ -43,13 +43,13 @@ impl Charge {
         failed_calls: true,
     };
 
-    /// The input of a finished call that counts.
+    /// The counted input tokens of a finished call.
     pub fn input(&self, usage: &Usage) -> u64 {
         let cached = if self.cached_input { usage.cache_read } else { 0 };
         usage.uncached_input.saturating_add(usage.cache_write).saturating_add(cached)
     }
 
-    /// Whether what a call allows counts, used or not.
+    /// Whether the call's output bound counts, used or not.
     pub fn counts_bound(&self) -> bool {
         let plain = (self.output_weight - 1.0).abs() < f64::EPSILON;
         self.hold == OutputHold::Maximum && !self.unused_returns && plain
@@ -57,25 +57,24 @@ impl Charge {
 
     /// Input and output counted together, in tokens.
     pub fn combined(&self, input: u64, output: u64) -> u64 {
-        // Tokens lie far below 2^53.
+        // Tokens are far below 2^53.
         let weighted = (output as f64 * self.output_weight).ceil() as u64;
         input.saturating_add(weighted)
     }
 
-    /// Output to hold where the provider holds the bound, in tokens before the weight: its bound
-    /// counts once, what really comes counts with the weight, so that the larger of the two is
-    /// held.
+    /// Output to hold if the provider holds the bound, in tokens before the weight: the bound
+    /// counts once, but real output counts with the weight, so that the larger of the two is held.
     pub fn held_output(&self, bound: u64, expected: u64) -> u64 {
         if self.output_weight <= 1.0 {
             return bound;
         }
-        // Tokens lie far below 2^53.
+        // Tokens are far below 2^53.
         let unweighted = (bound as f64 / self.output_weight).ceil() as u64;
         unweighted.max(expected)
     }
 }
 
-/// Everything that was used counts, and what was held and not used comes back.
+/// All use counts, and held but unused tokens return.
 impl Default for Charge {
     fn default() -> Self {
         Self {

@@ -1,6 +1,6 @@
-//! Fields that are not written where they say nothing.
+//! Omits fields that have their default when they are serialised.
 
-/// Whether a value is the one that stands for its absence.
+/// Whether a value is its type's default.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -6,16 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::fnv1a;
 
-/// Longest part of the path that is kept readable; file systems end a name at 255 bytes, and
+/// Longest part of the path that stays readable; file systems limit a name to 255 bytes, and
 /// `.json` is added to it.
 const MAX_READABLE_BYTES: usize = 160;
 
 /// The document's path relative to its source, flattened and made safe.
 ///
-/// `letters/2024/a.md` becomes `letters__2024__a.md`. Where that would lose something (other
-/// characters than letters, digits, `.`, `_` and `-`, a name that holds `__` itself, a very long
-/// path) eight hex digits of the whole path's hash follow, so that two documents never share a
-/// name.
+/// `letters/2024/a.md` becomes `letters__2024__a.md`. If that loses information (characters other
+/// than letters, digits, `.`, `_` and `-`, a name that contains `__`, a very long path), eight hex
+/// digits of the whole path's hash follow, so that two documents never share a name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DocumentId(String);
@@ -36,8 +35,7 @@ impl DocumentId {
                 }
             }
         }
-        // A leading dot would hide the result, and "__" next to a single "_" could be read two
-        // ways.
+        // A leading dot would hide the result, and "__" next to a single "_" would be ambiguous.
         if text.starts_with('.') {
             text.replace_range(..1, "_");
         }
@@ -52,8 +50,8 @@ impl DocumentId {
         Self(text)
     }
 
-    /// The id of a later document of the same name, the second being 2. No path leads to such an id:
-    /// `~` is no letter of a path's own.
+    /// The id of a later document with the same name; the second gets number 2. No path has such an
+    /// id, because `~` never stays in an id made from a path.
     pub fn numbered(&self, number: u64) -> Self {
         Self(format!("{}~{number}", self.0))
     }

@@ -4,11 +4,11 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// How much a reasoning model thinks before it answers. Each vendor has a form of its own for it.
+/// How much a reasoning model thinks before it answers. Each vendor expresses it differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// Not at all; where a model cannot be stopped from thinking, that is refused.
+    /// Not at all; refused for a model whose thinking cannot be switched off.
     None,
     /// A little.
     Low,
@@ -22,7 +22,7 @@ impl Effort {
     /// All of them, the least first.
     pub const ALL: [Self; 4] = [Self::None, Self::Low, Self::Medium, Self::High];
 
-    /// In the spelling of inputs and configurations.
+    /// The word in inputs and configurations.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -32,10 +32,9 @@ impl Effort {
         }
     }
 
-    /// Tokens that are thought at most, or thereabouts. Most vendors give no figures; these are
-    /// Google's for its models that take a budget
-    /// (ai.google.dev/gemini-api/docs/openai#thinking). They make room in an answer's bound and
-    /// begin the estimates; what calls really use is learned.
+    /// About the most tokens of thinking. Most vendors give no figures; these are Google's for its
+    /// models that take a budget (ai.google.dev/gemini-api/docs/openai#thinking). They widen an
+    /// answer's bound and are the first estimates; the real use of calls is learned.
     pub fn thinking_tokens(self) -> u32 {
         match self {
             Self::None => 0,

@@ -1,12 +1,12 @@
-//! Why a call or a document has no result, and what it waits for, by the names that histories, results
-//! and metrics have.
+//! Failure types of calls and documents, and the reasons for which they wait, with their names in
+//! histories, results and metrics.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure it is: Temporal's `ApplicationFailure.type`, as `CONTRACT` section 6 names them.
-/// What is retried and when is decided by `tidegate-calls`.
+/// The kind of a failure: Temporal's `ApplicationFailure.type`, as `CONTRACT` section 6 names them.
+/// `tidegate-calls` decides what is retried and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FailureType {
     /// The provider answered 429 for a limit that refills.
@@ -19,7 +19,7 @@ pub enum FailureType {
     Transient,
     /// Credit, spend or per-day limits.
     QuotaExhausted,
-    /// The tenant's or the batch's budget is spent.
+    /// The budget of the tenant or the batch is spent.
     BudgetExceeded,
     /// The provider refused the request as malformed.
     InvalidRequest,
@@ -33,13 +33,13 @@ pub enum FailureType {
     Truncated,
     /// The answer does not satisfy the schema.
     InvalidOutput,
-    /// The answer does not pass the batch's checks.
+    /// The answer fails the batch's checks.
     CheckFailed,
-    /// The batch's input makes no sense.
+    /// The batch's input is invalid.
     InvalidInput,
     /// The document cannot be read as text.
     UnreadableDocument,
-    /// The time for which its client would wait was over before it was asked.
+    /// The client's waiting time was over before the call could be made.
     Expired,
 }
 
@@ -86,7 +86,7 @@ impl FailureType {
         }
     }
 
-    /// By its name; `None` for Temporal's own types, and other programs'.
+    /// Parses a name; `None` for Temporal's own types, and those of other programs.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -102,37 +102,37 @@ impl fmt::Display for FailureType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
-    /// The limit of calls.
+    /// The limit on calls.
     Requests,
-    /// The limit of input tokens.
+    /// The limit on input tokens.
     Input,
-    /// The limit of output tokens.
+    /// The limit on output tokens.
     Output,
-    /// The limit of input and output tokens together.
+    /// The limit on input and output tokens together.
     Tokens,
-    /// Another call's end: as many are in flight as may be.
+    /// The end of another call: the limit of calls in flight is reached.
     InFlight,
     /// Its turn in the lane: others come first.
     Turn,
-    /// The one call that goes first after a refusal.
+    /// The one call that tests the model after a refusal.
     Probe,
-    /// Room that is other lanes'.
+    /// Room that belongs to other lanes.
     Lane,
     /// The gate to open.
     Gate,
-    /// What was bought to be written: nothing more is bought before.
+    /// Bought answers to be written: no more are bought before that.
     Unwritten,
     /// Its batch to be resumed.
     Paused,
-    /// What other calls hold of its budget, or for somebody to say what was spent of it.
+    /// Money that other calls hold of its budget, or an operator who states what was spent.
     Budget,
-    /// Something that a later version knows of.
+    /// A reason that only a later version knows.
     #[serde(other)]
     Other,
 }
 
 impl WaitsFor {
-    /// For people and in output.
+    /// The word for people and in output.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Requests => "requests",

@@ -1,18 +1,17 @@
-//! The vocabulary that tidegate's crates share: names that cannot be malformed, and what a provider
-//! call used.
+//! The vocabulary that tidegate's crates share: valid names, and the use of a provider call.
 //!
 //! # Layout
 //!
-//! * [`model_id`]: `provider:model`, the unit that every quota belongs to
+//! * [`model_id`]: `provider:model`, the unit of every quota
 //! * [`name`]: lanes and tenants
 //! * [`effort`]: how much a reasoning model thinks
 //! * [`document_id`]: a stable name for a document, safe as an object name
 //! * [`charge`]: what a provider counts towards its limits, and when
-//! * [`failure`]: why there is no result, and what is waited for
-//! * [`usage`]: tokens that one provider call used, in one meaning for all providers
-//! * [`fnv`] and [`time`]: hashes and times as they are written down
-//! * [`spend`]: what calls took, counted and added up
-//! * [`is_default`]: whether a field is left out where it is written
+//! * [`failure`]: failure types, and reasons to wait
+//! * [`usage`]: tokens of one provider call, with one meaning for all providers
+//! * [`fnv`] and [`time`]: hashes and times in stored data
+//! * [`spend`]: calls, tokens and money, added up
+//! * [`is_default`]: whether a field is omitted when it is serialised
 
 #![deny(missing_docs)]
 

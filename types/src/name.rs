@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// Longest name that is accepted, in bytes.
 const MAX_NAME_BYTES: usize = 100;
 
-/// A name that cannot be used, and why.
+/// An invalid name, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} \"{given}\" is not usable: {reason}")]
 pub struct InvalidName {
-    /// What was being named: "lane", "tenant", "model".
+    /// The kind of name: "lane", "tenant", "model".
     pub what: &'static str,
     /// The text as given, cut to a printable length.
     pub given: String,

@@ -1,4 +1,4 @@
-//! What work has taken: calls, tokens and money, which add up over steps, documents and shards.
+//! Calls, tokens and money that work has used; they add up over steps, documents and shards.
 
 use std::ops::{Add, AddAssign};
 
@@ -12,7 +12,7 @@ use crate::usage::Usage;
 pub struct Spend {
     /// Provider calls made.
     pub provider_calls: u64,
-    /// Of these, answered 429.
+    /// Of these, calls answered with 429.
     pub rate_limited: u64,
     /// Attempts that went back to Temporal to wait for quota; no call was made.
     pub deferrals: u64,
@@ -24,13 +24,13 @@ pub struct Spend {
     pub output_tokens: u64,
     /// US dollars, as far as prices are known.
     pub cost_usd: f64,
-    /// Calls with tokens that no price is known for: [`Self::cost_usd`] is without them.
+    /// Calls with tokens but without a known price; [`Self::cost_usd`] leaves them out.
     #[serde(skip_serializing_if = "crate::is_default")]
     pub unpriced_calls: u64,
 }
 
 impl Spend {
-    /// The tokens of a call and their price, if one is known, without the call itself.
+    /// The tokens of a call and their price, if known, without the call itself.
     pub fn of_tokens(usage: &Usage, cost_usd: Option<f64>) -> Self {
         Self {
             input_tokens: usage.input(),
@@ -42,7 +42,7 @@ impl Spend {
         }
     }
 
-    /// What it is beyond another.
+    /// The difference to an earlier sum.
     pub fn beyond(self, before: Self) -> Self {
         Self {
             provider_calls: self.provider_calls.saturating_sub(before.provider_calls),
@@ -69,14 +69,14 @@ impl Spend {
         Self { provider_calls, rate_limited, deferrals, ..Self::default() }
     }
 
-    /// US dollars; `None` where no price is known for anything of it.
+    /// US dollars; `None` if no price is known for any of it.
     pub fn known_usd(&self) -> Option<f64> {
         (self.unpriced_calls == 0 || self.cost_usd > 0.0).then_some(self.cost_usd)
     }
 }
 
-/// An amount as it is written for others: to a billionth of a dollar, which is less than a token
-/// costs. Sums of floats have digits that nobody has spent.
+/// Rounds an amount for output to a billionth of a dollar, less than the price of a token. Sums of
+/// floats have meaningless further digits.
 pub fn rounded_usd(usd: f64) -> f64 {
     (usd * 1e9).round() / 1e9
 }
@@ -114,14 +114,14 @@ impl Add for Spend {
     }
 }
 
-/// Calls and waits of one document: carried from attempt to attempt, and as the details of a final
-/// failure.
+/// Calls and waits of one document, passed from attempt to attempt, and part of a final failure's
+/// details.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallCounts {
     /// Provider calls made.
     pub provider_calls: u32,
-    /// Of these, answered 429.
+    /// Of these, calls answered with 429.
     pub rate_limited: u32,
     /// Attempts that went back to Temporal to wait for quota; no call was made.
     pub deferrals: u32,

@@ -1,8 +1,8 @@
-//! Time as it is written down.
+//! Time as it is stored.
 
 use std::time::SystemTime;
 
-/// Whole seconds since 1970; 0 of what was before.
+/// Whole seconds since 1970; 0 for earlier times.
 pub fn seconds_since_1970(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }

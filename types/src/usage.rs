@@ -1,10 +1,10 @@
-//! Tokens that one provider call used, in one meaning for all providers.
+//! Tokens of one provider call, with one meaning for all providers.
 
 use serde::{Deserialize, Serialize};
 
-/// What a provider reported for one call, normalised: the four counts never overlap.
+/// The reported usage of one call, normalised: the four counts never overlap.
 ///
-/// Providers disagree (at some, cached tokens are inside the input count, at others beside it);
+/// Providers differ (for some, cached tokens are inside the input count, for others beside it);
 /// each client of `tidegate-providers` converts to this meaning in its `response.rs`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

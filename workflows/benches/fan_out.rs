@@ -1,9 +1,10 @@
-//! What tidegate's fan-out costs beside a bare one, on the same worker and the same dev server.
+//! Measures tidegate's fan-out against a bare one, on the same worker and the same dev server.
 //!
-//! `cargo bench -p tidegate-workflows --bench fan_out` runs 2,000 documents at a time, `... -- 200`
-//! as many as it says. Tidegate adds to the bare workflow the plan, the shards, their reports, the
-//! seals and the finish. Both take turns, so that what else the machine does falls on both. A document costs the server far more than the worker;
-//! the events of the histories tell how much work it had, whatever the machine.
+//! `cargo bench -p tidegate-workflows --bench fan_out` runs 2,000 documents a round, `... -- 200`
+//! runs 200. Compared with the bare workflow, tidegate adds the plan, the shards, their reports,
+//! the seals and the finish. Both take turns, so that other load on the machine affects both. A
+//! document costs the server far more than the worker; the number of history events shows the
+//! server's work on any machine.
 
 #![allow(
     clippy::unwrap_used,
@@ -46,7 +47,7 @@ const QUEUE: &str = "fan-out";
 const DOCUMENTS: u32 = 2_000;
 const SHARD_SIZE: u32 = 500;
 const ROUNDS: usize = 3;
-/// Tidegate's documents per second, as a part of the bare workflow's.
+/// Target: tidegate's documents per second as a fraction of the bare workflow's.
 const AIM: f64 = 0.9;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -67,7 +68,7 @@ async fn main() {
     run.and(documents).unwrap();
 }
 
-/// One for the workflows, one for the documents of the lane.
+/// One worker for the workflows, one for the documents of the lane.
 fn worker_options(documents: u32) -> [WorkerOptions; 2] {
     let slots = FixedSizeSlotSupplier::new;
     let tuner = TunerHolder::builder()
@@ -99,7 +100,7 @@ fn worker_options(documents: u32) -> [WorkerOptions; 2] {
     [workflows, documents]
 }
 
-/// A warm-up of both, then the rounds in turn.
+/// A warm-up of both, then alternating rounds.
 async fn rounds(client: &Client, documents: u32) {
     println!(
         "{documents} documents, {IN_FLIGHT} in flight, shards of {SHARD_SIZE}; documents per second\n"

@@ -1,11 +1,11 @@
-//! The shards and groups of shards that a batch or a group has started: each has a part of the
-//! window, and gives it back.
+//! Starts the shards and groups of shards of a batch or a group, and divides the window among them.
 //!
 //! The window is counted in places, one for each document in flight. A shard takes as many as it
-//! has documents, if so many are free; once it has handed out its last one it says now and then how
-//! many it still needs, and the next shard starts with what is free. What is free when no shard is
-//! left to start goes to those that started with few. So the window is full although no shard waits
-//! for another's last document, and never more documents are in flight than it has places.
+//! has documents, if so many are free. Once it has handed out its last document, it reports now and
+//! then how many places it still needs, and the next shard starts with what is free. When no shard
+//! is left to start, free places go to shards that started with few. So the window stays full
+//! although no shard waits for another's last document, and no more documents are in flight than it
+//! has places.
 
 pub(crate) mod run;
 
@@ -25,27 +25,27 @@ use crate::{
     shard::shard_id,
 };
 
-/// Shards that a batch starts itself; those behind them are started by groups, so that no history
-/// grows with their number.
+/// Shards that a batch starts itself. Groups start those after them, so that no history grows with
+/// the number of shards.
 pub(crate) const OWN_SHARDS: u32 = 20;
 
-/// Most shards of a group: its run ends with them, because a next one would not know of children
-/// that still run.
+/// Most shards of a group. Its run ends with them: a continued run would not know the children that
+/// still run.
 const GROUP: u32 = 50;
 
-/// Fewer are no group while more are planned.
+/// While more shards are planned, fewer than this start no group.
 const LEAST_GROUP: u32 = 20;
 
-/// A shard starts with this part of what it could use, and not with less: many shards with few
-/// places each would cost more than the few that are idle.
+/// A shard starts with at least this fraction of the places that it could use: many shards with few
+/// places would cost more than a few idle places.
 const LEAST_PART: u32 = 4;
 
-/// The least time between two reports of a batch's shards, and the part of the batch's duration so
-/// far that it is: reports of a batch of days grow rarer, as does the use of each.
+/// Shortest time between two reports of a batch's shards, and the fraction of the batch's duration
+/// so far between them: reports of a batch of days are rarer, because each is less useful.
 const REPORT: Duration = Duration::from_secs(10);
 const REPORT_PART: u32 = 100;
 
-/// A workflow that was started, by its number among its kind.
+/// A started workflow, by its number among its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Child {
     /// A shard.
@@ -60,29 +60,30 @@ impl Child {
     }
 }
 
-/// How such a workflow stands.
+/// The state of a running child.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// What it last reported.
+    /// Its last report.
     totals: Totals,
-    /// Places that it has and has not given back.
+    /// Places that it holds.
     places: u32,
-    /// Places that it could use beside those: a group any number, until it has no shard to start.
+    /// Places that it could use beside those. A group can use any number while it has shards to
+    /// start.
     wants: u32,
-    /// It exists. A signal that comes earlier finds no workflow and is lost.
+    /// Its workflow exists. A signal sent before that finds no workflow and is lost.
     started: bool,
-    /// The paused flag that it was started with, or sent since.
+    /// The paused flag that it was started with, or last sent.
     sent_paused: bool,
 }
 
-/// What is told to a child that runs.
+/// A signal for a running child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum News {
     Paused(bool),
     Places(u32),
 }
 
-/// What one starts with.
+/// The input of a new child.
 #[derive(Debug)]
 pub(crate) enum Start {
     Shard(ShardInput),
@@ -94,44 +95,44 @@ pub(crate) enum Start {
 pub(crate) struct Children {
     /// The batch's workflow id.
     pub(crate) batch: String,
-    /// What each shard begins with, but for its own number, documents and window.
+    /// The input of each shard, but for its number, documents and window.
     pub(crate) shard: ShardInput,
     /// [`Plan::shard_size`].
     pub(crate) shard_size: u32,
-    /// Documents that are planned, and lie in shards.
+    /// Planned documents that lie in shards.
     pub(crate) documents: u64,
-    /// Places in all.
+    /// All places of the window.
     pub(crate) window: u32,
-    /// The next shard that is started, counted from 0.
+    /// The next shard to start, counted from 0.
     pub(crate) next: u32,
     /// Shards that may be started.
     pub(crate) planned: u32,
-    /// No more are planned.
+    /// The plan is complete.
     pub(crate) complete: bool,
-    /// From this shard on, groups are started.
+    /// The first shard that a group starts.
     pub(crate) groups_from: u32,
     /// The next group, counted from 0.
     pub(crate) next_group: u32,
-    /// What those came to that have ended.
+    /// Totals of the children that have ended.
     pub(crate) totals: Totals,
-    /// Hand out no documents until `resume`.
+    /// No documents are handed out until `resume`.
     pub(crate) paused: bool,
-    /// Start no more in this run: its history is long enough, or it is cancelled.
+    /// No more children start in this run: its history is long enough, or it is cancelled.
     pub(crate) draining: bool,
-    /// Why one, and so the batch, has failed.
+    /// Why a child failed; the batch fails with it.
     pub(crate) broken: Option<String>,
-    /// All have ended, and none will be started.
+    /// All children have ended, and none will start.
     pub(crate) over: bool,
-    /// When something was last heard of them: a query has no clock of its own.
+    /// When a child last reported; a query has no clock of its own.
     pub(crate) latest: Option<SystemTime>,
     /// When the batch began.
     pub(crate) began: Option<SystemTime>,
-    /// Those that have not ended.
+    /// Children that have not ended.
     pub(crate) running: BTreeMap<Child, Running>,
 }
 
 impl Children {
-    /// Those of a batch, whose plan may grow.
+    /// Takes over a batch's plan, which may grow.
     pub(crate) fn of_plan(&mut self, plan: &Plan) {
         self.shard.job.clone_from(&plan.job);
         self.shard.provider_batching = plan.provider_batching;
@@ -140,8 +141,8 @@ impl Children {
         self.shard_size = plan.shard_size.max(1);
     }
 
-    /// So many documents lie in shards so far; whether that is all. Until it is, shards that are not
-    /// full are not started.
+    /// Records the documents planned so far, and whether the plan is complete. Until it is, shards
+    /// that are not full are not started.
     pub(crate) fn is_planned(&mut self, documents: u64, complete: bool) {
         let size = u64::from(self.shard_size.max(1));
         let shards = if complete { documents.div_ceil(size) } else { documents / size };
@@ -150,8 +151,9 @@ impl Children {
         self.complete = complete;
     }
 
-    /// So many documents are in flight at first, divided among the shards that start at once, those of
-    /// pages to come included; a call is thought to take so many seconds.
+    /// Limits the documents in flight at first: `documents` are divided among the shards that start
+    /// at once, including those of pages still to be planned; a call is expected to take
+    /// `call_seconds`.
     pub(crate) fn opens_with(&mut self, documents: u32, call_seconds: u32) {
         let planned = if self.complete { self.planned } else { u32::MAX };
         let shards = self.window.div_ceil(self.most_places()).min(planned).max(1);
@@ -159,7 +161,7 @@ impl Children {
         self.shard.call_seconds = call_seconds;
     }
 
-    /// Places of a shard that has as many as it can use.
+    /// Most places that a shard can use.
     fn most_places(&self) -> u32 {
         SHARD_WINDOW.min(self.window).min(self.shard_size).max(1)
     }
@@ -169,30 +171,30 @@ impl Children {
         self.complete && self.next >= self.planned
     }
 
-    /// Nothing more is started.
+    /// Whether no more children will start.
     pub(crate) fn is_at_its_end(&self) -> bool {
         self.draining || self.broken.is_some() || self.has_handed_out()
     }
 
-    /// A group's history is bounded by its shards. A batch goes on in a next run, once its children
-    /// have ended, which that one would not know of.
+    /// Whether the history is long. A group's is bounded by its shards. A batch continues in a new
+    /// run once its children have ended, because that run would not know them.
     fn has_long_history(&mut self) {
         self.draining |= self.groups_from != u32::MAX;
     }
 
-    /// Places that have not been given back.
+    /// Places that are in use.
     pub(crate) fn places(&self) -> u32 {
         self.running.values().fold(0, |sum, running| sum.saturating_add(running.places))
     }
 
-    /// What they came to, those that run included, as far as they have reported.
+    /// Totals of all children; running ones count with their last report.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = self.totals;
         totals += self.reported_totals();
         totals
     }
 
-    /// What those have reported that run.
+    /// Totals that running children have reported.
     pub(crate) fn reported_totals(&self) -> Totals {
         self.running.values().fold(Totals::default(), |mut sum, running| {
             sum += running.totals;
@@ -200,7 +202,7 @@ impl Children {
         })
     }
 
-    /// Those that run, for whoever asks them.
+    /// The running children, for the `live` query.
     pub(crate) fn live(&self) -> Vec<LiveChild> {
         let live = |(child, running): (&Child, &Running)| LiveChild {
             id: self.id(*child),
@@ -228,10 +230,10 @@ impl Children {
         self.window.saturating_sub(self.places())
     }
 
-    /// The least and the most places that the next shard starts with.
+    /// The least and the most places with which the next shard starts.
     fn shard_window(&self) -> (u32, u32) {
         if self.shard.provider_batching.is_some() {
-            // They sleep, and so many do it at once; what comes back is divided evenly.
+            // Sleeping shards run in large numbers at once; returned places are divided evenly.
             let at_once = self.planned.clamp(1, SLEEPING_SHARDS_AT_ONCE);
             let places = (self.window / at_once).max(1);
             return (places, places);
@@ -248,19 +250,19 @@ impl Children {
         if self.next < self.groups_from {
             return self.free() >= self.shard_window().0;
         }
-        // One group at a time: what becomes free while it has shards to start is given to it.
+        // One group at a time: places that become free while it has shards to start go to it.
         let planned = self.planned - self.next;
         !self.has_open_group()
             && self.free() >= (self.window / LEAST_PART).max(1)
             && (self.complete || planned >= LEAST_GROUP)
     }
 
-    /// A group has shards to start yet.
+    /// Whether a group still has shards to start.
     fn has_open_group(&self) -> bool {
         self.running.iter().any(|(child, running)| child.is_group() && running.wants > 0)
     }
 
-    /// The next child, if there are places for one.
+    /// The next child to start, if there are places for it.
     fn take(&mut self, now: Option<SystemTime>) -> Option<(Child, Start)> {
         if !self.can_start() {
             return None;
@@ -302,12 +304,13 @@ impl Children {
         Some((Child::Group(group), Start::Group(input)))
     }
 
-    /// Until it reports, as much is taken to be in flight as may be.
+    /// Records a started child. Until it reports, it counts with as much in flight as its places
+    /// allow.
     pub(crate) fn has_taken(&mut self, child: Child, places: u32, documents: u32) {
         let in_flight = if self.paused { 0 } else { places.min(documents).into() };
         let wants = match child {
             Child::Group(_) => u32::MAX,
-            // They sleep.
+            // These shards sleep.
             Child::Shard(_) if self.shard.provider_batching.is_some() => 0,
             Child::Shard(_) => documents.min(SHARD_WINDOW).saturating_sub(places),
         };
@@ -321,7 +324,8 @@ impl Children {
         self.running.insert(child, running);
     }
 
-    /// How often each shard reports, so that all of them together do it once in a while.
+    /// Seconds between two reports of a shard, so that all shards together report about once in
+    /// [`REPORT`].
     fn report_seconds(&self, now: Option<SystemTime>) -> u32 {
         let lasting = self.began.zip(now).and_then(|(began, now)| now.duration_since(began).ok());
         let every = REPORT.max(lasting.unwrap_or_default() / REPORT_PART);
@@ -335,7 +339,7 @@ impl Children {
         }
     }
 
-    /// A child tells how far it is. A report that comes after its end is not counted.
+    /// Takes a child's report. A report that comes after the child's end is ignored.
     pub(crate) fn reported(&mut self, report: &RawValue, now: Option<SystemTime>) {
         let Some(report) = payload::decode::<ShardReport>(report) else { return };
         let child =
@@ -346,15 +350,15 @@ impl Children {
             self.shard.call_seconds = 0;
             if let Some(places) = report.places {
                 running.wants = 0;
-                // What it was given meanwhile comes back, too: it has nothing to use it for.
+                // Places that it was given meanwhile are free, too: it cannot use them.
                 running.places = running.places.min(places);
             }
         }
         self.latest = now;
     }
 
-    /// One that was cancelled with the batch has reported its last numbers; any other end without a
-    /// result breaks the batch.
+    /// Records a child's end. A child that was cancelled with the batch has reported its last
+    /// totals; any other end without a result breaks the batch.
     fn record(&mut self, child: Child, ended: Result<Totals, String>) {
         let reported =
             self.running.remove(&child).map(|running| running.totals).unwrap_or_default();
@@ -364,7 +368,7 @@ impl Children {
                 self.broken.get_or_insert_with(|| format!("shard {shard}: {message}"));
                 reported
             }
-            // It has said already which of its shards it was.
+            // The group's message names the shard already.
             (Err(message), Child::Group(_)) => {
                 self.broken.get_or_insert(message);
                 reported
@@ -373,7 +377,7 @@ impl Children {
         self.totals += Totals { in_flight: 0, ..totals };
     }
 
-    /// What a child is to be told.
+    /// The next signal that is due.
     fn news(&self) -> Option<(Child, News)> {
         let paused = self.paused;
         let free = self.free();
@@ -393,13 +397,13 @@ impl Children {
         self.running.values().any(|running| running.wants > 0)
     }
 
-    /// What a shard does not need any more is of use: to shards behind it, beside it, or in the groups
-    /// behind its own.
+    /// Whether returned places are of use: to shards not yet started, to running shards, or to the
+    /// batch's other children.
     fn places_are_wanted(&self) -> bool {
         !self.has_handed_out() || self.wants_places() || self.groups_from == u32::MAX
     }
 
-    /// The child that is told next, and what.
+    /// The next child to signal, and the signal.
     fn next_news(&mut self) -> Option<(String, Child, News)> {
         let (child, news) = self.news()?;
         let running = self.running.get_mut(&child)?;
@@ -407,7 +411,7 @@ impl Children {
             News::Paused(paused) => running.sent_paused = paused,
             News::Places(places) => {
                 running.places = running.places.saturating_add(places);
-                // A group wants any number as long as it wants any.
+                // A group wants any number of places while it wants any.
                 if !child.is_group() {
                     running.wants = running.wants.saturating_sub(places);
                 }

@@ -1,10 +1,9 @@
-//! What workflows and activities say to each other: payloads, and the activities by their persisted
-//! names.
+//! The contract between workflows and activities: payloads, and the activities' persisted names.
 //!
 //! Every name here is written into Temporal histories. Renaming one breaks running batches, so the
 //! names are spelled out and never derived from Rust identifiers. Payloads are small (ids, indices,
-//! numbers): documents, prompts and answers stay in the object store, and what many documents share
-//! is written there once, as the [`Job`].
+//! numbers). Documents, prompts and answers stay in the object store; data that many documents
+//! share is written there once, as the [`Job`].
 
 mod batch;
 mod call;
@@ -47,15 +46,15 @@ pub use webhook::{Ended, Notify};
 
 pub use tidegate_types::{CallCounts, FailureType, WaitsFor};
 
-/// Workflow type that users start.
+/// The workflow type that users start.
 pub const PROCESS_DOCUMENTS: &str = "ProcessDocuments";
 
-/// Most documents of one shard that are in flight: Temporal's own advice is at most 500 pending
-/// activities per workflow. A batch has as many shards at once as its window takes.
+/// Most documents of one shard in flight: Temporal advises at most 500 pending activities per
+/// workflow. A batch runs as many shards at once as its window needs.
 pub const SHARD_WINDOW: u32 = 500;
 
-/// Most shards of a batch that run at once where its documents wait in their provider's batches:
-/// those shards sleep.
+/// Most shards of a batch that run at once while their documents wait in provider batches: such
+/// shards sleep.
 pub const SLEEPING_SHARDS_AT_ONCE: u32 = 100;
 
 #[allow(
@@ -79,7 +78,8 @@ mod definitions {
         Plan, ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
     };
 
-    /// The activities that the workflows call, and the two that any workflow may. `tidegate-activities` implements them.
+    /// The activities of the workflows, and the two that any workflow may call.
+    /// `tidegate-activities` implements them.
     #[derive(Debug)]
     pub struct Activities;
 
@@ -150,7 +150,8 @@ mod definitions {
             unimplemented!()
         }
 
-        // Read by hand: what is wrong with it is said in words, and a body stays as it was written.
+        // The input is read by hand, so that errors are sentences and a body stays as it was
+        // written.
         #[activity(name = "tidegate.call")]
         pub fn call(input: Box<RawValue>) -> CallOutcome {
             unimplemented!()

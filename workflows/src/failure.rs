@@ -1,14 +1,14 @@
-//! What failures of activities and children say, and how they become the workflow's own.
+//! Reads failures of activities and children, and converts them to the workflow's own failure.
 
 use temporalio_common::error::{ApplicationFailure, IncomingError, RetryState};
 use temporalio_workflow::{ActivityExecutionError, WorkflowTermination};
 
 use crate::contract::{FailedDocument, FailureDetails, Taken};
 
-/// Longest message of a failure that is carried along.
+/// Longest message that is passed on, in characters.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// What a failed activity says about its document, and what it says that it took.
+/// A failed activity's document: its failure, and what it used.
 pub(crate) fn failed_document(
     index: u32,
     error: &ActivityExecutionError,
@@ -35,8 +35,8 @@ pub(crate) fn failed_document(
     (failed, taken)
 }
 
-/// Whether a document's activity has ended because the batch was cancelled, and not by itself: its
-/// attempt may also have failed, and would have been made again.
+/// Whether a document's activity ended because the batch was cancelled. Its attempt may also have
+/// failed, but would have been retried.
 pub(crate) fn is_cancelled(error: &ActivityExecutionError) -> bool {
     let given_up = |error: &IncomingError| matches!(error, IncomingError::Application(failure) if failure.is_non_retryable());
     error.as_cancelled().is_some()
@@ -44,8 +44,7 @@ pub(crate) fn is_cancelled(error: &ActivityExecutionError) -> bool {
             if failure.retry_state() == RetryState::CancelRequested && !failure.cause().is_some_and(given_up))
 }
 
-/// The sentence at the bottom of a failure: those above it only say that something below has
-/// failed.
+/// The innermost message of a failure: outer messages only say that something failed.
 pub(crate) fn root_message(error: &IncomingError) -> String {
     let mut root = error;
     while let Some(cause) = root.cause() {
@@ -54,7 +53,7 @@ pub(crate) fn root_message(error: &IncomingError) -> String {
     root.failure().message.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
-/// Ends a workflow for good, with this type and sentence.
+/// Fails a workflow for good, with this type and message.
 pub(crate) fn failed(kind: &str, message: &str) -> WorkflowTermination {
     let failure = ApplicationFailure::builder(anyhow::anyhow!(message.to_owned()))
         .type_name(kind.to_owned())
@@ -63,7 +62,7 @@ pub(crate) fn failed(kind: &str, message: &str) -> WorkflowTermination {
     WorkflowTermination::failed_application(failure)
 }
 
-/// An activity's own failure becomes the workflow's, with the same type and sentence.
+/// Fails the workflow with an activity's failure: the type and the message stay the same.
 pub(crate) fn termination(error: ActivityExecutionError) -> WorkflowTermination {
     match error.reason() {
         Some(IncomingError::Application(failure)) => {

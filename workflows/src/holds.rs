@@ -1,23 +1,23 @@
-//! Parts of a workflow's state that more than one workflow has: code is written for the part, and
-//! runs in each workflow that holds it.
+//! Access to parts of a workflow's state that several workflows share: code is written for the
+//! part, and runs in each workflow that holds it.
 
 use temporalio_workflow::WorkflowContext;
 
 /// A workflow whose state holds a `T`.
 pub(crate) trait Holds<T> {
-    /// The part.
+    /// Borrows the part.
     fn part(&self) -> &T;
 
-    /// The part, to be changed.
+    /// Borrows the part mutably.
     fn part_mut(&mut self) -> &mut T;
 }
 
-/// A workflow's context, seen from the part.
+/// Access to the part `T` through a workflow's context.
 pub(crate) trait Inside<T> {
     /// Reads the part.
     fn look<R>(&self, f: impl FnOnce(&T) -> R) -> R;
 
-    /// Changes the part. Whoever waits for a condition looks again.
+    /// Changes the part. Waiting conditions are checked again.
     fn change<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
 }
 

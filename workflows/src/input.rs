@@ -1,8 +1,8 @@
-//! A batch's input: what is typed after `--input`, what the command line builds, and the checked
-//! [`Job`] that it becomes.
+//! A batch's input, as typed after `--input` or built by the command line, and the checked [`Job`]
+//! that it becomes.
 //!
-//! Each field is read by a function of `read` whose errors say what the field must
-//! be; [`serde_path_to_error`] says which field it is.
+//! Each field is read by a function of `read` whose error says what the field must be;
+//! [`serde_path_to_error`] adds the field's name.
 
 use std::collections::BTreeMap;
 
@@ -35,15 +35,15 @@ pub use table::FIELDS;
 
 const MAX_OUTPUT: u64 = 1_000_000;
 
-/// More than any model puts out.
+/// More dimensions than any model returns.
 const MAX_DIMENSIONS: u64 = 65_536;
 
-/// Fits every model of today, and leaves a minute's quota room for others.
+/// Fits every current model, and leaves room in a quota per minute for other calls.
 const DEFAULT_CHUNK_TOKENS: u32 = 20_000;
 const MIN_CHUNK: u64 = 500;
 const MAX_CHUNK: u64 = 1_000_000;
 
-/// A batch's input. What is absent keeps its default.
+/// A batch's input. An absent field has its default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatchInput {
@@ -59,10 +59,10 @@ pub struct BatchInput {
     /// A prefix for the results.
     #[serde(deserialize_with = "read::text")]
     pub output: String,
-    /// What becomes of each document: `answer` or `embed`.
+    /// The task for each document: `answer` or `embed`.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
-    /// Numbers of each vector.
+    /// Dimensions of each vector.
     #[serde(
         deserialize_with = "read::whole::<_, _, 1, MAX_DIMENSIONS>",
         skip_serializing_if = "Option::is_none"
@@ -71,19 +71,19 @@ pub struct BatchInput {
     /// What to do with each document.
     #[serde(deserialize_with = "read::text", skip_serializing_if = "String::is_empty")]
     pub instructions: String,
-    /// `{{ … }}` in the instructions stands for what is known of the document.
+    /// `{{ … }}` in the instructions is replaced by the document's fields.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub template: Option<bool>,
-    /// The system prompt; the instructions stand before the document then.
+    /// The system prompt. With it, the instructions stand before the document.
     #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Instead of `instructions`: several turns, the last of which is about the document.
+    /// Instead of `instructions`: several turns; the last is about the document.
     #[serde(deserialize_with = "read::messages", skip_serializing_if = "Option::is_none")]
     pub messages: Option<Vec<Message>>,
     /// A JSONL object of `{"document","answer"}` lines, shown to the model first.
     #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
     pub examples: Option<String>,
-    /// The model that answers; or
+    /// The model that answers, or
     #[serde(deserialize_with = "read::model", skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
     /// a configured list of models.
@@ -92,7 +92,7 @@ pub struct BatchInput {
     /// The class of traffic.
     #[serde(deserialize_with = "read::name", skip_serializing_if = "Option::is_none")]
     pub lane: Option<Lane>,
-    /// Whose budget pays.
+    /// The tenant whose budget pays.
     #[serde(deserialize_with = "read::name", skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Tenant>,
     /// Most output tokens per document.
@@ -101,19 +101,19 @@ pub struct BatchInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub max_output_tokens: Option<u32>,
-    /// What becomes of an answer that is cut or empty.
+    /// What happens to an answer that is cut or empty.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub on_cut: Option<OnCut>,
     /// JSON Schema that each answer must satisfy.
     #[serde(deserialize_with = "read::schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
-    /// What each answer must pass.
+    /// Checks that each answer must pass.
     #[serde(deserialize_with = "read::checks", skip_serializing_if = "Option::is_none")]
     pub checks: Option<Vec<Check>>,
-    /// Each model of the route is asked about what has not passed the checks before.
+    /// Each next model of the route is asked about documents whose answers failed the checks.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub escalate: Option<bool>,
-    /// Each field of the answer comes with the words of the document that it rests on.
+    /// Each field of the answer comes with the quote of the document that supports it.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub evidence: Option<bool>,
     /// Fields of the vendor's request: temperature, seed, service tier and others.
@@ -134,13 +134,13 @@ pub struct BatchInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub retry_budget: Option<u64>,
-    /// US dollars that the batch may spend in all.
+    /// Budget of the batch, in US dollars.
     #[serde(deserialize_with = "read::dollars", skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
-    /// How documents are read that are too long for one call.
+    /// How documents that are too long for one call are read.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub long: Option<LongHow>,
-    /// Tokens of a part of a long document at most.
+    /// Most tokens of a part of a long document.
     #[serde(
         deserialize_with = "read::whole::<_, _, MIN_CHUNK, MAX_CHUNK>",
         skip_serializing_if = "Option::is_none"
@@ -155,7 +155,7 @@ pub struct BatchInput {
     /// How PDFs go to the provider.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub attach: Option<Attach>,
-    /// Which of the provider's APIs answers.
+    /// Which of the provider's APIs is used.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// When the batch must be done.
@@ -172,14 +172,15 @@ pub struct BatchInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub pack: Option<Pack>,
-    /// The output may hold answers to another question: what differs is asked again and replaced.
+    /// The output may hold answers to another question: those that differ are asked again and
+    /// replaced.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub replace: Option<bool>,
-    /// Documents whose results an older reader has read are read anew, and asked anew where their
-    /// text differs.
+    /// Documents that an older reader has read are read again, and asked again if their text
+    /// differs.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub reread: Option<bool>,
-    /// Only so many documents, drawn at random; the whole batch does not buy them again.
+    /// The number of documents in a random sample. The whole batch does not buy them again.
     #[serde(
         deserialize_with = "read::whole::<_, _, 1, { u32::MAX as u64 }>",
         skip_serializing_if = "Option::is_none"
@@ -188,16 +189,16 @@ pub struct BatchInput {
     /// A JSONL object of `{"id","expected"}` lines; the report says how many answers agree with it.
     #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
     pub truth: Option<String>,
-    /// A configured webhook, which is told when the batch has ended.
+    /// A configured webhook, which is called when the batch has ended.
     #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
-    /// One object for each document beside the sealed parts; by default there is.
+    /// Writes one object for each document beside the sealed parts (the default).
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub per_document: Option<bool>,
-    /// As what results are written together: `jsonl` or `parquet`.
+    /// The format of combined results: `jsonl` or `parquet`.
     #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
     pub results: Option<ResultsAs>,
-    /// All results in one object too; by default up to 100,000 documents.
+    /// Writes all results into one object too; by default up to 100,000 documents.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub results_jsonl: Option<bool>,
 }
@@ -205,7 +206,7 @@ pub struct BatchInput {
 /// A checked input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
-    /// What is to be done.
+    /// The job.
     pub job: Job,
     /// Documents in flight at once, from 1; without it, as many as the limits can use.
     pub max_in_flight: Option<u32>,
@@ -214,7 +215,7 @@ pub struct Batch {
 /// Reads and checks a batch's input.
 ///
 /// # Errors
-/// A sentence that says what is wrong, where, and what to write.
+/// A sentence that says what is wrong, in which field, and what to write.
 pub fn parse(input: &RawValue) -> Result<Batch, String> {
     read(payload::value(input)?)?.check()
 }
@@ -222,7 +223,7 @@ pub fn parse(input: &RawValue) -> Result<Batch, String> {
 /// Reads a batch's input, field by field.
 ///
 /// # Errors
-/// A sentence that says which field is wrong, and what to write.
+/// A sentence that names the wrong field and says what to write.
 pub fn read(value: Value) -> Result<BatchInput, String> {
     let value = named::<BatchInput>(value)?;
     if value.get("documents").is_some_and(|documents| !documents.is_array()) {
@@ -231,7 +232,7 @@ pub fn read(value: Value) -> Result<BatchInput, String> {
     typed(value)
 }
 
-/// An object whose fields are those of `T`, without those that are null: they count as absent.
+/// An object without its null fields, which count as absent. Other fields must be those of `T`.
 fn named<T: DeserializeOwned>(mut value: Value) -> Result<Value, String> {
     let Some(fields) = value.as_object_mut() else {
         return Err(format!("the input must be a JSON object, not {}", read::kind(&value)));
@@ -250,7 +251,7 @@ fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
 }
 
 impl BatchInput {
-    /// What one field cannot tell by itself.
+    /// Checks that need several fields.
     fn check(self) -> Result<Batch, String> {
         if self.output.is_empty() {
             return Err(
@@ -258,8 +259,8 @@ impl BatchInput {
             );
         }
         task::check(&self)?;
-        // Of several answers in one call, of parts of one, and of those that a provider's batch brings,
-        // none could be asked for again with what was wrong.
+        // An answer that fails could not be asked for again alone if it came from a call for
+        // several documents, from a part of one, or from a provider's batch.
         let unchecked = [
             ("pack", self.pack.is_some()),
             ("long", self.long.is_some()),
@@ -370,7 +371,7 @@ impl BatchInput {
             attach_pdf,
             attach_pages,
             economy,
-            // With the mode "direct" the author has chosen already.
+            // The mode "direct" excludes the provider's batch API.
             deadline: self.deadline.filter(|_| self.mode != Some(Mode::Direct)),
             pack: task::pack(self.pack, task),
             replace: self.replace == Some(true),

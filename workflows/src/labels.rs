@@ -1,6 +1,6 @@
-//! By what a batch is found in Temporal's lists: its tenant, its model and its lane. Search attributes
-//! where the server knows all three, else a memo: one that is not registered would fail the workflow's
-//! task for ever, and a workflow cannot ask.
+//! Makes a batch findable in Temporal's lists by tenant, model and lane. It uses search attributes
+//! if the server knows all three, otherwise a memo: an unregistered attribute would fail the
+//! workflow's task for ever, and a workflow cannot ask the server.
 
 use std::fmt::Display;
 
@@ -12,8 +12,8 @@ use crate::contract::{Job, Labels, Target};
 /// The search attributes, all keywords. Users register them by these names.
 pub const NAMES: [&str; 3] = ["TidegateTenant", "TidegateModel", "TidegateLane"];
 
-/// Says what the batch is, in the way that its plan found possible. Once for a batch: a run that
-/// continues it has the same.
+/// Labels the batch in the way that its plan found possible. A run that continues the batch keeps
+/// the labels.
 pub(crate) fn tell<W>(ctx: &WorkflowContext<W>, job: &Job, how: Option<Labels>) {
     let Some(how) = how else { return };
     let [tenant, model, lane] = NAMES;
@@ -28,13 +28,13 @@ pub(crate) fn tell<W>(ctx: &WorkflowContext<W>, job: &Job, how: Option<Labels>) 
     ];
     match how {
         Labels::SearchAttributes => {
-            // A text can always be a keyword.
+            // A text is always a valid keyword.
             let update = |(name, value)| {
                 SearchAttributeKey::<String>::keyword(name).try_value_set(value).ok()
             };
             ctx.upsert_search_attributes(labels.into_iter().filter_map(update));
         }
-        // Nor can one fail to be JSON; and a batch without its memo goes on.
+        // A text is always valid JSON; and without its memo the batch goes on.
         Labels::Memo => drop(ctx.upsert_memo(
             labels.into_iter().map(|(name, value)| (name, Some(MemoValue::new(value)))),
         )),

@@ -5,21 +5,24 @@
 //!
 //! # Layout
 //!
-//! * [`contract`]: what workflows and activities say to each other, and every persisted name
-//! * [`input`]: from the batch's raw input to a checked [`contract::Job`]; `payload`: raw payloads
+//! * [`contract`]: payloads of workflows and activities, and every persisted name
+//! * [`input`]: reads the batch's raw input into a checked [`contract::Job`]; `payload`: raw
+//!   payloads
 //! * [`process_documents`]: a batch: plan, shards, finish
-//! * `children`: its shards, and the window that they share
+//! * `shard_scheduler`: starts a batch's shards and divides the window among them
 //! * [`process_group`]: some shards of a large batch
-//! * [`process_shard`]: one shard; `shard`: a sliding window over its documents, in that workflow or
-//!   in the batch's own, and those that wait in their provider's batches; `report`: what it tells the batch
-//! * `pace`: how many of that window it uses, by how long its documents lie in their task queue
+//! * [`process_shard`]: one shard; `shard`: a sliding window over its documents, in that workflow
+//!   or in the batch's own, and documents that wait in provider batches; `report`: reports to the
+//!   batch
+//! * `pace`: how much of the window a shard uses, by the time that its documents lie in the task
+//!   queue; `slow_start`: how it begins before that is known
 //! * [`process_parts`]: a document that is read in parts
-//! * [`process_call`]: one call, where the server knows no activities without a workflow
-//! * [`process_webhook`]: a webhook that is told of a batch's end
-//! * `holds`: parts of a workflow's state that several workflows have
-//! * `pause_flag`: a pause that reaches documents which are handed out
+//! * [`process_call`]: one call, for servers without standalone activities
+//! * [`process_webhook`]: a webhook that is called at a batch's end
+//! * `state_access`: access to parts of a workflow's state
+//! * `pause_flag`: makes a pause reach documents that are already handed out
 //! * [`policy`]: time-outs, retries and priorities of every activity
-//! * `failure`: what failures say, and how they become the workflow's own
+//! * `failure`: converts failures to the workflow's own
 
 mod children;
 pub mod contract;
@@ -41,8 +44,8 @@ pub mod process_webhook;
 mod report;
 mod shard;
 
-/// Which commands the workflows give, and in which order: the folder of recorded histories that they
-/// are held to. What changes them goes behind a patch: `CONTRIBUTING.md`.
+/// The version of the workflows' commands and their order: the folder of recorded histories that
+/// they must replay. A change of commands goes behind a patch: see `CONTRIBUTING.md`.
 pub const COMMANDS: &str = "0.1.0";
 
 pub use process_call::ProcessCall;

@@ -1,5 +1,5 @@
-//! A shard that begins with a part of its window, because nobody has seen how long calls take:
-//! while none of its calls has ended, more are let go at the pace that was expected of them.
+//! Slow start: a shard begins with a part of its window while it is unknown how long calls take.
+//! Until one of its calls has ended, it hands out more at the expected pace.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::{
     holds::{Holds, Inside},
 };
 
-/// Each time that a call was expected to take, lets as many more go as at first, until one has told
-/// of the queue behind it, which decides from then on ([`crate::pace`]).
+/// After each expected call time, hands out as many more as at first, until a call has shown the
+/// task queue's delay; from then on [`crate::pace`] decides.
 pub(crate) async fn widen<W, S>(ctx: &WorkflowContext<W>)
 where
     W: Holds<S> + 'static,
@@ -22,25 +22,25 @@ where
         (input.open.unwrap_or_default(), input.call_seconds)
     });
     while ctx.look(|shard| knows_no_queue(shard.as_ref())) {
-        // No timer runs in a pause, which may last for days.
+        // No timer runs during a pause, which may last for days.
         if ctx.wait_condition(|workflow| !workflow.part().as_ref().paused).await.is_err() {
             return;
         }
         let mut timer = TimerOptions::from(Duration::from_secs(seconds.into()));
-        // As in `provider_batch`: a timer that is cancelled as it fires makes the SDK panic.
+        // As in `provider_batch`: the SDK panics if a timer is cancelled as it fires.
         timer.cancellation_token = Some(WorkflowCancellationToken::new());
         let mut timer = std::pin::pin!(ctx.timer(timer));
         let told = ctx.wait_condition(|workflow| !knows_no_queue(workflow.part().as_ref()));
         let mut told = std::pin::pin!(told);
         workflows::select! {
             _ = timer => ctx.change(|shard| open_further(shard.as_mut(), first)),
-            // Told, or cancelled.
+            // The queue's delay is known, or the workflow is cancelled.
             _ = told => return,
         }
     }
 }
 
-/// It began with a part of its window, and no call has told of the queue yet.
+/// Whether it began with a part of its window and knows no queue delay yet.
 fn knows_no_queue(shard: &ShardInput) -> bool {
     shard.call_seconds > 0 && shard.open.is_some() && shard.next < shard.documents
 }

@@ -1,34 +1,34 @@
-//! How many of its window's documents a shard has in flight: as many as workers take within a few
-//! seconds. They take no more than their quota admits; what lies in the task queue for long keeps what
-//! comes later from being taken.
+//! Decides how many of its window's documents a shard has in flight: as many as workers take within
+//! a few seconds. Workers take no more than their quota admits, and a document that lies in the
+//! task queue for long keeps later ones from being taken.
 //!
-//! Each document that ends tells how long it lay there. Where it was taken at once, one more is handed
-//! out, so that the number doubles with each round; where it lay for some seconds, one more in a whole
-//! round. Where it lay too long, the number becomes what Little's law gives for the time that is aimed
-//! at: in flight = rate × time from handing out to the end. What was handed out before that shows the
-//! queue of before, and lowers nothing again. Batches that share a limit come to equal parts of it so: a
-//! long queue takes the same part from each, and a round adds one to each.
+//! Each ended call reports how long it lay in the queue. If it was taken at once, one more document
+//! is handed out, so that the number doubles with each round. If it lay for some seconds, one more
+//! is handed out in a whole round. If it lay too long, the number follows from Little's law for the
+//! time aimed at: in flight = rate × time from handing out to the end. Documents handed out before
+//! that show the old queue, and lower the number no further. Batches that share a limit come to
+//! equal parts of it: a long queue takes the same fraction from each, and a round adds one to each.
 
-/// Seconds in the task queue that are no wait: it holds nothing for the next worker that asks.
+/// Seconds in the task queue that count as no wait: workers asked for more at once.
 const FREE: u64 = 1;
 
-/// Seconds there that are too long.
+/// Seconds in the task queue that are too long.
 const LONG: u64 = 5;
 
-/// Seconds there that are aimed at where it was too long: between the two.
+/// Seconds in the task queue that are aimed at after that: between the two.
 const AIM: u64 = 3;
 
-/// However long the queue: others may be what makes it long.
+/// Fewest documents in flight, however long the queue: other batches may cause it.
 const LEAST: u32 = 4;
 
-/// What a shard has when a call ends.
+/// The window's state when a call ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Places {
-    /// Documents that may be in flight at most.
+    /// Most documents in flight.
     pub(crate) window: u32,
-    /// So many of them; `None` where all may be.
+    /// Places in use; `None` for the whole window.
     pub(crate) open: Option<u32>,
-    /// Documents in flight, without those of the call that has ended.
+    /// Documents in flight, without those of the ended call.
     pub(crate) in_flight: u64,
     /// Documents in one call.
     pub(crate) call: u32,
@@ -36,28 +36,28 @@ pub(crate) struct Places {
     pub(crate) next: u32,
 }
 
-/// A call that has ended.
+/// An ended call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended {
     /// Its first document.
     pub(crate) document: u32,
-    /// Seconds that it lay in the task queue.
+    /// Seconds in the task queue.
     pub(crate) queued: u64,
-    /// Seconds from handing out to the end, these among them.
+    /// Seconds from handing out to the end, with those in the queue.
     pub(crate) took: u64,
 }
 
-/// What the calls that have ended have shown.
+/// What ended calls have shown.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// Documents that have ended while the queue was short, since one more was let go.
+    /// Documents that ended with a short queue since the last increase.
     calm: u32,
-    /// The first document that was handed out after fewer were let go.
+    /// The first document handed out after the last decrease.
     since: u32,
 }
 
 impl Pace {
-    /// How many may be in flight from now on; `None` where all of the window may be.
+    /// How many documents may be in flight from now on; `None` for the whole window.
     pub(crate) fn after(&mut self, ended: Ended, places: Places) -> Option<u32> {
         let Places { window, open, in_flight, call, next } = places;
         let open = open.unwrap_or(window);
@@ -90,13 +90,15 @@ mod tests {
 
     use super::*;
 
-    /// A shard whose calls are taken from its queue by the rate of a quota, and replaced as far as may be.
+    /// A shard whose calls are taken from its queue at a quota's rate, and replaced as the pace
+    /// allows.
     struct Shard {
         pace: Pace,
         places: Places,
-        /// When each document that is in the queue was handed out, with its number.
+        /// When each queued document was handed out, with its number.
         queue: VecDeque<(u64, u32)>,
-        /// What workers have taken: when it ends, its number, when it was handed out and how long it lay.
+        /// Taken documents: when each ends, its number, when it was handed out, and how long it lay
+        /// in the queue.
         taken: Vec<(u64, u32, u64, u64)>,
     }
 
@@ -118,14 +120,15 @@ mod tests {
             }
         }
 
-        /// A worker takes the next document, whose call takes so long. Whether there was one.
+        /// A worker takes the next document, whose call takes `call` seconds. Returns whether there
+        /// was one.
         fn take(&mut self, now: u64, call: u64) -> bool {
             let Some((at, document)) = self.queue.pop_front() else { return false };
             self.taken.push((now + call, document, at, now - at));
             true
         }
 
-        /// What ends by now, ends.
+        /// Ends the calls that are due.
         fn end(&mut self, now: u64) {
             let (ended, taken) = std::mem::take(&mut self.taken)
                 .into_iter()
@@ -140,7 +143,8 @@ mod tests {
         }
     }
 
-    /// So many a second of each shard in turn; how many were taken of each, in each second.
+    /// Takes `rate` documents a second from the shards in turn; returns how many were taken of each
+    /// shard in each second.
     fn run(shards: &mut [&mut Shard], seconds: u64, rate: usize, call: u64) -> Vec<Vec<usize>> {
         let mut taken = Vec::new();
         for now in 0..seconds {

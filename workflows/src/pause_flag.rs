@@ -1,5 +1,5 @@
-//! A paused batch hands out no more documents; this tells the workers that those which were handed
-//! out wait too. They read it from a flag beside the quota, which an activity writes: a workflow
+//! A paused batch hands out no more documents. This flag makes documents that are already handed
+//! out wait, too: workers read it beside the quota. An activity writes it, because a workflow
 //! cannot.
 
 use temporalio_workflow::{WorkflowCancellationToken, WorkflowContext};
@@ -9,8 +9,8 @@ use crate::{
     policy,
 };
 
-/// Keeps the flag of a job as `paused` says until the run is `over`, and lowers it then. While the
-/// batch is planned it has no job, and hands out nothing.
+/// Keeps the job's flag equal to `paused` until the run is `over`, then clears it. While the batch
+/// is planned, it has no job and hands out nothing.
 pub(crate) async fn keep<W>(
     ctx: WorkflowContext<W>,
     paused: impl Fn(&W) -> (bool, String),
@@ -28,7 +28,7 @@ pub(crate) async fn keep<W>(
         }
         raised = !raised;
         let mark = MarkPaused { job: ctx.state(|batch| paused(batch).1), paused: raised };
-        // Where the flag cannot be written for now, this waits, and no document is lost by it.
+        // If the flag cannot be written now, this waits; no document is lost by it.
         let _ = ctx.execute_activity(Activities::mark_paused, mark, policy::batch(None)).await;
     }
     if raised {

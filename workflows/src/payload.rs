@@ -1,5 +1,5 @@
 //! Raw payloads: JSON that is read and written by hand, because a decoding error would fail the
-//! workflow task, again and again, and never the workflow.
+//! workflow task again and again, and never the workflow.
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use temporalio_workflow::WorkflowTermination;
 
 const CONTINUED: &str = "continued";
 
-/// What a run that continued as new passed on, if the input is that.
+/// The state that the run before passed on, if the input is such a state.
 pub(crate) fn continued<T: DeserializeOwned>(input: &RawValue) -> Option<T> {
     let mut value = value(input).ok()?;
     serde_json::from_value(value.get_mut(CONTINUED)?.take()).ok()
@@ -20,7 +20,7 @@ pub(crate) fn continued<T: DeserializeOwned>(input: &RawValue) -> Option<T> {
 /// The input of a run that continues this one.
 ///
 /// # Errors
-/// Fails the workflow where the state cannot be written as JSON.
+/// Fails the workflow if the state cannot be written as JSON.
 pub(crate) fn continue_with<T: Serialize>(state: &T) -> Result<RawValue, WorkflowTermination> {
     encode(&json!({ CONTINUED: state }))
 }
@@ -28,7 +28,7 @@ pub(crate) fn continue_with<T: Serialize>(state: &T) -> Result<RawValue, Workflo
 /// A value as one JSON payload.
 ///
 /// # Errors
-/// Fails the workflow where it cannot be written as JSON.
+/// Fails the workflow if the value cannot be written as JSON.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<RawValue, WorkflowTermination> {
     let data = serde_json::to_vec(value).map_err(|error| {
         WorkflowTermination::failed_application(ApplicationFailure::non_retryable(error))
@@ -37,7 +37,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<RawValue, WorkflowTermin
     Ok(RawValue::new(vec![Payload { metadata, data, ..Payload::default() }]))
 }
 
-/// What [`encode`] wrote; `None` for anything else.
+/// Reads what [`encode`] wrote; `None` for anything else.
 pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_value(value(raw).ok()?).ok()
 }
@@ -45,7 +45,7 @@ pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
 /// The one JSON value of an input.
 ///
 /// # Errors
-/// A sentence that says what came instead.
+/// A sentence that says what was found instead.
 pub(crate) fn value(input: &RawValue) -> Result<Value, String> {
     let [payload] = input.payloads.as_slice() else {
         return Err(format!(

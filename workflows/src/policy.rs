@@ -8,46 +8,46 @@ use temporalio_workflow::{
 };
 use tidegate_types::{Lane, Tenant};
 
-/// A worker that is gone is noticed this long after its last beat. A beat comes after five
-/// elevenths of it, and is paid for: a call of up to 25 s needs none, and one of up to 50 s one.
+/// Heartbeat time-out: how soon a lost worker is noticed. A heartbeat is sent after five elevenths
+/// of it, and costs money on Temporal Cloud: a call of up to 25 s needs none, one of up to 50 s
+/// one.
 const HEARTBEAT: Duration = Duration::from_secs(55);
 
-/// The same of what people wait for.
+/// Heartbeat time-out of interactive lanes.
 const INTERACTIVE_HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// What carries no delay of its own is tried again after this long, a lost worker's documents above
-/// all; then after twice as long, and so on.
+/// Delay before a retry without a delay of its own, such as after a lost worker; it doubles each
+/// time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// One attempt at one document: the wait in place, the call (10 minutes at most by default),
-/// reading and writing.
+/// Time-out of one attempt at a document: the wait in place, the call (10 minutes at most by
+/// default), reading and writing.
 const DOCUMENT: Duration = Duration::from_secs(30 * 60);
 
-/// One attempt at one call that a user submits: ten minutes, and some wait before it.
+/// Time-out of one attempt at a call that a user submits: ten minutes, and some wait before it.
 pub const CALL: Duration = Duration::from_secs(15 * 60);
 
-/// A worker that is gone is noticed this long after its last beat of such a call.
+/// Heartbeat time-out of such a call.
 pub const CALL_HEARTBEAT: Duration = Duration::from_secs(30);
 
-/// Listing, sealing and finishing stream through every document.
+/// Time-out of activities that stream through every document: listing, sealing, finishing.
 const BATCH: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// One message to a webhook: longer than its receiver may take.
+/// Time-out of one message to a webhook: longer than the receiver may take.
 const WEBHOOK: Duration = Duration::from_secs(60);
 
-/// A webhook whose receiver was away for so long is given up.
+/// How long a webhook whose receiver is away is retried.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The task queue of one lane's documents, beside the task queue of the workflows: a worker
-/// reserves a slot before it knows what for, so only a queue of its own keeps a lane's slots from
-/// the others.
+/// The task queue of one lane's documents, beside that of the workflows. A worker reserves a slot
+/// before it knows for which task, so only a separate queue keeps a lane's slots from the others.
 pub fn lane_queue(task_queue: &str, lane: &Lane) -> String {
     format!("{task_queue}-lane-{lane}")
 }
 
-/// The task queue on which documents are submitted to providers' batch APIs, beside that of the
-/// workflows: such a step reads and holds thousands of documents, few go on at once, and those that
-/// wait would else fill the slots that plans, seals and finishes need.
+/// The task queue for submissions to providers' batch APIs. Such a step reads and holds thousands
+/// of documents, and few run at once; in the workflows' queue, waiting ones would fill the slots
+/// that plans, seals and finishes need.
 pub fn submission_queue(task_queue: &str) -> String {
     format!("{task_queue}-submissions")
 }
@@ -55,9 +55,9 @@ pub fn submission_queue(task_queue: &str) -> String {
 /// Options of `tidegate.process_document`, for a workflow on `task_queue`.
 ///
 /// No schedule-to-close time-out: a delay longer than what is left of it would fail the document at
-/// once. Failures carry their own delay; the policy counts for what carries none, a lost worker
-/// above all. Never eager: an eager activity goes round the task queue, and with it round priority
-/// and fairness. A worker is given up after `heartbeat_seconds` without a beat; 0 is the lane's
+/// once. Failures carry their own delay; the policy applies to those without one, such as a lost
+/// worker. Never eager: an eager activity bypasses the task queue, and with it priority and
+/// fairness. A worker is given up after `heartbeat_seconds` without a heartbeat; 0 is the lane's
 /// default.
 pub fn document(
     task_queue: &str,
@@ -67,7 +67,7 @@ pub fn document(
 ) -> ActivityOptions {
     let mut priority = Priority::default();
     priority.priority_key = Some(priority_key(lane));
-    // Temporal Cloud charges for keys, and where all are the same they order nothing.
+    // Temporal Cloud charges for keys, and equal keys order nothing.
     priority.fairness_key = (*tenant != Tenant::default()).then(|| fairness_key(tenant));
     ActivityOptions::with_start_to_close_timeout(DOCUMENT)
         .task_queue(lane_queue(task_queue, lane))
@@ -91,8 +91,8 @@ pub fn call(task_queue: &str, lane: &Lane) -> ActivityOptions {
         .build()
 }
 
-/// Options of the activities that concern a whole shard or batch. With a token of its own, the
-/// activity also runs after the workflow was cancelled.
+/// Options of activities for a whole shard or batch. With a token of its own, the activity runs
+/// after the workflow was cancelled, too.
 pub fn batch(token: Option<WorkflowCancellationToken>) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(BATCH)
         .heartbeat_timeout(HEARTBEAT)
@@ -102,15 +102,15 @@ pub fn batch(token: Option<WorkflowCancellationToken>) -> ActivityOptions {
         .build()
 }
 
-/// Options of `tidegate.submit_batch`, for a workflow on `task_queue`. Also after the workflow was
-/// cancelled: a batch that was submitted and is not known would be paid for, and lost.
+/// Options of `tidegate.submit_batch`, for a workflow on `task_queue`. It runs after the workflow
+/// was cancelled, too: a submitted batch that nothing records would be paid for and lost.
 pub fn submission(task_queue: &str) -> ActivityOptions {
     let mut options = batch(Some(WorkflowCancellationToken::new()));
     options.task_queue = Some(submission_queue(task_queue));
     options
 }
 
-/// Options of `tidegate.notify`: for a day, after 5 s at first and every half an hour at last.
+/// Options of `tidegate.notify`: retried for a day, first after 5 s, in the end every half an hour.
 pub fn webhook() -> ActivityOptions {
     let retry = RetryPolicy::builder()
         .initial_interval(Duration::from_secs(5))
@@ -145,7 +145,7 @@ fn heartbeat(lane: &Lane, seconds: u32) -> Duration {
     }
 }
 
-/// Temporal's priorities go from 1, first, to 5, last.
+/// Temporal's priorities go from 1 (first) to 5 (last).
 fn priority_key(lane: &Lane) -> u32 {
     match lane.as_str() {
         "interactive" => 1,

@@ -1,4 +1,4 @@
-//! `ProcessCall`: one call as a workflow, for servers that know no activities without one.
+//! `ProcessCall`: one call as a workflow, for servers without standalone activities.
 
 #![allow(
     missing_docs,

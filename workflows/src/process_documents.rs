@@ -38,15 +38,16 @@ pub struct ProcessDocuments {
     input: Result<State, String>,
     /// Its shards, and groups of shards.
     children: Children,
-    /// The only shard of a small batch, which it works on itself; else empty.
+    /// The only shard of a small batch, which the batch's workflow works on itself; otherwise
+    /// empty.
     shard: Shard,
-    /// Every document has been worked on, or is left.
+    /// No document is worked on any more.
     over: bool,
-    /// Why the rest of the plan cannot be made.
+    /// Why the rest of the plan failed.
     unplanned: Option<WorkflowTermination>,
-    /// The report is written, and nothing is missing from it.
+    /// The report is written, and no document is missing from it.
     done: bool,
-    /// What the report counts, once it is written.
+    /// The report's counts, once it is written.
     finished: Option<Finished>,
 }
 
@@ -70,13 +71,13 @@ impl Holds<Shard> for ProcessDocuments {
     }
 }
 
-/// What a continued run begins with.
+/// The state that a continued run begins with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     job: Job,
-    /// What the input states.
+    /// The window that the input states.
     max_in_flight: Option<u32>,
-    /// As far as there is one: more documents may come.
+    /// The plan so far: more documents may follow.
     plan: Option<Plan>,
     next_shard: u32,
     #[serde(default)]
@@ -90,7 +91,7 @@ pub struct State {
     paused: bool,
     #[serde(default)]
     started_at: Option<SystemTime>,
-    /// How much of its window a shard began with in the end; `None` for all.
+    /// How much of its window a shard used in the end; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     open: Option<u32>,
 }
@@ -127,8 +128,8 @@ impl ProcessDocuments {
     pub fn new(ctx: &WorkflowContextView, input: RawValue) -> Self {
         let input = match ctx.continued_from_run_id().and_then(|_| payload::continued(&input)) {
             Some(state) => Ok(state),
-            // Started by a user, or run again by a retry policy or a schedule, which pass the first
-            // input on.
+            // Started by a user, or again by a retry policy or a schedule, which pass the first
+            // input.
             None => input::parse(&input).map(State::new),
         };
         let input = input.map(|state: State| State {
@@ -197,21 +198,21 @@ impl ProcessDocuments {
         }
     }
 
-    /// Hand out no more documents, and begin no more calls; those under way end. Takes whatever is
-    /// sent along, such as a reason: a signal that does not decode would fail the workflow task for
-    /// ever, as the input would.
+    /// Hands out no more documents and begins no more calls; those under way end. Accepts any
+    /// argument, such as a reason: a signal that does not decode would fail the workflow task for
+    /// ever.
     #[signal(name = "pause")]
     pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.set_paused(true);
     }
 
-    /// Hand out documents again.
+    /// Hands out documents again.
     #[signal(name = "resume")]
     pub fn resume(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.set_paused(false);
     }
 
-    /// A shard or a group tells how far it is.
+    /// Takes a report of a shard or a group.
     #[signal(name = "shard_progress")]
     pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: RawValue) {
         self.children.reported(&report, ctx.workflow_time());
@@ -222,7 +223,7 @@ impl ProcessDocuments {
         self.progress_at(self.latest())
     }
 
-    /// The same, and whom to ask for what it has not heard of yet.
+    /// The progress, with the children to ask for what they have not reported yet.
     #[query(name = "live")]
     pub fn live(&self, _ctx: &WorkflowContextView) -> Live {
         let progress = self.progress_at(self.latest());
@@ -272,8 +273,8 @@ impl ProcessDocuments {
         Ok(())
     }
 
-    /// The rest of the plan, page by page, while shards of the first pages run. A file of requests is
-    /// planned to its end also when the batch is cancelled: its results name each request.
+    /// Plans the rest page by page while shards of the first pages run. A file of requests is
+    /// planned to its end even if the batch is cancelled, because its results name each request.
     async fn plan_more(ctx: &WorkflowContext<Self>) {
         let to_the_end = ctx.state(|batch| batch.state().is_some_and(|it| it.job.lines.is_some()));
         let is_cancelled = || ctx.cancellation_token().is_cancelled();
@@ -302,14 +303,14 @@ impl ProcessDocuments {
         }
     }
 
-    /// The plan, if more of it is to come in this run; or `to_the_end`, whatever becomes of it.
+    /// The plan, if more of it follows in this run, or if `to_the_end` is set.
     fn grows(&self, to_the_end: bool) -> Option<Plan> {
         let ends = (self.children.draining && !to_the_end) || self.children.broken.is_some();
         let plan = self.state().and_then(|state| state.plan.as_ref());
         plan.filter(|plan| plan.more && !ends).cloned()
     }
 
-    /// The plan as it is known by now. Children are started while it grows.
+    /// Takes over the plan so far. Children start while it grows.
     fn has_planned(&mut self, plan: Plan) {
         self.children.of_plan(&plan);
         self.children.is_planned(plan.asked(), !plan.more);
@@ -319,8 +320,8 @@ impl ProcessDocuments {
         }
     }
 
-    /// How much of their windows the first shards begin with, or in a next run what the last ones had
-    /// come to. A window that its author states is meant to be used at once.
+    /// Sets how much of their windows the first shards use; in a continued run, as much as the last
+    /// shards did. A window that the author states is used at once.
     fn opens(&mut self) {
         let Ok(state) = &self.input else { return };
         if state.totals.ended() > 0 {
@@ -335,8 +336,8 @@ impl ProcessDocuments {
         }
     }
 
-    /// A batch of one shard works on it itself, which saves a workflow, its messages and some time.
-    /// Whether it is one.
+    /// Lets a batch of one shard work on it in its own workflow, which saves a workflow, its
+    /// messages and some time. Returns whether it does.
     fn becomes_its_shard(&mut self) -> bool {
         let Ok(state) = &mut self.input else { return false };
         let begun = state.shard.take();
@@ -356,7 +357,7 @@ impl ProcessDocuments {
         true
     }
 
-    /// The only shard, in this workflow.
+    /// Works on the only shard in this workflow.
     async fn work(ctx: &WorkflowContext<Self>) -> WorkflowResult<()> {
         let worked = Box::pin(shard::work(ctx)).await;
         let (is_over, worked) = shard::wind_up(ctx, worked).await;
@@ -374,7 +375,7 @@ impl ProcessDocuments {
         Ok(())
     }
 
-    /// What the next run begins with.
+    /// The state for the next run.
     fn continued(&self) -> Option<State> {
         let (state, children) = (self.state()?, &self.children);
         let own = self.shard.input.documents > 0;
@@ -389,7 +390,7 @@ impl ProcessDocuments {
         })
     }
 
-    /// Writes the report; also for a batch that was cancelled, so that what was done can be used.
+    /// Writes the report, even for a cancelled batch, so that its results can be used.
     async fn finish(ctx: &WorkflowContext<Self>, done: bool) -> WorkflowResult<Progress> {
         let now = ctx.workflow_time();
         let plan = ctx.state(|batch| batch.state().and_then(|state| state.plan.clone()));
@@ -417,7 +418,8 @@ impl ProcessDocuments {
         Ok(progress)
     }
 
-    /// Starts what tells the batch's webhook, if it names one, and does not wait for it.
+    /// Starts the workflow that calls the batch's webhook, if there is one, and does not wait for
+    /// it.
     async fn notify(
         ctx: &WorkflowContext<Self>,
         finished: &WorkflowResult<Progress>,
@@ -448,11 +450,11 @@ impl ProcessDocuments {
             .cancellation_token(WorkflowCancellationToken::new())
             .parent_close_policy(ParentClosePolicy::Abandon)
             .build();
-        // Its own end is no matter of the batch's.
+        // The outcome of that workflow does not concern the batch.
         let _ = ctx.start_child_workflow(ProcessWebhook::run, notify, options).await;
     }
 
-    /// Which documents a batch that has worked on all of them has lost.
+    /// The documents that a batch has lost although it worked on all of them.
     fn missing(&self) -> Option<String> {
         let finished = self.finished.as_ref().filter(|finished| finished.missing > 0)?;
         let (documents, output) = self.state().map(|state| {
@@ -476,16 +478,16 @@ impl ProcessDocuments {
         self.shard.input.paused = paused;
     }
 
-    /// When the batch last heard of its documents: a query has no clock of its own.
+    /// When the batch last heard of its documents; a query has no clock of its own.
     fn latest(&self) -> Option<SystemTime> {
         self.children.latest.max(self.shard.latest)
     }
 
-    /// What the documents came to, but for those of shards that run.
+    /// Totals of all documents but those of running shards.
     fn ended(&self) -> Totals {
         let mut totals = self.children.totals;
         totals += self.shard.input.totals;
-        // In no shard, and done.
+        // These documents lie in no shard, and are done.
         let plan = self.state().and_then(|state| state.plan.as_ref());
         totals.skipped += plan.map_or(0, |plan| plan.settled);
         totals
@@ -500,7 +502,7 @@ impl ProcessDocuments {
         }
         let (documents, renamed) =
             state.plan.as_ref().map_or((0, 0), |plan| (plan.documents, plan.renamed));
-        // Nobody knows when one that is paused goes on.
+        // While paused, no end can be estimated.
         let now = now.filter(|_| !self.children.paused);
         let eta = state.started_at.zip(now).and_then(|(started, now)| {
             let left = documents.saturating_sub(totals.ended());

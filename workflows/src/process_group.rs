@@ -1,5 +1,5 @@
-//! `ProcessGroup`: some shards of a large batch. Its history is bounded by their number, and that of
-//! the batch does not grow with them.
+//! `ProcessGroup`: some shards of a large batch. Its history is bounded by their number, and the
+//! batch's history does not grow with them.
 
 #![allow(
     missing_docs,
@@ -25,14 +25,14 @@ use crate::{
     report::{self, Told},
 };
 
-/// Free places are reported in parts of the window that are this small.
+/// Free places are reported in units of this fraction of the window.
 const PART: u32 = 16;
 
 /// Several shards of a batch.
 #[workflow]
 pub struct ProcessGroup {
     group: u32,
-    /// What the batch knows of it.
+    /// The last report to the batch.
     told: Told,
     children: Children,
 }
@@ -70,7 +70,7 @@ impl ProcessGroup {
             began: now,
             ..Children::default()
         };
-        // As much as the batch takes for granted until it hears of it.
+        // The batch assumes as much until the group reports.
         let in_flight = if paused { 0 } else { window.into() };
         let totals = Totals { in_flight, ..Totals::default() };
         Self { group, told: Told { totals, at: now, places: window }, children }
@@ -83,7 +83,7 @@ impl ProcessGroup {
         let (broken, totals) = ctx.look(|children| (children.broken.clone(), children.totals));
         let cancelled = ctx.cancellation_token().is_cancelled();
         if cancelled || broken.is_some() {
-            // Without a result, the batch learns the last numbers from a report.
+            // Without a result, the batch learns the last totals from a report.
             Self::report(ctx).await;
         }
         match broken {
@@ -93,19 +93,19 @@ impl ProcessGroup {
         }
     }
 
-    /// Hand out no more documents. Those in flight go on.
+    /// Hands out no more documents. Those in flight go on.
     #[signal(name = "pause")]
     pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.children.paused = true;
     }
 
-    /// Hand out documents again.
+    /// Hands out documents again.
     #[signal(name = "resume")]
     pub fn resume(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.children.paused = false;
     }
 
-    /// So many more documents may be in flight.
+    /// Adds places to the window.
     #[signal(name = "places")]
     pub fn places(&mut self, _ctx: &mut SyncWorkflowContext<Self>, places: RawValue) {
         let places: u32 = payload::decode(&places).unwrap_or_default();
@@ -113,7 +113,7 @@ impl ProcessGroup {
         self.told.places = self.told.places.saturating_add(places);
     }
 
-    /// A shard tells how far it is.
+    /// Takes a shard's report.
     #[signal(name = "shard_progress")]
     pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: RawValue) {
         self.children.reported(&report, ctx.workflow_time());
@@ -142,8 +142,8 @@ impl ProcessGroup {
         }
     }
 
-    /// When so much time has passed that the batch should hear of it, when it is idle in a pause,
-    /// and when places are free that no shard of its own needs.
+    /// Whether to report: after some time, when the group is idle in a pause, or when places are
+    /// free that none of its shards needs.
     fn report_is_due(&self) -> bool {
         let (children, totals) = (&self.children, self.children.totals());
         let wait = Duration::from_secs(children.shard.report_seconds.max(1).into());
@@ -155,12 +155,12 @@ impl ProcessGroup {
             || free >= (children.window / PART).max(1)
     }
 
-    /// What is free is of no use to its own shards any more.
+    /// Whether its own shards have no more use for free places.
     fn gives_back(&self) -> bool {
         self.children.has_handed_out() && !self.children.wants_places()
     }
 
-    /// Places that its shards need yet.
+    /// Places that its shards still need.
     fn needed(&self) -> u32 {
         if self.gives_back() { self.children.places() } else { self.told.places }
     }

@@ -1,5 +1,5 @@
-//! `ProcessParts`: a document that is read in parts, in a history of its own: that of its shard would
-//! grow by all parts of all its long documents.
+//! `ProcessParts`: reads one document in parts, with a history of its own: the history of its shard
+//! would grow with all parts of all long documents.
 
 #![allow(
     missing_docs,
@@ -23,13 +23,13 @@ use crate::{
 /// One document, level by level: see [`crate::contract::Parts::steps`].
 #[workflow]
 pub struct ProcessParts {
-    /// The input, brought forward with every step: what a continued run begins with.
+    /// The input, updated with every step; a continued run begins with it.
     input: LongDocument,
-    /// What the levels before this one took.
+    /// Use of the levels before this one.
     before: Taken,
     /// How it ended without a result.
     ended: Option<LongOutcome>,
-    /// No more steps are handed out in this run: its history is long enough.
+    /// No more steps start in this run: its history is long enough.
     draining: bool,
 }
 
@@ -41,8 +41,8 @@ impl ProcessParts {
         Self { input, before, ended: None, draining: false }
     }
 
-    /// Always has a result, also where the document has none: a failed or cancelled workflow could
-    /// not say what its steps took.
+    /// Always returns a result, even if the document has none: a failed or cancelled workflow could
+    /// not report what its steps used.
     #[run(name = "ProcessParts")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<LongOutcome> {
         while let Some(steps) = ctx.state(Self::steps) {
@@ -63,7 +63,7 @@ impl ProcessParts {
 }
 
 impl ProcessParts {
-    /// Takes a step, waits for its end, takes the next. After a failure no more begin.
+    /// Runs one step after the other. After a failure no more start.
     async fn lane(ctx: WorkflowContext<Self>) {
         loop {
             if ctx.continue_as_new_suggested() {
@@ -79,7 +79,7 @@ impl ProcessParts {
         }
     }
 
-    /// Steps of the level that it is on.
+    /// Steps of the current level.
     fn steps(&self) -> Option<u32> {
         self.input.parts.steps(self.input.level)
     }
@@ -110,7 +110,7 @@ impl ProcessParts {
                 let cancelled = failure::is_cancelled(&error);
                 let failed = (!cancelled).then_some(failed);
                 let ended = LongOutcome { failed, cancelled, ..LongOutcome::default() };
-                // What was given up for good is said rather than that others were cancelled.
+                // A final failure is reported rather than that other steps were cancelled.
                 if self.ended.as_ref().is_none_or(|ended| ended.failed.is_none()) {
                     self.ended = Some(ended);
                 }

@@ -1,4 +1,4 @@
-//! `ProcessShard`: one shard of a batch, and what it tells the batch of it.
+//! `ProcessShard`: one shard of a batch, and its reports to the batch.
 
 #![allow(
     missing_docs,
@@ -62,7 +62,7 @@ impl ProcessShard {
         }
         let sealed = shard::seal(ctx).await;
         if cancelled || sealed.is_err() || worked.is_err() {
-            // A child that is cancelled or fails has no result: the batch learns the last numbers
+            // A child that is cancelled or fails has no result: the batch learns the last totals
             // from a report.
             Self::report(ctx).await;
         }
@@ -75,19 +75,19 @@ impl ProcessShard {
         }
     }
 
-    /// Hand out no more documents. Those in flight go on.
+    /// Hands out no more documents. Those in flight go on.
     #[signal(name = "pause")]
     pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.shard.input.paused = true;
     }
 
-    /// Hand out documents again.
+    /// Hands out documents again.
     #[signal(name = "resume")]
     pub fn resume(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.shard.input.paused = false;
     }
 
-    /// So many more documents may be in flight.
+    /// Adds places to the window.
     #[signal(name = "places")]
     pub fn places(&mut self, _ctx: &mut SyncWorkflowContext<Self>, places: RawValue) {
         let places: u32 = payload::decode(&places).unwrap_or_default();
@@ -113,7 +113,7 @@ impl ProcessShard {
         }
     }
 
-    /// What its batch takes for granted until it hears of it.
+    /// Records what the batch assumes until the first report.
     fn is_taken_to_be_full(&mut self) {
         let input = &self.shard.input;
         if !input.paused {
@@ -128,8 +128,8 @@ impl ProcessShard {
             || self.places_are_due()
     }
 
-    /// So long after the last report, and when something has happened since: no timer runs, which
-    /// would be one more thing to pay for.
+    /// Whether a report is due, some time after the last one and only when something has happened
+    /// since. No timer runs, because timers cost money.
     fn time_is_due(&self) -> bool {
         let input = &self.shard.input;
         let wait = Duration::from_secs(input.report_seconds.into());
@@ -138,8 +138,8 @@ impl ProcessShard {
             && input.totals != self.told.totals
     }
 
-    /// Half of its places are free for another shard, then seven eighths of the rest, and so on:
-    /// few reports, and whatever takes long keeps few places from others.
+    /// Whether enough places are free to report them: half of them, then seven eighths of the rest,
+    /// and so on. So reports are few, and slow documents keep few places from other shards.
     fn places_are_due(&self) -> bool {
         let (input, needed) = (&self.shard.input, self.needed());
         let due = if self.told.places == input.window {
@@ -150,7 +150,7 @@ impl ProcessShard {
         input.returns_places && needed > 0 && needed < self.told.places && needed <= due
     }
 
-    /// The places of the window that the shard needs yet.
+    /// Places of the window that the shard still needs.
     fn needed(&self) -> u32 {
         let in_flight = self.shard.in_window();
         if self.shard.has_handed_out() {
@@ -160,7 +160,7 @@ impl ProcessShard {
         }
     }
 
-    /// A batch that is gone needs no report.
+    /// If the batch has ended, the report is dropped.
     async fn report(ctx: &WorkflowContext<Self>) {
         let now = ctx.workflow_time();
         let (parent, report) = ctx.state_mut(|it| {

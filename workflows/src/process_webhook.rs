@@ -1,5 +1,5 @@
-//! `ProcessWebhook`: tells a webhook that a batch has ended. A workflow of its own: the batch has ended
-//! meanwhile, and its output is free for the next one, however long the receiver is away.
+//! `ProcessWebhook`: calls a webhook when a batch has ended. It is a workflow of its own: the batch
+//! has ended by then, and its output is free for the next batch, however long the receiver is away.
 
 #![allow(
     missing_docs,

@@ -1,4 +1,4 @@
-//! What a shard or a group tells whoever has started it.
+//! Reports of a shard or a group to its parent workflow.
 
 use std::time::SystemTime;
 
@@ -9,18 +9,18 @@ use crate::{
     payload,
 };
 
-/// What its batch knows of a shard or a group.
+/// The state that the batch knows of a shard or a group.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Told {
-    /// What the last report said.
+    /// Totals of the last report.
     pub(crate) totals: Totals,
-    /// When that was, or when the run began.
+    /// When it was sent, or when the run began.
     pub(crate) at: Option<SystemTime>,
-    /// Places of the window that are not given back.
+    /// Places of the window that are still held.
     pub(crate) places: u32,
 }
 
-/// Sends a report, also from a workflow that was cancelled. Whoever is gone needs none.
+/// Sends a report, even from a cancelled workflow. If the parent has ended, the report is dropped.
 pub(crate) async fn send<W>(ctx: &WorkflowContext<W>, parent: String, report: &ShardReport) {
     let Ok(report) = payload::encode(report) else { return };
     let options = SignalWorkflowOptions::builder()

@@ -1,4 +1,4 @@
-//! One shard's documents: a sliding window over them, in whichever workflow holds it.
+//! One shard's documents: a sliding window over them, in whichever workflow holds the shard.
 
 mod provider_batch;
 
@@ -28,29 +28,29 @@ pub(crate) fn shard_id(batch: &str, shard: u32) -> String {
     format!("{batch}/shard-{shard:05}")
 }
 
-/// A shard as far as its workflow has come with it.
+/// A shard's state in its workflow.
 #[derive(Debug, Default)]
 pub(crate) struct Shard {
-    /// The input, brought forward with every document: what a continued run begins with.
+    /// The input, updated with every document; a continued run begins with it.
     pub(crate) input: ShardInput,
     /// No more documents are handed out in this run: its history is long enough.
     pub(crate) draining: bool,
-    /// Every place of the window has ended.
+    /// All places of the window have ended.
     pub(crate) over: bool,
     pub(crate) pace: Pace,
-    /// Documents that have left the window, and whose next model is not asked yet.
+    /// Documents that have left the window and wait for their next model.
     pub(crate) escalated: Vec<DocumentTask>,
-    /// All that have left it and have not ended.
+    /// Documents that have left the window and have not ended.
     pub(crate) outside: u64,
-    /// When something last happened to a document: a condition has no clock of its own.
+    /// When a document last changed; a condition has no clock of its own.
     pub(crate) latest: Option<SystemTime>,
 }
 
 /// Works on the shard's documents until none is left, the workflow is cancelled, or its history is
-/// long enough. What it has come to is in the shard.
+/// long enough. The outcome is in the shard's state.
 ///
 /// # Errors
-/// The provider's batch API takes nothing more.
+/// The provider's batch API refuses further documents.
 pub(crate) async fn work<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
 ) -> Result<(), ActivityExecutionError> {
@@ -66,8 +66,8 @@ pub(crate) async fn work<W: Holds<Shard> + 'static>(
     worked
 }
 
-/// What remains to be done of a shard on which nothing is worked any more. Whether it is over, or to
-/// be continued in the next run.
+/// Finishes a shard on which no more work starts. Returns whether it is over; otherwise the next
+/// run continues it.
 ///
 /// # Errors
 /// As [`work`].
@@ -80,7 +80,7 @@ pub(crate) async fn wind_up<W: Holds<Shard> + 'static>(
         && cancelled
         && worked.is_ok()
     {
-        // The next run was to wait for the provider; there will be none.
+        // The next run was to wait for the provider, but there will be none.
         worked = provider_batch::run(ctx, batching).await;
     }
     if cancelled || worked.is_err() {
@@ -106,7 +106,7 @@ pub(crate) async fn seal<W: Holds<Shard>>(
     ctx.execute_activity(Activities::seal_shard, shard, options).await
 }
 
-/// All places of the window, and those that it is given later.
+/// Runs all places of the window, and those added later.
 async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
     let (mut begun, mut running) = (0, Vec::<Pin<Box<dyn Future<Output = ()>>>>::new());
     loop {
@@ -121,7 +121,7 @@ async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
         let mut has_more = std::pin::pin!(has_more);
         let are_over = poll_fn(|task| {
             running.retain_mut(|places| places.as_mut().poll(task).is_pending());
-            // Once cancelled, a condition is over at once.
+            // After a cancellation, a condition resolves at once.
             let grows = !has_more.is_terminated()
                 && matches!(has_more.as_mut().poll(task), Poll::Ready(Ok(_)));
             if running.is_empty() || grows {
@@ -136,8 +136,8 @@ async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
     }
 }
 
-/// One place of the window: takes a document, waits for its end, takes the next. No barrier
-/// anywhere.
+/// One place of the window: takes a document, waits for its end, takes the next. There are no
+/// barriers.
 async fn place<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
     loop {
         if ctx.wait_condition(|workflow| workflow.part().may_go_on()).await.is_err() {
@@ -157,7 +157,8 @@ async fn place<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
     }
 }
 
-/// Several documents in one call; those that must be sent alone, if it goes on.
+/// Asks several documents in one call; then those that must be sent alone. Returns whether to go
+/// on.
 async fn pack<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     taken: Range<u32>,
@@ -177,7 +178,7 @@ async fn pack<W: Holds<Shard> + 'static>(
     left
 }
 
-/// One document, alone. Whether to go on.
+/// Asks one document alone. Returns whether to go on.
 async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u32) -> bool {
     let task = ctx.look(|shard| DocumentTask {
         job: shard.input.job.clone(),
@@ -211,8 +212,8 @@ async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u3
     }
 }
 
-/// A document at its route's next model. The window is as large as the first one's limits allow, and
-/// it takes no place there; no shard has more documents than may be pending.
+/// Asks the route's next model about a document. It takes no place of the window, which is sized by
+/// the first model's limits; the number of pending activities bounds it.
 async fn escalated<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>, task: DocumentTask) {
     let ended =
         ctx.execute_activity(Activities::process_document, task.clone(), options(&ctx)).await;
@@ -225,7 +226,8 @@ async fn escalated<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>, task: Doc
     });
 }
 
-/// A document that is read in parts, in a workflow of its own; else why that has no result.
+/// Reads a document in parts, in a workflow of its own; returns why there is no result, if there is
+/// none.
 async fn in_parts<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     document: DocumentTask,
@@ -256,7 +258,7 @@ async fn in_parts<W: Holds<Shard> + 'static>(
         .map_err(|error| error.reason().map_or_else(|| error.to_string(), failure::root_message))
 }
 
-/// A call has ended, and tells how long it lay in the queue, if it was in one.
+/// Adapts the pace after a call that lay in the queue.
 fn follow<W: Holds<Shard>>(
     ctx: &WorkflowContext<W>,
     document: u32,
@@ -280,7 +282,7 @@ fn follow<W: Holds<Shard>>(
     });
 }
 
-/// How a document's activities are run.
+/// Options of a document's activities.
 pub(crate) fn options<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
     ctx.look(|shard| {
         let ShardInput { lane, tenant, heartbeat_seconds, .. } = &shard.input;
@@ -301,8 +303,8 @@ impl AsMut<ShardInput> for Shard {
 }
 
 impl Shard {
-    /// It is neither paused nor has as many in flight as the quota admits, or has nothing more to
-    /// hand out.
+    /// Whether a place may take the next document, or will never get one: the shard is not paused
+    /// and the quota admits more, or nothing is left to hand out.
     fn may_go_on(&self) -> bool {
         (!self.input.paused && self.has_room()) || self.exhausted()
     }
@@ -311,8 +313,8 @@ impl Shard {
         self.input.open.is_none_or(|open| self.in_window() < open.into())
     }
 
-    /// In flight after a call has ended, were there always a next document: what is missing at the
-    /// shard's end or in a pause is not missing because of the quota.
+    /// Documents that would be in flight after a call has ended if there were always a next one:
+    /// documents missing at the shard's end or in a pause are not missing because of the quota.
     fn would_be_in_flight(&self) -> u64 {
         let ShardInput { window, open, paused, .. } = &self.input;
         if !paused && !self.exhausted() {
@@ -322,17 +324,17 @@ impl Shard {
         self.in_window().max(others.into())
     }
 
-    /// Documents in flight that have a place of the window.
+    /// Documents in flight that hold a place of the window.
     pub(crate) fn in_window(&self) -> u64 {
         self.input.totals.in_flight.saturating_sub(self.outside)
     }
 
-    /// There are more places than have begun, or documents that have left theirs.
+    /// Whether there are more places than have begun, or documents that have left the window.
     fn wants_more(&self, begun: u32) -> bool {
         self.places() > begun || !self.escalated.is_empty()
     }
 
-    /// A document leaves the window, and is in flight as before.
+    /// Moves a document out of the window; it stays in flight.
     fn escalate(&mut self, task: DocumentTask, outcome: &DocumentOutcome) {
         self.input.totals.spend += outcome.spend;
         self.input.totals.cuts += outcome.cuts;
@@ -350,7 +352,7 @@ impl Shard {
         self.input.next >= self.input.documents
     }
 
-    /// The shard's workflow id, or that which it would have.
+    /// The workflow id of the shard, or the one that it would have.
     fn id<W>(&self, ctx: &WorkflowContext<W>) -> String {
         if self.input.parent == ctx.workflow_id() {
             shard_id(&self.input.parent, self.input.shard)
@@ -359,17 +361,17 @@ impl Shard {
         }
     }
 
-    /// How many calls are open at once: a call may hold several documents.
+    /// How many calls are open at once; a call may hold several documents.
     fn places(&self) -> u32 {
         self.input.window.min(self.input.documents).div_ceil(self.in_one_call()).max(1)
     }
 
-    /// Never more documents in a call than may be in flight.
+    /// Documents in a call: never more than may be in flight.
     fn in_one_call(&self) -> u32 {
         self.input.pack.min(self.input.window).max(1)
     }
 
-    /// The next documents that go into one call.
+    /// Takes the next documents that go into one call.
     fn take(&mut self, now: Option<SystemTime>) -> Option<Range<u32>> {
         self.latest = now;
         if self.exhausted() {
@@ -377,7 +379,7 @@ impl Shard {
         }
         let most = self.input.next.saturating_add(self.in_one_call()).min(self.input.documents);
         let (first, input) = (self.input.next, &mut self.input);
-        // Up to the next one that is done.
+        // Up to the next document that is done.
         let place = input.done.partition_point(|done| *done < first);
         input.next = input.done.get(place).map_or(most, |done| most.min(*done));
         input.totals.in_flight += u64::from(input.next - first);
@@ -386,15 +388,15 @@ impl Shard {
         Some(taken)
     }
 
-    /// What a provider's batch has answered is not handed out.
+    /// Skips documents that a provider's batch has answered.
     pub(crate) fn skip_done(&mut self) {
         while self.input.done.binary_search(&self.input.next).is_ok() {
             self.input.next += 1;
         }
     }
 
-    /// Which of a pack's documents must be sent alone; they are in flight until then. All of them,
-    /// where the pack failed.
+    /// Records a pack; returns its documents that must be sent alone (all if the pack failed),
+    /// which stay in flight until then.
     fn record_pack(
         &mut self,
         taken: Range<u32>,
@@ -429,19 +431,19 @@ impl Shard {
         }
     }
 
-    /// These were asked together, and are asked alone.
+    /// Marks documents that were asked together and are now asked alone.
     fn come_back(&mut self, asked: impl IntoIterator<Item = u32>) {
         self.input.asked.extend(asked);
         self.input.asked.sort_unstable();
     }
 
-    /// Whatever has not come to its end is not taken up any more.
+    /// Counts all documents that have not ended as cancelled.
     fn cancel_the_rest(&mut self) {
         let totals = &mut self.input.totals;
         totals.cancelled = u64::from(self.input.documents).saturating_sub(totals.ended());
     }
 
-    /// Whether to go on, after a document that was read in parts.
+    /// Records a document that was read in parts. Returns whether to go on.
     fn record_parts(
         &mut self,
         index: u32,
@@ -451,8 +453,7 @@ impl Shard {
     ) -> bool {
         let totals = &mut self.input.totals;
         totals.in_flight = totals.in_flight.saturating_sub(1);
-        // A workflow without a result was not begun any more, or was ended by hand: nobody knows
-        // what it took.
+        // No result: never started, or terminated; its cost is unknown.
         let ended = ended.unwrap_or_else(|message| {
             let failed = FailedDocument {
                 index,
@@ -482,8 +483,8 @@ impl Shard {
         true
     }
 
-    /// Whether to go on. `parts` is what the parts took of a document whose parts did not all
-    /// succeed.
+    /// Records a document's end; returns whether to go on. `parts` is the use of a document's parts
+    /// that did not all succeed.
     fn record(
         &mut self,
         index: u32,
@@ -499,7 +500,7 @@ impl Shard {
                 let (mut failed, mut taken) = failure::failed_document(index, error);
                 taken += parts;
                 if failure::is_cancelled(error) {
-                    // Not given up: the next run of the batch takes it up again.
+                    // Not a failure: the next run of the batch takes the document up again.
                     totals.spend += taken.spend;
                     totals.cuts += taken.cuts;
                     return true;

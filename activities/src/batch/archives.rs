@@ -1,4 +1,4 @@
-//! Archives in a source: each document in one is a document of the batch.
+//! Archives in a source: each document in an archive is a document of the batch.
 
 use bytes::Bytes;
 use tidegate_documents::{Limits, Reader, Unreadable, archive};
@@ -14,13 +14,13 @@ use crate::{
     storage::{Error, Location, Stamp, Storage},
 };
 
-/// Whether a file's name is one of an archive.
+/// Whether a file is an archive, by its name.
 pub(super) fn is_archive(file: &Document) -> bool {
     let name = file.uri.rsplit('/').next().unwrap_or_default();
     file.unreadable.is_none() && file.text.is_none() && archive::is_named(name)
 }
 
-/// The documents in an archive, which is read whole; another file stays as it is.
+/// The documents in an archive, which is read whole; any other file is returned unchanged.
 pub(super) async fn expanded(
     storage: &Storage,
     file: Document,
@@ -32,10 +32,10 @@ pub(super) async fn expanded(
     }
 }
 
-/// A file in an archive, unpacked: as large as archives may be.
+/// Unpacks a file from an archive; it may be as large as archives may be.
 ///
 /// # Errors
-/// Within, why it cannot be read; without, `Transient` when a store fails.
+/// Inner: why it cannot be read. Outer: `Transient` when a store fails.
 pub(super) async fn unpacked(
     location: &Location,
     member: &str,
@@ -48,12 +48,12 @@ pub(super) async fn unpacked(
     Ok(read.map_err(|error| no_reader(&error))?.map(|(bytes, _)| (bytes, stamp)))
 }
 
-/// No process for it: this worker's trouble, not the archive's.
+/// The reader's process cannot be started: a fault of this worker, not of the archive.
 fn no_reader(error: &std::io::Error) -> Failure {
     Failure::transient(format!("no process for an archive: {error}"))
 }
 
-/// An archive that cannot be read is a document that says why.
+/// The documents of an archive; an archive that cannot be read becomes one document that reports why.
 async fn of_archive(
     storage: &Storage,
     file: Document,
@@ -66,7 +66,7 @@ async fn of_archive(
         Some(_) => None,
         None => location.size().await.map_err(failed)?,
     };
-    // What is not there, or is no file, says so when it is read.
+    // A missing object, or one that is not a file, is reported when it is read.
     let Some(size) = size else { return Ok(vec![file]) };
     let faulty = |fault: &Unreadable| {
         let unreadable = Some(fault.to_string());
@@ -93,7 +93,7 @@ async fn of_archive(
     let document = |member: archive::Member| {
         let id = DocumentId::from_relative_path(&format!("{}/{}", file.id, member.path()));
         let unreadable = member.fault.map(|fault| fault.to_string());
-        // While the archive is the same, so is what lies in it.
+        // While the archive is unchanged, so are the files in it.
         let version = Version::listed(stamp.clone());
         let uri = format!("{}#{}", file.uri, member.name);
         Document { unreadable, version, ..Document::file(id, uri) }

@@ -1,4 +1,4 @@
-//! How each model of a batch is asked: what the author states before what the configuration does.
+//! The parameters of each model of a batch: the author's take precedence over the configuration's.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use tidegate_workflows::contract::{AskedWith, Job, Task};
 
 use crate::{failure::Failure, services::Services};
 
-/// The job, with what each model of its route is asked with. It is decided once, so that every
-/// worker asks alike, whatever its own configuration says.
+/// Adds to the job the parameters of each model of its route. They are decided once, so that every
+/// worker uses the same ones, whatever its own configuration says.
 ///
 /// # Errors
-/// `InvalidInput` says which field a model does not take.
+/// `InvalidInput` names the field that a model does not take.
 pub(crate) fn decided(services: &Services, job: &Job, route: &Route) -> Result<Job, Failure> {
     let mut asked_with = BTreeMap::new();
     for model in &route.models {
@@ -30,7 +30,7 @@ fn of_model(providers: &Providers, job: &Job, model: &ModelId) -> Result<AskedWi
     let effort = job.effort.or_else(|| configured.and_then(|it| it.effort));
     let mut given = configured.map(|it| it.parameters.clone()).unwrap_or_default();
     if job.parameters.contains_key("thinking_budget") && job.effort.is_none() {
-        // It takes the place of the configured effort.
+        // It replaces the configured effort.
         given.extend(job.parameters.clone());
         return checked(providers, job, model, AskedWith { effort: None, parameters: given });
     }
@@ -52,7 +52,7 @@ fn checked(
     }
     let AskedWith { effort, mut parameters } = with;
     let Some(dialect) = providers.dialect(model) else {
-        // A program's own provider knows best what it takes.
+        // The provider of a program's own may take anything.
         parameters.remove(ALLOW_UNKNOWN);
         return Ok(AskedWith { effort, parameters });
     };
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(warm.differences(&plain), ["parameters"]);
         let thinks = question(json!({"effort": "high"}));
         assert_eq!(thinks.differences(&plain), ["effort"]);
-        // Said in another way, it is the same.
+        // A field that is stated in another form is still the same question.
         let unknown = question(json!({"parameters": {"seed": 1, "allow_unknown": true}}));
         assert_eq!(unknown, warm);
     }

@@ -1,7 +1,8 @@
 //! How often each model is asked about a document whose answers are checked.
 //!
-//! Before anything is known, a document is asked once, or at worst each model of the route twice. What
-//! has been asked in the output says more: the interval that holds the mean in 95 of 100 samples.
+//! Before anything is known, a document is asked once at best, and twice of each model of the route at
+//! worst. Reports of the output narrow this down to the interval that holds the mean in 95 of 100
+//! samples.
 
 use tidegate_calls::route::Route;
 use tidegate_types::ModelId;
@@ -17,17 +18,18 @@ use crate::{
     services::Services,
 };
 
-/// How often, for one document.
+/// The number of calls for one document.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Checked {
-    /// The models of the route, one after the other if the batch escalates.
+    /// The models of the route, one after the other if the batch escalates, with the number of calls of
+    /// each.
     asks: Vec<(Vec<ModelId>, Range)>,
-    /// Those that judge each answer.
+    /// The models that judge each answer.
     judges: Vec<ModelId>,
 }
 
 impl Checked {
-    /// What is expected of a job's documents. One without checks asks each once.
+    /// The calls that a job's documents are expected to take. Without checks it is one call each.
     ///
     /// # Errors
     /// `Transient` when the store fails.
@@ -53,24 +55,24 @@ impl Checked {
         Range { from: sum(|range| range.from), to: sum(|range| range.to) }
     }
 
-    /// Calls of a document.
+    /// Calls for a document.
     pub(super) fn calls(&self) -> Range {
         self.answers().times(1.0 + self.judges.len() as f64)
     }
 
-    /// Input tokens of a document, which has so many in one call.
+    /// Input tokens of a document with `each` tokens in one call.
     pub(super) fn input(&self, each: Range) -> Range {
         let Range { from, to } = self.calls();
         Range { from: each.from * from, to: each.to * to }
     }
 
-    /// The same of its answers.
+    /// Output tokens of a document with `each` tokens in one answer.
     pub(super) fn output(&self, each: Range) -> Range {
         let Range { from, to } = self.answers();
         Range { from: each.from * from, to: each.to * to }
     }
 
-    /// US dollars for a document; unknown where a model has no price.
+    /// US dollars for a document; `None` where a model has no price.
     pub(super) fn cost(&self, services: &Services, input: Range, output: Range) -> Option<Range> {
         let (mut sum, answers) = (Range { from: 0.0, to: 0.0 }, self.answers());
         let mut add = |each: Range, times: Range| {
@@ -89,7 +91,7 @@ impl Checked {
     }
 }
 
-/// What the same question has come to in the output, where some of it was asked.
+/// The report on this question in the output, if some of it was asked there before.
 async fn before(services: &Services, job: &Job) -> Result<Option<Report>, Failure> {
     let output = resolve(&services.storage, "output", &job.output)?;
     if !recorded::answers(&output, job).await? {
@@ -104,7 +106,7 @@ async fn before(services: &Services, job: &Job) -> Result<Option<Report>, Failur
 fn shown(report: &Report, models: &[ModelId]) -> Range {
     let asked = models.iter().filter_map(|model| report.checks.asked.get(model)).sum::<u64>();
     let documents = report.checks.documents;
-    // A document is asked about once more or not, and at the next model or not: each is a share.
+    // A document is asked about once more or not, and at the next model or not: each is a proportion.
     let (whole, part) = (asked / documents, asked % documents);
     let [from, to] = Rate { agreed: part, compared: documents }.interval();
     let whole = whole as f64;

@@ -1,4 +1,4 @@
-//! Whether a batch has ended, as Temporal says.
+//! Whether a batch has ended, as Temporal reports it.
 
 use temporalio_client::{
     Client, NamespacedClient, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionInfo,
@@ -10,7 +10,7 @@ use crate::{failure::Failure, output::lease::Holder};
 /// A run of a workflow, as the server describes it.
 struct Described {
     run: String,
-    /// The run that it began with: it may have continued as new since.
+    /// The first run of its chain: it may have continued as new since.
     first_run: String,
     is_open: bool,
 }
@@ -18,10 +18,10 @@ struct Described {
 /// Whether the run of a batch has ended, and all runs that it continued as.
 ///
 /// # Errors
-/// `Transient` while the server cannot say.
+/// `Transient` while the server cannot answer.
 pub async fn has_ended(client: Client, batch: Holder) -> Result<bool, Failure> {
     if client.namespace() != batch.namespace {
-        // Nobody here can ask for it.
+        // This worker cannot query another namespace.
         return Ok(false);
     }
     let Some(latest) = describe(&client, &batch, None).await? else { return Ok(true) };
@@ -31,7 +31,7 @@ pub async fn has_ended(client: Client, batch: Holder) -> Result<bool, Failure> {
     if [&latest.run, &latest.first_run].contains(&&batch.run) {
         return Ok(false);
     }
-    // Another batch of that name runs now, unless both began with the same run: one that was reset.
+    // Another batch with this id runs now, unless both have one first run: then this one was reset.
     let own = describe(&client, &batch, Some(batch.run.clone())).await?;
     Ok(own.is_none_or(|own| own.first_run != latest.first_run))
 }
@@ -55,7 +55,7 @@ async fn describe(
             Ok(Some(Described {
                 run: seen.run_id().to_owned(),
                 first_run: first_run.map(|info| info.first_run_id.clone()).unwrap_or_default(),
-                // A status that a newer server knows may be one of these.
+                // A status that only a newer server knows counts as open.
                 is_open: matches!(
                     seen.status(),
                     Status::Running | Status::Paused | Status::Unspecified | Status::Unknown

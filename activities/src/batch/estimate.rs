@@ -1,18 +1,19 @@
-//! What a batch will take, estimated from a sample of its documents, the prices and the limits.
+//! The forecast of a batch, from a sample of its documents, the prices and the limits.
 //!
 //! | figure | lower end | upper end |
 //! |---|---|---|
 //! | input tokens | the sample's mean less two standard errors, and a quarter less for the estimate | the same, more |
-//! | output tokens | a tenth of what is likely at most (`max_output_tokens`, else 1,024) each | all of it |
+//! | output tokens | a tenth of the likely maximum (`max_output_tokens`, else 1,024) each | all of it |
 //! | US dollars | lower input and output at the cheapest model of the route | upper ones at the dearest |
-//! | the same of what is checked | each document asked once and judged | each model asked twice, and judged each time; or the share that a sample showed |
+//! | these of checked answers | each document asked once and judged | each model asked twice, and
+//! judged each time; or the share that a sample showed |
 //! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
 
 use futures::{StreamExt, stream};
 use tidegate_calls::route::Route;
 use tidegate_documents::tokens;
 use tidegate_providers::schema::Form;
-use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, unused};
+use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, output_cap_cost};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{
     Because, FailureType, Fallback, Job, LIKELY_OUTPUT_TOKENS, Pack, Task,
@@ -25,8 +26,8 @@ use crate::{
         ask::{
             embed, evidence,
             prompt::{self, Content},
+            prompt_builder::About,
             sandbox,
-            wording::About,
         },
         pack,
         read::content::{self, Care},
@@ -41,58 +42,60 @@ use crate::{
     services::Services,
 };
 
-/// So many documents are read, spread over the whole list. All of them, where there are no more.
+/// Documents that are read for the forecast, spread over the whole list; all of them where there are no
+/// more.
 const SAMPLE: usize = 40;
 const AT_ONCE: usize = 8;
 
-/// How far a tokenizer lies from the estimate: English prose has a sixth less, with many digits
-/// less still; some newer tokenizers have a third more.
+/// Range of a tokenizer's count relative to the estimate: English prose has a sixth fewer tokens, text
+/// with many digits even fewer; some newer tokenizers have a third more.
 const ESTIMATE: (f64, f64) = (0.75, 1.3);
 
-/// More documents than this share a call only where the author says so: one mistake in the answer
-/// loses them all.
+/// Most documents that share a call where the author does not say: one mistake in the answer loses them
+/// all.
 const MAX_FITTING: u32 = 20;
 
-/// Less gain is not worth a note.
+/// Least gain in speed that is worth a note.
 const WORTH_SAYING: f64 = 1.3;
 
-/// Answers rarely use less of their bound.
+/// Share of the cap that an answer rarely falls below.
 const MIN_OUTPUT: f64 = 0.1;
 
-/// Documents that stand for all of a batch.
+/// A sample of the documents of a batch.
 #[derive(Debug, Default)]
 pub struct Sample {
     documents: Vec<Document>,
-    /// Of so many.
+    /// The number of documents that it stands for.
     of: u64,
 }
 
 impl Sample {
-    /// Takes its part of a page: some of them, spread over it.
+    /// Takes its share of a page, spread over it.
     pub fn add(&mut self, page: &[Document]) {
         self.of += page.len() as u64;
         let step = page.len().div_ceil(SAMPLE).max(1);
         self.documents.extend(page.iter().step_by(step).cloned());
     }
 
-    /// It stands for so many documents: some that were added were one.
+    /// Sets the number of documents that it stands for, where some of those that were added were one
+    /// document.
     pub fn is_of(&mut self, documents: u64) {
         self.of = documents;
     }
 
-    /// Whether it is of nothing.
+    /// Whether it stands for no documents.
     pub fn is_empty(&self) -> bool {
         self.of == 0
     }
 
-    /// Spread over all pages.
+    /// The sampled documents, spread over all pages.
     fn spread(self) -> Vec<Document> {
         let step = self.documents.len().div_ceil(SAMPLE).max(1);
         self.documents.into_iter().step_by(step).collect()
     }
 }
 
-/// Reads a sample of the documents, and estimates what all of them will take.
+/// Reads a sample of the documents, and estimates what all of them will use.
 ///
 /// # Errors
 /// `Transient` when the store fails.
@@ -124,7 +127,7 @@ pub async fn forecast(
                     tokens.push(float(input));
                 }
             }
-            // One document that cannot be had fails by itself, when its turn comes.
+            // A document that cannot be read now fails by itself, when its turn comes.
             Err(failure) if failure.is_retried() && !failure.is_store_refusal() => {
                 return Err(failure);
             }
@@ -167,7 +170,7 @@ pub async fn forecast(
     })
 }
 
-/// Estimated input tokens of a document; `None` where it has nothing that could be sent.
+/// Estimated input tokens of a document; `None` where nothing of it can be sent.
 async fn input_tokens(
     services: &Services,
     job: &Job,
@@ -189,7 +192,8 @@ async fn input_tokens(
     Ok(Some(prompt::input_tokens(&wording, content, "", evidence::form(job).as_ref())))
 }
 
-/// Models that cannot be made to keep to the schema, and those that nobody has checked.
+/// Notes on models that cannot be forced to follow the schema, and on those that were never tested for
+/// it.
 fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
     let unchecked = job.fallbacks.iter().filter(|(_, it)| it.because == Because::Unchecked);
     let mut notes: Vec<String> = unchecked
@@ -211,7 +215,8 @@ fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
     notes
 }
 
-/// What `max_output_tokens` costs where the provider counts it, used or not.
+/// A note on what `max_output_tokens` costs where the provider charges it against the limit, used or
+/// not.
 fn held(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
     if !model.charge.counts_bound() {
         return None;
@@ -219,7 +224,7 @@ fn held(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
     let (bound, each) = (u64::from(job.max_output_tokens), f64::midpoint(input.from, input.to));
     let at = |bound: u64| {
         let written = bound.min(LIKELY_OUTPUT_TOKENS.into()) / 2;
-        unused::rate(model, whole(each), written, bound)
+        output_cap_cost::calls_per_second(model, whole(each), written, bound)
     };
     let smaller = u64::from(LIKELY_OUTPUT_TOKENS.min(job.max_output_tokens / 2));
     let (rate, with_smaller) = (at(bound)?, at(smaller)?);
@@ -227,8 +232,8 @@ fn held(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
         format!(
             "{} counts max_output_tokens ({bound}), used or not, unless its headers show otherwise: {} at most; where answers fit into {smaller} tokens, max_output_tokens = {smaller} allows {}",
             model.id,
-            unused::per_second(rate),
-            unused::per_second(with_smaller)
+            output_cap_cost::format_rate(rate),
+            output_cap_cost::format_rate(with_smaller)
         )
     })
 }
@@ -271,8 +276,8 @@ pub(super) fn cost(
         .reduce(|one, other| Range { from: one.from.min(other.from), to: one.to.max(other.to) })
 }
 
-/// Seconds for each document, at the limits of the route's first model: what the others take over
-/// is a gain.
+/// Seconds for all documents at the limits of the route's first model. The other models only make it
+/// faster.
 fn time(
     services: &Services,
     job: &Job,
@@ -294,8 +299,8 @@ fn time(
     Some(Range { from: fast, to: slow / if share > 0.0 { share } else { 1.0 } })
 }
 
-/// Documents in one call. Where the author leaves it to us: as many as it takes for the tokens to
-/// bind, and not the requests.
+/// Documents in one call. Where the author leaves it open: as many as are needed for tokens, not
+/// requests, to be the tightest limit.
 fn pack(services: &Services, job: &Job, route: &Route, input: Range, output: Range) -> u32 {
     let wanted = match job.pack {
         None => return 1,
@@ -309,8 +314,7 @@ fn pack(services: &Services, job: &Job, route: &Route, input: Range, output: Ran
         .min(first(services, route).map_or(u32::MAX, |model| room(model, input, output)))
 }
 
-/// Documents that may ask together without asking for more than a quarter of a minute's tokens,
-/// whatever they turn out to be.
+/// Documents that may share a call without reserving more than a quarter of a minute's tokens.
 fn room(model: &ModelQuota, input: Range, output: Range) -> u32 {
     let (used, limits) = (used(model, input.to, output.to, 1.0), model.limits.effective());
     let tokens = limits.iter().filter(|(it, _)| *it != Dimension::Requests);
@@ -320,7 +324,7 @@ fn room(model: &ModelQuota, input: Range, output: Range) -> u32 {
     most.min_by(f64::total_cmp).map_or(u32::MAX, |most| (most as u32).max(1))
 }
 
-/// Half of what may be used: as much as it mostly is.
+/// Documents in one call, counted against half of the limits: that much is usually available.
 fn fitting(model: &ModelQuota, input: Range, output: Range) -> Option<u32> {
     let mut used = used(
         model,
@@ -331,7 +335,7 @@ fn fitting(model: &ModelQuota, input: Range, output: Range) -> Option<u32> {
     let all = call_stats::admission_rate(&model.limits, &used)?;
     used.requests = 0.0;
     let tokens = call_stats::admission_rate(&model.limits, &used).unwrap_or(f64::INFINITY);
-    // Rounded, so that a limit of requests that is hardly the tighter one packs nothing. The cast
+    // Rounded, so that a request limit that is only slightly the tightest one packs nothing. The cast
     // saturates.
     Some(((tokens / all).round() as u32).clamp(1, MAX_FITTING))
 }

@@ -1,4 +1,4 @@
-//! Examples, and what templates ask of documents: looked at when a batch is planned.
+//! Examples and templates, which are checked when a batch is planned.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use tidegate_workflows::contract::{Example, Job};
 use crate::{
     document::ask::{
         expression::{self, OF_CHECKS},
+        prompt_builder::{self, About, OF_ALL, PromptText},
         template::Text,
-        wording::{self, About, OF_ALL, Wording},
     },
     failure::{Failure, OfStore as _},
     output::{
@@ -20,7 +20,7 @@ use crate::{
     services::Services,
 };
 
-/// They are sent with each document.
+/// Largest object of examples, in bytes: they are sent with each document.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// A line of the object.
@@ -32,10 +32,10 @@ struct Line {
     fields: Map<String, Value>,
 }
 
-/// The job, with its examples.
+/// Adds the examples to the job.
 ///
 /// # Errors
-/// `InvalidInput` says which line is none; `Transient` when the store fails.
+/// `InvalidInput` names the line that is wrong; `Transient` when the store fails.
 pub(super) async fn read(services: &Services, job: &Job) -> Result<Job, Failure> {
     let Some(uri) = &job.examples else { return Ok(job.clone()) };
     let of_field = |error| Failure::of_field("examples", error);
@@ -80,7 +80,7 @@ fn lines(bytes: &[u8]) -> Result<Vec<Example>, (usize, String)> {
 /// Whether the templates can be filled for these documents.
 ///
 /// # Errors
-/// `InvalidInput` says which name is not known, and of which document.
+/// `InvalidInput` says which name is unknown, and for which document.
 pub(super) fn check<'a>(
     job: &Job,
     documents: impl IntoIterator<Item = &'a Document>,
@@ -92,7 +92,7 @@ pub(super) fn check<'a>(
         return Ok(());
     }
     let mut names = BTreeSet::new();
-    for (place, text) in wording::texts(job) {
+    for (place, text) in prompt_builder::texts(job) {
         let found = Text { place: &place, text }.names().map_err(Failure::invalid_input)?;
         names.extend(found.into_iter().map(|name| (name, place.clone())));
     }
@@ -105,11 +105,12 @@ pub(super) fn check<'a>(
         let Some((name, place)) = names.iter().find(|(name, _)| !fields.contains_key(name)) else {
             continue;
         };
-        // It may be asked for where it is known alone. A template that is not plain tells when the
+        // A name may be used only where it is known. A template that is not plain is checked when the
         // document's turn comes.
         let text = document.text.as_deref().unwrap_or_default();
         if !fields.is_empty()
-            && (!wording::is_plain(job) || Wording::of(job, &About::of(document, text)).is_ok())
+            && (!prompt_builder::is_plain(job)
+                || PromptText::of(job, &About::of(document, text)).is_ok())
         {
             continue;
         }
@@ -123,7 +124,7 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// The same of the checks' expressions.
+/// Checks the expressions of the job's checks in this way.
 fn check_expressions(job: &Job, documents: &[&Document]) -> Result<(), Failure> {
     for (_, expression) in expression::of(&job.checks) {
         let mut names = expression.names().map_err(Failure::invalid_input)?;
@@ -131,7 +132,7 @@ fn check_expressions(job: &Job, documents: &[&Document]) -> Result<(), Failure> 
         let lacks = |document: &&&Document| {
             let fields = &document.fields;
             let missing = names.iter().any(|name| !fields.contains_key(name));
-            // It may be asked for where it is known alone.
+            // A name may be used only where it is known.
             let may_do = || {
                 !expression::are_plain(&job.checks)
                     || expression.knows_its_names(&About::of(document, ""))

@@ -1,4 +1,4 @@
-//! Why a route may fall back: nobody's documents go on to a model of which nothing is known.
+//! Why a route may fall back: no document goes to another model without a reason.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -17,11 +17,11 @@ use crate::{
     services::Services,
 };
 
-/// The job, with the reason of each model of its route that is not the first, and no other member of
-/// its pool.
+/// Adds to the job the reason of each model of its route after the first, other than members of the
+/// first one's pool.
 ///
 /// # Errors
-/// `InvalidInput` for one that has none, with the command that compares it.
+/// `InvalidInput` for a model without a reason, with the command that compares it.
 pub(crate) async fn decided(services: &Services, job: &Job, route: &Route) -> Result<Job, Failure> {
     let (mut fallbacks, mut unknown) = (BTreeMap::new(), Vec::new());
     let Some(first) = route.models.first() else { return Ok(job.clone()) };
@@ -48,7 +48,7 @@ pub(crate) async fn decided(services: &Services, job: &Job, route: &Route) -> Re
         } else if route.unchecked {
             Because::Unchecked
         } else if job.escalate {
-            // It is asked about what fails its checks, and takes over for no other reason.
+            // It is asked only about documents that fail their checks.
             continue;
         } else {
             if !unknown.contains(&to) {
@@ -64,14 +64,14 @@ pub(crate) async fn decided(services: &Services, job: &Job, route: &Route) -> Re
     }
 }
 
-/// As batches name it: a pool's member by its pool.
+/// The name by which batches ask it: a pool's member by its pool.
 fn name(services: &Services, model: &ModelId) -> ModelId {
     let mut pools = services.routes.iter().filter(|(_, route)| route.by_room);
     let pool = pools.find(|(_, pool)| pool.models.contains(model));
     pool.and_then(|(name, _)| name.parse().ok()).unwrap_or_else(|| model.clone())
 }
 
-/// What a batch of this model alone asks it.
+/// The fingerprint of a batch of this model alone.
 fn asked(services: &Services, job: &Job, model: &ModelId) -> Asked {
     let own = |member: &ModelId| name(services, member) == *model;
     let asked_with = job.asked_with.iter().filter(|(member, _)| own(member));
@@ -104,13 +104,14 @@ fn refused(
         )
     };
     let with_instructions = said(quoted(&job.instructions));
-    // More than that nobody is told.
+    // A longer message would be cut.
     let fits = with_instructions.chars().count() <= MAX_MESSAGE_CHARS;
     let fits = fits && !job.instructions.contains('\n');
     Failure::invalid_input(if fits { with_instructions } else { said("@FILE".into()) })
 }
 
-/// What compares these models for the job's question; a file of the author's stands as FILE.
+/// The command that compares these models for the job's question; a file of the author's stands as
+/// FILE.
 fn command<'a>(
     job: &'a Job,
     first: &ModelId,
@@ -164,7 +165,7 @@ fn command<'a>(
     words.join(" ")
 }
 
-/// As a shell reads it back.
+/// Quoted for a shell.
 fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |it: char| it.is_alphanumeric() || "-_./:=%+,@".contains(it);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,5 +1,5 @@
-//! How many documents a batch keeps in flight where its author does not say: as many as the limits
-//! can use.
+//! How many documents a batch keeps in flight where its author does not say: as many as the limits can
+//! use.
 
 use tidegate_calls::route::Route;
 use tidegate_quota::{
@@ -13,43 +13,43 @@ use crate::{
     services::Services,
 };
 
-/// Output tokens a second, and seconds before the first of them, of a model that this worker has
-/// not called yet: slow ones. Too many in flight wait in Temporal's queue, where they cost little;
-/// too few leave a part of the limits unused.
+/// Output tokens a second, and seconds to the first token, of a model that this worker has not called
+/// yet: slow ones. Too many documents in flight wait in Temporal's queue, where they cost little; too
+/// few leave a part of the limits unused.
 const SLOW: f64 = 40.0;
 const FIRST_TOKEN: f64 = 4.0;
 
-/// Seconds that such a call may well take: one that thinks long before a short answer. The window has
-/// room for twice as many of these as any, and its shards open it while none has ended, and then as
-/// far as the queue for quota stays empty.
+/// Seconds that such a call may take: it may think long before a short answer. The window has room for
+/// twice the documents that calls of this length need. Its shards open it while no call has ended, and
+/// then as far as the queue for quota stays empty.
 const UNSEEN: f64 = 30.0;
 
-/// However tight the limits: the guess of what a call takes may be wrong.
+/// Smallest window, however tight the limits: the estimate of a call's time may be wrong.
 const LEAST: f64 = 100.0;
 
-/// Some forty shards at once. What would need more has calls of minutes or limits that no vendor
-/// gives today, and its author can say so.
+/// Largest window: some forty shards at once. Only calls of minutes, or limits that no vendor gives
+/// today, would need more; their author can state it.
 const MOST: f64 = 20_000.0;
 
-/// At first for each slot of the fleet: a document in it, and one that lies ready behind it. Where
-/// there is room for more, each round of calls doubles them; what lies in Temporal's queue for long
-/// takes memory, there and in the worker, and makes nothing earlier.
+/// Documents in flight at first for each slot of the fleet: one in the slot, and one ready behind it.
+/// Where there is room for more, each round of calls doubles them; a longer queue in Temporal takes
+/// memory, there and in the worker, and makes nothing faster.
 const FOR_EACH_SLOT: u64 = 2;
 
 /// A batch's window, in documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InFlight {
-    /// At most.
+    /// The largest number.
     pub(super) most: u32,
-    /// At first, where that is fewer.
+    /// The number at first, where that is smaller.
     pub(super) first: Option<u32>,
-    /// How long a call is then thought to take, in seconds; 0 where all may go at first.
+    /// The assumed seconds of a call; 0 where all documents may be in flight at first.
     pub(super) call_seconds: u32,
 }
 
-/// Documents in flight that the limits of the route's models can use together: by Little's law with
-/// its headroom, and at most as many more as a burst may take at once. What this worker has learned of
-/// their calls comes before what the forecast expects.
+/// The documents in flight that the limits of the route's models can use together, by Little's law with
+/// headroom, and at most that many more for a burst. What this worker has learned about their calls
+/// takes precedence over the forecast.
 pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forecast) -> InFlight {
     let documents = |at_most: bool| {
         let models = route.models.iter().map(|id| {
@@ -82,7 +82,7 @@ pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forec
     InFlight { most, first: Some(first), call_seconds: whole(call.ceil()) }
 }
 
-/// Seconds that a call of the route's first model takes, as far as that is known.
+/// Seconds of a call of the route's first model, as far as that is known.
 pub(super) fn seconds_of_a_call(
     services: &Services,
     job: &Job,
@@ -97,7 +97,7 @@ pub(super) fn seconds_of_a_call(
     typical.unwrap_or_else(|| expected(model, job, forecast, speed)).seconds
 }
 
-/// What a call is like, as far as the forecast tells.
+/// A typical call, as far as the forecast tells.
 fn expected(model: &ModelQuota, job: &Job, forecast: &Forecast, speed: Option<f64>) -> Typical {
     let documents = f64::from(u32::try_from(forecast.documents).unwrap_or(u32::MAX)).max(1.0);
     let calls = forecast.calls.unwrap_or(Range { from: 1.0, to: 1.0 });

@@ -1,4 +1,4 @@
-//! How a batch can say what it is in Temporal's lists, as far as the server is set up for it.
+//! How a batch can be labelled in Temporal's lists, depending on the server's set-up.
 
 use temporalio_client::{Client, NamespacedClient, tonic::IntoRequest};
 use temporalio_common::protos::temporal::api::{
@@ -6,7 +6,7 @@ use temporalio_common::protos::temporal::api::{
 };
 use tidegate_workflows::{contract::Labels, labels::NAMES};
 
-/// Asks the server for the search attributes that its namespace has. One that does not say gets a
+/// Asks the server for the search attributes of its namespace. If it does not answer, batches get a
 /// memo.
 pub(crate) async fn found(client: &Client) -> Labels {
     let request = ListSearchAttributesRequest { namespace: client.namespace() };

@@ -1,4 +1,4 @@
-//! What a cancelled batch leaves behind in the limiter: the turns of documents that never come.
+//! Releases a cancelled batch's turns in the limiter, whose documents will never come.
 
 use tidegate_quota::Quota;
 use tracing::warn;
@@ -8,8 +8,8 @@ use crate::{
     storage::Storage,
 };
 
-/// Gives up the turns of the batch that was planned as `job`. Whatever fails costs its tenant some
-/// waiting, and no more.
+/// Releases the turns of the batch that was planned as `job`. A failure costs its tenant some waiting,
+/// and no more.
 pub async fn leave(storage: &Storage, quota: &Quota, job: &str) {
     let Ok(folder) = resolve(storage, "job", job) else { return };
     let Ok(Stored { job, route, .. }) = Stored::read(&folder).await else { return };

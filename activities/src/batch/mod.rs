@@ -1,10 +1,13 @@
-//! The plan of a batch: what is in it and what it will take.
+//! The plan of a batch: its documents and its forecast.
 //!
-//! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are, `archives`: those in one,
-//!   [`names`]: their ids; `pages`: how they are written
-//! * [`estimate`]: what they will take, `checked`: how often models are asked where answers are checked; `in_flight`: how many go at once
-//! * `asked_with`: which parameters each model is asked with; `examples`: what is shown to it; `sample`: some of the documents
-//! * [`ended`]: what Temporal says of a batch; `labels`: by which it finds one; [`leave`]: what a cancelled one leaves behind
+//! * [`plan`]: checks the input and writes the shards; [`source`]: lists the documents, `archives`: those in an archive,
+//!   [`names`]: their ids; `pages`: writes them
+//! * [`estimate`]: the forecast, `checked`: how often models are asked where answers are checked; `in_flight`: how many
+//!   documents are in flight
+//! * `asked_with`: the parameters of each model; `fallbacks`: why a route may fall back; `examples`: examples and
+//!   templates; `sample`: a sample of the documents
+//! * [`ended`]: whether a batch's run has ended; `labels`: a batch's labels in Temporal; [`leave`]: releases the turns of a
+//!   cancelled batch
 
 mod archives;
 pub(crate) mod asked_with;

@@ -1,4 +1,4 @@
-//! Ids that no two documents of a batch share, also where the batch is listed page by page.
+//! Ids that are unique in a batch, even where it is listed page by page.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,39 +13,40 @@ use crate::output::{
 pub struct Names {
     /// Ordered.
     taken: Vec<Key>,
-    /// Ordered: the files of a source that can name one twice; or what a file of requests calls each.
+    /// Ordered: the files of a source that can name one twice, or the `custom_id`s of a file of
+    /// requests.
     seen: Vec<File>,
-    /// How far the documents of an id are numbered, of those that several have.
+    /// For ids that several documents have, how far these are numbered.
     numbers: BTreeMap<Key, u64>,
 }
 
-/// A file of a source, by its id and its place; or a request, by its `custom_id` and its line.
+/// A file of a source, by its id and its URI; or a request, by its `custom_id` and its line.
 pub type File = (Key, Key);
 
-/// What a page adds to them.
+/// The ids that a page adds.
 #[derive(Debug)]
 pub(super) struct Added(Names);
 
 impl Names {
-    /// A file, as it is remembered.
+    /// The key of a file.
     pub(super) fn file(document: &Document) -> File {
         (key(document.id.as_str()), key(&document.uri))
     }
 
-    /// Whether a page before has had this file.
+    /// Whether an earlier page had this file.
     pub(super) fn has_had(&self, file: &File) -> bool {
         self.seen.binary_search(file).is_ok()
     }
 
-    /// The line of a page before on which a request with this `custom_id` stands.
+    /// The line of an earlier page with a request of this `custom_id`.
     pub(super) fn line_of(&self, custom_id: Key) -> Option<u64> {
         let at = self.seen.partition_point(|(id, _)| *id < custom_id);
         self.seen.get(at).filter(|(id, _)| *id == custom_id).map(|(_, line)| *line)
     }
 
-    /// Gives the documents of a page their ids, and orders them by these. The first document of an
-    /// id keeps it; the later ones are numbered in the order of the source, so that they have the
-    /// same ids in every run over the same source. And how many were numbered.
+    /// Gives the documents of a page their ids, and orders them by these. The first document of an id
+    /// keeps it; later ones are numbered in the order of the source, so that ids are equal in every run
+    /// over one source. Returns how many were numbered.
     pub(super) fn give(
         &self,
         mut documents: Vec<Document>,
@@ -73,7 +74,7 @@ impl Names {
                     break id;
                 }
             };
-            // The place of a record names it by its id.
+            // The URI of a record ends in its id.
             let is_record = document.uri.contains('#')
                 && (document.text.is_some() || document.unreadable.is_some());
             if is_record {
@@ -91,7 +92,7 @@ impl Names {
         self.taken.binary_search(&id).is_ok()
     }
 
-    /// The same, with the ids of one page more.
+    /// Adds the ids of one more page.
     pub(super) fn add(&mut self, Added(added): &Added) {
         self.taken.extend(&added.taken);
         self.taken.sort_unstable();
@@ -101,23 +102,24 @@ impl Names {
     }
 }
 
-/// Behind so many pages, one says what all of them have added: the next worker need not read each.
+/// Every so many pages, the stored ids are those of all pages before, so that the next worker need not
+/// read each.
 const TOGETHER: u32 = 32;
 
-/// The pages whose objects say what `pages` pages have added.
+/// The pages whose stored ids cover the first `pages` pages.
 pub(super) fn read(pages: u32) -> std::ops::Range<u32> {
     (pages / TOGETHER * TOGETHER).saturating_sub(1)..pages
 }
 
 impl Names {
-    /// What is written behind a page.
+    /// The content of the object that is stored with a page.
     pub(super) fn behind(&self, page: u32, added: &Added) -> Vec<u8> {
         if (page + 1).is_multiple_of(TOGETHER) { to_bytes(self) } else { to_bytes(&added.0) }
     }
 }
 
 impl Added {
-    /// What was written behind a page; `None` for anything else.
+    /// Parses such an object; `None` for anything else.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (numbers, []) = bytes.as_chunks::<8>() else { return None };
         let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
@@ -131,7 +133,7 @@ impl Added {
     }
 }
 
-/// Three counts, then so many numbers of eight bytes each, of a pair two.
+/// Three counts, then that many numbers of eight bytes each, two for a pair.
 fn to_bytes(Names { taken, seen, numbers }: &Names) -> Vec<u8> {
     let counts = [taken.len(), seen.len(), numbers.len()].map(|count| count as u64);
     let pairs = seen.iter().copied().chain(numbers.iter().map(|(id, number)| (*id, *number)));

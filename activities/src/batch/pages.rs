@@ -1,5 +1,5 @@
-//! A plan as it is written, page by page: ids, what is settled, the shards' manifests, and where the
-//! next page begins.
+//! Writes a plan page by page: ids, settled documents, the shards' manifests, and where the next page
+//! begins.
 
 use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
@@ -20,32 +20,32 @@ use crate::{
     storage::Location,
 };
 
-/// Documents of a shard. Few enough for one workflow's history; a smaller batch is one shard, which
+/// Documents of a shard: few enough for one workflow's history. A smaller batch is one shard, which
 /// needs no workflow of its own.
 const SHARD: u32 = SHARD_WINDOW;
 
-/// Shards written at once.
+/// Shards that are written at once.
 const AT_ONCE: usize = 8;
 
-/// Where a plan goes on, as it lies in the batch's folder.
+/// Where a plan continues, as it is stored in the batch's folder.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stop {
     cursor: Cursor,
-    /// Documents that do not fill a shard: they are the first of the next page's.
+    /// Documents that do not fill a shard; they come first in the next page.
     rest: Vec<Document>,
 }
 
-/// A plan on the way.
+/// A plan that is being written.
 #[derive(Debug)]
 pub(super) struct Pages<'a> {
     output: &'a Location,
     folder: &'a Location,
-    /// What sealed answers settle.
+    /// Which sealed answers settle a document.
     settles: Settles,
     pub(super) names: Names,
     earlier: Earlier,
     rest: Vec<Document>,
-    /// What is written of it.
+    /// The part of the plan that is written.
     pub(super) plan: Plan,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Pages<'a> {
         Self { output, folder, settles, names, earlier, rest: Vec::new(), plan }
     }
 
-    /// Behind the pages of a plan, and where its next one begins.
+    /// Continues after the pages of a plan that are written.
     pub(super) async fn resume(
         output: &'a Location,
         folder: &'a Location,
@@ -86,12 +86,12 @@ impl<'a> Pages<'a> {
         Ok((Self { output, folder, settles, names, earlier, rest, plan }, cursor))
     }
 
-    /// Documents so far, those that are not written yet included.
+    /// Documents so far, including those that are not written yet.
     pub(super) fn documents(&self) -> u64 {
         self.plan.documents + self.rest.len() as u64
     }
 
-    /// Writes a page. Its documents have their own ids then, in their order.
+    /// Writes a page. Its documents get their final ids and order.
     pub(super) async fn write(&mut self, page: Page) -> Result<Option<Cursor>, Failure> {
         let Page { documents, files, next } = page;
         let (mut documents, renamed, added) = self.names.give(documents, files);
@@ -122,7 +122,7 @@ impl<'a> Pages<'a> {
         let count = asked.len() as u64;
         let size = u64::from(match number {
             0 => SHARD,
-            // As the first page was written, by whichever version.
+            // The size that the first page was written with, by whichever version.
             _ => self.plan.shard_size.max(1),
         });
         let whole = if next.is_some() { count / size * size } else { count };

@@ -1,5 +1,5 @@
-//! The plan: list the source, check everything that can be known before a call is paid for, write
-//! the shards.
+//! The plan: lists the source, checks everything that can be known before a call is paid for, and
+//! writes the shards.
 
 use std::time::{Instant, SystemTime};
 
@@ -43,8 +43,8 @@ use crate::{
     storage::{Location, Storage},
 };
 
-/// Makes the output the batch's own, and writes its job and manifests. `has_ended` says whether the
-/// run of a workflow has ended.
+/// Takes the lease of the output for the batch, and writes its job and manifests. `has_ended` tells
+/// whether a workflow's run has ended.
 ///
 /// # Errors
 /// `InvalidInput` says what the batch's author must change; `Transient` when a store fails.
@@ -63,8 +63,7 @@ pub async fn plan(
     plan_in(services, None, job, &batch, Room::page(), has_ended).await
 }
 
-/// The same in an activity, whose attempts before this one may have died of what they read.
-/// `has_ended` says whether the run of another batch has.
+/// Like [`plan`], in an activity whose earlier attempts may have died of a file that they read.
 ///
 /// # Errors
 /// As [`plan`].
@@ -84,7 +83,7 @@ where
     let (job, route, output) = prepared(services, job, &batch.workflow).await?;
     let job = &job;
     let storage = &services.storage;
-    // Before the output: who mistyped a source should hear of that, and take nobody's output for it.
+    // Validate the source before taking the output's lease.
     let mut page = first(storage, job, &output, room.clone()).await?;
     let truth = match &job.truth {
         Some(uri) => Some(Truth::checked(storage, uri).await?),
@@ -116,7 +115,7 @@ where
     let earlier = Earlier::of(&output).await?;
     let first_part = earlier.next;
     let mut pages = Pages::begin(&output, &folder, job, earlier);
-    // What is decided by all documents waits for all of them.
+    // A budget or a deadline needs all documents to be listed.
     let by_all = job.budget_usd.is_some() || job.deadline.is_some();
     let mut sample = Sample::default();
     loop {
@@ -136,7 +135,7 @@ where
     services.budgets.open(&payers(job, &batch.workflow)).await?;
     recorded.write(&output).await?;
     for model in route.models.iter().chain(&judges) {
-        services.guard.quota.expects(&job.lane, model);
+        services.guard.quota.expect_documents(&job.lane, model);
     }
     let in_flight = in_flight::of(services, job, &route, &forecast);
     let plan = Plan {
@@ -162,8 +161,8 @@ where
     Ok(plan)
 }
 
-/// The next pages of a plan, for some time, while shards of those before run. Can be repeated: it
-/// begins where the pages before end.
+/// Plans the next pages for some time, while shards of the pages before run. Can be repeated: it begins
+/// where the written pages end.
 ///
 /// # Errors
 /// As [`plan`].
@@ -191,9 +190,8 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
     Ok(plan)
 }
 
-/// Whether a batch could be planned, as far as that is known without its source: its models, lane,
-/// schema, prices, and the question that its output holds answers to. Nothing is written. Returns the
-/// models that it asks.
+/// Checks a batch as far as that is possible without its source: its models, lane, schema and prices,
+/// and the question of its output's results. Nothing is written. Returns the models that it asks.
 ///
 /// # Errors
 /// As [`plan`].
@@ -203,7 +201,7 @@ pub async fn check(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failu
     Ok(route.models)
 }
 
-/// What a batch will take, without starting it.
+/// The forecast of a batch, without starting it.
 ///
 /// # Errors
 /// As [`plan`].
@@ -249,7 +247,7 @@ async fn first(
     Ok(Page { documents, files: Vec::new(), next: None })
 }
 
-/// All documents of the source, page by page, under the ids that a batch gives them.
+/// Visits all documents of the source, page by page, under the ids that a batch gives them.
 async fn each_page(
     storage: &Storage,
     job: &Job,
@@ -268,7 +266,7 @@ async fn each_page(
     Ok(())
 }
 
-/// What it will take, and whether it goes through the provider's batch API.
+/// The forecast, and whether the documents go through the provider's batch API.
 async fn expected(
     services: &Services,
     attempt: Option<&Attempt>,
@@ -288,7 +286,7 @@ async fn expected(
     Ok((Forecast { temporal_actions, ..forecast }, batching))
 }
 
-/// Who answers and where the results go: everything that can be known without asking a store.
+/// Route and output: everything that can be checked without a store.
 async fn prepared(
     services: &Services,
     job: &Job,
@@ -369,7 +367,7 @@ fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failu
     Ok(())
 }
 
-/// The models that a job can name: pools by their own names, and those that are in none.
+/// The models that a job can name: pools, and models that are in no pool.
 fn known(services: &Services) -> Vec<&str> {
     let pools = || services.routes.iter().filter(|(_, route)| route.by_room);
     let is_alone = |id: &&ModelId| !pools().any(|(_, pool)| pool.models.contains(id));

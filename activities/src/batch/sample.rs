@@ -1,15 +1,15 @@
-//! A sample of a batch's documents, to see what the whole will bring before it is bought.
+//! A sample of a batch's documents, to see the outcome before the whole is bought.
 //!
-//! It is drawn from strata, kinds of documents by name and size, each in proportion to its part, so
-//! that a few spreadsheets among many letters are not missed, nor the long among the short. The
-//! instructions are the seed: the same ones draw the same of the same documents, whichever model is
-//! asked, and the whole batch, later and into the same output, finds their answers there.
+//! It is drawn from strata, which are kinds of documents by name and size, each in proportion to its
+//! number, so that a few spreadsheets among many letters are not missed, nor long documents among short
+//! ones. The instructions are the seed: equal instructions draw equal samples, whichever model is
+//! asked. If the whole batch later runs into the same output, it finds the sample's answers there.
 
 use std::collections::BTreeMap;
 
 use crate::{fingerprint::Fingerprint, hash::hash, output::job::Document};
 
-/// So many of the documents, in their order; all of them, where there are no more.
+/// Draws `count` documents, in their order; all of them where there are no more.
 pub(crate) fn drawn(documents: Vec<Document>, count: usize, seed: Fingerprint) -> Vec<Document> {
     if documents.len() <= count {
         return documents;
@@ -22,8 +22,8 @@ pub(crate) fn drawn(documents: Vec<Document>, count: usize, seed: Fingerprint) -
     }
     let all = documents.len();
     let mut chosen = vec![false; all];
-    // The documents one stratum after the other, each stratum in the order of its lots, and an even
-    // comb through that: every stratum has its part to the nearest document.
+    // Orders the documents by stratum, and within each by their lots, and picks them at even distances:
+    // every stratum gets its share to the nearest document.
     let ordered: Vec<usize> = strata
         .into_values()
         .flat_map(|mut stratum| {
@@ -40,7 +40,7 @@ pub(crate) fn drawn(documents: Vec<Document>, count: usize, seed: Fingerprint) -
     chosen.filter_map(|(document, is_chosen)| is_chosen.then_some(document)).collect()
 }
 
-/// The ending of its name, and its size as a power of four.
+/// The extension of its name, and its size as a power of four.
 fn stratum(document: &Document) -> (String, u32) {
     let name = document.uri.rsplit('/').next().unwrap_or_default();
     let name = name.split('#').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which documents a batch has, page by page: memory does not grow with their number.
+//! The documents of a batch, page by page: memory does not grow with their number.
 
 mod after;
 mod archived;
@@ -36,11 +36,11 @@ use crate::{
     storage::{Entry, Location, OddEntry, Storage},
 };
 
-/// Where a source goes on.
+/// Where a source continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
     files: After,
-    /// The file of records that is being read; it is not among those that follow.
+    /// The file of records that is being read; it is not among the files that follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within: Option<Within>,
 }
@@ -50,18 +50,17 @@ pub struct Cursor {
 pub struct Page {
     /// The documents.
     pub documents: Vec<Document>,
-    /// The files that they are of, where the source can name one twice.
+    /// Their files, where the source can name one twice.
     pub files: Vec<File>,
     /// Where the next page begins, if there is one.
     pub next: Option<Cursor>,
 }
 
-/// Files, each with the place behind it; and whether more may follow.
+/// Files, each with the position after it; and whether more may follow.
 type Files = (Vec<(Document, After)>, bool);
 
-/// The next documents of a source, but for files that the pages before have had; records are as many
-/// documents as there are records, and archives as many as there are documents in them, records of
-/// files within them included.
+/// The next documents of a source, without files that earlier pages had. Each record is a document, and
+/// so is each file in an archive; each record of a file in an archive is one too.
 ///
 /// # Errors
 /// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
@@ -78,7 +77,7 @@ pub async fn page(
     }
     let Cursor { mut files, mut within } = cursor;
     let (mut documents, mut had) = (Vec::new(), HashSet::new());
-    // A listing names nothing twice.
+    // A listing names each file once.
     let can_repeat = !matches!(job.source, Source::Prefix(_));
     if let (Some(file), Some(fields)) = (within.take(), &job.records) {
         let known = Known::default();
@@ -173,8 +172,8 @@ async fn next_files(
     }
 }
 
-/// A folder, a single file, a glob, or an object-store prefix. Hidden files, the batch's own output
-/// and those of earlier batches in the folder are left out.
+/// A folder, a single file, a glob, or an object-store prefix. Hidden files, the batch's own output and
+/// outputs of earlier batches in the folder are left out.
 async fn under(
     storage: &Storage,
     uri: &str,
@@ -197,7 +196,8 @@ async fn under(
             "source {base} is {what}; name a folder or a file"
         )));
     }
-    // Where the output folder is the source folder itself, only what we write there is left out.
+    // Where the output folder is the source folder itself, only the objects that batches write are left
+    // out.
     let apart = output.is_within(&base) && !base.is_within(output);
     let matches = |relative: &FilePath| pattern.as_ref().is_none_or(|it| it.is_match(relative));
     let wanted = |entry| match entry {
@@ -218,7 +218,7 @@ async fn under(
                 Some(path.strip_prefix(output).ok()?.to_string_lossy().into_owned())
             });
             let own = is_own(inside.as_deref().unwrap_or_default(), inside.is_some(), apart);
-            // A folder that cannot be read may hold what the pattern asks for.
+            // A folder that cannot be read may contain files that match the pattern.
             (!own && !is_hidden(&odd.path) && (odd.is_folder || matches(&odd.path)))
                 .then(|| unreadable(odd))
         }
@@ -226,7 +226,7 @@ async fn under(
     let (mut files, mut behind) = (Vec::new(), after.map(str::to_owned));
     let mut earlier = EarlierOutputs::default();
     let mut more = true;
-    // Past what is left out.
+    // Until something is found that is not left out.
     while files.is_empty() && more {
         let listed = base
             .entries_after(behind.as_deref(), most)
@@ -236,7 +236,7 @@ async fn under(
         behind = listed.entries.last().map(|(key, _)| key.clone()).or(behind);
         for (key, entry) in listed.entries {
             let is_earlier = match &entry {
-                // A pattern says what is wanted.
+                // A pattern names its files explicitly, so earlier outputs are not left out.
                 Entry::Object(location, _) if pattern.is_none() => {
                     earlier.wrote(&base, &location.relative_to(&base)).await?
                 }
@@ -259,7 +259,7 @@ async fn under(
     Ok((files, more))
 }
 
-/// One file: HTTP knows no folders.
+/// One file: HTTP has no folders.
 async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Files, Failure> {
     if pattern || base.name().is_empty() {
         return Err(Failure::invalid_input(format!(
@@ -273,17 +273,17 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Files, F
     Ok((vec![(file, After::Everything)], false))
 }
 
-/// What the batch itself writes: by its place in the output, if it lies there.
+/// Whether the batch itself writes the object: by its path in the output, if it is there.
 fn is_own(in_output: &str, inside: bool, apart: bool) -> bool {
     inside && (apart || in_output.split('/').next().is_some_and(is_ours))
 }
 
 fn is_hidden(relative: &FilePath) -> bool {
-    // A bucket's key may hold what would lead upwards in a folder: that hides nothing.
+    // A bucket's key may contain parts that would lead upwards in a folder: they do not hide it.
     relative.iter().any(|part| part != ".." && part.as_encoded_bytes().starts_with(b"."))
 }
 
-/// A document that fails by itself, and says why.
+/// A document that fails by itself, and reports why.
 fn unreadable(odd: OddEntry) -> Document {
     let name = odd.printable();
     let id = DocumentId::from_relative_path(&name);

@@ -1,5 +1,5 @@
-//! What becomes of a document's answer, beside its result: it is offered to other batches, and what was kept of answers
-//! before it goes.
+//! Answers shared between batches, and the removal of answers that were not accepted once there is a
+//! result.
 
 use crate::{
     attempt::Attempt,
@@ -12,7 +12,7 @@ use crate::{
     storage::Location,
 };
 
-/// The document's result, where its answer was bought before, in whichever batch.
+/// The document's result, if its answer was bought before, in any batch.
 pub(crate) async fn bought_before(
     services: &Services,
     shard: &Shard,
@@ -26,15 +26,15 @@ pub(crate) async fn bought_before(
     found.map(|result| result.allowed_by(&shard.job))
 }
 
-/// Keeps what was bought for other batches, before it is written: where its own place takes
-/// nothing, it is not lost.
+/// Stores an answer for other batches, before the result is written: if that write fails, the answer is
+/// not lost.
 pub(crate) async fn offer(services: &Services, result: &DocumentResult) {
     if let Some(answers) = &services.answers {
         answers.keep(result).await;
     }
 }
 
-/// Removes what was kept of the answers before the result. What stays behind does no harm.
+/// Removes the stored answers that were not accepted. Failing to remove them does no harm.
 pub(crate) async fn forget(attempt: &Attempt, kept: &Location) {
     if attempt.state().document.kept.is_some()
         && let Err(error) = kept.delete().await

@@ -1,11 +1,10 @@
-//! Long documents: divided once, answered part by part, made into one result.
+//! Long documents: split once, answered part by part, merged into one result.
 //!
-//! Under `<output>/_tidegate/parts/<document id>-<hash>/` lie the `text`, the borders of its parts
-//! (`parts.json`), which version of the document it is (`version.json`), and an answer for every
-//! step that is done (`<level>-<number>.json`). The hash is
-//! of the text and of all that the prompts share, so that another batch with the same instructions
-//! finds what is paid for, and one with others does not. A result makes them needless, and they are
-//! removed.
+//! Under `<output>/_tidegate/parts/<document id>-<hash>/` are the `text`, the borders of its parts
+//! (`parts.json`), the version of the document (`version.json`), and the answer of every finished step
+//! (`<level>-<number>.json`). The hash covers the text and everything that the prompts share, so that
+//! another batch with equal instructions finds the answers that were paid for, and one with others does
+//! not. They are removed once there is a result.
 
 use std::ops::Range;
 
@@ -43,19 +42,19 @@ use crate::{
     storage::Location,
 };
 
-/// Parts of one document at most: each is a call, and its name and answer are kept until the end.
+/// Most parts of one document: each is a call, and its name and answer are kept until the end.
 const MAX_PARTS: usize = 2_000;
 
-/// Parts have this much of their size in common with the one before: a sentence or two.
+/// Tokens that a part shares with the one before: a sentence or two.
 const OVERLAP: u32 = 50;
 
 const VERSION: &str = "version.json";
 
-/// Added to the batch's instructions when the model makes one answer of several.
+/// Added to the batch's instructions when the model merges several answers.
 const REDUCE: &str = "The document was too long for one reading. You are given the answers to its parts, in order. \
     Combine them into one answer to the whole document, in the form that was asked for, without mentioning the parts.";
 
-/// Divides a document, and leaves its parts in the store.
+/// Splits a document, and stores its parts.
 ///
 /// # Errors
 /// `TooLarge` for more than `MAX_PARTS` parts; `Transient` when the store fails.
@@ -119,8 +118,8 @@ pub async fn process(
         Step::Part(_) => false,
     };
     let object = if ends { result } else { folder.child(&object(task.step)) };
-    let unwritten = &services.unwritten;
-    unwritten.recover(attempt, &object).await?;
+    let pending_writes = &services.pending_writes;
+    pending_writes.recover(attempt, &object).await?;
     let needs_begun = ends || shard.job.evidence;
     let begun = if needs_begun { Begun::read(&folder).await? } else { Begun::default() };
     let there = DocumentResult::read_named(&object).await?;
@@ -130,7 +129,7 @@ pub async fn process(
     {
         return Ok(done_before(&done, attempt, task, ends));
     }
-    unwritten.check_spooled(attempt)?;
+    pending_writes.check_spooled(attempt)?;
     let kept = folder.child(&format!("kept-{}", self::object(task.step)));
     let (mut done, mut outcome) = match task.step {
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
@@ -140,14 +139,14 @@ pub async fn process(
             let content = Content::Text(text);
             let parts: Vec<(usize, usize, &str)> = of.iter().map(Part::sent).collect();
             let sought = Sought::Parts(&parts, &begun.pages);
-            // Steps belong to a folder of their own; only the result must say it.
+            // Steps are in a folder of one version; only the result must state its version.
             let (content, version) = (&content, Version::default());
             let route = &shard.route;
             let asked = Asked { content, version, beside, amiss: None, route, sought };
             let mut done =
                 Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await?;
             if cut {
-                // What it was made from is not whole.
+                // One of the answers that it merges is cut.
                 done.finish = Finish::Cut;
             }
             let outcome = done.outcome(attempt);
@@ -167,7 +166,7 @@ pub async fn process(
     let bought = done.bought(&object, instead_of)?;
     // A step is of use until its document is done.
     let bought = if ends { bought } else { bought.needing(&folder.child(VERSION)) };
-    unwritten.keep(attempt, &bought).await?;
+    pending_writes.keep(attempt, &bought).await?;
     forget(attempt, &kept).await;
     if ends {
         metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);
@@ -178,8 +177,8 @@ pub async fn process(
     Ok(outcome)
 }
 
-/// Whether what lies in a step's place answers it. Folders are named by the text and the prompt, not
-/// by the model; in the result's place lies what the document had when it was begun, if anything.
+/// Whether the stored object of a step answers it. Folders are named by the text and the prompt, not by
+/// the model; at the result's location is the result that the document had at the beginning, if any.
 fn is_answer(
     done: &DocumentResult,
     name: Fingerprint,
@@ -193,8 +192,8 @@ fn is_answer(
     }
 }
 
-/// What a step that is done already counts: nothing if an earlier run has paid for it, else what it
-/// took.
+/// The outcome of a step that is already done: nothing if an earlier run has paid for it, else its
+/// cost.
 fn done_before(
     done: &DocumentResult,
     attempt: &Attempt,
@@ -205,11 +204,11 @@ fn done_before(
     let mut cuts = attempt.state().document.cuts;
     if done.is_of(attempt) {
         cuts.cut = u64::from(ends && done.is_cut());
-        // A result holds the sums of all steps, of which those before this one are counted.
+        // A result contains the cost of all steps; those before this one are counted already.
         let before = if ends { task.spent } else { Spend::default() };
         let own = done.spend().beyond(before);
         spend += own.tokens();
-        // The server may not have heard of the attempt that made them.
+        // The server may not know of the attempt that made these calls.
         spend.provider_calls = spend.provider_calls.max(own.provider_calls);
     }
     DocumentOutcome { spend, cuts, ..DocumentOutcome::default() }
@@ -223,7 +222,7 @@ fn folder(shard: &Shard, document: &Document, parts: &Parts) -> Location {
         .child(&format!("{}-{:016x}", document.id, parts.text))
 }
 
-/// Where the answer to a step lies.
+/// The name of the object with a step's answer.
 fn object(step: Step) -> String {
     match step {
         Step::Part(part) => format!("0-{part}.json"),
@@ -232,19 +231,19 @@ fn object(step: Step) -> String {
     }
 }
 
-/// What a step asks.
+/// The prompt of a step.
 #[derive(Debug, Default)]
 struct Prompt {
     text: String,
-    /// Said beside the instructions.
+    /// Follows the instructions.
     beside: Option<&'static str>,
-    /// Some of the answers in the text are cut.
+    /// Whether some of the answers in the text are cut.
     cut: bool,
-    /// The parts of the document that it is about, where evidence is looked for in them.
+    /// The parts of the document in which evidence is searched.
     of: Vec<Part>,
 }
 
-/// A part of a document, by its number from 0, and where it begins in its text.
+/// A part of a document, by its number from 0, its start in the document's text, and its text.
 #[derive(Debug)]
 struct Part(usize, u64, String);
 
@@ -312,13 +311,13 @@ async fn question(
     }
 }
 
-/// What is known of a document since it was divided.
+/// What is known of a document since it was split.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Begun {
-    /// Which version of it the parts are of.
+    /// The version of the document that the parts come from.
     #[serde(flatten)]
     pub version: Version,
-    /// The result that it had, which answers something else.
+    /// Fingerprint of the result that it had, which answers something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<Fingerprint>,
     /// Where each page begins in its text, in bytes.
@@ -358,7 +357,7 @@ async fn join(
         if let Some(own) = &part.evidence {
             evidence.get_or_insert_with(Vec::new).extend(own.iter().cloned());
         }
-        // The reason of a cut part stands for all of them.
+        // The stop reason of a cut part stands for all of them.
         if !cut {
             cut = part.is_cut();
             last = Some(part);
@@ -376,8 +375,8 @@ async fn join(
     })
 }
 
-/// Removes the steps once the result is there, with whatever else lies in their folder. The version
-/// goes first: it says that the steps are needed.
+/// Removes the steps and their folder once there is a result. The version is removed first: it says
+/// that the steps are needed.
 async fn clean(folder: &Location) {
     let removed = async {
         folder.child(VERSION).delete().await?;
@@ -388,7 +387,7 @@ async fn clean(folder: &Location) {
     }
 }
 
-/// Removes a step that was written after the result was there: nobody reads it.
+/// Removes a step that was written after the result: it is never read.
 async fn clean_late(folder: &Location) {
     if matches!(folder.child(VERSION).stamp().await, Ok(None)) {
         clean(folder).await;

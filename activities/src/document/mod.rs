@@ -1,11 +1,11 @@
-//! One document's way, from its URI to its result: read → ask → keep.
+//! The processing of one document, from its URI to its result: read → ask → keep.
 //!
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
-//! * `request`: one that is a request in a vendor's own form
-//! * [`read`]: what of it goes to the provider, if it is not done already
-//! * [`ask`]: in which words, and whether the answer is one
-//! * `check`: whether the answer passes what the batch's author wants of it
-//! * `keep`: what becomes of the answer
+//! * `request`: a document that is a request in a vendor's own form
+//! * [`read`]: what is sent of it, unless its answer exists already
+//! * [`ask`]: the prompt, the call, and whether the answer is accepted
+//! * `check`: whether the answer passes the checks of the batch's author
+//! * `keep`: how answers are shared between batches
 
 pub mod ask;
 pub(crate) mod check;

@@ -1,10 +1,10 @@
-//! Several small documents in one call, where requests are scarcer than tokens.
+//! Several small documents in one call, for limits where requests are scarcer than tokens.
 //!
-//! The answers are matched by ids that only the model has seen: a document cannot claim another's
-//! answer. What the model left out, or answered otherwise than the schema says, is sent
-//! again alone; so is what is too large for company.
+//! Answers are matched by ids that only the model has seen, so that a document cannot claim another's
+//! answer. A document is sent again alone if the model left it out or its answer does not satisfy the
+//! schema, and also if it is too large for a pack.
 //!
-//! All results of a call are written in one object first, then each in its place: a crash in
+//! All results of a call are written in one object first, then each at its own location: a crash in
 //! between pays for nothing twice.
 
 mod members;
@@ -34,35 +34,33 @@ use crate::{
     output::{
         job::{Document, Shard, resolve},
         jsonl::json,
+        pending_writes::Bought,
         result::DocumentResult,
-        unwritten::Bought,
         version::Version,
     },
     services::Services,
     storage::Location,
 };
 
-/// A larger document is no small one, and goes alone.
+/// A document with more tokens is sent alone.
 const SMALL_TOKENS: u64 = 4_000;
 
-/// All documents of a call have no more than this. A model's care for each of many suffers in long
-/// prompts.
+/// Most tokens of all documents of a call. In longer prompts a model's care for each document suffers.
 const PACK_TOKENS: u64 = 20_000;
 
-/// Most output of one call, as far as documents can be left out: every model of today has that
-/// much.
+/// Largest cap on output of one call, where documents can be left out: every model of today allows it.
 const PACK_OUTPUT_TOKENS: u32 = 32_000;
 
-/// What stands around an answer: its id, names of fields, escapes.
+/// Tokens around an answer: its id, names of fields, escapes.
 const FRAME_TOKENS: u32 = 48;
 
-/// Said after the batch's instructions.
+/// Added after the batch's instructions.
 const TOGETHER: &str = "You are given several documents at once, each in an <item> with an id. Follow the instructions for each of \
     them by itself, as if it were the only one. Answer with one JSON object, {\"answers\": [{\"id\": …, \"answer\": …}]}, with an entry \
     for every item: its id, and your whole answer to it.";
 
-/// How many documents of a job fit into one call at most: by their answers, or, where they are
-/// embedded, by what goes in, of which each has so many tokens.
+/// How many documents of a job fit into one call: limited by their answers, or, for embeddings, by
+/// their input tokens.
 // Never negative, and a cast of a float saturates.
 pub fn most(job: &Job, input_tokens: f64) -> u32 {
     let most = match job.task {
@@ -72,10 +70,10 @@ pub fn most(job: &Job, input_tokens: f64) -> u32 {
     most.max(1)
 }
 
-/// Whether a job's answers can stand in others: with those of other documents, or beside their evidence.
+/// Checks whether a job's schema can be nested in another: for packs, or for evidence.
 ///
 /// # Errors
-/// `InvalidInput` for a schema that would mean something else inside another.
+/// `InvalidInput` for a schema whose meaning would change inside another.
 pub fn check(job: &Job) -> Result<(), Failure> {
     let beside = job.pack.map(|_| "pack").or_else(|| job.evidence.then_some("evidence"));
     let Some((schema, beside)) = job.schema.as_ref().zip(beside) else { return Ok(()) };
@@ -87,7 +85,7 @@ pub fn check(job: &Job) -> Result<(), Failure> {
     }
 }
 
-/// A document that shares a call.
+/// A document of a pack.
 #[derive(Debug)]
 struct Member {
     index: u32,
@@ -99,12 +97,12 @@ struct Member {
     instead_of: Option<Fingerprint>,
 }
 
-/// A result, as it is kept with the others of its call until it is in its place.
+/// A result, as it is stored with the others of its call until it is at its own location.
 #[derive(Debug, Serialize, Deserialize)]
 struct Packed {
     #[serde(flatten)]
     result: DocumentResult,
-    /// The result that the document had, which answers something else.
+    /// Fingerprint of the result that the document had, which answers something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instead_of: Option<Fingerprint>,
 }
@@ -112,7 +110,7 @@ struct Packed {
 /// Answers some documents with one call, once.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again; after one that says never, each is sent
+/// A [`Failure`] that says whether and when to try again; after a final one, each document is sent
 /// alone.
 pub async fn process(
     services: &Services,
@@ -122,13 +120,13 @@ pub async fn process(
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let folder = resolve(&services.storage, "job", &task.job)?;
     let kept = folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
-    let unwritten = &services.unwritten;
-    unwritten.recover(attempt, &kept).await?;
+    let pending_writes = &services.pending_writes;
+    pending_writes.recover(attempt, &kept).await?;
     if let Some(results) = read(&kept).await? {
-        // An earlier attempt has paid for these; those that follow are as they were then.
+        // An earlier attempt has paid for these; the documents after them are unchanged since.
         spread(&shard, &kept, results).await?;
     }
-    unwritten.check_spooled(attempt)?;
+    pending_writes.check_spooled(attempt)?;
     let (members, mut outcome) = gather(services, attempt, &shard, task).await?;
     if members.len() < 2 {
         outcome.left.extend(members.iter().map(|member| member.index));
@@ -166,24 +164,24 @@ pub async fn process(
         metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     }
     let json = json(&results)?;
-    unwritten.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
+    pending_writes.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
     spread(&shard, &kept, results).await?;
     outcome.spent += attempt.spent();
     Ok(outcome)
 }
 
-/// What a call brought to some of its documents.
+/// What a call returned for some of its documents.
 #[derive(Debug)]
 struct Got<'a> {
     model: &'a ModelId,
     usage: Usage,
     usage_unknown: bool,
     stop_reason: StopReason,
-    /// Those that have something.
+    /// The documents with an answer.
     given: Vec<(&'a Member, Given)>,
 }
 
-/// What a document has of a call.
+/// What a call returned for a document.
 #[derive(Debug)]
 enum Given {
     Answer(String),
@@ -209,13 +207,13 @@ async fn answers<'a>(
         hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
     let content =
         Content::Text(members::text(members.iter().map(|member| member.text.as_str()), salt));
-    // They share it: what one leaves, another may use. What is cut off is sent again alone.
+    // The documents share the cap: what one leaves, another may use. A document whose answer is cut is sent again alone.
     let each = shard.job.likely_output_tokens().saturating_add(FRAME_TOKENS);
     let output = each
         .saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX))
         .saturating_add(FRAME_TOKENS);
     let first = members.first().ok_or_else(|| Failure::transient("a call has no document"))?;
-    // All are asked in the same words.
+    // All are asked with one wording.
     let reader = services.reader_for(&shard.job.lane);
     let question = question(&reader, shard, &first.document, &content)
         .await?
@@ -227,7 +225,7 @@ async fn answers<'a>(
         members::matched(&completion.answer, salt, members.len(), shard.judge.is_some());
     if let Some(judge) = &shard.judge {
         for (place, answer) in std::mem::take(&mut answers) {
-            // What is refused is asked for alone.
+            // A document whose answer is refused is asked alone.
             if let Ok(Ok(())) =
                 sandbox::judged(&services.reader_for(&shard.job.lane), judge, &answer).await
             {
@@ -239,7 +237,7 @@ async fn answers<'a>(
         .iter()
         .enumerate()
         .filter_map(|(place, member)| Some((member, Given::Answer(answers.remove(&place)?))));
-    // An answer that is whole in a cut list is whole.
+    // An entry that is whole in a cut list is accepted.
     let stop_reason = match completion.stop_reason.finish() {
         Finish::Complete | Finish::Cut => StopReason::EndTurn,
         Finish::Unknown => completion.stop_reason,
@@ -267,7 +265,7 @@ async fn vectors<'a>(
     Ok(Got { model, usage, usage_unknown, stop_reason, given: given.collect() })
 }
 
-/// What of a document can stand beside others in a call, if anything can.
+/// The text of a document that can share a call, or `None`.
 async fn shared(
     reader: &Reader,
     job: &Job,
@@ -282,7 +280,7 @@ async fn shared(
     job.in_parts(tokens::estimate(&text)).is_none().then_some(text)
 }
 
-/// The documents that go into the call, and what is known of the others.
+/// The documents of the call, and the outcomes of the others.
 async fn gather(
     services: &Services,
     attempt: &Attempt,
@@ -351,15 +349,15 @@ async fn gather(
                     outcome.left.push(index);
                 }
             }
-            // Alone, it says what is wrong with it, or waits for the store without the others.
+            // Alone, the document reports its fault, or waits for the store without the others.
             Err(_) => outcome.left.push(index),
         }
     }
     Ok((members, outcome))
 }
 
-/// The results of those that have an answer, by their indices. They share what the call took in
-/// proportion to their length, so that all of them together say what it was.
+/// The results of the documents with an answer, by their indices. They share the call's use in
+/// proportion to their length, so that their sum is the use of the call.
 fn results(
     attempt: &Attempt,
     shard: &Shard,
@@ -395,19 +393,19 @@ fn results(
     results
 }
 
-/// The first `part` of `all` equal parts of so many tokens.
+/// The first `part` of `all` equal shares of `tokens`.
 fn share(tokens: u64, part: u64, all: u64) -> u64 {
     u64::try_from(u128::from(tokens) * u128::from(part) / u128::from(all.max(1)))
         .unwrap_or(u64::MAX)
 }
 
-/// What an earlier attempt kept.
+/// The results that an earlier attempt stored.
 async fn read(kept: &Location) -> Result<Option<Vec<Packed>>, Failure> {
     let bytes = kept.read_if_there().await?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
-/// Puts each result in its place, and removes the object that held them together.
+/// Writes each result to its own location, and removes the object that held them together.
 async fn spread(shard: &Shard, kept: &Location, results: Vec<Packed>) -> Result<(), Failure> {
     for Packed { result, instead_of } in results {
         let location = DocumentResult::location(&shard.output, &result.id);

@@ -1,4 +1,4 @@
-//! One document's way: read → text → already done? → estimate → guard → result.
+//! The steps of one document: read → text → already done? → estimate → guard → result.
 
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, Task};
@@ -41,8 +41,8 @@ pub async fn process(
     let (shard, document) = services.shards.find(&services.storage, task).await?;
     spans::names(&document.id);
     let location = DocumentResult::location(&shard.output, &document.id);
-    let unwritten = &services.unwritten;
-    unwritten.recover(attempt, &location).await?;
+    let pending_writes = &services.pending_writes;
+    pending_writes.recover(attempt, &location).await?;
     let care = Care::alone(attempt);
     let before = done::before(services, &shard, &document, care).await?;
     let Open { raw, updated, instead_of } = match before {
@@ -54,7 +54,7 @@ pub async fn process(
         }
         Before::Open(open) => open,
     };
-    unwritten.check_spooled(attempt)?;
+    pending_writes.check_spooled(attempt)?;
     if updated {
         attempt.updates();
     }
@@ -65,11 +65,11 @@ pub async fn process(
     if let Some(lines) = &shard.job.lines {
         let answer = request::answer(services, attempt, &shard, lines, document);
         let result = Box::pin(answer).await?;
-        unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
+        pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
         metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
         return Ok(result.outcome(attempt));
     }
-    // What it takes of this worker's memory is given back when the document is done with.
+    // The document's share of this worker's memory is given back when it is done.
     let Read { content, version, parsed, pages, held } = match again {
         Some((text, version, pages)) => {
             let held = services.memory.hold(text.len() as u64).await;
@@ -78,7 +78,7 @@ pub async fn process(
         None => {
             let raw = content::fetched(services, &document, raw, &shard.job.lane).await?;
             if let Some(result) = bought_before(services, &shard, &document, &raw.version).await {
-                unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
+                pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
                 return Ok(result.outcome(attempt));
             }
             content::extract(services, raw, &shard.job, &shard.route, care).await?
@@ -138,7 +138,7 @@ pub async fn process(
     };
     drop((content, held));
     offer(services, &result).await;
-    unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
+    pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
     forget(attempt, &kept).await;
     if attempt.state().document.checked > 0 {
         check::forget(&checking).await;

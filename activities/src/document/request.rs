@@ -1,5 +1,5 @@
-//! A document that is a request in a vendor's own form: its body is sent as it is, or, to a model that
-//! speaks another dialect, translated, as the HTTP door does. What comes back is its answer.
+//! A document that is a request in a vendor's own form. Its body is sent unchanged, or translated for a
+//! model that speaks another dialect, as by the HTTP door. The reply is its answer.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -27,22 +27,22 @@ use crate::{
     services::Services,
 };
 
-/// Of a line that is none.
+/// The error of a line that is not a request.
 pub(crate) const NO_OBJECT: &str = "it is not one JSON object with each field once";
 
 /// A line's fields, as they were written.
 ///
 /// # Errors
-/// A sentence that quotes nothing of it.
+/// A sentence that quotes nothing of the line.
 pub(crate) fn fields(line: &[u8]) -> Result<Fields, String> {
     Fields::read(unmarked(line)).map_err(|_| NO_OBJECT.to_owned())
 }
 
-/// The models that a batch of requests asks, as far as they are known beforehand; where none is, those
-/// that its author names for all.
+/// The models that a batch of requests asks, as far as they are known beforehand; where none is known,
+/// those that the batch's author names for all lines.
 ///
 /// # Errors
-/// `InvalidInput` where these are not there either.
+/// `InvalidInput` where the author names none either.
 pub(crate) fn route(services: &Services, job: &Job, lines: &Lines) -> Result<Route, Failure> {
     let mut models: Vec<ModelId> = Vec::new();
     for name in &lines.names {
@@ -58,7 +58,7 @@ pub(crate) fn route(services: &Services, job: &Job, lines: &Lines) -> Result<Rou
     }
 }
 
-/// The models behind a name; `None` where it is no model and no route of this worker's.
+/// The models behind a name; `None` where this worker knows no such model or route.
 fn named(services: &Services, name: &str) -> Option<Route> {
     let is_configured =
         |model: &ModelId| services.guard.quota.models().any(|known| known.id == *model);
@@ -67,18 +67,18 @@ fn named(services: &Services, name: &str) -> Option<Route> {
     routes.get(name).cloned().or_else(|| Some(Route::of_model(&model()?, routes)))
 }
 
-/// Estimated input tokens of a request; `None` of one that cannot be read.
+/// Estimated input tokens of a request; `None` for one that cannot be parsed.
 pub(crate) fn input_tokens(lines: &Lines, line: &str) -> Option<u64> {
     let body = fields(line.as_bytes()).ok()?.get("body")?;
     let asked = Asked::read(&lines.endpoint, body.to_string().as_bytes())?;
     Some(asked.input_tokens)
 }
 
-/// A request as it stands in a batch of this model's provider, and its estimated input tokens; `None` of
-/// one that asks another model, asks in another dialect, or cannot be asked: the direct path says why.
+/// A request in a batch of this model's provider, and its estimated input tokens. `None` for one that
+/// asks another model or in another dialect, or that cannot be asked: the direct path reports why.
 ///
 /// # Errors
-/// A [`Failure`] when the store does not give it.
+/// A [`Failure`] when the store does not return it.
 pub(crate) async fn in_batch(
     services: &Services,
     lines: &Lines,
@@ -108,7 +108,7 @@ pub(crate) fn completion(Whole { body, heard, .. }: Whole) -> Completion {
     }
 }
 
-/// The vendor's reply to a request, as JSON in place of an answer, with what it took.
+/// The vendor's reply to a request, as JSON in place of an answer, with its cost.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
@@ -147,15 +147,15 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// A request that may be made.
+/// A valid request.
 struct Call {
     operation: Operation,
     body: Fields,
-    /// As the client calls the model.
+    /// The client's name for the model.
     name: String,
     route: Route,
     asked: Asked,
-    /// Which line it is, for its client.
+    /// The client's name for the line.
     place: String,
 }
 
@@ -198,13 +198,13 @@ impl Call {
         Ok(Self { operation, body, name, route, asked, place })
     }
 
-    /// Of its models, those that take it as it is.
+    /// The route's models that take it unchanged.
     fn as_it_is(&self, services: &Services) -> Route {
         let takes = |it: &dyn Provider| it.takes(self.operation);
         self.route.of(|model| services.providers.get(model).is_some_and(takes))
     }
 
-    /// Asks once: the model, what it took, and its reply in the form of the request's dialect.
+    /// Asks once. Returns the model, its use, and its reply in the dialect of the request.
     async fn ask(
         &self,
         services: &Services,

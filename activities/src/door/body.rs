@@ -1,4 +1,4 @@
-//! `tidegate.call` with a body in the vendor's own form, which is sent as it is: tools and pictures
+//! `tidegate.call` with a body in the vendor's own form, which is sent unchanged, tools and pictures
 //! included.
 
 use tidegate_calls::caller::Terms;
@@ -12,13 +12,13 @@ use tidegate_workflows::{
 use super::asked::Asked;
 use crate::{failure::Failure, metrics, output::job::route_of};
 
-/// What is known of a reply that nobody here reads.
+/// Stands for details of a reply that is not parsed.
 const UNKNOWN: &str = "unknown";
 
-/// Sends it, and waits where the caller lets no other attempt follow.
+/// Sends the body, and waits in place where the caller allows no further attempt.
 ///
 /// # Errors
-/// `InvalidInput` says what to change; else what the guard and the provider say.
+/// `InvalidInput` says what to change; otherwise the failures of the guard and the provider.
 pub(super) async fn ask(
     asked: Asked<'_>,
     call: CallInput,

@@ -1,4 +1,4 @@
-//! `tidegate.call`: a prompt in our words, for any vendor.
+//! `tidegate.call` with a prompt in tidegate's own fields, for any vendor.
 
 use serde_json::Value;
 use tidegate_calls::caller::Terms;
@@ -17,7 +17,7 @@ use crate::{
         evidence::Sought,
         output_cap,
         prompt::{Content, Question},
-        wording::{Place, Wording, role},
+        prompt_builder::{Place, PromptText, role},
     },
     failure::Failure,
     hash::hash,
@@ -30,10 +30,10 @@ use crate::{
     schema::Judge,
 };
 
-/// Asks, and waits where the caller lets no other attempt follow.
+/// Asks, and waits in place where the caller allows no further attempt.
 ///
 /// # Errors
-/// `InvalidInput` says what to change; else what the guard and the provider say.
+/// `InvalidInput` says what to change; otherwise the failures of the guard and the provider.
 pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, Failure> {
     let call = input::call::call(given.value).map_err(Failure::invalid_input)?;
     if let Some(body) = given.body {
@@ -66,10 +66,10 @@ pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<CallOutcome, F
     Ok(outcome(result, job.schema.is_some()))
 }
 
-/// What is said: nothing is filled in, and nothing stands around it.
-fn wording(job: &Job) -> Wording<'_> {
+/// The words of the call: no template is filled, and nothing surrounds the prompt.
+fn wording(job: &Job) -> PromptText<'_> {
     let turns = job.messages.iter();
-    Wording {
+    PromptText {
         system: job.system.as_deref().unwrap_or_default().into(),
         turns: turns.map(|it| Turn { role: role(it.role), text: it.content.clone() }).collect(),
         place: Place::Around,
@@ -78,8 +78,8 @@ fn wording(job: &Job) -> Wording<'_> {
     }
 }
 
-/// Names the calls that are like this one: what they use is learned together. Each asks something
-/// else, and they have the system prompt, the schema and how much is thought in common.
+/// Hash of similar calls, whose token use is learned together. Their prompts differ; system prompt,
+/// schema and thinking are equal.
 fn template(job: &Job) -> u64 {
     let common = serde_json::to_vec(&(&job.system, &job.schema, &job.asked_with));
     hash([&b"call"[..], &common.unwrap_or_default()])

@@ -1,14 +1,14 @@
-//! Whose call it is: what Temporal tells of that.
+//! The caller of an activity, as Temporal names it.
 
 use temporalio_sdk::activities::ActivityInfo;
 use tidegate_types::Lane;
 
 use crate::{failure::Failure, services::Services};
 
-/// Before the name of a lane in the name of its task queue: `tidegate_workflows::policy::lane_queue`.
+/// Precedes a lane's name in the name of its task queue: `tidegate_workflows::policy::lane_queue`.
 const LANE: &str = "-lane-";
 
-/// The workflow that an activity belongs to; a standalone one belongs to none.
+/// The workflow that an activity belongs to; `None` for a standalone activity.
 pub(super) fn workflow(info: &ActivityInfo) -> Option<&str> {
     info.workflow_id.as_deref().filter(|workflow| !workflow.is_empty())
 }

@@ -15,10 +15,11 @@ use crate::{
     output::job::route_of, services::Services,
 };
 
-/// Asks, and waits where the caller lets no other attempt follow.
+/// Asks, and waits in place where the caller allows no further attempt.
 ///
 /// # Errors
-/// `InvalidInput` and `TooLarge` say what to change; else what the guard and the provider say.
+/// `InvalidInput` and `TooLarge` say what to change; otherwise the failures of the guard and the
+/// provider.
 pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<EmbedOutcome, Failure> {
     let call = input::call::embed(given.value).map_err(Failure::invalid_input)?;
     let Asked { services, lane, patience, .. } = asked;
@@ -59,7 +60,7 @@ pub(super) async fn ask(asked: Asked<'_>, given: Given) -> Result<EmbedOutcome, 
     })
 }
 
-/// Whether the texts, with so many estimated tokens each, go in one request.
+/// Checks that the texts, with these estimated tokens each, fit into one request.
 fn fits(services: &Services, route: &Route, each: &[u64]) -> Result<(), Failure> {
     let Some(model) = route.models.first() else { return Ok(()) };
     let input = services.providers.dialect(model).and_then(|it| it.embeds(model.model()));
@@ -69,7 +70,7 @@ fn fits(services: &Services, route: &Route, each: &[u64]) -> Result<(), Failure>
 fn fit(model: &ModelId, input: Input, each: &[u64]) -> Result<(), Failure> {
     let too_large = |why| Err(Failure::never(FailureType::TooLarge, why));
     if let Some(most) = input.tokens.map(u64::from) {
-        // A provider that refuses what is too long counts better than the estimate.
+        // A provider that refuses texts that are too long counts better than the estimate.
         let sure = if input.cuts { most } else { most + most / 2 };
         if let Some(place) = each.iter().position(|tokens| *tokens > sure) {
             return too_large(format!(

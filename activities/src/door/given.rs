@@ -1,4 +1,4 @@
-//! An input, parts of which may be `{"uri": "…"}`: what Temporal's payloads do not hold.
+//! An input, parts of which may be `{"uri": "…"}`, because Temporal's payloads are too small for them.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -12,14 +12,14 @@ use crate::{
     services::Services,
 };
 
-/// Bytes of one part at most: no vendor takes a larger request.
+/// Largest part, in bytes: no vendor takes a larger request.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// An input that is all here.
+/// An input with all of its parts fetched.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) value: Value,
-    /// In the vendor's own form, as it was written.
+    /// The body in the vendor's own form, as it was written.
     pub(super) body: Option<Fields>,
 }
 
@@ -28,10 +28,10 @@ struct Body {
     body: Fields,
 }
 
-/// The input, with what lies in a store in its place; `text` is how it was written.
+/// Fetches the parts of an input that are in a store. `text` is the input as it was written.
 ///
 /// # Errors
-/// `InvalidInput` where it may not be read or is not what it should be; `Transient` while the store
+/// `InvalidInput` where a part may not be read or has the wrong form; `Transient` while the store
 /// fails.
 pub(super) async fn fetched(
     services: &Services,
@@ -58,13 +58,13 @@ pub(super) async fn fetched(
     Ok(Given { value: input, body })
 }
 
-/// Where a part lies, if it says nothing else.
+/// The URI of a part, if the value has no other field.
 fn uri(value: &Value) -> Option<&str> {
     let fields = value.as_object().filter(|fields| fields.len() == 1)?;
     fields.get("uri")?.as_str()
 }
 
-/// Where a part of the input lies.
+/// The location of a part of the input.
 struct Place<'a> {
     services: &'a Services,
     calls: &'a Calls,

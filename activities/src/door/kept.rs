@@ -1,8 +1,9 @@
-//! An answer that is bought once: it lies under `[calls] answers` before its attempt returns.
+//! Answers of the Temporal door are stored under `[calls] answers` before their attempt returns, so
+//! that each is bought once.
 //!
-//! Its place is named by whose it is: namespace, workflow and run (a standalone activity has a run of
-//! its own), activity, when that was first scheduled, and what was asked. So every attempt finds what
-//! an earlier one has bought, and another run, or a workflow that was reset, buys its own.
+//! The location is a hash of namespace, workflow and run (a standalone activity has a run of its own),
+//! activity, the time at which it was first scheduled, and the question. So every attempt finds the
+//! answer of an earlier one, while another run, or a workflow that was reset, buys its own.
 
 use std::time::SystemTime;
 
@@ -14,12 +15,12 @@ use tidegate_workflows::contract::{CallOutcome, EmbedOutcome};
 use super::caller::workflow;
 use crate::{
     attempt::Attempt, calls::Calls, failure::Failure, fingerprint::Fingerprint,
-    output::unwritten::Bought, services::Services, storage::Location,
+    output::pending_writes::Bought, services::Services, storage::Location,
 };
 
-/// An outcome whose large parts may stay where they lie.
+/// An outcome that may be returned without its large parts.
 pub(super) trait Large {
-    /// The same, without them.
+    /// Replaces its large parts by the URI of the stored outcome.
     fn lying_at(self, uri: String) -> Self;
 }
 
@@ -35,24 +36,23 @@ impl Large for EmbedOutcome {
     }
 }
 
-/// The place of one activity's answer.
+/// The location of one activity's answer.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// Names the question, whoever asks it.
+    /// Fingerprint of the question, whoever asks it.
     pub(super) asks: Fingerprint,
     location: Location,
-    /// Where an answer lies that is no result.
+    /// Where an answer that is not accepted is stored.
     pub(super) part: Location,
     inline: u64,
 }
 
 impl Kept {
-    /// Of what the running activity was given.
+    /// The location for the running activity's input.
     pub(super) fn of(calls: &Calls, info: &ActivityInfo, input: &Value) -> Self {
         let scheduled =
             info.scheduled_time.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-        // To the nanosecond: of a standalone activity's runs it tells one from the other, where the
-        // SDK does not.
+        // To the nanosecond: it tells apart the runs of a standalone activity, which the SDK does not.
         let scheduled = scheduled.unwrap_or_default().as_nanos().to_string();
         let run = workflow(info).and(info.workflow_run_id.as_deref());
         let asks = Fingerprint::of_json(input);
@@ -64,24 +64,24 @@ impl Kept {
         Self { asks, location, part, inline: calls.inline }
     }
 
-    /// What an attempt before this one has bought.
+    /// The answer that an attempt before this one has bought.
     ///
     /// # Errors
-    /// `Transient` while the store fails, or the answer lies in the spool of a worker that is away.
+    /// `Transient` while the store fails, or the answer is in the spool of a worker that is away.
     pub(super) async fn find<T: Large + DeserializeOwned>(
         &self,
         services: &Services,
         attempt: &Attempt,
     ) -> Result<Option<T>, Failure> {
-        services.unwritten.recover(attempt, &self.location).await?;
+        services.pending_writes.recover(attempt, &self.location).await?;
         let found = self.read().await?;
         if found.is_none() {
-            services.unwritten.check_spooled(attempt)?;
+            services.pending_writes.check_spooled(attempt)?;
         }
         Ok(found)
     }
 
-    /// Keeps what this attempt has bought. The first answer is returned, whoever bought it.
+    /// Stores the answer that this attempt has bought. Returns the answer that was stored first.
     ///
     /// # Errors
     /// As [`Self::find`].
@@ -94,7 +94,7 @@ impl Kept {
         let json = serde_json::to_vec(&outcome)
             .map_err(|error| Failure::invalid_input(error.to_string()))?;
         let length = json.len();
-        if services.unwritten.keep(attempt, &Bought::new(&self.location, json)).await? {
+        if services.pending_writes.keep(attempt, &Bought::new(&self.location, json)).await? {
             return Ok(self.returned(outcome, length));
         }
         let first = self.read().await?;

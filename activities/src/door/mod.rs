@@ -1,11 +1,12 @@
-//! The Temporal door: activities that workflows of any SDK call by name, behind the same guard as a
-//! document's call.
+//! The Temporal door: activities that workflows of any SDK call by name, behind the guard of documents'
+//! calls.
 //!
-//! * [`calls`]: where answers are kept, and from where inputs are read
-//! * `call`: `tidegate.call` in our words, `body` in the vendor's own; `embed`: `tidegate.embed`
-//! * `asked`: what both are asked with; `caller`: whose call it is
-//! * `given`: an input, parts of which may lie in a store
-//! * `kept`: an answer that is bought once, and what of it is returned
+//! * [`calls`]: where answers are stored, and where inputs are read
+//! * `call`: `tidegate.call` with tidegate's own fields, `body` with a vendor's; `embed`:
+//!   `tidegate.embed`
+//! * `asked`: the inputs of both; `caller`: workflow and lane of the caller
+//! * `given`: fetches the parts of an input that are in a store
+//! * `kept`: stores an answer, so that it is bought once
 //! * `patience`: how long a call may wait, by its caller's time-outs and retry policy
 
 mod asked;
@@ -63,7 +64,7 @@ pub async fn embed(
     once(services, ctx, input, |asked, input| embed::ask(asked, input).boxed()).await
 }
 
-/// Buys an answer unless it was bought before, under heartbeats.
+/// Buys an answer under heartbeats, unless it was bought before.
 async fn once<T: Large + Serialize + DeserializeOwned>(
     services: &Services,
     ctx: &ActivityContext,
@@ -74,10 +75,10 @@ async fn once<T: Large + Serialize + DeserializeOwned>(
     let text = input.get();
     let input: Value = serde_json::from_str(text).unwrap_or_default();
     let patience = Patience::of(ctx);
-    // An activity's id may say more than the limiter should know.
+    // Hashed, because an activity's id may contain more than the limiter should know.
     let name = format!("{:016x}", hash([info.activity_id.as_bytes()]));
     let attempt = Attempt::of(ctx, &name).last(patience.is_last);
-    // Those that belong together are those of a workflow, unless their caller says so.
+    // Calls of one workflow belong together, unless the caller names a batch.
     let batch = input.get("batch").and_then(Value::as_str).or_else(|| workflow(info));
     let run = if attempt.call.run.is_empty() { name.clone() } else { attempt.call.run.clone() };
     let attempt = attempt.of_batch(batch.unwrap_or(&name), &run);
@@ -100,7 +101,7 @@ async fn once<T: Large + Serialize + DeserializeOwned>(
     heartbeat::beating(ctx, &attempt, &services.guard, heartbeat::UNSENT, counted).await
 }
 
-/// No answer could be kept, so none is bought.
+/// Answers cannot be stored, so none is bought.
 fn missing() -> Failure {
     Failure::invalid_input(
         "this worker has no place for answers; set answers in the [calls] section of all workers' configuration, such as file:///data/calls or s3://bucket/calls",

@@ -1,8 +1,8 @@
 //! How long a call may wait, by its caller's time-outs and retry policy.
 //!
-//! A far turn goes back to Temporal as `QuotaWait`, and comes again with it. Where the caller lets no
-//! attempt follow, or closes the activity before the turn, the call waits in its slot, until there is
-//! just time enough left for the request. Such waits are bounded as all in this worker are.
+//! A far turn goes back to Temporal as `QuotaWait`, and the next attempt keeps it. If the caller allows
+//! no further attempt, or the activity times out before the turn, the call waits in its slot until just
+//! enough time is left for the request. Such waits are bounded like all others of this worker.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,7 +17,7 @@ use tidegate_types::FailureType;
 use super::{asked::Asked, caller::workflow};
 use crate::{attempt::Attempt, failure::Failure, services::Services};
 
-/// What the caller allows.
+/// The waits that the caller allows.
 pub(super) struct Patience<'a> {
     ctx: &'a ActivityContext,
     /// No attempt follows this one.
@@ -28,7 +28,7 @@ pub(super) struct Patience<'a> {
 }
 
 impl<'a> Patience<'a> {
-    /// Of the running activity.
+    /// Reads the limits of the running activity.
     pub(super) fn of(ctx: &'a ActivityContext) -> Self {
         let policy = ctx.info().retry_policy.as_ref();
         let is_last =
@@ -39,7 +39,7 @@ impl<'a> Patience<'a> {
         Self { ctx, is_last, stays: is_last || fails, began: Instant::now() }
     }
 
-    /// Asks, and again where a wait must be held here.
+    /// Asks, and asks again after a wait that must be held here.
     ///
     /// # Errors
     /// The failure with which the attempt ends.
@@ -70,7 +70,7 @@ impl<'a> Patience<'a> {
                 stays = true;
                 continue;
             }
-            // It waits for something else than quota, or there is no time or no room left for it.
+            // The wait is not for quota, or there is no time or no room for it.
             let is_late = until.is_some_and(|until| Instant::now() + delay > until);
             let slot = route.models.first().and_then(|model| {
                 let request = attempt.call.request(model.clone()).lane(asked.lane.clone());
@@ -86,8 +86,8 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Until when a call may wait here: then there is just time enough left for its request, or half
-    /// of the time where a request may take longer than that.
+    /// The latest time to which a call may wait here: after it, just enough time is left for the
+    /// request, or half of the time where a request may take longer than that.
     fn until(&self, services: &Services, route: &Route) -> Option<Instant> {
         let info = self.ctx.info();
         let left = since(info.deadline?, info)?;
@@ -96,13 +96,13 @@ impl<'a> Patience<'a> {
         Some(self.began + left.saturating_sub(longest).max(left / 2))
     }
 
-    /// Whether the activity is closed before so much time has passed.
+    /// Whether the activity times out within this delay.
     async fn closes_within(&self, delay: Duration) -> bool {
         let info = self.ctx.info();
         let at = self.began.elapsed() + delay;
         let left = info.deadline.and_then(|deadline| since(deadline, info));
-        // The nearer of the attempt's own time-out, which the next does not share, and of the
-        // activity's: where it is passed, the server tells which it is.
+        // The earlier of the attempt's own time-out, which the next attempt does not share, and the
+        // activity's. Once it has passed, the server reports which it is.
         if left.is_none_or(|left| at < left) {
             return false;
         }
@@ -110,7 +110,7 @@ impl<'a> Patience<'a> {
         closes.and_then(|closes| since(closes, info)).is_some_and(|left| at >= left)
     }
 
-    /// When the activity is closed, with all its attempts.
+    /// When the activity times out, with all of its attempts.
     async fn closes(&self) -> Option<SystemTime> {
         let (info, client) = (self.ctx.info(), self.ctx.client());
         let closes = match workflow(info) {
@@ -136,7 +136,7 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// How long after the attempt began, by the server's clock.
+/// Time from the attempt's start to `time`, by the server's clock.
 fn since(time: SystemTime, info: &ActivityInfo) -> Option<Duration> {
     Some(time.duration_since(info.started_time?).unwrap_or_default())
 }

@@ -1,57 +1,58 @@
-//! How often and for how long faults of stores, workers and steps of a batch are tried again.
+//! How often and how long faults of stores, workers and steps of a batch are retried.
 
 use std::time::Duration;
 
 use tidegate_calls::Backoff;
 
-/// Attempts to hand in a provider's batch. After these the workflow waits, which knows of pauses,
-/// of deadlines and of cancellation.
+/// Attempts to submit a provider's batch. After these the workflow waits, which handles pauses,
+/// deadlines and cancellation.
 pub const MAX_BATCH_SUBMITS: u32 = 3;
 
-/// Attempts to cancel a provider's batch. One that goes on is waited for all the same.
+/// Attempts to cancel a provider's batch. A batch that goes on is waited for all the same.
 pub const MAX_BATCH_CANCELS: u32 = 3;
 
-/// Attempts to collect a provider's batch: an hour of a provider that does not give out what it
-/// has. Then the documents take the direct path.
+/// Attempts to collect a provider's batch: about an hour. After that the documents take the direct
+/// path.
 pub const MAX_BATCH_COLLECTS: u32 = 60;
 
-/// Tries of what a store forbids or is not set up for. More than one, because rights, keys and a
-/// share that is just being mounted take their time; few, because time alone mends none of them.
+/// Attempts at an operation that a store forbids or is not set up for. More than one, because rights,
+/// keys and a share that is just being mounted take time; few, because time alone seldom mends these.
 pub const MAX_STORE_REFUSALS: u32 = 4;
 
-/// How long a store that is busy or away is waited for without a break: longer than any outage of
-/// the large clouds' stores so far.
+/// How long a store may be busy or away without a break: longer than any outage of the large clouds'
+/// stores so far.
 pub const STORE_DEADLINE: Duration = Duration::from_hours(24);
 
-/// The same while a batch is planned: nothing has been paid for, and its author waits.
+/// Like [`STORE_DEADLINE`], while a batch is planned: nothing has been paid for, and its author waits.
 pub const PLAN_DEADLINE: Duration = Duration::from_hours(1);
 
-/// How an attempt that holds an answer tries to write it.
+/// The delays between the writes of an attempt that holds an answer.
 pub const WRITE_AGAIN: Backoff = Backoff {
     base: Duration::from_secs(1),
     max: Duration::from_secs(30),
     max_quota_wait: Duration::ZERO,
 };
 
-/// While results cannot be written, documents come back after this long, and ask nothing.
+/// Delay of a document while its batch's results cannot be written. It makes no call.
 pub const UNWRITABLE: Duration = Duration::from_secs(5);
 
-/// Workers that die one after the other while they read a document, until it is not read any more.
+/// Workers in a row that may die while they read a document, before it is not read any more.
 pub const MAX_DEAD_READERS: u32 = 2;
 
-/// Workers in a row that die while they have the same step of a batch. A step goes on where the one
-/// before it stopped, so that workers which are killed for another reason come through.
+/// Workers in a row that may die during one step of a batch. A step continues where the one before it
+/// stopped, so workers that are killed for another reason do not fail the batch.
 pub const MAX_DEAD_STEPS: u32 = 5;
 
-/// How often a worker tries to write what lies in its spool.
+/// How often a worker tries to write the answers in its spool.
 pub const DRAIN_SPOOL: Duration = Duration::from_secs(15);
 
-/// A document whose answer lies in a spool that is not here comes back after this long, and a little
-/// later.
+/// Delay of a document whose answer is in the spool of another worker; a little jitter is added.
 pub const SPOOLED: Duration = Duration::from_secs(15);
 
-/// So long it does. A worker that is restarted is back in minutes; one whose machine is gone never.
+/// How long such a document waits. A worker that is restarted is back in minutes; one whose machine is
+/// gone never returns.
 pub const SPOOL_PATIENCE: Duration = Duration::from_hours(1);
 
-/// Where no attempt holds an answer that cannot be written, one call finds out after this long.
+/// Time after which one call tests whether results can be written again, where no attempt holds an
+/// answer.
 pub const PROBE_UNWRITTEN: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Stores that fail or refuse, readers that die, and answers that cannot be written.
+//! Failures of stores, deaths of readers and workers, and answers that cannot be written.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,32 +11,32 @@ use crate::{
     storage,
 };
 
-/// Failures of stores, and of what dies beside them.
+/// Constructors and predicates for these failures.
 pub trait OfStore: Sized {
-    /// What is wrong with the place that a field names: the field, or the store.
+    /// A bad location in a field of the input: the field is wrong, or the store failed.
     fn of_field(field: &str, error: storage::Error) -> Self;
 
-    /// A document that the store does not give.
+    /// A document that the store does not return.
     fn of_document(error: storage::Error) -> Self;
 
-    /// Whether a store refused, so that time alone mends nothing.
+    /// Whether a store refused, so that time alone does not mend it.
     fn is_store_refusal(&self) -> bool;
 
-    /// A fault of a store is counted with the activity's earlier ones: the delay grows with them,
-    /// and after [`MAX_STORE_REFUSALS`] or `deadline` it is final. Other failures stay as they are.
+    /// Counts a fault of a store with the activity's earlier ones: the delay grows with them, and after
+    /// [`MAX_STORE_REFUSALS`] or `deadline` it is final. Other failures stay unchanged.
     fn counting(self, attempt: &Attempt, deadline: Duration) -> Self;
 
-    /// So many workers have died while they read the document.
+    /// `dead` workers have died while they read the document.
     fn kills_its_reader(dead: u32) -> Self;
 
-    /// So many workers have died while they had this step of a batch.
+    /// `dead` workers have died during this step of a batch.
     fn kills_its_worker(dead: u32) -> Self;
 
-    /// Results of the batch cannot be written for now, and an answer could not be kept: no call was
+    /// Results of the batch cannot be written for now, and an answer could not be stored: no call was
     /// made.
     fn unwritable(fault: &str) -> Self;
 
-    /// The answer was bought, and lies in the spool of a worker that is away, or busy with it.
+    /// The answer was bought, and is in the spool of a worker that is away or is writing it.
     fn spooled() -> Self;
 }
 

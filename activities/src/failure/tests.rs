@@ -117,7 +117,7 @@ fn what_a_store_refuses_is_tried_a_few_times_and_ends_with_a_sentence() {
         for error in [&forbidden as &dyn Fn() -> storage::Error, &misconfigured] {
             let activity = activity();
             for _ in 1..MAX_STORE_REFUSALS {
-                // A busy store in between is none of its refusals.
+                // A busy store in between does not count as a refusal.
                 let busy = Failure::from(storage::Error::Failed("503".to_owned()));
                 assert!(busy.counting(&activity, STORE_DEADLINE).is_retried());
                 let again = failure(error()).counting(&activity, STORE_DEADLINE);
@@ -268,7 +268,7 @@ fn a_cut_answer_without_more_room_is_truncated() {
     assert_eq!((last.kind, last.is_retried()), (FailureType::Truncated, false));
 }
 
-/// Programs in other languages are told the name alone.
+/// Programs in other languages see only the name.
 #[test]
 fn a_kind_has_the_name_of_its_failure() {
     for kind in [

@@ -1,5 +1,5 @@
-//! What a batch costs at Temporal, in the actions that its cloud charges for: `docs/temporal-cost.md`
-//! has the arithmetic. Questions of those who look on are not among them.
+//! The Temporal actions of a batch, which Temporal's cloud charges for: `docs/temporal-cost.md` has the
+//! arithmetic. Queries of people who watch it are not included.
 
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{Plan, SHARD_WINDOW};
@@ -9,36 +9,36 @@ use crate::{
     output::forecast::{Forecast, Range},
 };
 
-/// A beat comes so often, in seconds; a call that is shorter needs none.
+/// Seconds between heartbeats; a shorter call needs none.
 const BEAT: f64 = 25.0;
 
-/// A wait that is longer is one of Temporal's, in seconds: the default of `max-slot-wait`.
+/// A longer wait, in seconds, is a deferral through Temporal: the default of `max-slot-wait`.
 const IN_PLACE: f64 = 10.0;
 
-/// Such a wait: the beat that carries the turn, and the next attempt.
+/// Actions of a deferral: the heartbeat that carries the turn, and the next attempt.
 const DEFERRAL: f64 = 2.0;
 
-/// So often a document may come back where limits bind: 0.00 to 0.28 times were measured
+/// Deferrals of a document where limits bind, at most: 0.00 to 0.28 were measured
 /// (`benches/deferrals.rs`).
 const DEFERRALS: f64 = 0.5;
 
-/// Of every batch: its start, its plan, its labels, its finish.
+/// Actions of every batch: its start, its plan, its labels, its finish.
 const OF_EACH: f64 = 4.0;
 
-/// Of a shard in a large batch: its start, its seal, and the signals with which its places go on.
+/// Actions of a shard in a large batch: its start, its seal, and the signals that pass its slots on.
 const SHARD: f64 = 5.0;
 
-/// Shards that a batch starts itself, and those of each group behind them, which is a start and a
-/// few signals.
+/// Shards that a batch starts itself, shards of each group after them, and actions of a group: a start
+/// and a few signals.
 const UNGROUPED: f64 = 20.0;
 const GROUPED: f64 = 50.0;
 const GROUP: f64 = 4.0;
 
-/// Looks at a provider's batch in a day.
+/// Polls of a provider's batch in a day.
 const CHECKS: f64 = 150.0;
 const DAY: f64 = 86_400.0;
 
-/// Before it begins. `call` is what a call takes in seconds, as far as that is known.
+/// The forecast of a batch. `call` is the seconds of a call, as far as that is known.
 pub(crate) fn expected(forecast: &Forecast, call: f64) -> Range {
     let documents = float(forecast.documents);
     let seconds = forecast.seconds.unwrap_or(Range { from: 0.0, to: 0.0 });
@@ -58,8 +58,8 @@ pub(crate) fn expected(forecast: &Forecast, call: f64) -> Range {
     }
 }
 
-/// When it has ended, without the beats of calls that took longer than [`BEAT`]: nobody has counted
-/// them.
+/// The actions of a batch that has ended, without heartbeats of calls longer than [`BEAT`], which are
+/// not counted.
 pub(crate) fn taken(plan: &Plan, spend: &Spend, seconds: f64) -> u64 {
     let asked = float(plan.asked());
     let shards = f64::from(plan.shards());
@@ -72,14 +72,14 @@ pub(crate) fn taken(plan: &Plan, spend: &Spend, seconds: f64) -> u64 {
     whole(attempts + f64::from(plan.pages.saturating_sub(1)) + of_batch(shards, seconds, false))
 }
 
-/// Start, plan, labels and finish, what its shards take, and the reports of how far it is.
+/// Start, plan, labels and finish, the actions of its shards, and its progress reports.
 fn of_batch(shards: f64, seconds: f64, asleep: bool) -> f64 {
     let checks = if asleep { shards * (2.0 + CHECKS * (seconds / DAY).min(1.0)) } else { 0.0 };
     if shards <= 1.0 {
         return OF_EACH + shards + checks;
     }
     let groups = ((shards - UNGROUPED) / GROUPED).ceil().max(0.0);
-    // One in ten seconds; behind a thousand, one in a hundredth of the time so far.
+    // One report in ten seconds; after a thousand seconds, one in each hundredth of the time so far.
     let reports = (seconds.min(1_000.0) / 10.0) + 100.0 * (seconds / 1_000.0).max(1.0).ln();
     OF_EACH + SHARD * shards + GROUP * groups + reports + checks
 }
@@ -92,8 +92,8 @@ fn shards(documents: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// A dev server counted 1.04 for each of 100 documents with calls of 12 s (`docs/temporal-cost.md`),
-    /// before a batch had labels, which are one more.
+    /// A dev server counted 1.04 for each of 100 documents with calls of 12 s
+    /// (`docs/temporal-cost.md`), before a batch had labels, which are one more.
     #[test]
     fn as_a_server_has_counted() {
         let plan = Plan { documents: 100, shard_size: 500, pages: 1, ..Plan::default() };

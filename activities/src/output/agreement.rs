@@ -1,9 +1,9 @@
-//! How many answers are as they should be, field by field.
+//! How many answers agree with the expected ones, field by field.
 //!
-//! What is expected may be a JSON object: then each of its fields is compared, those of objects in it
-//! by their path, such as `total.amount`. Anything else is compared with the whole answer, under
-//! [`WHOLE`]. Numbers agree by their value, texts whatever the spaces between their words, and a field
-//! that is missing with `null`.
+//! An expected answer may be a JSON object: then each of its fields is compared, and those of nested
+//! objects by their path, such as `total.amount`. Any other value is compared with the whole answer,
+//! under [`WHOLE`]. Numbers agree by value, texts irrespective of the spaces between words, and a
+//! missing field agrees with `null`.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,34 +12,34 @@ use serde_json::{Map, Value};
 
 use crate::number::float;
 
-/// The one field of an answer that is no object.
+/// The field name of an answer that is not an object.
 pub const WHOLE: &str = "answer";
 
-/// So many documents are named that do not agree.
+/// Most disagreements that are listed.
 const DISAGREEMENTS: usize = 10_000;
 
-/// So many different mistakes are told apart in a field.
+/// Most different mistakes that are counted for a field.
 const MISTAKES: usize = 100;
 
-/// So much of a value is shown among the mistakes, in letters.
+/// Longest value among the mistakes, in characters.
 const SHOWN: usize = 80;
 
-/// So much of it is kept among the disagreements, in letters: all of them are held until a batch ends.
+/// Longest value among the disagreements, in characters: all of them are held until a batch ends.
 const KEPT: usize = 500;
 
-/// So many are named where something is missing.
+/// Names in a list of missing ids.
 const UNMATCHED_NAMED: usize = 5;
 
-/// Of a normal distribution, 95 % lie within so many standard deviations.
+/// 95 % of a normal distribution lie within this many standard deviations.
 const DEVIATIONS: f64 = 1.959_964;
 
-/// How many of some comparisons agree.
+/// How many comparisons agree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Counts", into = "ShownRate")]
 pub struct Rate {
-    /// Those that agree.
+    /// Comparisons that agree.
     pub agreed: u64,
-    /// All.
+    /// All comparisons.
     pub compared: u64,
 }
 
@@ -49,7 +49,7 @@ struct Counts {
     compared: u64,
 }
 
-/// With what follows from the counts.
+/// A rate with the figures that follow from the counts.
 #[derive(Serialize)]
 struct ShownRate {
     agreed: u64,
@@ -77,13 +77,13 @@ impl Rate {
         self.agreed += u64::from(agrees);
     }
 
-    /// The part that agrees; 0 of nothing.
+    /// The proportion that agrees; 0 without comparisons.
     pub fn part(self) -> f64 {
         if self.compared == 0 { 0.0 } else { float(self.agreed) / float(self.compared) }
     }
 
-    /// The interval that holds the part of all such documents in 95 of 100 samples, by Wilson's score
-    /// (E. B. Wilson, "Probable inference", 1927); from 0 to 1 of nothing.
+    /// The 95 % confidence interval of the proportion, by Wilson's score (E. B. Wilson, "Probable
+    /// inference", 1927); from 0 to 1 without comparisons.
     pub fn interval(self) -> [f64; 2] {
         if self.compared == 0 {
             return [0.0, 1.0];
@@ -96,25 +96,25 @@ impl Rate {
     }
 }
 
-/// One field's agreement.
+/// The agreement of one field.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Field {
     /// How many agree.
     #[serde(flatten)]
     pub rate: Rate,
-    /// What was answered in place of what, the most frequent first.
+    /// The mistakes, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confusion: Vec<Mistake>,
 }
 
-/// What was answered in place of what is expected.
+/// An answered value in place of an expected one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mistake {
     /// As JSON, cut.
     pub expected: String,
     /// As JSON, cut.
     pub answered: String,
-    /// How many documents.
+    /// Documents with this mistake.
     pub documents: u64,
 }
 
@@ -132,16 +132,16 @@ pub struct Disagreement {
     pub id: String,
     /// The field's path.
     pub field: String,
-    /// What it should be.
+    /// The expected value.
     pub expected: Value,
-    /// What it is.
+    /// The answered value.
     pub answered: Value,
 }
 
-/// How many there are, and the names of the first of them.
+/// A number of ids, and the first of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmatched {
-    /// All.
+    /// The number.
     pub count: u64,
     /// The first few.
     pub first: Vec<String>,
@@ -168,41 +168,41 @@ impl fmt::Display for Unmatched {
     }
 }
 
-/// How many of some documents' answers agree.
+/// How many answers of some documents agree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// Answers of which every field agrees.
+    /// Answers whose fields all agree.
     pub documents: Rate,
-    /// Documents of the batch with something that is expected and no answer.
+    /// Documents of the batch with an expected answer and no answer.
     #[serde(default)]
     pub unanswered: u64,
-    /// Ids of the truth that no document of the batch has.
+    /// Ids with an expected answer that no document of the batch has.
     #[serde(default, skip_serializing_if = "Unmatched::is_empty")]
     pub without_document: Unmatched,
-    /// Documents of the batch that the truth has no row for.
+    /// Documents of the batch without an expected answer.
     #[serde(default, skip_serializing_if = "Unmatched::is_empty")]
     pub without_truth: Unmatched,
-    /// Each field, by its path.
+    /// The fields, by their paths.
     pub fields: BTreeMap<String, Field>,
-    /// US dollars that the compared answers have cost, of those whose price is known.
+    /// US dollars of the compared answers whose price is known.
     #[serde(default)]
     pub cost_usd: f64,
-    /// How many those are.
+    /// Compared answers whose price is known.
     #[serde(default)]
     pub priced: u64,
 }
 
-/// An agreement, and those that do not agree.
+/// An agreement, and the disagreements.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
-    /// In figures.
+    /// The figures.
     pub agreement: Agreement,
-    /// One by one, the first of them.
+    /// The first disagreements, one by one.
     pub disagreements: Vec<Disagreement>,
 }
 
 impl Compared {
-    /// Adds a document's answer, which has cost so many US dollars.
+    /// Adds a document's answer, which has cost this many US dollars.
     pub fn add(&mut self, id: &str, expected: &Value, answer: &str, usd: Option<f64>) {
         let answered = match expected {
             // A text may be written as it is, or as JSON.
@@ -232,7 +232,7 @@ impl Compared {
         }
     }
 
-    /// As it is reported: the most frequent mistakes first.
+    /// Orders the mistakes for the report: the most frequent first.
     pub fn told(mut self) -> Self {
         for field in self.agreement.fields.values_mut() {
             field.confusion.sort_by_key(|mistake| std::cmp::Reverse(mistake.documents));
@@ -255,7 +255,7 @@ impl Field {
     }
 }
 
-/// What is compared, by its path, and what stands there; null where nothing does.
+/// The compared values, by path: the expected and the answered one, null where there is none.
 fn leaves<'v>(expected: &'v Value, answered: &'v Value) -> Vec<(String, &'v Value, &'v Value)> {
     let Value::Object(fields) = expected else {
         return vec![(WHOLE.to_owned(), expected, answered)];
@@ -301,7 +301,7 @@ fn shown(value: &Value) -> String {
     cut(value.to_string(), SHOWN)
 }
 
-/// As it stands among the disagreements: a long text is cut.
+/// A value for the list of disagreements: a long text is cut.
 fn kept(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(cut(text.clone(), KEPT)),

@@ -1,12 +1,10 @@
-//! Answers that batches share: the same question about the same content is bought once.
+//! Answers shared between batches: an answer to one question about one content is bought once.
 //!
-//! An answer lies at `<prefix>/<question>/<content>-<layout>.json`: the fingerprints of what was
-//! asked and of the document's bytes, and the version of what stands around a document in our
-//! prompts. Whole answers alone are kept. Nothing here is ever removed: for how long they are kept
-//! is the bucket's matter.
+//! An answer is stored at `<prefix>/<question>/<content>-<layout>.json`: the fingerprints of the
+//! question and of the document's bytes, and the version of our prompts' frame. Only whole answers are
+//! stored. They are never removed: the bucket's own rules decide how long they are kept.
 //!
-//! The store is a convenience: one that fails or is slow is left alone for a while, and answers are
-//! bought as without it.
+//! The store is optional: if it fails or is slow, it is not used for a while, and answers are bought.
 
 use std::time::{Duration, Instant};
 
@@ -27,26 +25,25 @@ use crate::{
     storage::{Error, Location, Storage},
 };
 
-/// The version of what stands around a document in a prompt, notes on parts and packs included.
-/// Raise it with each change of that: answers to the older one are then not taken for answers to
-/// the newer.
+/// The version of what surrounds a document in a prompt, notes on parts and packs included. Raise it
+/// with each change of that: stored answers of the older version are then not used.
 pub const LAYOUT: u32 = 1;
 
-/// An answer costs seconds: a store that takes longer saves nothing.
+/// Time-out of the store. An answer costs seconds, so a slower store saves nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A store that has failed is asked again after so long.
+/// How long a store that failed is not used.
 const REST: Duration = Duration::from_secs(60);
 
-/// The store.
+/// The store of answers.
 #[derive(Debug)]
 pub struct Answers {
     prefix: Location,
-    /// It failed, and is left alone until then.
+    /// After a failure, the store is not used until then.
     rests_until: Mutex<Option<Instant>>,
 }
 
-/// One answer: of a result, what belongs to no document and no batch.
+/// One answer: the fields of a result that belong to no document and no batch.
 #[derive(Debug, Serialize, Deserialize)]
 struct Answer {
     model: ModelId,
@@ -62,20 +59,20 @@ struct Answer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     asked: Vec<AskedModel>,
     stop_reason: String,
-    /// What it took when it was bought.
+    /// The tokens that it used when it was bought.
     input_tokens: u64,
     output_tokens: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
     completed_at: String,
-    /// What was sent, but for its content and its stamp, which are another document's too: it is not
-    /// made of the document again.
+    /// What was sent. Content and stamp are omitted, because other documents share the answer; the rest
+    /// cannot be derived without reading the document again.
     #[serde(flatten)]
     version: Version,
 }
 
 impl Answers {
-    /// A store under this prefix, which need lie under none of the roots for documents.
+    /// A store under this prefix, which need not lie under the roots for documents.
     ///
     /// # Errors
     /// [`Error::Invalid`] says what to write.
@@ -105,7 +102,7 @@ impl Answers {
         Some(answer.result(document.clone()).answering(question, version))
     }
 
-    /// Keeps what a result says, if it is whole and says what it answers.
+    /// Stores the answer of a result, if it is whole and states its question.
     pub(crate) async fn keep(&self, result: &DocumentResult) {
         let of = result.question.zip(result.version.content);
         let is_good = result.is_whole() && !result.is_reused() && result.unchecked.is_empty();
@@ -121,7 +118,7 @@ impl Answers {
         self.prefix.child(&question.to_string()).child(&format!("{content}-{LAYOUT}.json"))
     }
 
-    /// Asks the store, unless it rests.
+    /// Asks the store, unless it is paused.
     async fn ask<T>(&self, what: &str, ask: impl Future<Output = Result<T, Error>>) -> Option<T> {
         if self.rests_until.lock().is_some_and(|until| Instant::now() < until) {
             return None;
@@ -156,7 +153,7 @@ impl Answer {
         }
     }
 
-    /// As the result of another document, or of the same in another batch. It took nothing.
+    /// Turns it into the result of a document, with no cost.
     fn result(self, document: Document) -> DocumentResult {
         DocumentResult {
             evidence: self.evidence,

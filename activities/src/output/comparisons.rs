@@ -1,8 +1,8 @@
-//! Which models were compared for a question: `tidegate compare` writes it into its output, and a
-//! batch whose route says `compared` looks for it there.
+//! Which models were compared for a question: `tidegate compare` writes this into its output, and a
+//! batch whose route says `compared` reads it there.
 //!
-//! It is `<question>.json`, by the fingerprint of the question whichever model is asked. In a prefix of
-//! several questions it lies in a [folder](folder) of its own.
+//! The object is `<question>.json`, by the fingerprint of the question without its model. In a prefix
+//! of several questions it is in a [folder](folder) of its own.
 
 use serde::{Deserialize, Serialize};
 use tidegate_types::ModelId;
@@ -19,10 +19,10 @@ use crate::{
     storage::Location,
 };
 
-/// A model, and all that it was asked: its parameters too.
+/// A model, and everything that it was asked, parameters included.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// By the name that a batch asks it by.
+    /// The name by which a batch asks it.
     pub model: ModelId,
     /// The fingerprint of its results.
     pub question: Fingerprint,
@@ -31,25 +31,25 @@ pub struct Asked {
 /// How far two models agree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// The two.
+    /// The two models.
     pub models: [Asked; 2],
-    /// Documents that both have answered, and those of which they say the same.
+    /// Of the documents that both have answered, how many answers agree.
     #[serde(flatten)]
     pub documents: Rate,
 }
 
-/// What was compared for one question.
+/// The comparisons for one question.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparisons {
-    /// Each two models once.
+    /// Each pair of models once.
     pub pairs: Vec<Pair>,
 }
 
 impl Comparisons {
-    /// What lies in the output of a comparison about this question.
+    /// Reads the comparisons for this question in the output of a comparison.
     ///
     /// # Errors
-    /// `InvalidInput` when it is damaged; else what the store says.
+    /// `InvalidInput` when the object is damaged; otherwise the store's failure.
     pub async fn read(output: &Location, question: Fingerprint) -> Result<Self, Failure> {
         let place = place(output, question);
         let bytes = place.read_if_there().await;
@@ -61,7 +61,7 @@ impl Comparisons {
         Ok(read.unwrap_or_default())
     }
 
-    /// The same of all that lies under a prefix.
+    /// Reads the comparisons for this question in all outputs under a prefix.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -72,13 +72,13 @@ impl Comparisons {
         Ok(all)
     }
 
-    /// Adds a pair in place of an older one of the same models.
+    /// Adds a pair, and replaces an older one of these models.
     pub fn put(&mut self, pair: Pair) {
         self.remove(&pair.models);
         self.pairs.push(pair);
     }
 
-    /// Takes the pair of these models out.
+    /// Removes the pair of these models.
     pub fn remove(&mut self, models: &[Asked; 2]) {
         let names = |of: &[Asked; 2]| of.each_ref().map(|it| it.model.clone());
         let [one, other] = names(models);
@@ -86,7 +86,7 @@ impl Comparisons {
         self.pairs.retain(|known| !both.contains(&names(&known.models)));
     }
 
-    /// How far these two agree, if both were asked this and answered something.
+    /// How far these two agree, if both were asked this and have answers in common.
     pub fn of(&self, one: &Asked, other: &Asked) -> Option<Rate> {
         let both = |pair: &&Pair| pair.models.contains(one) && pair.models.contains(other);
         let rates = self.pairs.iter().filter(both).map(|pair| pair.documents);
@@ -96,7 +96,7 @@ impl Comparisons {
     /// Writes it into the output of a comparison.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's failure.
     pub async fn write(&self, output: &Location, question: Fingerprint) -> Result<(), Failure> {
         let written = place(output, question).write(pretty(self)?).await;
         written.map_err(|error| Failure::of_field("output", error))
@@ -112,7 +112,7 @@ fn place(output: &Location, question: Fingerprint) -> Location {
     output.child(&format!("{question}.json"))
 }
 
-/// What the results of an output answer, if it is known.
+/// The question that the results of an output answer, if it is known.
 ///
 /// # Errors
 /// `Transient` when the store fails.

@@ -1,4 +1,4 @@
-//! The end of a batch: the shards' parts become `results.jsonl`, `failures.jsonl` and
+//! The end of a batch: merges the shards' parts into `results.jsonl` and `failures.jsonl`, and writes
 //! `report.json`, and `report.html` for people.
 
 mod checkpoint;
@@ -40,10 +40,9 @@ use crate::{
     storage::Storage,
 };
 
-/// Gathers what the batch left, checks that no planned document is missing from it, and writes the
-/// report. Can be repeated, and goes on where a worker has died. What is at hand at once is one
-/// shard's part (500 documents at most), a few parts of earlier batches, and eight bytes for each
-/// result.
+/// Merges what the batch has written, checks that no planned document is missing, and writes the
+/// report. Can be repeated, and continues where a worker has died. It holds one shard's part (500
+/// documents at most), a few parts of earlier batches, and eight bytes for each result.
 ///
 /// # Errors
 /// `InvalidInput` when the batch's own objects are damaged; `Transient` when a store fails.

@@ -1,4 +1,4 @@
-//! What a batch will take, before anything is spent.
+//! The forecast of a batch, before anything is spent.
 
 use serde::{Deserialize, Serialize};
 use tidegate_providers::batch;
@@ -7,15 +7,15 @@ use tidegate_workflows::contract::FailureType;
 
 use crate::failure::Failure;
 
-/// A provider's batch: hardly less than a minute, and given up after a day.
+/// Seconds of a provider's batch: seldom less than a minute, and given up after a day.
 const BATCH_SECONDS: (f64, f64) = (60.0, 86_400.0);
 
 /// A figure that is not known exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Range {
-    /// It will hardly be less.
+    /// Seldom less.
     pub from: f64,
-    /// It will hardly be more.
+    /// Seldom more.
     pub to: f64,
 }
 
@@ -25,23 +25,23 @@ impl Range {
     }
 }
 
-/// What a batch will take.
+/// What a batch will use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forecast {
-    /// Documents in all; those that are done already are among them.
+    /// All documents, including those that are done already.
     pub documents: u64,
-    /// Documents that were read for this.
+    /// Documents that were read for the forecast.
     pub sampled: u64,
-    /// Of these, unreadable.
+    /// How many of these could not be read.
     pub unreadable: u64,
     /// Tokens, cached or not.
     pub input_tokens: Range,
     /// Tokens.
     pub output_tokens: Range,
-    /// Unknown where a model has no price.
+    /// US dollars. Unknown where a model has no price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Range>,
-    /// Unknown where no limit is a rate.
+    /// Seconds. Unknown where no limit is a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<Range>,
     /// Documents in one call; 1 where they do not share calls.
@@ -53,16 +53,16 @@ pub struct Forecast {
     /// The documents go through their provider's batch API.
     #[serde(rename = "economy", default, skip_serializing_if = "std::ops::Not::not")]
     pub provider_batch: bool,
-    /// What Temporal Cloud charges for, without the questions of those who look on.
+    /// What Temporal Cloud charges for, without queries of people who watch the batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporal_actions: Option<Range>,
-    /// What else the author should know: a sentence each.
+    /// Notes for the author: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Why documents that could wait are planned without the provider's batch API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_price: Option<String>,
-    /// It was made of the batch's first documents, while the others were still listed.
+    /// Whether it was made from the batch's first documents, while the others were still being listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_the_first: bool,
 }
@@ -76,8 +76,8 @@ fn is_one(number: &u32) -> bool {
 }
 
 impl Forecast {
-    /// The same, through the provider's batch API: its price, and its time, of which no more is
-    /// known than its bound.
+    /// The forecast for the provider's batch API: at its price, and with the bound on its time, because
+    /// no more is known of that.
     pub fn in_provider_batch(self) -> Self {
         Self {
             cost_usd: self.cost_usd.map(|usd| usd.times(batch::PRICE)),
@@ -87,7 +87,7 @@ impl Forecast {
         }
     }
 
-    /// The same for so many documents of the same kind.
+    /// The forecast for this many documents of the kind.
     pub fn for_documents(self, documents: u64) -> Self {
         let factor = documents as f64 / self.documents.max(1) as f64;
         Self {

@@ -1,16 +1,17 @@
-//! Why documents that could wait pay the full price all the same: nobody should learn it from the
-//! bill.
+//! Why documents that could wait pay the full price: the report says it, so that its author need not
+//! infer it from the bill.
 
 use tidegate_providers::Error;
 use tidegate_types::ModelId;
 
 use crate::storage::Location;
 
-/// What a shard leaves in the job's folder whose documents the provider's batch API did not take.
+/// The object that a shard leaves in the job's folder if the provider's batch API did not take its
+/// documents.
 const OBJECT: &str = "full-price.txt";
 
-/// The provider does not take the batch, and its documents take the direct path. Where this cannot
-/// be written, the worker's log has it.
+/// Records that the provider refused the batch, so that its documents take the direct path. If this
+/// cannot be written, the worker's log has it.
 pub(crate) async fn refused(folder: &Location, model: &ModelId, error: &Error) {
     let why = format!(
         "documents that could wait were asked directly, at the full price: {} takes no batches ({})",
@@ -22,7 +23,7 @@ pub(crate) async fn refused(folder: &Location, model: &ModelId, error: &Error) {
     }
 }
 
-/// What a shard of this job has said of it.
+/// The reason that a shard of this job has recorded.
 pub(crate) async fn said(folder: &Location) -> Option<String> {
     let said = folder.child(OBJECT).read_if_there().await.ok()??;
     Some(String::from_utf8_lossy(&said).into_owned())
@@ -41,7 +42,7 @@ mod tests {
         let folder = crate::Storage::new([root.as_str()]).unwrap().resolve(&root).unwrap();
         assert_eq!(said(&folder).await, None);
         let error = Error::no_reply("404, no such page".to_owned(), Charged::No);
-        // Of two shards, the last word is enough.
+        // Two shards write the same object: the last one stays.
         for _ in 0..2 {
             refused(&folder, &"odd:m".parse().unwrap(), &error).await;
         }

@@ -1,19 +1,20 @@
-//! Names of documents in eight bytes each, for lists that hold those of a whole batch.
+//! Documents' ids in eight bytes each, for lists of a whole batch.
 
 use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
 
-/// Stands for a text: of a million, two have one with a probability of less than one in ten million.
+/// Stands for a text. Among a million texts, two share a key with a probability of less than one in ten
+/// million.
 pub type Key = u64;
 
-/// The key of a text, the same on every worker.
+/// The key of a text, equal on every worker.
 pub(crate) fn key(text: &str) -> Key {
     let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
     digest[..8].iter().fold(0, |key, byte| key << 8 | Key::from(*byte))
 }
 
-/// Documents that something is known of.
+/// A set of documents.
 #[derive(Debug, Default)]
 pub(crate) struct Ids(HashSet<Key>);
 
@@ -22,7 +23,7 @@ impl Ids {
         self.0.insert(key(id));
     }
 
-    /// Whether it was there.
+    /// Removes an id. Returns whether it was there.
     pub(crate) fn remove(&mut self, id: &str) -> bool {
         self.0.remove(&key(id))
     }

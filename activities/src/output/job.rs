@@ -1,8 +1,8 @@
-//! What a batch's documents share, as it lies in the store: the job and the shards' manifests.
+//! The stored state that a batch's documents share: the job and the shards' manifests.
 //!
-//! Under `<output>/_tidegate/<workflow>-<run>/`: `job.json`, `shard-00000.jsonl` …, and what sealing
-//! a shard leaves for the end: `failures-00000.jsonl`; its results are a part under `results/`.
-//! Documents that need nothing are in no shard, but in `settled-00000.jsonl`.
+//! Under `<output>/_tidegate/<workflow>-<run>/`: `job.json`, `shard-00000.jsonl` …, and
+//! `failures-00000.jsonl`, which the seal of a shard writes; the shard's results are a part under
+//! `results/`. Documents that need no call are not in a shard, but in `settled-00000.jsonl`.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -33,10 +33,10 @@ use crate::{
     storage::{Location, Storage},
 };
 
-/// Shards whose manifests a worker keeps at hand: some 60 KB each.
+/// Shards whose manifests a worker caches: some 60 KB each.
 const REMEMBERED_SHARDS: usize = 64;
 
-/// The place that a field names.
+/// Resolves the URI in a field of the input.
 pub(crate) fn resolve(storage: &Storage, field: &str, uri: &str) -> Result<Location, Failure> {
     storage.resolve(uri).map_err(|error| Failure::invalid_input(format!("{field} {error}")))
 }
@@ -52,12 +52,12 @@ pub fn route_of(target: &Target, routes: &Routes) -> Result<Route, Failure> {
     }
 }
 
-/// Who pays for what a job asks, in the batch of this workflow.
+/// The payers of a job's calls, in the batch of this workflow.
 pub fn payers<'a>(job: &'a Job, workflow: &'a str) -> Payers<'a> {
     Payers { tenant: &job.tenant, batch: workflow, batch_usd: job.budget_usd }
 }
 
-/// `job.json`: what the batch's author wrote, and what the plan made of it.
+/// `job.json`: the input of the batch's author, and what the plan derived from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
     /// The job.
@@ -66,10 +66,10 @@ pub struct Stored {
     /// The models that are asked.
     #[serde(rename = "answered_by")]
     pub route: Route,
-    /// The batch's author stated no retry budget: documents that are read in parts add to it.
+    /// Whether the author stated no retry budget, so that documents that are read in parts add to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parts_add_retries: bool,
-    /// What it was expected to take.
+    /// The forecast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
     /// The number of its first sealed part.
@@ -87,7 +87,7 @@ impl Stored {
         serde_json::from_slice(&bytes).map_err(|error| damaged(&object, &error))
     }
 
-    /// The same, where there may be none.
+    /// Reads `job.json`, which may not exist.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -98,7 +98,7 @@ impl Stored {
         stored.map_err(|error| damaged(&object, &error))
     }
 
-    /// All documents are known, and how many they are.
+    /// Records the number of documents, once all of them are known.
     pub(crate) fn complete(&mut self, documents: u64) {
         if self.parts_add_retries {
             self.job.retry_budget = Some(documents.saturating_mul(RETRIES_PER_DOCUMENT));
@@ -114,7 +114,7 @@ impl Stored {
         written.map_err(|error| Failure::of_field("output", error))
     }
 
-    /// What the job asks about each document.
+    /// The fingerprint of the question about each document.
     pub fn asks(&self) -> Fingerprint {
         StatedQuestion::of(&self.job).fingerprint()
     }
@@ -127,23 +127,23 @@ fn damaged(what: &Location, error: &serde_json::Error) -> Failure {
 /// One line of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
-    /// Its stable name.
+    /// Its stable id.
     pub id: DocumentId,
-    /// Where it lies; for a record, behind a `#`, which one it is.
+    /// Its URI; for a record, `#` and the record follow.
     pub uri: String,
-    /// A record's own text: it was read when the batch was planned.
+    /// A record's own text, which was read when the batch was planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Why a record has none.
+    /// Why a record has no text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// What was known of its content when the batch was planned.
     #[serde(flatten)]
     pub version: Version,
-    /// A record's fields, but for its text.
+    /// A record's fields without its text.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
-    /// Of a request among the lines of a file, the bytes that it has there.
+    /// For a request in a file of requests, the range of its bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<(u64, u64)>,
 }
@@ -155,47 +155,47 @@ impl Document {
     }
 }
 
-/// One shard, ready to work on.
+/// A shard with everything that its documents need.
 #[derive(Debug)]
 pub struct Shard {
     uri: String,
     /// The run's own folder.
     pub folder: Location,
     number: u32,
-    /// What all documents of the batch share.
+    /// The job of the batch.
     pub job: Job,
     /// The models that are asked.
     pub route: Route,
-    /// Provider calls beyond the first of each document.
+    /// The budget of provider calls beyond the first of each document.
     pub retries: Option<RetryBudget>,
-    /// What each answer must satisfy.
+    /// The schema of the answers.
     pub judge: Option<Judge>,
-    /// Hash of what the prompts share: calls with the same template learn from each other.
+    /// Hash of what the prompts share: token use is learned for calls with equal hashes together.
     pub template: u64,
-    /// What is asked about each document: results of the same question carry the same.
+    /// Fingerprint of the question about each document; the results state it.
     pub asks: Fingerprint,
     /// [`Stored::first_part`].
     pub first_part: u32,
-    /// Where the results go.
+    /// The location of the results.
     pub output: Location,
     /// Its documents, in order.
     pub documents: Vec<Document>,
 }
 
 impl Shard {
-    /// In which class its documents are asked about, and who pays.
+    /// The lane in which its documents are asked, and who pays.
     pub(crate) fn terms(&self) -> Terms<'_> {
         let Job { lane, tenant, budget_usd, .. } = &self.job;
         Terms { lane, tenant, batch_usd: *budget_usd, retries: self.retries.as_ref() }
     }
 }
 
-/// Shards that this worker has read lately. They never change once written.
+/// A cache of the shards that this worker has read lately. They never change once written.
 #[derive(Debug, Default)]
 pub struct Shards(Mutex<VecDeque<Arc<Shard>>>);
 
 impl Shards {
-    /// The shard and the document that a task names.
+    /// The shard and the document of a task.
     ///
     /// # Errors
     /// `InvalidInput` when there is no such document; `Transient` when the store fails.
@@ -275,7 +275,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     })
 }
 
-/// Of everything but the document, and the room for the answer, which says nothing about it.
+/// Covers everything but the document and the cap on output, which says nothing about it.
 fn template(job: &Job) -> u64 {
     let schema = job.schema.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut known = hash([job.instructions.as_bytes(), b"\0", schema.as_bytes()]);
@@ -289,7 +289,7 @@ fn template(job: &Job) -> u64 {
     if job.asked_with.is_empty() {
         return known;
     }
-    // What thinks more puts out more.
+    // More thinking gives more output.
     let asked_with = serde_json::to_vec(&job.asked_with).unwrap_or_default();
     hash([&known.to_le_bytes()[..], &asked_with])
 }

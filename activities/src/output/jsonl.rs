@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// A text without the mark with which some editors begin one in UTF-8.
+/// A text without the byte order mark with which some editors begin UTF-8 files.
 pub(crate) fn unmarked(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-/// The lines of a whole that are not empty, with their newlines; they share its memory.
+/// The lines that are not empty, with their newlines; they share the memory of `whole`.
 pub(crate) fn lines(whole: &Bytes) -> impl Iterator<Item = Bytes> {
     whole
         .split_inclusive(|byte| *byte == b'\n')
@@ -18,8 +18,8 @@ pub(crate) fn lines(whole: &Bytes) -> impl Iterator<Item = Bytes> {
         .map(|line| whole.slice_ref(line))
 }
 
-/// An object that somebody wrote into a line, of the kind that `what` names, such as "a row". Into a
-/// struct serde reads a list as well, by the places of its values.
+/// Parses an object from a line that a person wrote. `what` names its kind, such as "a row". serde
+/// would also read a list into a struct, by the order of its values; that is refused.
 ///
 /// # Errors
 /// A sentence that quotes no value.
@@ -30,7 +30,7 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(line: &'a [u8], what: &str) -> Resu
     }
 }
 
-/// What a line is that begins as other JSON than an object does.
+/// The kind of JSON of a line that does not begin as an object.
 pub(crate) fn other(line: &[u8]) -> Option<&'static str> {
     match line.trim_ascii().first()? {
         b'[' => Some("an array"),
@@ -40,7 +40,7 @@ pub(crate) fn other(line: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A value.
+/// A value as JSON.
 ///
 /// # Errors
 /// `InvalidInput`; none in practice.
@@ -48,7 +48,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(value).map_err(unwritable)
 }
 
-/// A value for people.
+/// A value as JSON for people.
 ///
 /// # Errors
 /// As [`json`].

@@ -1,11 +1,11 @@
-//! Where the objects of a batch lie in its output.
+//! The locations of a batch's objects in its output.
 
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::ResultsAs;
 
 use crate::storage::Location;
 
-/// The folder under a batch's output that holds everything internal.
+/// The folder of an output with everything internal.
 pub const FOLDER: &str = "_tidegate";
 
 const PART: &str = "part-";
@@ -17,12 +17,12 @@ pub fn part(output: &Location, number: u32, written_as: ResultsAs) -> Location {
     output.child("results").child(&format!("{PART}{number:05}.{}", written_as.as_str()))
 }
 
-/// All results in one object.
+/// The object with all results.
 pub fn results(output: &Location, written_as: ResultsAs) -> Location {
     output.child(&format!("results.{}", written_as.as_str()))
 }
 
-/// What a sealed part's lines answer.
+/// The index of a sealed part.
 pub fn part_index(output: &Location, number: u32) -> Location {
     indexes(output).child(&format!("{INDEX}{number:05}{END}"))
 }
@@ -31,7 +31,7 @@ pub(super) fn indexes(output: &Location) -> Location {
     output.child(FOLDER).child("sealed")
 }
 
-/// The number of a part, by its name.
+/// The number of a part, from its name.
 pub(super) fn part_number(name: &str) -> Option<u32> {
     let name = name.strip_prefix(PART)?;
     let number = [ResultsAs::Jsonl, ResultsAs::Parquet]
@@ -40,13 +40,13 @@ pub(super) fn part_number(name: &str) -> Option<u32> {
     number?.parse().ok()
 }
 
-/// The number of the part that an index is of, by its name.
+/// The number of an index's part, from its name.
 pub(super) fn index_number(name: &str) -> Option<u32> {
     name.strip_prefix(INDEX)?.strip_suffix(END)?.parse().ok()
 }
 
-/// The folder of one run of one batch. Of the run's id it takes all: they begin with the time, and
-/// the first characters of two that start within a minute are the same.
+/// The folder of one run of one batch. It contains the whole id of the run: such ids begin with the
+/// time, so that those of one minute begin with equal characters.
 pub fn folder(output: &Location, workflow_id: &str, run_id: &str) -> Location {
     let workflow = DocumentId::from_relative_path(workflow_id);
     output.child(FOLDER).child(&format!("{workflow}-{run_id}"))
@@ -57,12 +57,12 @@ pub fn manifest(job: &Location, shard: u32) -> Location {
     job.child(&format!("shard-{shard:05}.jsonl"))
 }
 
-/// Where a page of the plan begins.
+/// The state at the end of a page of the plan.
 pub fn page(job: &Location, page: u32) -> Location {
     job.child(&format!("page-{page:05}.json"))
 }
 
-/// The ids of a page, for those that follow.
+/// The ids that a page has added, for the pages after it.
 pub fn names(job: &Location, page: u32) -> Location {
     job.child(&format!("names-{page:05}"))
 }
@@ -72,7 +72,7 @@ pub fn earlier(job: &Location) -> Location {
     job.child("earlier")
 }
 
-/// Documents whose result was sealed before, in one page of the plan.
+/// Documents of one page of the plan whose results were sealed before.
 pub fn settled(job: &Location, page: u32) -> Location {
     job.child(&format!("settled-{page:05}.jsonl"))
 }

@@ -1,9 +1,9 @@
-//! One batch at a time writes to an output.
+//! Leases: one batch at a time writes to an output.
 //!
-//! Whoever holds the last of `_tidegate/lease-<n>` does. A generation is only ever created, because
-//! local stores can create an object on a condition and not update one. It names the run of a
-//! workflow, and nothing gives it back: Temporal knows whether that one has ended, and then the next
-//! generation is free.
+//! The holder of the last `_tidegate/lease-<n>` owns the output. A generation is only created, never
+//! replaced, because local stores can create an object on a condition and not update one. It names the
+//! run of a workflow, and is not given back: once Temporal says that the run has ended, the next
+//! generation may be created.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,25 +15,25 @@ use crate::{
 
 const PREFIX: &str = "lease-";
 
-/// Batches that take an output over from the same ended one meet in the next generation; so often
-/// is looked again who was first.
+/// Batches that take over from one ended batch compete for the next generation. This is how often the
+/// winner is looked up.
 const MAX_TRIES: u32 = 5;
 
-/// The run of a batch, as a lease names it.
+/// The run of a batch that holds a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// Temporal's namespace.
     pub namespace: String,
     /// The workflow's id.
     pub workflow: String,
-    /// The run that planned the batch; runs that it continued as have others.
+    /// The run that planned the batch; runs that it continued as have other ids.
     pub run: String,
 }
 
-/// Makes an output this batch's own. Can be repeated.
+/// Takes the lease of an output for this batch. Can be repeated.
 ///
 /// # Errors
-/// `InvalidInput` while another batch runs there; `Transient` when the store, or Temporal, fails.
+/// `InvalidInput` while another batch runs there; `Transient` when the store or Temporal fails.
 pub async fn take<F, Fut>(output: &Location, ours: &Holder, has_ended: F) -> Result<(), Failure>
 where
     F: Fn(Holder) -> Fut,
@@ -53,7 +53,7 @@ where
         let latest = names.iter().filter_map(|name| generation(name)).max();
         if let Some(latest) = latest
             && let Some(json) = folder.child(&name(latest)).read_if_there().await?
-            // What cannot be read names nobody who could be asked.
+            // A lease that cannot be parsed names no run that could be looked up.
             && let Ok(holder) = serde_json::from_slice::<Holder>(&json)
         {
             if holder == *ours {

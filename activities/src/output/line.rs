@@ -11,22 +11,22 @@ use crate::{
 /// A result as one line.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// With its newline.
+    /// The line with its newline.
     pub json: Bytes,
-    /// The same, read.
+    /// The parsed result.
     pub result: DocumentResult,
 }
 
 impl Line {
-    /// `None` for what is no result.
+    /// `None` for a line that is not a result.
     pub(super) fn of(json: Bytes) -> Option<Self> {
         let result = serde_json::from_slice(&json).ok()?;
         Some(Self { json, result })
     }
 }
 
-/// The result that lies there, if one does, and the stamp of its object: not another program's
-/// object of the same name.
+/// The result at a location and its object's stamp; `None` where there is no object, or another
+/// program's.
 pub(super) async fn read_line(location: Location) -> Result<Option<(Line, Stamp)>, Failure> {
     let Some((bytes, stamp)) = location.read_stamped_if_there().await? else { return Ok(None) };
     let mut line: Vec<u8> =

@@ -1,17 +1,18 @@
-//! A batch's output: what is written there, and read again. Nothing else knows its objects.
+//! A batch's output: the objects that are written there and read again. No other module knows them.
 //!
-//! * `layout`: where they lie; `jsonl`: a value a line; [`ids`]: documents' names in eight bytes
-//! * [`job`]: what every activity of a batch reads: its input and its manifests; [`forecast`]: what it was expected to take,
-//!   [`actions`]: of Temporal's; [`question`]: what is asked, in parts that can be compared
-//! * [`lease`]: one batch at a time writes there; `recorded`: whether its results answer this question; [`comparisons`]: models that were
-//!   compared for it; `rows`: what
-//!   records without names are called in it
-//! * [`result`]: a document's result, and [`version`]: of what; [`unwritten`]: one that cannot be written now, [`spool`]: the
-//!   folder for them; [`answers`]: those that batches share
-//! * [`seal`]: a shard's results become a part; `part`: one of them, `line`: a result in it, [`sealed`]: all that lie there; `tables`: as columns
-//! * `truth`: what answers should be, and [`agreement`]: how many are
+//! * `layout`: their locations; `jsonl`: one value a line; [`ids`]: documents' ids in eight bytes
+//! * [`job`]: the input and the manifests, which every activity of a batch reads; [`forecast`]: what the batch was expected
+//!   to use, [`actions`]: of Temporal's; [`question`]: the question of a batch, in parts that can be compared
+//! * [`lease`]: one batch at a time writes there; `recorded`: the question that the results answer; [`comparisons`]: models
+//!   that were compared for a question; `rows`: ids of records without names
+//! * [`result`]: a document's result, and [`version`]: the document's version; [`pending_writes`]: answers that cannot be
+//!   written now, [`spool`]: a folder for them; [`answers`]: answers shared between batches
+//! * [`seal`]: merges a shard's results into a part; `part`: one part, `line`: a result in it, [`sealed`]: all parts of an
+//!   output; `tables`: parts as columns
+//! * `truth`: expected answers, and [`agreement`]: how many answers agree with them
 //! * `reply`: results and failures of requests in a vendor's own form
-//! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: what shards say to it
+//! * [`finish`]: `results.jsonl`, `failures.jsonl`, `report.json` and `report.html`; `full_price`: why shards paid the full
+//!   price
 
 pub mod actions;
 pub mod agreement;
@@ -28,6 +29,7 @@ pub mod layout;
 pub mod lease;
 mod line;
 pub mod part;
+pub mod pending_writes;
 pub mod question;
 pub(crate) mod recorded;
 mod reply;
@@ -38,5 +40,4 @@ pub mod sealed;
 pub mod spool;
 pub(crate) mod tables;
 pub(crate) mod truth;
-pub mod unwritten;
 pub mod version;

@@ -13,7 +13,7 @@ use crate::{
     storage::{Error, Location},
 };
 
-/// Where a part's results lie, and as what.
+/// The object of a part, and its format.
 #[derive(Debug)]
 pub(super) struct Part {
     location: Location,
@@ -21,12 +21,12 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Part `number` of an output as it is written.
+    /// Part `number` of an output in the format in which it is to be written.
     pub(super) fn new(output: &Location, number: u32, written_as: ResultsAs) -> Self {
         Self { location: layout::part(output, number, written_as), written_as }
     }
 
-    /// Part `number` with its lines, as lines or as a table, and these first.
+    /// Part `number` with its lines, in either format; `written_as` is tried first.
     pub(super) async fn find(
         output: &Location,
         number: u32,
@@ -41,7 +41,7 @@ impl Part {
         Ok(None)
     }
 
-    /// Its lines, in order; `None` where it is not there.
+    /// Its lines, in order; `None` where it does not exist.
     pub(super) async fn read(&self) -> Result<Option<Vec<Line>>, Failure> {
         let Some(whole) = self.location.read_if_there().await? else { return Ok(None) };
         Ok(Some(match self.written_as {
@@ -55,7 +55,7 @@ impl Part {
         Ok(by_document(self.read().await?.unwrap_or_default()))
     }
 
-    /// Takes results in the order in which it is to have them.
+    /// A writer, which takes results in their final order.
     pub(super) fn writer(&self) -> Writer {
         match self.written_as {
             ResultsAs::Jsonl => Writer::Lines(Box::new(self.location.writer())),
@@ -83,14 +83,14 @@ pub(super) async fn results(
     Ok(found.map(|(_, lines)| by_document(lines)).unwrap_or_default())
 }
 
-/// A part on the way. Nothing is seen of it before it is complete.
+/// A part that is being written. It appears only when it is complete.
 pub(super) enum Writer {
     Lines(Box<object_store::buffered::BufWriter>),
     Table(Location, Vec<Bytes>),
 }
 
 impl Writer {
-    /// A result, as a line.
+    /// Adds a result, as a line.
     pub(super) async fn add(&mut self, json: &Bytes) -> Result<(), Failure> {
         match self {
             Self::Lines(writer) => writer.write_all(json).await.map_err(failure),

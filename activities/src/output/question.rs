@@ -1,4 +1,4 @@
-//! What a batch's author asks about each document, in parts that can be compared.
+//! The question of a batch about each document, in parts that can be compared.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use tidegate_workflows::contract::{AskedWith, Job, Target, Task};
 
 use crate::fingerprint::Fingerprint;
 
-/// The fingerprint of each part of a question, by the name of its field in the input. A part that
-/// was not stated is absent, so that a field of a later version changes no question without it.
+/// The fingerprint of each part of a question, by the name of its input field. A part that was not
+/// stated is absent, so that a field of a later version does not change older questions.
 ///
-/// What only says how it is asked is no part: the cap on output, the pack, the lane, the provider's
-/// batch API; nor is the wording that we put around it.
+/// Fields that only say how it is asked are not part of it: the cap on output, the pack, the lane, the
+/// provider's batch API. Neither is the frame that tidegate puts around it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StatedQuestion(BTreeMap<String, Fingerprint>);
@@ -49,7 +49,7 @@ impl StatedQuestion {
             Target::Model(model) => ("model", json!(model)),
             Target::Route(route) => ("route", json!(route)),
         };
-        // The members of a pool are asked alike, and their number is no part of the question.
+        // Members of a pool are asked alike, and their number is not part of the question.
         let one = match &job.target {
             Target::Model(model) => Some(model),
             Target::Route(_) => None,
@@ -90,12 +90,12 @@ impl StatedQuestion {
         Self(parts.map(|(name, value)| (name.to_owned(), Fingerprint::of_json(&value))).collect())
     }
 
-    /// The fingerprint of all of it.
+    /// The fingerprint of the whole question.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of_json(&json!(self))
     }
 
-    /// The fingerprint of what is asked, whichever model it is and however that is asked.
+    /// The fingerprint of the question without its model and that model's parameters.
     pub fn of_any_model(&self) -> Fingerprint {
         let Self(parts) = self;
         let of_one = ["model", "route", "parameters", "effort"];
@@ -103,7 +103,7 @@ impl StatedQuestion {
         Fingerprint::of_json(&json!(common.collect::<BTreeMap<_, _>>()))
     }
 
-    /// The parts in which another question differs, by their names.
+    /// The names of the parts that differ from another question.
     pub fn differences<'a>(&'a self, other: &'a Self) -> Vec<&'a str> {
         let (Self(ours), Self(theirs)) = (self, other);
         let only_there = theirs.keys().filter(|name| !ours.contains_key(*name));

@@ -1,6 +1,6 @@
-//! What an output holds already, and whether a batch may go on there.
+//! The question that an output's results answer, and whether a batch may write there.
 //!
-//! `_tidegate/question.json` says which question its results answer.
+//! It is stored in `_tidegate/question.json`.
 
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::Job;
@@ -18,7 +18,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Says from now on what the output's results answer.
+    /// Records the question that the output's results answer.
     pub(crate) async fn write(&self, output: &Location) -> Result<(), Failure> {
         let json = pretty(self)?;
         let place = location(output);
@@ -29,23 +29,23 @@ impl Recorded {
     }
 }
 
-/// Whether what an output holds answers this job's question.
+/// Whether the results of an output answer this job's question.
 pub(crate) async fn answers(output: &Location, job: &Job) -> Result<bool, Failure> {
     let there = location(output).read_if_there().await?;
     let there = there.and_then(|json| serde_json::from_slice::<Recorded>(&json).ok());
     Ok(there.is_some_and(|there| there.question == StatedQuestion::of(job)))
 }
 
-/// What says which question the results answer: where it lies, there is an output.
+/// The location of the recorded question: where it exists, there is an output.
 pub(crate) fn location(output: &Location) -> Location {
     output.child(FOLDER).child("question.json")
 }
 
-/// Whether a batch may write to its output. Nothing is changed there.
+/// Whether a batch may write to its output. Changes nothing there.
 ///
 /// # Errors
-/// `InvalidInput` where the output holds answers to another question, or to one that cannot be
-/// told, and the batch does not say what is to become of them.
+/// `InvalidInput` where the output has answers to another or an unknown question, and the batch does
+/// not say what to do with them.
 pub(crate) async fn check(output: &Location, job: &Job) -> Result<Recorded, Failure> {
     let question = StatedQuestion::of(job);
     let of_output = |error| Failure::of_field("output", error);
@@ -68,7 +68,7 @@ pub(crate) async fn check(output: &Location, job: &Job) -> Result<Recorded, Fail
         (Some(_), Some(there)) if !job.replace => {
             Err(another(output, &question.differences(&there.question)))
         }
-        // What says it for all is gone, and each says it for itself.
+        // The object for the whole output is gone; each result still states its question.
         (Some(result), None) if !job.replace => {
             let asked = match result.name().ends_with(".json") {
                 true => DocumentResult::read(&result).await?.and_then(|result| result.question),

@@ -1,6 +1,6 @@
-//! What becomes of requests in a vendor's own form: lines in the vendor's own form.
+//! Results and failures of requests in a vendor's own form, as lines in that form.
 //!
-//! OpenAI's answers lie in one file and its errors in another; Anthropic's results are all in one.
+//! OpenAI's answers and errors are in two files; Anthropic's results are all in one.
 
 use serde_json::{Value, json};
 use tidegate_types::{DocumentId, FailureType};
@@ -11,17 +11,17 @@ use crate::{
     output::{result::DocumentResult, seal::FailureLine},
 };
 
-/// In whose form lines are.
+/// The vendor whose form the lines have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     OpenAi,
     Anthropic,
 }
 
-/// Where a line goes that is no answer.
+/// The file of a line for a request without an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Among the answers.
+    /// The file of answers.
     Answer(Vec<u8>),
     Error(Vec<u8>),
 }
@@ -31,7 +31,7 @@ impl Form {
         if lines.is_anthropics() { Self::Anthropic } else { Self::OpenAi }
     }
 
-    /// A reply.
+    /// The line of a reply.
     pub(super) fn answer(self, result: &DocumentResult) -> Vec<u8> {
         let custom_id = custom_id(&result.uri);
         // It was JSON when it was written.
@@ -54,7 +54,7 @@ impl Form {
         })
     }
 
-    /// A line of `failures.jsonl`; as it is where it cannot be read.
+    /// The line for a line of `failures.jsonl`; a line that cannot be parsed is copied.
     pub(super) fn failure(self, failure: &[u8]) -> Told {
         let Ok(failure) = serde_json::from_slice::<FailureLine>(failure) else {
             return Told::Error(failure.to_vec());
@@ -92,7 +92,7 @@ impl Form {
         }
     }
 
-    /// A request that was not made when its batch was cancelled.
+    /// The line of a request that was not made because its batch was cancelled.
     pub(super) fn cancelled(self, id: &DocumentId, uri: &str) -> Told {
         match self {
             Self::OpenAi => {
@@ -118,7 +118,7 @@ fn error_line(id: &DocumentId, uri: &str, response: &Value, error: &Value) -> To
     })))
 }
 
-/// How a vendor tells an error.
+/// An error in the vendor's form.
 struct Error {
     status: u16,
     of_openai: &'static str,
@@ -160,7 +160,7 @@ impl Error {
                 limited("rate_limit_error", "rate_limit_exceeded")
             }
             Some(F::Overloaded) => failed(503, "overloaded_error"),
-            // Not the client's key, but the provider's.
+            // A fault of the provider's key, not of the client's.
             Some(F::Unauthorized | F::Transient) => failed(502, "api_error"),
             None if name == "Timeout" => failed(504, "timeout_error"),
             None => failed(500, "api_error"),
@@ -169,13 +169,13 @@ impl Error {
     }
 }
 
-/// What its client calls a request: behind the place of its file.
+/// The client's id of a request, which follows the URI of its file.
 fn custom_id(uri: &str) -> Option<&str> {
     uri.split_once('#').map(|(_, custom_id)| custom_id)
 }
 
-/// The same whenever it is told. Lines may share a `custom_id` by mistake, or have none: each has its own
-/// name.
+/// An id for the line, equal whenever it is written. Lines may share a `custom_id` by mistake, or have
+/// none: each has an id of its own.
 fn request_id(prefix: &str, id: &DocumentId, uri: &str) -> String {
     let name = Fingerprint::of_bytes(format!("{id} {uri}").as_bytes()).to_string();
     format!("{prefix}{}", &name[..32])

@@ -1,4 +1,4 @@
-//! A document's result, as it lies under `results/`.
+//! A document's result, as it is stored under `results/`.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
@@ -12,24 +12,25 @@ use crate::{
     failure::{Failure, Shortfall},
     fingerprint::Fingerprint,
     output::{
-        evidence::Evidence, job::Document, jsonl::json, layout, unwritten::Bought, version::Version,
+        evidence::Evidence, job::Document, jsonl::json, layout, pending_writes::Bought,
+        version::Version,
     },
     storage::{Error, Location},
 };
 
-/// What a check has come to.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
-    /// The check.
+    /// The name of the check.
     pub name: String,
-    /// The answer passes it.
+    /// Whether the answer passes it.
     pub passed: bool,
-    /// Why it does not; it may quote the document.
+    /// Why it does not; this may quote the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// A model is asked, and once more with what was wrong.
+/// How often a model is asked: once, and once more with what was wrong.
 pub const MAX_ASKS: u32 = 2;
 
 /// A model that was asked for an answer.
@@ -37,25 +38,26 @@ pub const MAX_ASKS: u32 = 2;
 pub struct AskedModel {
     /// The model.
     pub model: ModelId,
-    /// Which model of the route it is, counted from 0: what fails its checks goes to the next.
+    /// Index of the route's model, from 0: an answer that fails its checks moves the document to the
+    /// next.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub level: u32,
     /// Why it was asked.
     pub why: String,
-    /// The checks that the answer before did not pass.
+    /// The checks that the answer before failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
 }
 
-/// One answered document. Written whole or not at all, and replaced by an answer to something else
-/// alone.
+/// The answer of one document. It is written whole or not at all, and replaced only by an answer to
+/// something else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DocumentResult {
     /// The document.
     pub id: DocumentId,
-    /// Where it lay.
+    /// The URI of the document.
     pub uri: String,
-    /// A record's own fields, but for its text.
+    /// A record's fields without its text.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
     /// The model that was asked.
@@ -65,16 +67,16 @@ pub struct DocumentResult {
     pub fallback: Option<Fallback>,
     /// The model's answer; empty where there is a vector.
     pub answer: String,
-    /// The words of the document that it rests on, of a batch that asks for them.
+    /// Quotes of the document that the answer rests on, for a batch that asks for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Vec<Evidence>>,
-    /// The vector, of a batch that embeds.
+    /// The vector, for a batch that embeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding: Option<Vec<f32>>,
     /// The answers to each part, for a long document whose parts stand side by side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<String>>,
-    /// What the batch's checks have come to.
+    /// The results of the batch's checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Checked>,
     /// Checks whose judge could not be asked: it had no budget or quota, or failed.
@@ -85,7 +87,7 @@ pub struct DocumentResult {
     pub asked: Vec<AskedModel>,
     /// `end_turn`, `max_tokens` when the answer was cut, or the provider's own word.
     pub stop_reason: String,
-    /// Whether the answer is all of it: one that is empty is not.
+    /// Whether the answer is complete; an empty one is not.
     pub finish: Finish,
     /// All input tokens, cached or not.
     pub input_tokens: u64,
@@ -93,30 +95,30 @@ pub struct DocumentResult {
     pub cached_input_tokens: u64,
     /// Output tokens, reasoning included.
     pub output_tokens: u64,
-    /// Tokens and price are estimated: the provider did not say what it used, or said what cannot be.
+    /// Whether tokens and price are estimated: the provider reported no use, or an impossible one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub usage_unknown: bool,
     /// US dollars; absent where no price is known.
     #[serde(default)]
     pub cost_usd: Option<f64>,
-    /// Calls that it took, the last one included; of documents that shared a call, the first has it
-    /// and the others none.
+    /// Calls for it, the last one included. Of documents that shared a call, the first has it and the
+    /// others none.
     pub provider_calls: u64,
     /// RFC 3339.
     pub completed_at: String,
-    /// What was asked; not said of a step on the way to the result of a long document.
+    /// Fingerprint of the question; absent for a step of a long document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Fingerprint>,
-    /// Of which version of the document.
+    /// The version of the document.
     #[serde(flatten)]
     pub version: Version,
-    /// It came out of the store of answers, and had cost so many US dollars.
+    /// US dollars that the answer had cost, if it came from the store of answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_usd: Option<f64>,
 }
 
 impl DocumentResult {
-    /// An answer as a document's result, completed now. What it took is added by [`Self::taking`].
+    /// An answer as a document's result, completed now. Its cost is added by [`Self::taking`].
     pub fn new(
         document: Document,
         model: &ModelId,
@@ -158,33 +160,33 @@ impl DocumentResult {
         Self { embedding: Some(vector), finish: Finish::Complete, ..result }
     }
 
-    /// The same, as the answer to this question about this version of the document.
+    /// Sets the question and the version of the document that it answers.
     pub fn answering(self, question: Fingerprint, version: Version) -> Self {
         Self { question: Some(question), version, ..self }
     }
 
-    /// The same, of a batch that says so why its models may answer.
+    /// Sets why its model may answer, from the batch's fallbacks.
     pub fn allowed_by(self, job: &Job) -> Self {
         Self { fallback: job.fallbacks.get(&self.model).cloned(), ..self }
     }
 
-    /// The same, with the words that it rests on.
+    /// Sets the quotes that it rests on.
     pub fn resting_on(self, evidence: Option<Vec<Evidence>>) -> Self {
         Self { evidence, ..self }
     }
 
-    /// The same, whose tokens are an estimate, or not.
+    /// Sets whether its tokens are estimated.
     pub fn with_usage_unknown(self, usage_unknown: bool) -> Self {
         Self { usage_unknown, ..self }
     }
 
-    /// The same, which took so many calls, and these tokens at this price.
+    /// Sets its calls, tokens and price.
     pub fn taking(self, provider_calls: u64, usage: Option<Usage>, cost_usd: Option<f64>) -> Self {
         let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
         self.with_spend(Spend { provider_calls, ..tokens }, cost_usd.is_some())
     }
 
-    /// The same, which took this; its price counts only where it is known.
+    /// Sets its cost; the price counts only where it is known.
     pub fn with_spend(self, spend: Spend, has_price: bool) -> Self {
         Self {
             input_tokens: spend.input_tokens,
@@ -196,7 +198,7 @@ impl DocumentResult {
         }
     }
 
-    /// What it took.
+    /// Its cost.
     pub fn spend(&self) -> Spend {
         Spend {
             provider_calls: self.provider_calls,
@@ -209,17 +211,17 @@ impl DocumentResult {
         }
     }
 
-    /// Where the result of `id` lies.
+    /// The location of the result of `id`.
     pub fn location(output: &Location, id: &DocumentId) -> Location {
         output.child("results").child(&format!("{id}.json"))
     }
 
-    /// Where an answer of `id` lies that is no result: cut, or not what the schema says.
+    /// The location of an answer of `id` that is not accepted: cut, or not valid by the schema.
     pub fn kept(output: &Location, id: &DocumentId) -> Location {
         output.child(layout::FOLDER).child("kept").child(&format!("{id}.json"))
     }
 
-    /// How it is less than was asked for, if it [is](Self::is_cut); it had room for so many tokens.
+    /// How the answer falls short, if it [is cut](Self::is_cut); `room` is its cap in tokens.
     pub fn shortfall(&self, room: u32) -> Shortfall {
         Shortfall { is_empty: self.answer.trim().is_empty(), room }
     }
@@ -229,23 +231,23 @@ impl DocumentResult {
         self.finish == Finish::Cut
     }
 
-    /// Whether the answer is known to be all of it.
+    /// Whether the answer is known to be complete.
     pub fn is_whole(&self) -> bool {
         self.finish == Finish::Complete
     }
 
-    /// Whether it came out of the store of answers.
+    /// Whether it came from the store of answers.
     pub fn is_reused(&self) -> bool {
         self.saved_usd.is_some()
     }
 
-    /// What came out of the store of answers with it.
+    /// Its totals of the store of answers.
     pub fn reused(&self) -> Reused {
         let saved_usd = self.saved_usd.unwrap_or_default();
         Reused { reused: self.is_reused().into(), saved_usd }
     }
 
-    /// Writes an answer that is no result. Whether it could be kept.
+    /// Stores an answer that is not accepted. Returns whether that worked.
     pub(crate) async fn keep(&self, location: &Location) -> bool {
         let written = match serde_json::to_vec(self) {
             Ok(json) => location.write(json).await.map_err(|error| error.to_string()),
@@ -256,7 +258,7 @@ impl DocumentResult {
             .is_ok()
     }
 
-    /// The result that is there already.
+    /// Reads the result at a location.
     ///
     /// # Errors
     /// `Transient` when the store fails.
@@ -264,14 +266,15 @@ impl DocumentResult {
         Ok(Self::read_named(location).await?.map(|(result, _)| result))
     }
 
-    /// The same, with the fingerprint of the object: what replaces it replaces no other.
+    /// Reads the result and its object's fingerprint, with which it can be replaced and no other object
+    /// can.
     ///
     /// # Errors
     /// As [`Self::read`].
     pub async fn read_named(location: &Location) -> Result<Option<(Self, Fingerprint)>, Failure> {
         match location.read().await {
-            // A file that is no result of ours came from another program; it is kept and the
-            // document is done anew elsewhere.
+            // A file that is not such a result came from another program: it stays, and the document is
+            // processed anew.
             Ok(bytes) => match serde_json::from_slice(&bytes) {
                 Ok(result) => Ok(Some((result, Fingerprint::of_bytes(&bytes)))),
                 Err(error) => Err(Failure::invalid_input(format!(
@@ -283,7 +286,8 @@ impl DocumentResult {
         }
     }
 
-    /// As it is written: where there is no result, or the one that it replaces, by its name.
+    /// The object to write: where there is no result, or over the one with the fingerprint
+    /// `instead_of`.
     ///
     /// # Errors
     /// None in practice: a result can always be written as JSON.
@@ -296,19 +300,19 @@ impl DocumentResult {
     }
 
     /// Whether the activity of this attempt wrote it: an attempt before this one may have, and died
-    /// before it could say so. Any other result was there already, and is not counted.
+    /// before it could report it. Any other result existed before, and is not counted.
     pub fn is_of(&self, attempt: &Attempt) -> bool {
         let completed = DateTime::parse_from_rfc3339(&self.completed_at);
         completed.map_or(0, |time| time.timestamp_millis()) >= attempt.scheduled_millis
     }
 
-    /// What an attempt that ends with it returns to the workflow: the calls are the activity's own. Where
-    /// a server that was killed has not heard of the attempt that made them, the result tells.
+    /// The outcome that the attempt returns to the workflow, with the calls of this activity. If a
+    /// server that was killed does not know the attempt that made them, the result supplies them.
     pub fn outcome(&self, attempt: &Attempt) -> DocumentOutcome {
         self.outcome_beyond(attempt, Spend::default())
     }
 
-    /// The same, without what other activities have taken for it.
+    /// The outcome without the cost of other activities.
     pub fn outcome_beyond(&self, attempt: &Attempt, before: Spend) -> DocumentOutcome {
         let (mut calls, own) = (Spend::from(attempt.counts()), self.spend().beyond(before));
         if !self.is_reused() {
@@ -321,7 +325,7 @@ impl DocumentResult {
     }
 }
 
-/// Now, as RFC 3339 with milliseconds.
+/// The present time, as RFC 3339 with milliseconds.
 pub fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true)
 }

@@ -1,6 +1,6 @@
-//! Records without names of their own: their ids are numbers of rows, and a row that is inserted or
-//! removed moves all others. So they are bound to what the rows hold: a row whose content has a
-//! result in the output keeps that result's id, wherever it stands now.
+//! Ids of records without names. Such ids are numbers of rows, so that an inserted or removed row would
+//! change those of all rows after it. They are therefore bound to the rows' content: a row whose
+//! content has a result in the output keeps that result's id, wherever it is now.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -21,12 +21,12 @@ use crate::{
     storage::{Error, Location},
 };
 
-/// The content of the records that results of an output are about, by their ids.
+/// The contents of the records that an output has results for, by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct Known(BTreeMap<DocumentId, Fingerprint>);
 
 impl Known {
-    /// The results in an output of records of these files.
+    /// Reads them from an output, for records of these files.
     ///
     /// # Errors
     /// `Transient` when a store fails.
@@ -50,7 +50,7 @@ impl Known {
             return Ok(Self::default());
         }
         let mut known = BTreeMap::new();
-        // What was sealed last is the latest word.
+        // The part that was sealed last has the latest result.
         for part in sealed::indexes(output).await?.into_iter().rev() {
             if open.is_empty() && !has_parts {
                 break;
@@ -86,8 +86,7 @@ impl Known {
         self.0.keys().any(|id| id.as_str().starts_with(&prefix))
     }
 
-    /// Gives the rows of one file that have no names their ids. The ids of those that have are left
-    /// as they are.
+    /// Gives the rows of one file that have no names their ids. Rows with names keep theirs.
     pub(crate) fn bind(&self, rows: &mut [(Document, IsNumbered)]) {
         if rows.iter().all(|(_, IsNumbered(is_numbered))| !is_numbered) {
             return;
@@ -102,7 +101,7 @@ impl Known {
             free.entry(*content).or_default().insert(id);
         }
         let mut bound: Vec<bool> = rows.iter().map(|(_, numbered)| !numbered.0).collect();
-        // Those that stand where they stood, then those that have moved.
+        // First the rows that kept their place, then those that have moved.
         for moved in [false, true] {
             for ((row, _), bound) in rows.iter_mut().zip(&mut bound).filter(|(_, bound)| !**bound) {
                 let content = row.version.content;
@@ -129,6 +128,6 @@ impl Known {
     }
 }
 
-/// The record has no name: its id is the number of its row.
+/// Whether the record has no name, so that its id is the number of its row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IsNumbered(pub(crate) bool);

@@ -1,4 +1,4 @@
-//! Sealing a shard: its results and failures become one object each, while the batch goes on.
+//! Sealing: a shard's results and failures become one object each, while the batch goes on.
 
 use std::collections::HashMap;
 
@@ -35,12 +35,12 @@ pub struct FailureLine {
     pub error_type: String,
     /// What went wrong.
     pub message: String,
-    /// Provider calls that were spent on it.
+    /// Provider calls that were made for it.
     pub provider_calls: u64,
-    /// URI of the answer that came and is no result: cut, or not what the schema says.
+    /// URI of an answer that was not accepted: cut, or not valid by the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
-    /// The checks that it has not passed, by name.
+    /// The checks that it has failed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,
     /// The answers that it was asked for and that were checked, in order.
@@ -48,7 +48,7 @@ pub struct FailureLine {
     pub asked: Vec<AskedAnswer>,
 }
 
-/// Gathers what a shard's documents left. Can be repeated.
+/// Writes what a shard's documents have left. Can be repeated.
 ///
 /// # Errors
 /// `Transient` when a store fails.
@@ -75,7 +75,7 @@ pub async fn seal(storage: &Storage, shards: &Shards, sealed: &SealShard) -> Res
     let (output, number) = (&shard.output, shard.first_part + sealed.shard);
     let written_as = shard.job.results;
     let part = Part::new(output, number, written_as);
-    // A worker that died while it removed the results' own objects has sealed the shard.
+    // A worker that died while it removed the results' own objects had sealed the shard.
     let mut there = if shard.job.per_document { HashMap::new() } else { part.results().await? };
     let locations: Vec<(DocumentId, Location)> = shard
         .documents
@@ -106,14 +106,14 @@ pub async fn seal(storage: &Storage, shards: &Shards, sealed: &SealShard) -> Res
     }
     writer.complete().await?;
     layout::part_index(output, number).write(written(index)?).await?;
-    // What a worker left there that died before it could write its index.
+    // Removes a part in the other format, left by a worker that died before it wrote the index.
     match Part::new(output, number, written_as.other()).delete().await {
         Err(error @ Error::Failed(_)) => return Err(error.into()),
         Err(error) => tracing::debug!(%error, "a part may be there twice"),
         Ok(()) => {}
     }
     if !shard.job.per_document {
-        // The part has them, and its index says so.
+        // The part has these results, and its index lists them.
         let removed = stream::iter(alone)
             .map(|id| async move { DocumentResult::location(output, &id).delete().await })
             .buffer_unordered(READ_AHEAD);

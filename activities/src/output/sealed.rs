@@ -1,9 +1,9 @@
-//! The sealed parts of an output: `results/part-00000.jsonl` …, each with an index of what its lines
-//! answer, `_tidegate/sealed/index-00000.jsonl` ….
+//! The sealed parts of an output: `results/part-00000.jsonl` …, each with an index of its lines,
+//! `_tidegate/sealed/index-00000.jsonl` ….
 //!
-//! Every batch numbers its parts on from those that are there, and only ever adds to them; the line
-//! of a later part stands for a document that has several, and the end of the batch takes the others
-//! out. A part without an index was never sealed.
+//! Every batch continues the numbers of the parts that exist, and only adds to them. If several parts
+//! have a line for a document, the last one counts, and the end of the batch removes the others. A part
+//! without an index was never sealed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -32,39 +32,40 @@ use crate::{
 pub(crate) struct IndexLine {
     /// The document.
     pub(crate) id: DocumentId,
-    /// What was asked about it.
+    /// Fingerprint of the question about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) question: Option<Fingerprint>,
-    /// Which version of it has the answer.
+    /// The version of it that was answered.
     #[serde(flatten)]
     pub(crate) version: Version,
-    /// The result's own object, as it was sealed; absent where the part alone holds it.
+    /// The stamp of the result's own object when it was sealed; absent where only the part has the
+    /// result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) object: Option<Stamp>,
 }
 
-/// What earlier batches have sealed in an output, as far as it is there unchanged: 16 bytes for each
-/// result, and as much again while it is found out.
+/// The parts that earlier batches have sealed in an output and that are unchanged: 16 bytes for each
+/// result, and as much again while they are read.
 #[derive(Debug, Default)]
 pub(crate) struct Earlier {
-    /// Ordered by key: the part that has the document's last line.
+    /// Ordered by key: the part with the document's last line.
     parts: Vec<(Key, u32)>,
     /// The number of the next part.
     pub(crate) next: u32,
 }
 
-/// What a batch need not ask, and where its answer is.
+/// A document that a batch need not ask, and the part with its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settled {
     /// The document.
     pub(crate) id: DocumentId,
-    /// The part that holds its result.
+    /// The part with its result.
     pub(crate) part: u32,
-    /// So many documents of the plan that are asked stand before it.
+    /// How many documents of the plan that are asked stand before it.
     pub(crate) at: u64,
 }
 
-/// Which sealed answers are those that a batch wants.
+/// Which sealed answers a batch accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settles {
     asks: Fingerprint,
@@ -85,12 +86,12 @@ impl Settles {
 }
 
 impl Earlier {
-    /// Two listings, and the indexes.
+    /// Lists the parts and results, and reads the indexes.
     ///
     /// # Errors
     /// `Transient` when a store fails.
     pub(crate) async fn of(output: &Location) -> Result<Self, Failure> {
-        // Where workers may not list, each document is looked at by itself.
+        // Where workers may not list, each document is looked up by itself.
         let indexes = indexes(output).await?;
         let Some(last) = indexes.last() else { return Ok(Self::default()) };
         let (mut parts, mut objects) = (BTreeSet::new(), Vec::new());
@@ -117,11 +118,11 @@ impl Earlier {
                 let Ok(line) = serde_json::from_slice::<IndexLine>(&line) else { continue };
                 let id = key(line.id.as_str());
                 let is_there = object(id) == line.object.as_ref().map(stamp_key);
-                // A line that is not as it was takes those before it along.
+                // A result that has changed since invalidates its earlier lines too.
                 earlier.push((id, is_there.then_some(*part)));
             }
         }
-        // Stable, so that of each document's lines the last one is the latest.
+        // Stable, so that each document's last line is the latest.
         earlier.sort_by_key(|(id, _)| *id);
         let mut last_of_each = Vec::with_capacity(earlier.len());
         for (place, (id, part)) in earlier.iter().enumerate() {
@@ -134,14 +135,14 @@ impl Earlier {
         Ok(Self { parts: last_of_each, next: last + 1 })
     }
 
-    /// As an object: pairs of eight bytes each.
+    /// Serialized as pairs of eight bytes each.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let all = self.parts.iter().map(|(id, part)| (*id, u64::from(*part)));
         let all = all.chain([(u64::MAX, u64::from(self.next))]);
         all.flat_map(|(id, part)| [id, part]).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// The same, read; `None` for anything else.
+    /// Parses [`Self::to_bytes`]; `None` for anything else.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (numbers, []) = bytes.as_chunks::<8>() else { return None };
         let (pairs, []) = numbers.as_chunks::<2>() else { return None };
@@ -160,9 +161,9 @@ impl Earlier {
         self.parts.get(place).map(|(_, part)| *part)
     }
 
-    /// Of each document, the part that answers the question about its content as it was listed.
-    /// Where a part alone holds a result and that cannot be told, the result gets an object of its
-    /// own again, which is looked at when the document's turn comes.
+    /// For each document, the part that answers the question about its content as it was listed. Where
+    /// only a part has a result and that cannot be decided, the result is copied to an object of its
+    /// own again, which is read when the document's turn comes.
     ///
     /// # Errors
     /// `Transient` when a store fails.
@@ -209,7 +210,7 @@ impl Earlier {
     }
 }
 
-/// The documents whose results lie in parts before `first` alone, part by part.
+/// The documents whose results are only in parts before `first`, part by part.
 ///
 /// # Errors
 /// `Transient` when a store fails.
@@ -242,8 +243,8 @@ fn stamp_key(stamp: &Stamp) -> Key {
     key(&format!("{:?} {} {}", stamp.etag, stamp.size, stamp.modified.to_rfc3339()))
 }
 
-/// Takes the lines of these documents out of the parts before `first`, because later parts have
-/// others. A part that is left without lines goes.
+/// Removes the lines of these documents from the parts before `first`, because later parts have newer
+/// ones. A part without lines is deleted.
 ///
 /// # Errors
 /// `Transient` when a store fails.

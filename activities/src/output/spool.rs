@@ -1,9 +1,9 @@
-//! Answers that could not be written to their store, in a folder of this machine.
+//! The spool: a folder of this machine for answers that could not be written to their store.
 //!
-//! One file for each: a line that says where it belongs, then the object as it is. The file's name
-//! is made from that place, so that whoever wants to buy the answer again finds it. It is locked
-//! while a live attempt, or a worker that writes it, holds it; the lock ends with its process.
-//! Folder and files are readable by their owner alone.
+//! Each answer is one file: a line with its destination, then the object unchanged. The file's name is
+//! derived from the destination, so that an attempt that would buy the answer again finds it. A live
+//! attempt, or a worker that writes the answer, locks the file; the lock ends with its process. Only
+//! the owner can read folder and files.
 
 use std::{
     fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError},
@@ -21,13 +21,13 @@ use crate::fingerprint::Fingerprint;
 const WHOLE: &str = "answer";
 const BEGUN: &str = "new";
 
-/// An answer is smaller: a model's longest have some megabytes.
+/// Largest answer, in bytes: the longest of today's models have some megabytes.
 const LARGEST: u64 = 256 << 20;
 
-/// A place's name is no longer.
+/// Longest header, in bytes: a URI is shorter.
 const LONGEST_HEADER: u64 = 64 << 10;
 
-/// What was begun so long ago was not finished: its process is gone.
+/// Age from which an unfinished file is abandoned: its process is gone.
 const ABANDONED: Duration = Duration::from_secs(60);
 
 /// The folder.
@@ -39,20 +39,20 @@ pub struct Spool {
 /// The first line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// The object's place.
+    /// The URI of the object.
     pub(crate) uri: String,
-    /// What of that which lies there is replaced.
+    /// Which objects it may replace there.
     #[serde(flatten)]
     pub(crate) over: Over,
-    /// It is needed as long as this object is there.
+    /// URI of an object without which the answer is not needed any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) needs: Option<String>,
 }
 
-/// Over what an object may be written; over nothing else.
+/// Which existing object may be replaced; no other is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Over {
-    /// Whatever lies there.
+    /// Any object.
     #[serde(rename = "replaces")]
     pub(crate) anything: bool,
     /// The object with this fingerprint.
@@ -60,34 +60,34 @@ pub(crate) struct Over {
     pub(crate) object: Option<Fingerprint>,
 }
 
-/// A file of the spool, held by this process until it is dropped.
+/// A file of the spool, locked by this process until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Entry {
     path: PathBuf,
     _lock: File,
 }
 
-/// What is found at a name.
+/// The outcome of looking for a file.
 #[derive(Debug)]
 pub(crate) enum Found {
     Nothing,
-    /// Another attempt or worker holds it.
+    /// Another attempt or worker has locked it.
     Held,
     Answer(Entry, Header, Bytes),
 }
 
 impl Spool {
-    /// A spool in this folder, which is made if it is not there.
+    /// A spool in this folder, which is created if it does not exist.
     ///
     /// # Errors
-    /// The folder cannot be made, or is not this user's.
+    /// The folder cannot be created, or is not this user's.
     pub fn open(folder: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
         Ok(Self { folder: folder.to_owned() })
     }
 
-    /// Puts an object there, whole or not at all.
+    /// Writes an object to the spool, whole or not at all.
     pub(crate) fn put(&self, header: &Header, object: &[u8]) -> io::Result<Entry> {
         let path = self.path(&header.uri);
         let begun = path.with_extension(format!("{:016x}.{BEGUN}", rand::random::<u64>()));
@@ -111,12 +111,12 @@ impl Spool {
         }
     }
 
-    /// What lies there for this place.
+    /// Finds the file for this URI.
     pub(crate) fn find(&self, uri: &str) -> io::Result<Found> {
         self.take(&self.path(uri))
     }
 
-    /// All files, held or not.
+    /// All files, locked or not.
     pub(crate) fn files(&self) -> io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(&self.folder)? {
@@ -131,9 +131,9 @@ impl Spool {
         Ok(files)
     }
 
-    /// Holds and reads one of [`Self::files`].
+    /// Locks and reads one of [`Self::files`].
     pub(crate) fn take(&self, path: &Path) -> io::Result<Found> {
-        // What is no file is not opened: a pipe would never end.
+        // Only regular files are opened: reading a pipe might never end.
         match path.symlink_metadata() {
             Ok(meta) => self.is_ours(&meta)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
@@ -149,7 +149,7 @@ impl Spool {
             Err(TryLockError::WouldBlock) => return Ok(Found::Held),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Whoever held it has written it, between our looking and our locking.
+        // Its holder wrote and removed it between the look-up and the lock.
         if file.metadata()?.nlink() == 0 {
             return Ok(Found::Nothing);
         }
@@ -164,7 +164,8 @@ impl Spool {
         Ok(Found::Answer(Entry { path: path.to_owned(), _lock: file }, header, object.into()))
     }
 
-    /// Whether it is what [`Self::put`] makes: a file of the folder's owner, as large as answers are.
+    /// Whether it is what [`Self::put`] creates: a file of the folder's owner, no larger than answers
+    /// are.
     fn is_ours(&self, meta: &Metadata) -> io::Result<()> {
         if !meta.file_type().is_file() {
             return Err(odd("it is a link, or no file"));
@@ -184,7 +185,7 @@ impl Spool {
 }
 
 impl Entry {
-    /// The object lies in its store now.
+    /// Removes the file, once its object is in the store.
     pub(crate) fn remove(self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
             tracing::warn!(%error, file = %self.path.display(), "an answer that was written stays in the spool");
@@ -248,7 +249,7 @@ mod tests {
         };
         std::os::unix::fs::symlink("/dev/zero", spool.path(URI)).unwrap();
         refused("it is a link");
-        // Nobody writes to it: whoever opens it waits for ever.
+        // The pipe has no writer: opening it would block for ever.
         let pipe = std::process::Command::new("mkfifo").arg(spool.path(URI)).status().unwrap();
         assert!(pipe.success());
         refused("no file");

@@ -1,5 +1,5 @@
-//! Results as tables of columns (Parquet), for a build that has the feature `parquet`; one without
-//! it refuses batches that ask for them.
+//! Results as tables (Parquet), in builds with the feature `parquet`; other builds refuse batches that
+//! ask for them.
 
 #[cfg(feature = "parquet")]
 mod columns;
@@ -18,7 +18,7 @@ use tidegate_workflows::contract::{Job, ResultsAs};
 
 use crate::failure::Failure;
 
-/// Whether this build can do it, and what to do where it cannot.
+/// Checks that this build can write tables if the job asks for them. The error says what to do.
 ///
 /// # Errors
 /// `InvalidInput`.
@@ -31,7 +31,7 @@ pub(crate) fn check(job: &Job) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Behind what is asked for.
+/// End of the sentence, after the name of what was asked for.
 pub(crate) const ABSENT: &str = "is not in this build of tidegate; build it with the feature parquet (cargo build --release --features parquet)";
 
 #[cfg(not(feature = "parquet"))]
@@ -41,7 +41,7 @@ mod absent {
     use super::ABSENT;
     use crate::{failure::Failure, output::line::Line, storage::Location};
 
-    /// There is none.
+    /// Stands for tables in a build without them.
     pub(in crate::output) enum Table {}
 
     impl Table {
@@ -76,7 +76,7 @@ mod absent {
         Err(absent(of))
     }
 
-    /// Another worker may have it.
+    /// Another worker may have the feature.
     fn absent(of: &Location) -> Failure {
         Failure::transient(format!("{of}: Parquet {ABSENT}"))
     }

@@ -1,6 +1,6 @@
-//! What answers should be, as a batch's author knows it: JSONL of `{"id", "expected"}`. It is read when
-//! the batch is planned, and kept with its job: what becomes of the author's own object then is no fault
-//! of answers that are bought.
+//! The expected answers that a batch's author knows: JSONL of `{"id", "expected"}`. The object is read
+//! when the batch is planned, and copied to its job: later changes of the author's object must not fail
+//! answers that are bought.
 
 use std::collections::HashMap;
 
@@ -19,21 +19,21 @@ use crate::{
     storage::{Location, Storage},
 };
 
-/// It is held whole while a batch ends: at most so many bytes.
+/// Largest object, in bytes: it is held in memory while a batch ends.
 const MOST: u64 = 64 << 20;
 
-/// What is expected of each document, by its id.
+/// The expected answer of each document, by its id.
 #[derive(Debug, Default)]
 pub(crate) struct Truth(HashMap<String, Expected>);
 
 #[derive(Debug)]
 struct Expected {
     value: Value,
-    /// As the author wrote it.
+    /// The id as the author wrote it.
     id: String,
-    /// Counted from 1.
+    /// Its line, from 1.
     row: u64,
-    /// A document of the batch has this id.
+    /// Whether a document of the batch has this id.
     is_met: bool,
 }
 
@@ -45,7 +45,7 @@ struct Row {
 }
 
 impl Truth {
-    /// The author's own.
+    /// Reads and checks the author's object.
     ///
     /// # Errors
     /// `InvalidInput` names the line that is wrong; `Transient` when the store fails.
@@ -67,12 +67,12 @@ impl Truth {
         Ok(bytes)
     }
 
-    /// Keeps it with a batch's job.
+    /// Copies it to a batch's job.
     pub(crate) async fn keep(folder: &Location, truth: Bytes) -> Result<(), Failure> {
         Ok(kept(folder).write(truth).await?)
     }
 
-    /// What was kept with a batch's job, if that has one.
+    /// Reads the copy of a batch's job, if there is one.
     pub(crate) async fn of_job(folder: &Location) -> Result<Option<Self>, Failure> {
         let Some(bytes) = kept(folder).read_if_there().await? else { return Ok(None) };
         let damaged = |why| Failure::invalid_input(format!("{}, {why}", kept(folder)));
@@ -94,18 +94,18 @@ impl Truth {
         Ok(Self(rows))
     }
 
-    /// What is expected of a document, if anything is.
+    /// The expected answer of a document, if there is one.
     pub(crate) fn of(&self, id: &DocumentId) -> Option<&Value> {
         self.0.get(id.as_str()).map(|expected| &expected.value)
     }
 
-    /// A document of the batch has this id. Returns whether something is expected of it.
+    /// Marks the id of a document of the batch. Returns whether there is an expected answer for it.
     pub(crate) fn meet(&mut self, id: &DocumentId) -> bool {
         let expected = self.0.get_mut(id.as_str());
         expected.map(|expected| expected.is_met = true).is_some()
     }
 
-    /// Those that no document has met, in the order of their rows.
+    /// The ids that no document has, in the order of their rows.
     pub(crate) fn unmet(&self) -> Unmatched {
         let mut unmet: Vec<_> = self.0.values().filter(|expected| !expected.is_met).collect();
         unmet.sort_unstable_by_key(|expected| expected.row);
@@ -115,7 +115,8 @@ impl Truth {
     }
 }
 
-/// A document is named by its id, or by its path below the source, of which the id is made.
+/// The author may name a document by its id, or by its path below the source, from which the id is
+/// made.
 fn key(id: &str) -> String {
     let is_id = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '#'));
     if is_id { id.to_owned() } else { DocumentId::from_relative_path(id).to_string() }

@@ -1,60 +1,61 @@
-//! Which version of a document was read, and what of it could not be.
+//! The version of a document that was read, and what of it was not sent.
 
 use serde::{Deserialize, Serialize};
 use tidegate_documents::{LeftOut, READER_VERSION};
 
 use crate::{fingerprint::Fingerprint, storage::Stamp};
 
-/// A document's content by its fingerprint, and what says without reading it that it is the same.
+/// The fingerprint of a document's content, and a stamp that shows without reading it that it is
+/// unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// Of the bytes of its source, whatever text is made of them; of a record, of its JSON. Unknown
-    /// of a file that was only listed.
+    /// Of the bytes of its source, whatever text is extracted from them; of a record, of its JSON.
+    /// Unknown for a file that was only listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Fingerprint>,
-    /// What the store said of these bytes; records have none.
+    /// The stamp of these bytes' object; records have none.
     #[serde(rename = "source", default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<Stamp>,
-    /// The version of the reader that made its text; records have none.
+    /// The version of the reader that extracted its text; records have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader: Option<u32>,
-    /// Of what the reader made of the bytes, and what was sent.
+    /// Fingerprint of the extracted content that was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extracted: Option<Fingerprint>,
-    /// What of it is not in the text that was sent.
+    /// What of the document is not in the text that was sent.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
 }
 
 impl Version {
-    /// Of an object that was listed, and not read.
+    /// The version of an object that was listed, and not read.
     pub fn listed(stamp: Stamp) -> Self {
         Self { stamp: Some(stamp), ..Self::default() }
     }
 
-    /// Of an object that was read.
+    /// The version of an object that was read.
     pub fn read(bytes: &[u8], stamp: Stamp) -> Self {
         Self { content: Some(Fingerprint::of_bytes(bytes)), stamp: Some(stamp), ..Self::default() }
     }
 
-    /// Of a record.
+    /// The version of a record.
     pub fn of_record(json: &serde_json::Value) -> Self {
         Self { content: Some(Fingerprint::of_json(json)), ..Self::default() }
     }
 
-    /// The same, as the reader of today has read it: this was made of it, without this.
+    /// Adds what the current reader extracted, and what it left out.
     pub fn extracted(self, extracted: Fingerprint, left_out: LeftOut) -> Self {
         let (reader, extracted) = (Some(READER_VERSION), Some(extracted));
         Self { reader, extracted, left_out, ..self }
     }
 
-    /// Whether an older reader has read it, which may have made another text of it.
+    /// Whether an older reader extracted its text, which may differ from today's.
     pub fn is_of_older_reader(&self) -> bool {
         let is_file = self.stamp.is_some();
         is_file && self.reader.is_none_or(|reader| reader < READER_VERSION)
     }
 
-    /// Whether another is the same content; `None` where only reading can tell.
+    /// Whether another version has equal content; `None` where only reading can tell.
     pub fn is_same(&self, other: &Self) -> Option<bool> {
         if let (Some(one), Some(other)) = (&self.content, &other.content) {
             return Some(one == other);

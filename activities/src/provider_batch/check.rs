@@ -1,4 +1,4 @@
-//! How far the provider is with its batches, and asking it to stop.
+//! Polls the provider's batches, and cancels them.
 
 use chrono::{TimeDelta, Utc};
 use tidegate_providers::{BatchApi, Kind, batch};
@@ -15,12 +15,12 @@ use crate::{
     services::Services,
 };
 
-/// A batch that cannot be found so long after it was submitted is gone. Before that, the list may
-/// not have it yet.
+/// A batch that cannot be found this long after its submission is gone. Before that, the provider's
+/// list may not contain it yet.
 const SETTLED: TimeDelta = TimeDelta::minutes(10);
 
-/// How far the provider is with each. A batch whose state cannot be had now is taken to be under
-/// way: it is checked again.
+/// The state of each batch. A batch whose state cannot be read now counts as running: it is checked
+/// again.
 ///
 /// # Errors
 /// A [`Failure`] that says when to ask again.
@@ -54,7 +54,7 @@ async fn state(services: &Services, batch: &ProviderBatch) -> Result<BatchState,
     // Nothing was spent.
     let key = submission::key(&batch.submitted);
     if !took_nothing(services, (&shard, model), workflow, &key, batch.requests).await {
-        // Asked after again, it is taken out then.
+        // It is removed from the queue at the next check.
         return Ok(BatchState::Running);
     }
     forget(batches, batch).await;
@@ -69,14 +69,14 @@ async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, 
         .is_none_or(|submission| Utc::now() - submission.at > SETTLED))
 }
 
-/// What stays behind with the provider does no harm to anything but privacy.
+/// Deletes the provider's files of a batch. Files that stay cost nothing but privacy.
 pub(super) async fn forget(batches: &dyn BatchApi, batch: &ProviderBatch) {
     if let Err(error) = batches.forget(&batch.batch).await {
         tracing::info!(batch = batch.batch, %error, "the requests of a batch stay in the provider's store");
     }
 }
 
-/// Asks the provider to stop; what is answered by then is collected.
+/// Asks the provider to stop; answers that exist by then are collected.
 ///
 /// # Errors
 /// A [`Failure`] that says when to ask again.
@@ -93,7 +93,7 @@ pub async fn cancel(
         .await?
         .is_some_and(|submission| submission.guessed)
     {
-        // It may belong to another program with the same account.
+        // It may belong to another program with this account.
         return Ok(());
     }
     match batches.cancel(&batch.batch).await {

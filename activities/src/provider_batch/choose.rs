@@ -1,4 +1,4 @@
-//! Whether a batch's documents go through their provider's batch API, and which model's.
+//! Whether a batch's documents go through their provider's batch API, and with which model.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,21 +13,21 @@ use crate::{
     services::Services,
 };
 
-/// A provider's batch is worth while from this on: Anthropic says that most of its batches end
+/// Shortest deadline that is worth a provider's batch: Anthropic says that most of its batches end
 /// within an hour.
 const MIN_DEADLINE: Duration = Duration::from_secs(60 * 60);
 
-/// What the direct path is taken to need where no limit by the minute tells.
+/// Assumed time of the direct path where no limit per minute determines it.
 const UNKNOWN_DIRECT: Duration = Duration::from_secs(60 * 60);
 
 /// Whether a batch's documents go through their provider's batch API, and until when.
 ///
-/// With a deadline they do if it leaves an hour beyond what the direct path would take at the
-/// lane's own share; and that long before it, whatever has no answer takes the direct path. A
-/// deadline that is too near goes before the mode.
+/// With a deadline they do if it leaves an hour beyond the time of the direct path at the lane's
+/// guaranteed share; documents without an answer by that time before the deadline take the direct path.
+/// A deadline that is too near takes precedence over the mode.
 ///
 /// # Errors
-/// `InvalidInput` for a deadline that is over, or a provider without a batch API.
+/// `InvalidInput` for a deadline that has passed, or a provider without a batch API.
 pub fn choose(
     services: &Services,
     job: &Job,
@@ -43,7 +43,7 @@ pub fn choose(
         None => None,
     };
     if deadline.is_some_and(|deadline| deadline <= now) {
-        // Each line says so itself.
+        // Each line reports it by itself.
         if job.lines.is_some() {
             return Ok(None);
         }
@@ -67,7 +67,7 @@ pub fn choose(
     Ok(match latest {
         None if job.economy => Some(ProviderBatching { until: None }),
         Some(latest) if model.is_some() && latest >= now + MIN_DEADLINE => {
-            // Then the provider is asked to stop, which takes a while.
+            // The provider is asked to stop at this time, which takes a while.
             let until = latest - STOPPING;
             Some(ProviderBatching {
                 until: Some(
@@ -85,7 +85,8 @@ pub fn choose(
     })
 }
 
-/// Why documents that could wait cost as much as others, of a batch that was asked to be cheap and was planned without the provider's batch API.
+/// Why documents that could wait cost the full price, where a batch asked for the batch API and was
+/// planned without it.
 #[must_use]
 pub fn full_price(services: &Services, job: &Job, route: &Route) -> Option<String> {
     if job.deadline.is_none() && !job.economy {
@@ -99,9 +100,9 @@ pub fn full_price(services: &Services, job: &Job, route: &Route) -> Option<Strin
     })
 }
 
-/// The model that a route's batches are submitted to: the first of its best models whose provider
-/// has a batch API; of requests in a vendor's own form, of those that take them. A provider that is not
-/// set up here is taken to have one: dry runs need no keys.
+/// The model that a route's batches are submitted to: the first of its best models whose provider has a
+/// batch API, and for requests in a vendor's own form, of those that take them. A provider that is not
+/// configured here is assumed to have one: dry runs need no keys.
 fn model<'a>(services: &Services, job: &Job, route: &'a Route) -> Option<&'a ModelId> {
     let operation = operation(job);
     let takes = |it: &dyn Provider| operation.is_none_or(|operation| it.takes(operation));
@@ -111,7 +112,7 @@ fn model<'a>(services: &Services, job: &Job, route: &'a Route) -> Option<&'a Mod
     route.step(0).into_iter().find(has_batches)
 }
 
-/// The same, with its provider.
+/// That model, with its provider.
 pub(super) fn batch_api<'a>(
     services: &'a Services,
     shard: &'a Shard,
@@ -125,7 +126,7 @@ pub(super) fn batch_api<'a>(
     Ok((model, batches))
 }
 
-/// What all requests of a job ask that are in a vendor's own form.
+/// The operation of a job's requests that are in a vendor's own form.
 pub(super) fn operation(job: &Job) -> Option<Operation> {
     job.lines.as_ref().and_then(|lines| Operation::at(&lines.endpoint))
 }

@@ -1,4 +1,4 @@
-//! Collecting what the provider has answered.
+//! Collects the provider's answers.
 
 use chrono::Utc;
 use tidegate_providers::{Charged, Completion, Error, Kind, batch};
@@ -34,21 +34,21 @@ use crate::{
     services::Services,
 };
 
-/// What came of one request.
+/// The outcome of one request.
 #[derive(Debug)]
 enum Disposition {
     /// The document has its result, which may be cut.
     Done { cut: bool },
-    /// Asked again, it would end in the same way. What came lies there.
+    /// Another request would end in the same way. The answer is stored at `kept`.
     Failed { failure: Failure, kept: Option<String> },
-    /// The answer was cut: the direct path asks again with more room.
+    /// The answer was cut: the direct path asks again with a higher cap.
     Raise,
-    /// It may be answered on the direct path.
+    /// The direct path may answer it.
     Open,
 }
 
-/// Writes the result of every document that the batch has answered. Can be repeated: the provider
-/// keeps the answers.
+/// Writes the result of every document that the batch has answered. Can be repeated: the provider keeps
+/// the answers.
 ///
 /// # Errors
 /// A [`Failure`] that says when to try again.
@@ -63,7 +63,7 @@ pub async fn collect(
     let (model, batches) = batch_api(services, &shard)?;
     let (key, mut collected, mut counted) =
         (submission::key(task), CollectedBatch::default(), Vec::new());
-    // It has ended, and lets others wait.
+    // The batch has ended, and takes no more of the queue.
     if !queue::dequeue(services, model, &key).await && attempt < MAX_BATCH_COLLECTS {
         return Err(Failure::transient(format!(
             "a batch that has ended at {} is still counted among what waits there: Redis cannot be asked",
@@ -150,7 +150,7 @@ pub async fn collect(
     collected.raise.sort_unstable();
     collected.done.sort_unstable();
     collected.done.dedup();
-    // What could not be read is paid for too, and stays charged with the most that it should cost.
+    // Answers that could not be read are paid for too, and stay charged at their highest price.
     if !given_up {
         let hold = submission::hold(&key, batch.requests);
         services
@@ -158,7 +158,7 @@ pub async fn collect(
             .settle_batch(&payers(&shard.job, workflow), &hold, collected.spent.cost_usd)
             .await;
     }
-    // Only now: an attempt that fails on the way is made again.
+    // Counted at the end, because an attempt that fails before is repeated.
     for (usage, failed, cost_usd) in counted {
         metrics::batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);
     }
@@ -166,7 +166,8 @@ pub async fn collect(
     Ok(collected)
 }
 
-/// A provider that fails is asked again, for an hour; one that has nothing is not.
+/// Whether to give up: a provider that fails is asked again for an hour; one that has no answers is
+/// not.
 fn give_up(batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Failure> {
     if attempt < MAX_BATCH_COLLECTS && error.kind != Kind::InvalidRequest {
         return Err(Failure::from_batch_api(error, attempt));
@@ -175,8 +176,8 @@ fn give_up(batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Fai
     Ok(())
 }
 
-/// As on the direct path: a refusal is final, a cut answer is asked for again with more room where
-/// the batch wants that, and one that does not satisfy the schema has another chance.
+/// Decides as on the direct path: a refusal is final, a cut answer is asked for again with a higher cap
+/// if the batch wants that, and one that does not satisfy the schema has another chance.
 async fn disposition(
     services: &Services,
     shard: &Shard,
@@ -191,7 +192,7 @@ async fn disposition(
     };
     let completion = match result {
         Ok(completion) => completion,
-        // The direct path says it in the words that its client knows.
+        // The direct path reports it in the form that its client knows.
         Err(_) if shard.job.lines.is_some() => return Ok(Disposition::Open),
         Err(Error { kind: Kind::ContentRefused, .. }) => {
             return failed(
@@ -249,7 +250,7 @@ async fn disposition(
         (OnCut::Keep, Ok(Some(Err(wrong)))) if cut => Some(Failure::truncated_json(short, &wrong)),
         (_, Ok(Some(Err(_)))) => return Ok(Disposition::Open),
         (_, Ok(Some(Ok(())) | None)) => {
-            // A line's answer is its author's alone.
+            // The answer to a line may have any form.
             if shard.job.lines.is_none() {
                 offer(services, &result).await;
             }
@@ -263,8 +264,8 @@ async fn disposition(
     Ok(failure.map_or(Disposition::Raise, |failure| Disposition::Failed { failure, kept }))
 }
 
-/// What was sent of a document whose evidence is to be looked for, where it can be read again and is
-/// the same.
+/// The content that was sent of a document, for its evidence, if it can be read again and has not
+/// changed.
 async fn read_again(
     services: &Services,
     shard: &Shard,

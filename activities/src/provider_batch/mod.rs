@@ -1,15 +1,13 @@
-//! Documents that go through their provider's batch API: whether a batch does, and the four steps
-//! of one that does.
+//! Documents that go through their provider's batch API: the choice of that path, and its four steps.
 //!
-//! A shard's documents are submitted as one batch of the provider's, or several where they are
-//! large. What was submitted stands in the job's folder, so that a crash on the way does not pay
-//! for it twice: `batch-<shard>-<first document>-<round>.json` is written before, and again with
-//! the provider's id after. The requests' names are numbers: the provider does not see ids of
-//! documents.
+//! A shard's documents are submitted as one batch of the provider's, or as several if they are large.
+//! The submission is recorded in the job's folder, so that a crash does not pay twice:
+//! `batch-<shard>-<first document>-<round>.json` is written before the submission, and again with the
+//! provider's id after it. Requests are named by numbers: the provider does not see ids of documents.
 //!
-//! * `choose`: whether a batch's documents go through it; `submit`, `check`, `collect`: the steps
-//! * `requests`: what of a shard's documents is submitted
-//! * `submission`: what is known of a batch that was submitted; `queue`: what the fleet has waiting
+//! * `choose`: whether a batch's documents take this path; `submit`, `check`, `collect`: the steps
+//! * `requests`: which of a shard's documents are submitted
+//! * `submission`: the record of a submitted batch; `queue`: tokens that the fleet has waiting
 
 mod check;
 mod choose;

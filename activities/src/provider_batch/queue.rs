@@ -1,28 +1,28 @@
-//! What a model's batches hold, over the whole fleet, of the tokens that its provider lets wait.
+//! Tokens of a model that the fleet's batches hold, of those that its provider lets wait.
 
 use tidegate_quota::enqueued::Enqueued;
 use tidegate_types::ModelId;
 
 use crate::services::Services;
 
-/// While less than this part of what may wait is free, nothing is read for another batch.
+/// One part in this many must be free before documents are read for another batch.
 const LEAST_PART: u64 = 50;
 
-/// What the provider lets wait of a model, in input tokens, where somebody has said.
+/// Input tokens that the provider lets wait for a model, where that is configured.
 pub(super) fn limit(services: &Services, model: &ModelId) -> Option<u64> {
     services.providers.defaults(model).and_then(|it| it.enqueued_batch_tokens)
 }
 
-/// Whether there is room for a batch at all; a little of it then counts until [`enqueue`] says how
-/// much it is, or [`dequeue`].
+/// Whether there is room for a batch at all. A little of it is held until [`enqueue`] or [`dequeue`]
+/// sets the amount.
 pub(super) async fn has_room(services: &Services, model: &ModelId, id: &str) -> bool {
     let Some(limit) = limit(services, model) else { return true };
     enqueue(services, model, id, &[limit.div_ceil(LEAST_PART)]).await > 0
 }
 
-/// How many of the documents that a batch would hold, by their input tokens, find room beside what
-/// waits already: the first of them, which then count until [`dequeue`]. All where nobody has said
-/// what the provider lets wait, and while Redis is away: the provider says so itself then.
+/// How many of a batch's documents, by their input tokens, fit beside the tokens that wait already: the
+/// first ones, which count until [`dequeue`]. All of them where no limit is configured, and while Redis
+/// is away: the provider then refuses by itself.
 pub(super) async fn enqueue(
     services: &Services,
     model: &ModelId,
@@ -47,8 +47,8 @@ pub(super) async fn enqueue(
     0
 }
 
-/// A batch has ended, or was never handed in. Whether it counts no longer: it does for a day at most
-/// while Redis cannot be asked.
+/// Releases the tokens of a batch that has ended, or was never submitted. Returns whether they are
+/// released: while Redis is away they count for a day at most.
 pub(super) async fn dequeue(services: &Services, model: &ModelId, id: &str) -> bool {
     if limit(services, model).is_none() {
         return true;
@@ -60,7 +60,7 @@ pub(super) async fn dequeue(services: &Services, model: &ModelId, id: &str) -> b
     .is_ok()
 }
 
-/// How many of these, less than all, have no more than `room` together.
+/// How many of these, fewer than all, have no more than `room` tokens together.
 fn first(tokens: &[u64], room: u64) -> usize {
     let mut sum = 0_u64;
     let fits = |tokens: &&u64| {

@@ -1,4 +1,4 @@
-//! The requests of a batch: what of a shard's documents goes into it.
+//! The requests of a provider's batch: which of a shard's documents go into it.
 
 use chrono::Utc;
 use futures::{StreamExt, stream};
@@ -26,8 +26,8 @@ use crate::{
     services::Services,
 };
 
-/// Requests of one batch have no more than this together, because they are held in memory; the
-/// vendors take 200 MB and more.
+/// Most bytes of one batch's requests, because they are held in memory; the vendors take 200 MB and
+/// more.
 const MAX_BYTES: usize = 32 << 20;
 
 /// Documents that are read at once.
@@ -39,9 +39,9 @@ pub(super) struct Line {
     pub(super) index: u32,
     pub(super) sent: Sent,
     pub(super) json: Vec<u8>,
-    /// The most that it should cost; 0 without a price.
+    /// The most that it should cost in US dollars; 0 without a price.
     pub(super) usd: f64,
-    /// Of its input.
+    /// Its input tokens.
     pub(super) tokens: u64,
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn gather(
     (attempt, care): (u32, Care<'_>),
 ) -> Result<(Vec<Line>, u32), Failure> {
     let (mut lines, mut bytes, mut tokens) = (Vec::new(), 0, 0_u64);
-    // One that is larger than the queue would find it full for ever.
+    // A request larger than the queue's limit would never fit.
     let queue = queue::limit(services, model);
     let documents: Vec<(u32, Document)> = (task.from..task.to)
         .zip(shard.documents.iter().skip(task.from as usize).cloned())
@@ -91,8 +91,8 @@ pub(super) async fn gather(
     Ok((lines, task.to))
 }
 
-/// A document's request as it stands in a batch, its input tokens and what is sent of it; `None` of one
-/// that cannot go this way.
+/// A document's request in a batch, its input tokens and the content that is sent; `None` for a
+/// document that must take the direct path.
 async fn asked(
     services: &Services,
     shard: &Shard,
@@ -107,7 +107,7 @@ async fn asked(
     let Open { raw, updated, instead_of } = match before {
         Ok(Before::Open(open)) => open,
         Err(failure) if not_now(&failure) => return Err(failure),
-        // The direct path says what lies there.
+        // The direct path handles it.
         Ok(Before::Done(_)) | Err(_) => return Ok(None),
     };
     if let Some(lines) = &shard.job.lines {
@@ -126,7 +126,7 @@ async fn asked(
         Err(failure) if not_now(&failure) => return Err(failure),
         Err(_) => return Ok(None),
     };
-    // Answered before: the direct path takes it from there.
+    // Answered before: the direct path copies the answer.
     if bought_before(services, shard, &document, &raw.version).await.is_some() {
         return Ok(None);
     }
@@ -143,7 +143,7 @@ async fn asked(
         Err(_) => return Ok(None),
     };
     let reader = services.reader_for(&shard.job.lane);
-    // What cannot be asked, or be written, is refused by name on the direct path.
+    // The direct path reports why it cannot be asked or written.
     let Ok(question) = question(&reader, shard, &document, &content).await else {
         return Ok(None);
     };

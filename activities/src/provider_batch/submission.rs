@@ -1,4 +1,4 @@
-//! What is known of a batch that was submitted, or was about to be.
+//! The record of a batch that was submitted, or was about to be.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::{
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Submission {
-    /// Before it was submitted.
+    /// The time before it was submitted.
     pub(super) at: DateTime<Utc>,
     /// Documents in it.
     pub(super) requests: u32,
@@ -24,7 +24,7 @@ pub(super) struct Submission {
     pub(super) next: u32,
     /// The most that it should cost, in US dollars.
     pub(super) usd: f64,
-    /// The id was found by the batch's size and time, and may be another's.
+    /// Whether the id was found by the batch's size and time, so that it may be another batch's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) guessed: bool,
     /// Its documents, by their indices.
@@ -34,15 +34,15 @@ pub(super) struct Submission {
     pub(super) batch: Option<String>,
 }
 
-/// A document as it was submitted: by the time it is answered it may have changed.
+/// A document as it was submitted; it may have changed by the time it is answered.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Sent {
     #[serde(flatten)]
     pub(super) version: Version,
-    /// An earlier content of it has an answer to this question.
+    /// Whether an earlier content of it has an answer to this question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) updated: bool,
-    /// The result that it had, which answers something else.
+    /// Fingerprint of the result that it had, which answers something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) instead_of: Option<Fingerprint>,
 }
@@ -56,7 +56,7 @@ impl Submission {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// One that stays behind costs a look-up at the provider that finds nothing.
+    /// A record that stays costs a look-up at the provider that finds nothing.
     pub(super) async fn remove(folder: &Location, task: &SubmitBatch) {
         if let Err(error) = location(folder, task).delete().await {
             tracing::debug!(%error, "the record of a batch's submission stays behind");
@@ -69,7 +69,7 @@ impl Submission {
     }
 }
 
-/// The provider's ids of all batches of a job that are known.
+/// The provider's ids of all known batches of a job.
 pub(super) async fn taken(folder: &Location) -> Result<BTreeSet<String>, Failure> {
     let (mut submissions, mut taken) = (Vec::new(), BTreeSet::new());
     folder
@@ -96,26 +96,26 @@ fn location(folder: &Location, task: &SubmitBatch) -> Location {
     folder.child(&format!("{PREFIX}{:05}-{:05}-{}.json", task.shard, task.from, task.round))
 }
 
-/// Names a batch among all: in the provider's metadata, in its requests' names, and in the budgets
-/// that pay for it.
+/// The name of a batch: in the provider's metadata, in its requests' names, and in the budgets that pay
+/// for it.
 pub(super) fn key(task: &SubmitBatch) -> String {
     let place = [task.shard, task.from, task.round].map(u32::to_le_bytes);
     format!("{:016x}", hash([task.job.as_bytes(), &place[0], &place[1], &place[2]]))
 }
 
-/// Names what a batch of so many requests holds of a budget. With their number: what a larger one
-/// held before is given back in its own time.
+/// The name of a batch's hold on a budget. It contains the number of requests, because a larger hold of
+/// an earlier attempt is released on its own.
 pub(super) fn hold(key: &str, requests: u32) -> String {
     format!("{key}.{requests}")
 }
 
-/// The name of a document's request: the batch's own, so that an answer from another is seen to be
-/// none.
+/// The name of a document's request. It contains the batch's name, so that an answer from another batch
+/// is recognised.
 pub(super) fn custom_id(key: &str, index: u32) -> String {
     format!("{key}-{index}")
 }
 
-/// Which document a request's name means, if it is one of this batch.
+/// The index of the document that a request's name means, if the request is of this batch.
 pub(super) fn index(key: &str, custom_id: &str) -> Option<u32> {
     custom_id.strip_prefix(key)?.strip_prefix('-')?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Submitting a shard's documents as a batch of the provider's.
+//! Submits a shard's documents as a batch of the provider's.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -27,13 +27,13 @@ use crate::{
     storage::Location,
 };
 
-/// So many batches are in memory at once, whatever the number of shards: a worker takes as many
-/// submissions, and this holds for those of workflows that began on another task queue.
+/// Batches that are in memory at once, whatever the number of shards. A worker takes as many
+/// submissions; this also bounds those of workflows that began on another task queue.
 static IN_MEMORY: Semaphore = Semaphore::const_new(2);
 
-/// Submits as many documents as fit into one batch, once. Those that cannot go this way are left
-/// out: they take the direct path, which says what is wrong with them. Attempts before the one that
-/// is `carried` on may have died of what they read.
+/// Submits as many documents as fit into one batch, once. Documents that cannot go this way are left
+/// out: they take the direct path, which reports what is wrong with them. `carried` is the state of the
+/// attempts before, which may have died of a document that they read.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
@@ -45,12 +45,12 @@ pub async fn submit(
 ) -> Result<SubmittedBatch, Failure> {
     let care = Care::of_several(carried);
     match try_to(services, task, attempt, care).await {
-        // The workflow waits better than an activity does: it knows of pauses, of deadlines and of
+        // The workflow waits better than an activity does: it handles pauses, deadlines and
         // cancellation.
         Err(failure) if failure.is_retried() && attempt >= MAX_BATCH_SUBMITS => {
             tracing::warn!(%failure, "a batch cannot be submitted now");
             let folder = resolve(&services.storage, "job", &task.job)?;
-            // Where that cannot be read, there may be one.
+            // If the record cannot be read, a batch may exist.
             let unsure = !matches!(Submission::read(&folder, task).await, Ok(None));
             if !unsure {
                 waits_no_longer(services, task).await;
@@ -61,7 +61,7 @@ pub async fn submit(
     }
 }
 
-/// An attempt that died may have counted it.
+/// Releases the queue's tokens, which an attempt that died may have counted.
 async fn waits_no_longer(services: &Services, task: &SubmitBatch) {
     if let Ok(shard) = services.shards.get(&services.storage, &task.job, task.shard).await
         && let Ok((model, _)) = batch_api(services, &shard)
@@ -85,7 +85,7 @@ async fn try_to(
         && let Some(submission) =
             find_submitted(batches, &folder, submission, &key, attempt).await?
     {
-        // The attempt that submitted it may have given the money back, not knowing.
+        // The attempt that submitted it may have released the money without knowing.
         let hold = submission::hold(&key, submission.requests);
         let held =
             services.budgets.hold_batch(&payers(&shard.job, workflow), &hold, submission.usd).await;
@@ -98,18 +98,18 @@ async fn try_to(
         if let Some(submission) = recorded {
             took_nothing(services, (&shard, model), workflow, &key, submission.requests).await;
         } else {
-            // An attempt that died before its record may have entered it.
+            // An attempt that died before it wrote the record may have counted it.
             queue::dequeue(services, model, &key).await;
         }
         return Ok(nothing(task.to));
     }
     let now = u64::try_from(Utc::now().timestamp()).unwrap_or_default();
     if task.until.is_some_and(|until| now >= until) {
-        // The workers were away while its time ran out: the direct path is the faster one.
+        // The workers were away while its time ran out: the direct path is faster now.
         queue::dequeue(services, model, &key).await;
         return Ok(nothing(task.to));
     }
-    // A queue that is full is asked again every few minutes, for hours.
+    // A full queue is asked again every few minutes, for hours.
     if !queue::has_room(services, model, &key).await {
         return Ok(SubmittedBatch { later: true, ..nothing(task.from) });
     }
@@ -133,7 +133,7 @@ async fn try_to(
         let hold = submission::hold(&key, count(&lines));
         match services.budgets.hold_batch(&payers(&shard.job, workflow), &hold, usd).await {
             Ok(()) => break usd,
-            // Where not even one fits, each says so on the direct path.
+            // Where the budget does not cover one document, the direct path reports that for each.
             Err(failure) if failure.kind == FailureType::BudgetExceeded && lines.len() == 1 => {
                 queue::dequeue(services, model, &key).await;
                 return Ok(nothing(task.to));
@@ -151,7 +151,7 @@ async fn try_to(
         Ok(probe) => probe.leaves(),
         Err(failure) => {
             took_nothing(services, (&shard, model), workflow, &key, count(&lines)).await;
-            // For good: each says so on the direct path.
+            // A final failure: the direct path reports it for each document.
             return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
         }
     }
@@ -172,7 +172,7 @@ async fn try_to(
         }
         Err(error) => {
             if error.charged == Charged::No {
-                // There is no such batch, and none that looks like it is ours.
+                // There is no such batch, and none that could be this one.
                 Submission::remove(&folder, task).await;
                 took_nothing(services, (&shard, model), workflow, &key, requests).await;
             }
@@ -197,8 +197,8 @@ async fn try_to(
     }
 }
 
-/// A batch that was not made, or of which nothing was done, costs nothing and waits no longer. Whether
-/// it is counted no longer either.
+/// Releases the budget and the queue of a batch that was not created, or of which nothing was done.
+/// Returns whether the queue has released it.
 pub(super) async fn took_nothing(
     services: &Services,
     (shard, model): (&Shard, &ModelId),
@@ -211,7 +211,7 @@ pub(super) async fn took_nothing(
     queue::dequeue(services, model, key).await
 }
 
-/// What a refusal means: later, never, or the direct path.
+/// What follows from a refusal: a retry, a failure, or the direct path.
 fn refused(
     shard: &Shard,
     model: &ModelId,
@@ -244,8 +244,8 @@ fn nothing(next: u32) -> SubmittedBatch {
     SubmittedBatch { batch: None, requests: 0, next, later: false, unsure: false }
 }
 
-/// The id is in Temporal's history once this attempt has ended; until then, the record tells the
-/// next attempt.
+/// Records the provider's id. Temporal's history has it once this attempt has ended; until then, the
+/// next attempt reads the record.
 async fn submitted(
     submission: &Submission,
     folder: &Location,
@@ -263,7 +263,7 @@ async fn submitted(
     }
 }
 
-/// The batch that an attempt before this one submitted, whether or not it knew its id.
+/// The batch that an attempt before this one submitted, even if it did not learn the id.
 async fn find_submitted(
     batches: &dyn BatchApi,
     folder: &Location,
@@ -276,7 +276,7 @@ async fn find_submitted(
     }
     let mut found = match batches.find(key, submission.requests as usize, submission.at).await {
         Ok(found) => found,
-        // Not every compatible server keeps a list.
+        // Not every compatible server has a list.
         Err(error) if error.kind == Kind::InvalidRequest => Vec::new(),
         Err(error) => return Err(Failure::from_batch_api(&error, attempt)),
     };
@@ -284,7 +284,7 @@ async fn find_submitted(
         let taken = submission::taken(folder).await?;
         found.retain(|batch| !taken.contains(batch));
     }
-    // Without metadata it cannot be told which of several it is; with it, any is: they hold the same
+    // Without metadata, several candidates cannot be told apart; with it, each of them holds these
     // requests.
     let batch = if found.len() == 1 || batches.takes_notes() { found.pop() } else { None };
     Ok(batch.map(|batch| Submission {

@@ -1,25 +1,25 @@
 //! How many schemas one value is judged by.
 //!
-//! Where schemas refer to each other several times, that number grows as a power: 45 schemas of two
-//! references each to the next are 2⁴⁵ judgements of one value.
+//! Where schemas refer to each other several times, the number grows exponentially: 45 schemas with two
+//! references each to the next make 2⁴⁵ judgements of one value.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// References behind each other; longer chains count as endless.
+/// Longest chain of references; a longer one counts as endless.
 const MAX_DEPTH: u32 = 200;
 
 /// What one value may be judged by.
 #[derive(Debug, Default)]
 pub(super) struct Expansion {
-    /// The number of schemas, each as often as references lead to it. A reference to a schema that
-    /// it lies in counts as one.
+    /// The number of schemas, each counted as often as references lead to it. A reference to an
+    /// enclosing schema counts as one.
     pub(super) schemas: u64,
-    /// There is such a reference, or one whose end is not known.
+    /// There is such a reference, or one whose target is unknown.
     pub(super) is_open: bool,
-    /// There is a pattern that looks around itself or back: what it takes is no multiple of the
-    /// text.
+    /// There is a pattern with lookaround or a backreference: its time is not a multiple of the text's
+    /// length.
     pub(super) has_costly_pattern: bool,
 }
 
@@ -36,7 +36,7 @@ struct Count<'s> {
     root: &'s Value,
     /// By reference; `None` while it is being counted.
     known: HashMap<&'s str, Option<u64>>,
-    /// How many references lead to the schema that is being counted.
+    /// References between the root and the schema that is being counted.
     depth: u32,
     found: Expansion,
 }
@@ -57,7 +57,7 @@ impl<'s> Count<'s> {
                         self.found.has_costly_pattern |= patterns.keys().any(|it| is_costly(it));
                         self.of(part)
                     }
-                    // What is defined counts where it is referred to.
+                    // Definitions count where they are referred to.
                     ("$defs" | "definitions" | "enum" | "const" | "default" | "examples", _) => 0,
                     _ => self.of(part),
                 });
@@ -75,7 +75,7 @@ impl<'s> Count<'s> {
             self.found.is_open |= known.is_none();
             return known.unwrap_or(1);
         }
-        // An anchor, or a schema of an address of its own, is counted as one.
+        // An anchor, or a schema with its own address, counts as one.
         let pointer =
             to.strip_prefix('#').filter(|pointer| pointer.is_empty() || pointer.starts_with('/'));
         let Some(target) = pointer.and_then(|pointer| self.root.pointer(pointer)) else {
@@ -94,8 +94,7 @@ impl<'s> Count<'s> {
     }
 }
 
-/// Whether a pattern has what only a matcher that goes back can find: groups of a kind, references
-/// to groups.
+/// Whether a pattern needs backtracking: special groups, or references to groups.
 fn is_costly(pattern: &str) -> bool {
     let groups = pattern.match_indices("(?").any(|(at, _)| {
         !matches!(pattern[at + 2..].chars().next(), Some(':' | 'P' | 'i' | 'm' | 's' | 'x'))

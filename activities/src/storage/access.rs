@@ -1,4 +1,5 @@
-//! What a place can be used for: tried with one small object of a random name, which is removed again.
+//! What a location can be used for, tried with one small object of a random name, which is removed
+//! again.
 
 use std::{future::Future, time::Duration};
 
@@ -7,10 +8,10 @@ use object_store::RetryConfig;
 
 use super::{CredentialKind, Error, Location, Storage, credential::variables};
 
-/// For each step: object stores are far away at times.
+/// Time-out of each step: object stores may be far away.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// What stores answer when they do not take the credential itself, whatever is asked for.
+/// Codes of stores that refuse the credential itself, whatever the operation.
 const REFUSED_KEYS: [&str; 10] = [
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
@@ -24,12 +25,12 @@ const REFUSED_KEYS: [&str; 10] = [
     "InvalidAuthenticationInfo",
 ];
 
-/// How one step ended.
+/// The outcome of one step.
 #[derive(Debug)]
 pub enum Tried {
     /// It works.
     Works,
-    /// It does not.
+    /// It fails.
     Fails(Error),
     /// It was not tried, for this reason.
     Untried(&'static str),
@@ -57,20 +58,20 @@ impl From<Result<(), Error>> for Tried {
     }
 }
 
-/// What works of all that documents and results need.
+/// The outcome of every operation that documents and results need.
 #[derive(Debug)]
 pub struct Access {
-    /// A credential that is fetched or exchanged was got.
+    /// Getting a credential that must be fetched or exchanged.
     pub credential: Tried,
-    /// Names below the place can be listed.
+    /// Listing names below the location.
     pub list: Tried,
-    /// Objects can be read.
+    /// Reading objects.
     pub read: Tried,
-    /// An object can be written where nothing is, and only there.
+    /// Writing an object only where none exists.
     pub create: Tried,
-    /// An object can be replaced.
+    /// Replacing an object.
     pub write: Tried,
-    /// An object can be removed.
+    /// Removing an object.
     pub delete: Tried,
     /// The URI of the small object, if it could not be removed.
     pub left: Option<String>,
@@ -85,7 +86,7 @@ impl Storage {
         Self::to_try_with(root, &variables())
     }
 
-    /// The same, with these variables in place of the environment.
+    /// Like [`Self::to_try`], with these variables instead of the environment.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -97,11 +98,12 @@ impl Storage {
 }
 
 impl Location {
-    /// Tries each thing in turn, with a credential of this kind; what cannot work any more is not tried.
+    /// Tries each operation in turn, with a credential of this kind; operations that cannot work any
+    /// more are not tried.
     pub async fn try_access(&self, kind: CredentialKind) -> Access {
         let mut access = Access::untried();
         access.credential = match &self.root().bucket {
-            // There is none to be got.
+            // There is no credential to get.
             _ if kind == CredentialKind::Anonymous => Tried::Works,
             Some(bucket) => {
                 let got = async {
@@ -171,7 +173,7 @@ impl Access {
         }
     }
 
-    /// What has not been tried yet is not, for this reason.
+    /// Marks every operation that was not tried yet with this reason.
     fn without(mut self, why: &'static str) -> Self {
         let steps =
             [&mut self.list, &mut self.read, &mut self.create, &mut self.write, &mut self.delete];
@@ -183,12 +185,12 @@ impl Access {
         self
     }
 
-    /// Whether the object is there now. A store that creates it twice would keep two results of one
+    /// Whether the object exists now. A store that creates it twice would keep two results of one
     /// document.
     async fn try_create(&mut self, probe: &Location) -> bool {
         let first = within(probe.create(Bytes::from_static(b"first"))).await;
         if let Err(error) = first {
-            // Some stores know no condition, and write all the same.
+            // Some stores ignore the condition, and write all the same.
             let is_written = !matches!(error, Error::Forbidden(_))
                 && within(probe.write(Bytes::from_static(b"first"))).await.is_ok();
             self.create = Tried::Fails(error);
@@ -205,7 +207,7 @@ impl Access {
     }
 }
 
-/// Whether the store does not take the credential itself.
+/// Whether the store refuses the credential itself.
 fn refuses_key(error: &Error) -> bool {
     error.code().is_some_and(|code| REFUSED_KEYS.contains(&code))
 }

@@ -1,8 +1,8 @@
-//! An object that is put together piece by piece, by one worker after another if need be, in flat
-//! memory. Nothing is seen in its place before it is complete.
+//! An object that is written in pieces, by several workers in succession if need be, in flat memory. It
+//! appears only when it is complete.
 //!
-//! A small one is written whole. A larger one is a multipart upload of its store, or a file beside
-//! it on a file system; what another worker needs to go on is an [`Assembled`].
+//! A small object is written whole. A larger one is a multipart upload, or a file beside its location
+//! on a file system; [`Assembled`] is the state with which another worker continues.
 
 use std::{
     fs, io,
@@ -17,20 +17,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, Location, bucket::Bucket};
 
-/// Bytes of each part but the last: some stores want them all of one length, and most take 10,000.
+/// Bytes of each part but the last: some stores want parts of one length, and most take 10,000.
 const PART: usize = 16 << 20;
 
-/// The parts that the store has.
+/// The parts that the store has received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assembled {
-    /// The store's name for the upload; a file system has none.
+    /// The store's id of the upload; a file system has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     upload: Option<String>,
-    /// The store's names for its parts.
+    /// The store's ids of its parts.
     parts: Vec<String>,
 }
 
-/// An object on the way.
+/// An object that is being written.
 #[derive(Debug)]
 pub struct Assembly {
     location: Location,
@@ -41,13 +41,13 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// An object that goes to its place when it is complete. A file system keeps it in the meantime
-    /// at `staging`.
+    /// An object that appears at its location when it is complete. A file system keeps it at `staging`
+    /// meanwhile.
     pub fn new(location: Location, staging: &Location) -> Self {
         Self::resume(location, staging, Assembled::default(), Bytes::new())
     }
 
-    /// The same, with these parts, and with these bytes behind them, which are in no part.
+    /// Continues an object with these parts, and these bytes after them, which are in no part yet.
     pub fn resume(
         location: Location,
         staging: &Location,
@@ -58,21 +58,20 @@ impl Assembly {
         Self { location, staged, assembled, buffer: rest.into() }
     }
 
-    /// What the store has of it.
+    /// The parts that the store has received.
     pub fn assembled(&self) -> &Assembled {
         &self.assembled
     }
 
-    /// What is in no part yet.
+    /// The bytes that are in no part yet.
     pub fn rest(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Adds bytes to its end.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// one of the store's when it cannot take them; [`Error::Missing`] when it has lost the parts
-    /// before.
+    /// An error of the store; [`Error::Missing`] when it has lost the earlier parts.
     pub async fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.buffer.extend_from_slice(bytes);
         while self.buffer.len() >= PART {
@@ -83,7 +82,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Puts it into its place, whatever is there.
+    /// Completes the object, over any that exists.
     ///
     /// # Errors
     /// As [`Self::append`].
@@ -154,8 +153,8 @@ impl Assembly {
     }
 }
 
-/// What follows is cut off: another worker may have written it, and died. It is on the disk before
-/// anything says that it is there.
+/// Writes at this offset and truncates what follows, which a worker that died may have written. The
+/// bytes are on the disk before any record mentions them.
 fn write_at(file: &FilePath, at: u64, bytes: &[u8]) -> io::Result<()> {
     if at == 0
         && let Some(folder) = file.parent()

@@ -1,4 +1,4 @@
-//! A bucket of one of the clouds: opened once, for each of its interfaces.
+//! A bucket of one of the clouds, opened once for each of its interfaces.
 
 use std::{str::FromStr, sync::Arc};
 
@@ -12,7 +12,7 @@ use object_store::{
 };
 use url::Url;
 
-/// A bucket or container, and what it is reached with.
+/// A bucket or container, and its client.
 #[derive(Debug, Clone)]
 pub(super) enum Bucket {
     S3(Arc<AmazonS3>),
@@ -21,7 +21,7 @@ pub(super) enum Bucket {
 }
 
 impl Bucket {
-    /// `None` if the URL names no bucket. Nothing is asked yet.
+    /// `None` if the URL names no bucket. Sends no request yet.
     pub(super) fn open(
         url: &Url,
         options: &[(String, String)],
@@ -58,7 +58,7 @@ impl Bucket {
         }
     }
 
-    /// What lists it page by page, where a store can.
+    /// The paginated listing, where a store has one.
     pub(super) fn lister(&self) -> Option<&dyn PaginatedListStore> {
         match self {
             Self::S3(bucket) => Some(bucket.as_ref()),
@@ -67,7 +67,7 @@ impl Bucket {
         }
     }
 
-    /// What takes objects in parts that another worker can add to.
+    /// The multipart uploads, which another worker can continue.
     pub(super) fn uploads(&self) -> Arc<dyn MultipartStore> {
         match self {
             Self::S3(bucket) => Arc::clone(bucket) as _,
@@ -79,7 +79,7 @@ impl Bucket {
     /// Gets the credential, if it has to be fetched or exchanged.
     ///
     /// # Errors
-    /// That of the service that was asked for it.
+    /// The error of the service that was asked for it.
     pub(super) async fn authenticate(&self) -> Result<()> {
         match self {
             Self::S3(bucket) => bucket.credentials().get_credential().await.map(drop),
@@ -89,7 +89,7 @@ impl Bucket {
     }
 }
 
-/// The option of a store that a variable of this name sets, if it sets one.
+/// The option of a store that a variable of this name sets, if any.
 pub(super) fn key<K: FromStr>(name: &str) -> Option<K> {
     name.to_ascii_lowercase().parse().ok()
 }

@@ -1,6 +1,6 @@
-//! Which credential a store is opened with, and where it comes from; never its value.
+//! The kind and origin of a store's credential; never its value.
 //!
-//! The order is that of `object_store`'s builders, which [`super::bucket`] opens with the same options.
+//! The order is that of `object_store`'s builders, which [`super::bucket`] opens with these options.
 
 mod aws;
 mod azure;
@@ -15,13 +15,14 @@ use url::Url;
 use self::found::Variables;
 pub use self::found::{Credential, CredentialKind};
 
-/// What a store's variables begin with: `TOKEN`, `REGION` or `ENDPOINT` alone may be another program's.
+/// Prefixes of the stores' variables: `TOKEN`, `REGION` or `ENDPOINT` alone may belong to another
+/// program.
 const PREFIXES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 
-/// The two that Google and Azure set themselves.
+/// Two variables that Google and Azure set themselves.
 const OTHERS: [&str; 2] = ["SERVICE_ACCOUNT", "IDENTITY_ENDPOINT"];
 
-/// The variables of the environment that stores read.
+/// The environment variables that stores read.
 pub(super) fn variables() -> Vec<(String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -35,7 +36,7 @@ fn is_of_a_store(name: &str) -> bool {
 }
 
 impl Credential {
-    /// What the environment gives to a store of this URL.
+    /// The credential that the environment gives to a store of this URL.
     pub fn find(url: &Url) -> Self {
         let home = std::env::var_os("HOME").unwrap_or_default();
         Self::among(url, &variables(), Path::new(&home))

@@ -1,23 +1,24 @@
-//! What a store's answer means: gone, forbidden, set up wrongly, or busy.
+//! What a store's error means: gone, forbidden, misconfigured, or busy.
 
 use std::{error::Error as StdError, io};
 
 /// What is wrong with a URI or an object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is no URI that can be used here; the sentence says why and what to write.
+    /// The text is not a usable URI; the sentence says why and what to write.
     #[error("{0}")]
     Invalid(String),
     /// There is no such object.
     #[error("{0} does not exist")]
     Missing(String),
-    /// The object is there already, and was to be created.
+    /// The object exists already, and was to be created.
     #[error("{0} exists already")]
     Exists(String),
-    /// The store knows these workers not, or forbids it to them; the sentence says what to check.
+    /// The store does not accept the worker's credential, or forbids the operation; the sentence says
+    /// what to check.
     #[error("{0}")]
     Forbidden(String),
-    /// The store cannot do it as it is set up; the sentence says what to check.
+    /// The store cannot do it with its present configuration; the sentence says what to check.
     #[error("{0}")]
     Misconfigured(String),
     /// The store is busy, full or away; it may work later.
@@ -25,7 +26,7 @@ pub enum Error {
     Failed(String),
 }
 
-/// Of an error and its causes, the first that says something.
+/// The meaning of an error, or of the first of its causes that tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Forbidden,
@@ -34,7 +35,7 @@ enum Meaning {
 }
 
 impl Error {
-    /// The name that the store has for it, such as `NoSuchBucket`, if it gives one.
+    /// The store's code for the error, such as `NoSuchBucket`, if it gives one.
     pub fn code(&self) -> Option<&str> {
         let text = match self {
             Self::Forbidden(text) | Self::Misconfigured(text) | Self::Failed(text) => text,
@@ -73,7 +74,7 @@ fn meaning(error: &(dyn StdError + 'static)) -> Meaning {
         let found = if let Some(error) = error.downcast_ref::<object_store::Error>() {
             of_object_store(error)
         } else if let Some(error) = error.downcast_ref::<io::Error>() {
-            // The source of an I/O error that was made of another one leaves that one out.
+            // An I/O error that wraps another one leaves it out of its sources.
             let inner = || error.get_ref().map(|inner| meaning(inner));
             of_io(error.kind()).or_else(inner)
         } else {
@@ -91,7 +92,7 @@ fn of_object_store(error: &object_store::Error) -> Option<Meaning> {
     use object_store::Error as E;
     match error {
         E::PermissionDenied { .. } | E::Unauthenticated { .. } => Some(Meaning::Forbidden),
-        // Of an object this is told apart before: here a bucket is missing.
+        // A missing object is handled before: here a bucket is missing.
         E::NotFound { .. }
         | E::InvalidPath { .. }
         | E::NotSupported { .. }
@@ -101,7 +102,7 @@ fn of_object_store(error: &object_store::Error) -> Option<Meaning> {
     }
 }
 
-/// A full disk is busy: it can be given room.
+/// A full disk counts as busy: space can be freed.
 fn of_io(kind: io::ErrorKind) -> Option<Meaning> {
     use io::ErrorKind as K;
     match kind {
@@ -114,9 +115,9 @@ fn of_io(kind: io::ErrorKind) -> Option<Meaning> {
     }
 }
 
-/// `object_store` keeps its errors of requests to itself: their text has the status. A request that
-/// is refused as wrong (400, as S3 answers for another region or an unknown key) or led elsewhere is
-/// the configuration's fault; 408 and 429 pass.
+/// `object_store` does not expose its request errors: their text contains the status. A bad request
+/// (400, as S3 answers for another region or an unknown key) or a redirect is a fault of the
+/// configuration; 408 and 429 pass.
 fn of_http(text: &str) -> Option<Meaning> {
     if text.starts_with("Received redirect without LOCATION") {
         return Some(Meaning::Misconfigured);

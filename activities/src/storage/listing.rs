@@ -1,8 +1,8 @@
-//! Listing an object store that holds keys which cannot be paths here.
+//! Listing of an object store with keys that cannot be paths here.
 //!
-//! `object_store` refuses a whole page for one key such as `a//b` or `a/./b`, and says which key.
-//! The page is then asked for in ever smaller pieces up to that key, which is left out by its
-//! name: about ten requests for each.
+//! `object_store` refuses a whole page for one key such as `a//b` or `a/./b`, and names the key. The
+//! page is then requested in ever smaller pieces up to that key, which is skipped by its name: about
+//! ten requests for each such key.
 
 use std::ops::ControlFlow;
 
@@ -12,10 +12,10 @@ use object_store::{
     path,
 };
 
-/// Stores send as many keys in a page.
+/// Stores send this many keys in a page.
 const PAGE: usize = 1_000;
 
-/// What a listing finds.
+/// An entry of the listing.
 pub(super) enum Listed {
     /// An object.
     Object(ObjectMeta),
@@ -23,7 +23,7 @@ pub(super) enum Listed {
     Odd(String, String),
 }
 
-/// What lies below `prefix` and behind this key, in the store's order, until `each` has enough.
+/// Visits the entries below `prefix` after this key, in the store's order, until `each` has enough.
 pub(super) async fn list(
     lister: &dyn PaginatedListStore,
     prefix: &path::Path,
@@ -32,7 +32,7 @@ pub(super) async fn list(
 ) -> object_store::Result<()> {
     let prefix = Some(format!("{prefix}/")).filter(|prefix| prefix != "/");
     let mut page_token = None::<String>;
-    // So many keys from here on there is one that cannot be a path, where that is known.
+    // Within this many keys there is one that cannot be a path, where that is known.
     let mut within: Option<usize> = None;
     loop {
         let asked = within.map(|within| (within / 2).max(1));
@@ -50,7 +50,7 @@ pub(super) async fn list(
                 let (at_end, found) = (page.page_token.is_none(), !objects.is_empty());
                 let mut objects = objects.into_iter();
                 let enough = objects.try_for_each(|object| {
-                    // The name of a key that ends in a slash lacks it, and is met again.
+                    // A key that ends in a slash is named without it, and is listed again.
                     let again = after.as_deref() == Some(object.location.as_ref());
                     if again { ControlFlow::Continue(()) } else { each(Listed::Object(object)) }
                 });

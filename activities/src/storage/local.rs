@@ -1,6 +1,6 @@
-//! Folders of a file system, listed so that one entry that cannot be read costs nothing but itself.
+//! Listing of a file system's folders in which an unreadable entry does not end the listing.
 //!
-//! The store's own listing ends at the first such entry, and leaves out what is no regular file.
+//! The store's own listing ends at the first such entry, and omits entries that are not regular files.
 
 use std::{
     fs, io,
@@ -13,28 +13,28 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::stamp::Stamp;
 
-/// Bytes that stay as they are in a key.
+/// Bytes that are not escaped in a key.
 const KEPT: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b'%');
 
-/// What lies in a folder.
+/// An entry of a folder.
 #[derive(Debug)]
 pub(super) enum Found {
     /// A file.
     File(Path, Stamp),
-    /// Something that cannot be read as one.
+    /// An entry that cannot be read as a file.
     Odd(OddEntry),
 }
 
-/// An entry of a folder that cannot be read as a file or a folder.
+/// An entry of a folder that is neither a readable file nor a readable folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OddEntry {
-    /// Where it lies, relative to the listed folder.
+    /// Its path, relative to the listed folder.
     pub path: PathBuf,
-    /// The same as a URI, whatever bytes the name holds.
+    /// Its URI, whatever bytes the name contains.
     pub uri: String,
     /// What is wrong with it.
     pub why: String,
-    /// What it holds is unknown.
+    /// Whether it is a folder, whose content is unknown.
     pub is_folder: bool,
 }
 
@@ -45,8 +45,8 @@ impl OddEntry {
     }
 }
 
-/// A path with control characters escaped, and bytes that are not UTF-8 as `\xff`: two different
-/// paths look different.
+/// A path with control characters escaped, and bytes that are not UTF-8 as `\xff`. Different paths stay
+/// different.
 fn printable(path: &FilePath) -> String {
     use std::fmt::Write;
     let mut text = String::new();
@@ -66,12 +66,12 @@ fn printable(path: &FilePath) -> String {
     text
 }
 
-/// So many of the entries below a folder, in the order of the names, behind the one with this path
-/// relative to it; links are followed as long as they stay in `root`. Each with its own such path. A
-/// folder that is not there holds nothing.
+/// Up to `most` of the entries below a folder, in the order of their names, after the one with this
+/// relative path. Links are followed if they stay in `root`. Each entry has its own relative path. A
+/// folder that does not exist has no entries.
 ///
 /// # Errors
-/// When the folder itself cannot be read.
+/// The folder itself cannot be read.
 pub(super) fn walk(
     folder: &FilePath,
     root: &FilePath,
@@ -83,7 +83,7 @@ pub(super) fn walk(
     let mut walk =
         WalkDir::new(folder).min_depth(1).follow_links(true).sort_by_file_name().into_iter();
     let relative = |path: &FilePath| path.strip_prefix(folder).unwrap_or(path).to_owned();
-    // Paths are ordered by their parts, as they are walked.
+    // Paths are compared by their parts, in the order of the walk.
     let is_behind = |path: &FilePath| after.is_none_or(|after| path > after);
     while found.len() < most
         && let Some(entry) = walk.next()
@@ -118,10 +118,10 @@ pub(super) fn walk(
                 _ => return Ok(found),
             },
             Err(error) => {
-                // Without a path it is the folder that could not be read to its end.
+                // An error without a path means that the folder could not be read to its end.
                 let Some(whole) = error.path() else { return Err(error.into()) };
                 let is_link = match whole.symlink_metadata() {
-                    // Gone since its folder was read.
+                    // Removed since its folder was read.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     meta => meta.is_ok_and(|meta| meta.is_symlink()),
                 };
@@ -143,12 +143,12 @@ pub(super) fn walk(
     Ok(found)
 }
 
-/// A path as a text that leads back to it, whatever bytes it holds.
+/// A path as a text that [`of_key`] turns back into it, whatever bytes it contains.
 pub(super) fn to_key(path: &FilePath) -> String {
     percent_encoding::percent_encode(path.as_os_str().as_encoded_bytes(), KEPT).to_string()
 }
 
-/// The path that was made into this text.
+/// The path of a key.
 pub(super) fn of_key(key: &str) -> PathBuf {
     let bytes = percent_encoding::percent_decode_str(key);
     #[cfg(unix)]
@@ -162,10 +162,10 @@ pub(super) fn of_key(key: &str) -> PathBuf {
     }
 }
 
-/// The names of the files in a folder. A folder that is not there holds none.
+/// The names of the files in a folder; none where there is no folder.
 ///
 /// # Errors
-/// When it cannot be read.
+/// The folder cannot be read.
 pub(super) fn names(folder: &FilePath) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -191,7 +191,7 @@ fn odd(folder: &FilePath, path: &FilePath, why: String, is_folder: bool) -> Foun
     Found::Odd(OddEntry { path: relative, uri, why, is_folder })
 }
 
-/// A linked folder may lie anywhere: beyond the root it is not for the workers to read.
+/// Why a link is not followed: it leads beyond the root, which workers must not read.
 fn not_followed(entry: &DirEntry, root: &FilePath) -> Option<String> {
     if !entry.path_is_symlink() {
         return None;
@@ -223,14 +223,14 @@ fn file(entry: &DirEntry) -> Result<(Path, Stamp), String> {
     Ok((path, Stamp::of_metadata(&meta)))
 }
 
-/// The store's own name for an object that is being written: `results.jsonl#1`.
+/// Whether the name is the store's own for an object that is being written: `results.jsonl#1`.
 fn is_staged(name: &str) -> bool {
     name.split_once('#').is_some_and(|(_, number)| {
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
     })
 }
 
-/// What is neither file nor folder: to open it may mean to wait for ever.
+/// The kind of an entry that is neither file nor folder: opening it may block for ever.
 pub(super) fn special(kind: fs::FileType) -> Option<&'static str> {
     if kind.is_file() || kind.is_dir() { None } else { Some(kind_of(kind)) }
 }

@@ -17,17 +17,17 @@ use url::Url;
 
 use super::{Error, bucket::Bucket};
 
-/// For one file over HTTP.
+/// Time-out for one file over HTTP.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What one of the configured roots opens.
+/// One of the configured roots, opened.
 pub(super) struct Root {
     /// Ends in a slash, so that `/data` does not cover `/database`.
     pub(super) url: Url,
     pub(super) store: Arc<dyn ObjectStore>,
-    /// Of one of the clouds.
+    /// The client of a cloud's bucket.
     pub(super) bucket: Option<Bucket>,
-    /// For `file://`: links must not lead out of it.
+    /// The folder of a `file://` root: links must not lead out of it.
     pub(super) folder: Option<PathBuf>,
 }
 
@@ -82,7 +82,7 @@ impl Root {
         Ok(Self { url, store: bucket.store(), bucket: Some(bucket), folder: None })
     }
 
-    /// How many parts of the path lie beyond this root, if it covers the URL.
+    /// The number of path parts below this root, if it covers the URL.
     pub(super) fn rest(&self, url: &Url, parts: &[String]) -> Option<usize> {
         let same_place = self.url.scheme() == url.scheme()
             && self.url.host_str() == url.host_str()
@@ -95,7 +95,7 @@ impl Root {
     }
 }
 
-/// HTTP without redirects: they would lead to other hosts, and those are no root.
+/// HTTP without redirects, which would lead to hosts that are not roots.
 #[derive(Debug)]
 struct Straight;
 
@@ -113,10 +113,10 @@ impl HttpConnector for Straight {
     }
 }
 
-/// Whether the nearest existing ancestor of `file`, all links followed, lies in `folder`.
+/// Whether the nearest existing ancestor of `file`, with all links resolved, is in `folder`.
 pub(super) fn stays_inside(folder: &FilePath, file: &FilePath) -> bool {
     let Ok(folder) = folder.canonicalize() else {
-        // A root that does not exist holds nothing to be led out of; the read finds that out.
+        // A root that does not exist has no links to follow; the read reports it.
         return !file.components().any(|part| part == Component::ParentDir);
     };
     file.ancestors()

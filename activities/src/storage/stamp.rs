@@ -1,4 +1,4 @@
-//! What a store says of an object without reading it.
+//! A store's description of an object, without its content.
 
 use std::{fs::Metadata, time::SystemTime};
 
@@ -6,22 +6,22 @@ use chrono::{DateTime, SubsecRound, Utc};
 use object_store::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-/// Changes whenever the object does.
+/// Differs whenever the object does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// The store's own name for the object's content; a file system has none.
+    /// The store's ETag of the content; a file system has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
-    /// Bytes.
+    /// In bytes.
     pub size: u64,
-    /// When it was last changed, by the store's clock.
+    /// When it was last modified, by the store's clock.
     pub modified: DateTime<Utc>,
 }
 
 impl Stamp {
-    /// Whether another is of the same content.
+    /// Whether another stamp is of equal content.
     pub fn is_same(&self, other: &Self) -> bool {
-        // Some stores list objects without it.
+        // Some stores list objects without an ETag.
         let etags = self.etag.as_ref().zip(other.etag.as_ref());
         self.size == other.size
             && self.modified == other.modified
@@ -29,14 +29,14 @@ impl Stamp {
     }
 
     pub(super) fn of_object(meta: ObjectMeta) -> Self {
-        // S3's lists have milliseconds, and the headers of the same object whole seconds.
+        // S3's lists have milliseconds, and the headers of an object whole seconds.
         let modified = meta.last_modified.trunc_subsecs(0);
-        // Azure's lists leave out the quotation marks that its headers have.
+        // Azure's lists omit the quotation marks of its headers.
         let etag = meta.e_tag.map(|etag| etag.trim_matches('"').to_owned());
         Self { etag, size: meta.size, modified }
     }
 
-    /// A file's, which is the same whether it was listed or read.
+    /// The stamp of a file, equal whether it was listed or read.
     pub(super) fn of_file(size: u64, modified: DateTime<Utc>) -> Self {
         Self { etag: None, size, modified }
     }

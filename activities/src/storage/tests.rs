@@ -84,7 +84,7 @@ async fn an_object_is_created_once() {
     assert_eq!(left.len(), 1, "no half-written file stays behind: {left:?}");
 }
 
-/// Everything that a folder can hold besides files.
+/// Every kind of entry that a folder can have besides files.
 #[cfg(unix)]
 #[tokio::test]
 async fn one_odd_entry_costs_itself_alone() {

@@ -1,5 +1,5 @@
-//! A finish whose worker dies, of results as lines and as tables, asked and settled: the next one
-//! writes what the first would have written, and reads nothing of it twice.
+//! A finish whose worker dies, with results as lines and as tables, asked and settled: the next worker
+//! writes what the first would have written, and reads nothing twice.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use super::*;
 
 const SHARDS: u32 = 3;
 
-/// Some 15 MiB of a shard, which do not shrink.
+/// Some 15 MiB for a shard, which do not compress.
 const ANSWER: usize = 30_000;
 
 struct Batch {
@@ -17,7 +17,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Its shards hold answers; the last has a hundred.
+    /// A batch whose shards have answers; the last shard has a hundred.
     async fn answered(format: &'static str) -> (Self, Plan) {
         let rig = Rig::new();
         let rows = (0..1_100).map(|number| format!("{number:04},The tide turns.\n"));
@@ -70,13 +70,13 @@ impl Batch {
         std::fs::read(self.rig.path(&format!("out/results.{}", self.format))).unwrap()
     }
 
-    /// Finishes; once with an object that cannot be read, when `gone` are written down already.
+    /// Finishes; first with an object that cannot be read, after the objects in `gone` were processed.
     async fn broken_off(&self, plan: &Plan, run: &str, object: &str, gone: &[&str]) -> Finished {
         let results = self.rig.path(&format!("out/results.{}", self.format));
         std::fs::remove_file(&results).unwrap();
         let (object, aside) = (self.rig.path(object), self.rig.path("aside"));
         std::fs::rename(&object, &aside).unwrap();
-        // A link to itself: it is there, and cannot be read.
+        // A link to itself: it exists, and cannot be read.
         std::os::unix::fs::symlink(&object, &object).unwrap();
         self.finish(plan).await.unwrap_err();
         assert!(!results.exists(), "it is seen when it is complete");
@@ -84,7 +84,7 @@ impl Batch {
         assert!(state.exists(), "the next worker knows how far this one came");
         std::fs::remove_file(&object).unwrap();
         std::fs::rename(&aside, &object).unwrap();
-        // They are written down: nobody reads them again.
+        // They are written: they are not read again.
         let gone: Vec<(PathBuf, Vec<u8>)> = gone
             .iter()
             .map(|name| self.rig.path(name))
@@ -98,7 +98,7 @@ impl Batch {
     }
 }
 
-/// Of tables: what is in them, and how it is described.
+/// Compares tables by their content and their description.
 fn same(format: &str, one: &[u8], other: &[u8]) -> bool {
     if format == "jsonl" {
         return one == other;
@@ -152,7 +152,7 @@ async fn a_table_is_gone_on_with() {
     another_worker_goes_on("parquet").await;
 }
 
-/// Results that stay in their parts are not written, and not read again either.
+/// Results that stay in their parts are neither written nor read again.
 #[tokio::test]
 async fn parts_alone_are_not_read_again() {
     let (mut batch, _) = Batch::answered("jsonl").await;

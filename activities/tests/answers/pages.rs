@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// As the workflow makes it; the worker dies after each page, before it can say so.
+/// Plans as the workflow does; the worker dies after each page, before it can report it.
 pub(super) async fn plan(
     services: &Services,
     job: &Job,
@@ -31,12 +31,13 @@ fn ids(rig: &Rig) -> Vec<String> {
     lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// 1,203 documents in pages of 300, and shards of 500: what does not fill a shard is carried on.
+/// 1,203 documents in pages of 300, and shards of 500: documents that do not fill a shard are carried
+/// over.
 #[tokio::test]
 async fn pages_make_the_plan_that_one_page_makes() {
     let mut rig = Rig::new();
     let rows = |changed: &str| -> String {
-        // Of each name there are two, which lie in different pages.
+        // Each name occurs twice, in different pages.
         let row = |row: u32| format!("ship-{:04},{changed}{row}\n", row % 600);
         (0..1_200).map(row).collect()
     };
@@ -65,18 +66,18 @@ async fn pages_make_the_plan_that_one_page_makes() {
     );
     assert_eq!(job["forecast"]["of_the_first"], json!(true));
 
-    // All of it is known from what is sealed; the ids are those of the first run.
+    // All of it is known from the sealed parts; the ids are those of the first run.
     let again = rig.run(records.clone()).await.unwrap();
     assert_eq!((again.plan.settled, again.plan.shards(), again.asked.len()), (1_203, 0, 0));
     assert_eq!(ids(&rig), first, "in the plan's order");
 
-    // In one page they have the same ids.
+    // In one page they have these ids too.
     rig.room = None;
     let whole = rig.run(records.clone()).await.unwrap();
     assert_eq!((whole.plan.settled, whole.plan.renamed, whole.plan.pages), (1_203, 600, 1));
     assert_eq!(ids(&rig), sorted, "ordered by id as a whole");
 
-    // What is changed is asked, wherever it stands.
+    // Changed rows are asked, wherever they are.
     rig.room = Some(Room::of(300));
     rig.document(
         "log.csv",
@@ -88,7 +89,7 @@ async fn pages_make_the_plan_that_one_page_makes() {
     assert_eq!(ids(&rig), first);
 }
 
-/// What is decided by all documents is decided before any is asked.
+/// Decisions that need all documents are made before any is asked.
 #[tokio::test]
 async fn a_budget_is_held_against_all_pages() {
     let mut rig = Rig::new();
@@ -137,7 +138,7 @@ async fn an_output_that_is_a_file_is_refused() {
 
 const SOURCE: &str = "TIDEGATE_TEST_SOURCE";
 
-/// What the test below starts: a process that plans one batch, and says the most memory that it had.
+/// Started by the test below: a process that plans one batch, and prints its peak memory.
 #[tokio::test]
 #[ignore = "a process that another test starts"]
 async fn plans_and_says_its_memory() {
@@ -166,14 +167,14 @@ async fn plans_and_says_its_memory() {
     println!("took {} kB", memory() - before);
 }
 
-/// The most that this process has had, in kB.
+/// The peak memory of this process, in kB.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// A table of four times the length takes the same memory, and less than the table.
+/// A table of four times the length takes equal memory, and less than its own size.
 #[cfg(target_os = "linux")]
 #[test]
 fn planning_takes_the_same_memory_whatever_the_source() {
@@ -189,7 +190,7 @@ fn planning_takes_the_same_memory_whatever_the_source() {
     };
     let (small, large) = (took(24), took(96));
     println!("24 MiB of records take {small} MiB, 96 MiB take {large} MiB");
-    // What the allocator keeps for each thread is in it.
+    // Includes what the allocator keeps for each thread.
     assert!(large <= 88, "{large} MiB for 96 MiB");
     assert!(large <= small + 40, "{small} MiB for 24 MiB, {large} MiB for 96 MiB");
 }

@@ -1,11 +1,11 @@
-//! A reader that reads better: what an older one has read is asked anew where its text differs.
+//! An improved reader: documents that an older one has read are asked again where their text differs.
 
 use serde_json::{Value, json};
 use tidegate_documents::READER_VERSION;
 
 use super::Rig;
 
-/// Every object under `out/` in which a document's version stands, with what `change` makes of it.
+/// Applies `change` to every object under `out/` that contains the document's version.
 fn change(rig: &Rig, id: &str, change: impl Fn(&mut Value)) {
     let objects = ["out/results", "out/_tidegate/sealed"];
     let listed = objects.iter().filter_map(|folder| std::fs::read_dir(rig.path(folder)).ok());
@@ -25,18 +25,18 @@ fn change(rig: &Rig, id: &str, change: impl Fn(&mut Value)) {
     }
 }
 
-/// As an older reader would have left it that made the same text.
+/// As an older reader would have left it that extracted an equal text.
 fn same(line: &mut Value) {
     line["reader"] = json!(READER_VERSION - 1);
 }
 
-/// The same, where it made another text.
+/// As an older reader would have left it that extracted another text.
 fn other(line: &mut Value) {
     same(line);
     line["extracted"] = json!("0".repeat(64));
 }
 
-/// As a version left it that wrote neither.
+/// As a version left it that wrote neither field.
 fn unknown(line: &mut Value) {
     line.as_object_mut().unwrap().retain(|name, _| name != "reader" && name != "extracted");
 }
@@ -61,7 +61,7 @@ async fn is_asked_anew_where_its_text_differs(more: Value) {
     change(&rig, "b.md", other);
     change(&rig, "c.md", unknown);
 
-    // A plain run says how many there are.
+    // A plain run reports how many there are.
     assert_eq!(rig.run(more("in_pages")).await.unwrap().figures(), ([0, 0, 4, 0], 0));
     assert_eq!(older(&rig), json!(3));
     let ran = rig.run(more("reread")).await.unwrap();
@@ -96,7 +96,7 @@ async fn the_same_in_packs() {
     assert_eq!(older(&rig), Value::Null);
 }
 
-/// The store of answers would give back what the older reader's text was answered with.
+/// The store of answers must not return the answer to the older reader's text.
 #[tokio::test]
 async fn a_stored_answer_to_the_older_text_is_not_taken() {
     let mut rig = Rig::new();

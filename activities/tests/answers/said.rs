@@ -1,10 +1,9 @@
-//! In which words documents are asked about: templates, turns, examples; and what of a record goes
-//! into its result.
+//! The prompts of documents: templates, turns, examples; and the fields of a record in its result.
 
 use super::*;
 
 impl Rig {
-    /// The system prompt, the turns before, and the document's own, of each call since.
+    /// The system prompt, the turns before, and the document's own, of each call since the last look.
     fn said(&self) -> Vec<Vec<String>> {
         std::mem::take(&mut *self.provider.said.lock().unwrap())
     }
@@ -63,7 +62,7 @@ async fn a_name_that_is_not_known_fails_the_plan_and_says_where() {
     assert!(message.contains("{{ x }} is not known"), "{message}");
     assert!(rig.said().is_empty());
 
-    // Where nothing is a template, signs are signs.
+    // Without templates, braces are ordinary text.
     let ran = rig.run(json!({"instructions": "Keep {{ town }} and {% this %}."})).await.unwrap();
     assert_eq!(ran.figures().0, [1, 0, 0, 0]);
     assert_eq!(rig.said()[0][0], "Keep {{ town }} and {% this %}.");

@@ -1,9 +1,9 @@
-//! A sample first, and the whole later.
+//! A sample first, and the whole batch later.
 
 use super::*;
 
-/// Of each name there are two rows, so that the ids of the whole are given before the sample is
-/// drawn, which takes them from different pages.
+/// Each name has two rows, so that ids are given before the sample is drawn, which takes the rows from
+/// different pages.
 #[tokio::test]
 async fn the_whole_does_not_buy_its_sample_again() {
     let mut rig = Rig::new();

@@ -1,5 +1,5 @@
-//! A large batch from its plan to its end, with shards that only write down answers. So many
-//! documents as `TIDEGATE_DOCUMENTS` says, and what each step took, are for `docs/scale.md`:
+//! A large batch from its plan to its end, with shards that only write answers. `TIDEGATE_DOCUMENTS`
+//! sets its size; the printed times are for `docs/scale.md`:
 //!
 //! ```text
 //! TIDEGATE_DOCUMENTS=100000 cargo test --release -p tidegate-activities --test answers -- \
@@ -24,7 +24,7 @@ async fn a_large_batch_is_planned_finished_and_found_done() {
     drop(file);
     let job = rig.job(&json!({"records": {"id": "letter", "text": "text"}, "per_document": false}));
     let asks = StatedQuestion::of(&job).fingerprint();
-    // Small files of records are one page.
+    // Small files of records make one page.
     let room = Room::page();
     let clock = Instant::now();
     let plan = pages::plan(&rig.services, &job, "run-1", &room).await.unwrap();
@@ -68,7 +68,7 @@ fn answered(rig: &Rig, shard: u32, asks: &Value) {
     answered_with(rig, shard, asks, || "The tide turns. ".repeat(60));
 }
 
-/// The same, with such answers.
+/// Like `answered`, with these answers.
 pub(super) fn answered_with(
     rig: &Rig,
     shard: u32,
@@ -95,7 +95,7 @@ pub(super) fn answered_with(
     std::fs::write(rig.path(&object("failures")), "").unwrap();
 }
 
-/// What a step took, and the most memory so far.
+/// Prints the time of a step, and the peak memory so far.
 fn said(what: &str, clock: Instant, documents: u64) {
     let took = clock.elapsed();
     let each = took / u32::try_from(documents).unwrap();

@@ -1,5 +1,5 @@
-//! Sealed parts: what they say need not be asked, and where they alone hold the answers, nothing is
-//! lost and nothing bought twice.
+//! Sealed parts: documents that they answer are not asked, and where only they have the answers,
+//! nothing is lost and nothing is bought twice.
 
 use super::*;
 
@@ -47,7 +47,7 @@ async fn what_is_sealed_is_in_no_shard_and_each_answer_is_in_one_part() {
     assert_eq!(again.figures(), ([0, 0, 3, 0], 0));
     assert_eq!(ids(&rig, "out/results.jsonl"), ["a.md", "b.md", "c.md"]);
 
-    // What is not as it was sealed is looked at, and asked if it must be.
+    // A document that has changed since the seal is read, and asked if need be.
     rig.document("b.md", "b, changed", 5);
     let updated = rig.run(json!({})).await.unwrap();
     assert_eq!((updated.plan.settled, updated.figures()), (2, ([1, 0, 2, 1], 1)));
@@ -62,7 +62,7 @@ async fn what_is_sealed_is_in_no_shard_and_each_answer_is_in_one_part() {
     assert_eq!((mended.plan.settled, mended.figures()), (1, ([2, 0, 1, 1], 2)));
     assert_eq!(parts(&rig), [part(1, &["b.md"]), part(2, &["a.md", "c.md"])]);
 
-    // Another question is asked of all of them.
+    // Another question is asked about all of them.
     let other = json!({"instructions": "Translate.", "replace": true});
     let replaced = rig.run(other.clone()).await.unwrap();
     assert_eq!((replaced.plan.settled, replaced.figures()), (0, ([3, 0, 0, 0], 3)));
@@ -93,7 +93,7 @@ async fn parts_alone_hold_everything_and_nothing_is_bought_twice() {
     let again = rig.run(parts_alone.clone()).await.unwrap();
     assert_eq!((again.plan.settled, again.figures()), (3, ([0, 1, 3, 0], 1)));
 
-    // One that has changed is known to have had an answer; one that is gone keeps it.
+    // A changed document counts as updated; a document that is gone keeps its answer.
     rig.document("b.md", "b, changed", 5);
     std::fs::remove_file(rig.path("in/c.md")).unwrap();
     let updated = rig.run(parts_alone.clone()).await.unwrap();
@@ -101,7 +101,7 @@ async fn parts_alone_hold_everything_and_nothing_is_bought_twice() {
     assert_eq!(ids(&rig, "out/results.jsonl"), ["a.md", "b.md", "c.md"]);
     assert_eq!(alone(&rig), 0);
 
-    // Named one by one, nothing is listed; each is looked at, and none bought.
+    // Named one by one, nothing is listed; each document is looked up, and none is bought.
     let uri = |name: &str| format!("file://{}/in/{name}", rig.folder.path().display());
     let named = json!({"per_document": false, "source": {"documents": [uri("a.md"), uri("b.md")]}});
     rig.run(named.clone()).await.unwrap();
@@ -110,13 +110,13 @@ async fn parts_alone_hold_everything_and_nothing_is_bought_twice() {
     assert_eq!((named.figures().0, alone(&rig)), ([0, 0, 2, 0], 0));
     assert_eq!(ids(&rig, "out/results.jsonl").len(), 5, "two ids each, and the one that is gone");
 
-    // Objects of their own again, from the next answer on.
+    // Answers get objects of their own again, from the next one on.
     rig.document("a.md", "a, changed", 9);
     let back = rig.run(json!({})).await.unwrap();
     assert_eq!((back.figures().0, back.asked.len(), alone(&rig)), ([1, 1, 1, 1], 2, 1));
 }
 
-/// The worker died between the part, its index, and the objects that go.
+/// The worker died between the part, its index, and the removal of the objects.
 #[tokio::test]
 async fn a_seal_that_was_broken_off_is_made_good() {
     let mut rig = Rig::new();
@@ -128,13 +128,13 @@ async fn a_seal_that_was_broken_off_is_made_good() {
         let id = lines[place]["id"].as_str().unwrap();
         std::fs::write(rig.path(&format!("out/results/{id}.json")), lines[place].to_string())
     };
-    // Of three objects, one is removed.
+    // One of three objects is removed.
     own(1).unwrap();
     own(2).unwrap();
     let sealed = SealShard { job: first.plan.job.clone(), shard: 0, failures: Vec::new() };
     seal::seal(&rig.services.storage, &rig.services.shards, &sealed).await.unwrap();
     assert_eq!((parts(&rig), alone(&rig)), (vec![part(0, &["a.md", "b.md", "c.md"])], 0));
-    // The part is there, its index is not, and no object is removed: the next batch finds them.
+    // The part exists, its index does not, and no object is removed: the next batch finds them.
     (0..3).for_each(|place| own(place).unwrap());
     std::fs::remove_file(rig.path("out/_tidegate/sealed/index-00000.jsonl")).unwrap();
     let again = rig.run(parts_alone.clone()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Results as Parquet: the same batches as with lines, and each after the other.
+//! Results as Parquet: the batches of the other tests, and both formats in turn.
 
 use bytes::Bytes;
 use parquet::{
@@ -8,7 +8,7 @@ use parquet::{
 
 use super::*;
 
-/// The ids and answers in a table, by a reader that knows only the format.
+/// The ids and answers in a table, read by a reader that knows only the format.
 fn rows(rig: &Rig, name: &str) -> Vec<(String, String)> {
     let bytes = Bytes::from(std::fs::read(rig.path(name)).unwrap());
     let file = SerializedFileReader::new(bytes).unwrap();
@@ -40,7 +40,7 @@ async fn results_are_tables_and_nothing_is_asked_twice() {
     let mut rig = Rig::new();
     ["a.md", "b.md", "c.md"].iter().for_each(|name| rig.document(name, name, 0));
     let tables = json!({"results": "parquet", "per_document": false});
-    // A worker has died before it could say what it had sealed.
+    // A worker has died before it wrote the index of what it had sealed.
     std::fs::create_dir_all(rig.path("out/results")).unwrap();
     std::fs::write(rig.path("out/results/part-00000.jsonl"), "").unwrap();
     let first = json!({"results": "parquet", "replace": true});
@@ -59,7 +59,7 @@ async fn results_are_tables_and_nothing_is_asked_twice() {
     assert_eq!((updated.plan.settled, updated.figures()), (2, ([1, 0, 2, 1], 1)));
     assert_eq!(ids(&rig, "out/results/part-00000.parquet"), ["a.md", "c.md"]);
     assert_eq!(rows(&rig, "out/results.parquet")[1].1, "Sum up. b, changed");
-    // The part alone has it; when its document changes, the answer is known to be another's.
+    // Only the part has it; when its document changes, the document still counts as updated.
     assert_eq!(names(&rig).len(), 4, "{:?}", names(&rig));
     rig.document("b.md", "b, changed again", 6);
     let updated = rig.run(tables).await.unwrap();

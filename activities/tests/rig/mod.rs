@@ -37,27 +37,27 @@ pub const MODEL: &str = "anthropic:claude-sonnet-5-5";
 /// The next model of the route `up`, which begins with [`MODEL`].
 pub const NEXT: &str = "anthropic:claude-opus-5-5";
 
-/// Answers from a list; tells what it was asked.
+/// Gives answers from a list; records its calls.
 #[derive(Debug, Clone, Default)]
 pub struct Scripted {
     pub answers: Arc<Mutex<VecDeque<Result<Completion, Error>>>>,
-    /// The cap on output, and the instructions.
+    /// The cap on output and the instructions of each call.
     pub asked: Arc<Mutex<Vec<(u32, String)>>>,
-    /// The models that were asked.
+    /// The models of the calls.
     pub models: Arc<Mutex<Vec<String>>>,
-    /// What was sent of the documents: kinds and sizes.
+    /// The kinds and sizes of the documents that were sent.
     pub sent: Arc<Mutex<Vec<String>>>,
     cap: Arc<Mutex<Option<u32>>>,
     context: Arc<Mutex<Option<u64>>>,
 }
 
 impl Scripted {
-    /// The model takes no more.
+    /// Sets the model's context length.
     pub fn context(&self, tokens: u64) {
         *self.context.lock().unwrap() = Some(tokens);
     }
 
-    /// The model writes no more.
+    /// Sets the model's own cap on output.
     pub fn cap(&self, tokens: u32) {
         *self.cap.lock().unwrap() = Some(tokens);
     }
@@ -85,7 +85,7 @@ impl Provider for Scripted {
     }
 }
 
-/// Finds the same text in whatever needs a parser, and counts in a file how often it was asked.
+/// Finds one text in whatever needs a parser, and counts in a file how often it was run.
 pub fn reader(readings: &Path) -> Reader {
     let found = r#"{"Ok":{"text":"Found.","format":"Html","pages":null}}"#;
     let script = format!("cat > /dev/null; echo >> '{}'; echo '{found}'", readings.display());
@@ -121,14 +121,14 @@ pub fn fails(kind: Kind, charged: Charged) -> Result<Completion, Error> {
     })
 }
 
-/// One document of a batch, and who answers.
+/// One document of a batch, and a provider.
 pub struct Rig {
     pub services: Services,
     pub provider: Scripted,
     pub folder: TempDir,
     pub plan: Plan,
     pub task: DocumentTask,
-    /// Attempts so far, and what the last one told the next.
+    /// Attempts so far, and the state of the last one.
     pub attempts: u32,
     pub state: Value,
 }
@@ -142,7 +142,7 @@ impl Rig {
         Self::of(&[text], more, answers).await
     }
 
-    /// The same with several documents: `a.txt`, `b.txt` …
+    /// Several documents: `a.txt`, `b.txt` …
     pub async fn of(texts: &[&str], more: Value, answers: Vec<Result<Completion, Error>>) -> Self {
         let limits = Limits { margin: 1.0, ..Limits::default() }.with(Dimension::Requests, 6_000);
         Self::limited(limits, texts, more, answers).await
@@ -161,7 +161,7 @@ impl Rig {
         Self::of_files(limits, &files, more, answers).await
     }
 
-    /// Of files with names of their own, the first of which is asked about first.
+    /// Files with their own names, the first of which is asked about first.
     pub async fn of_files(
         limits: Limits,
         files: &[(&str, &[u8])],
@@ -183,7 +183,7 @@ impl Rig {
         let provider =
             Scripted { answers: Arc::new(Mutex::new(answers.into())), ..Scripted::default() };
         let prices = Prices::default();
-        let unwritten = Arc::default();
+        let pending_writes = Arc::default();
         let services = Services {
             storage: Storage::new([uri("").as_str()]).unwrap(),
             answers: None,
@@ -197,9 +197,9 @@ impl Rig {
             heartbeats: Default::default(),
             queues: Queues::default(),
             warmth: Arc::default(),
-            guard: services::guard(quota, Backoff::default(), &unwritten),
-            unwritten,
-            cuts: Arc::default(),
+            guard: services::guard(quota, Backoff::default(), &pending_writes),
+            pending_writes,
+            truncation_stats: Arc::default(),
             archives: Default::default(),
             memory: Default::default(),
             shards: Shards::default(),
@@ -234,7 +234,7 @@ impl Rig {
         self.state = json!({});
     }
 
-    /// The next attempt, which knows what a heartbeat carries.
+    /// The next attempt, which gets the state that a heartbeat carries.
     pub fn attempt(&mut self) -> Attempt {
         self.attempts += 1;
         let state: AttemptState = serde_json::from_value(self.state.clone()).unwrap();
@@ -246,7 +246,7 @@ impl Rig {
         )
     }
 
-    /// Attempts until none is to follow; what the last one came to, and its details.
+    /// Runs attempts until none is to follow; returns the outcome of the last one, and its details.
     pub async fn end(&mut self) -> (Result<DocumentOutcome, Failure>, FailureDetails) {
         loop {
             let attempt = self.attempt();
@@ -278,7 +278,7 @@ impl Rig {
         Some(serde_json::from_slice(&bytes).unwrap())
     }
 
-    /// What lies there, by its URI.
+    /// The object at this URI.
     pub fn at(uri: &str) -> Value {
         serde_json::from_slice(&std::fs::read(uri.strip_prefix("file://").unwrap()).unwrap())
             .unwrap()

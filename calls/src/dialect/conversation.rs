@@ -1,11 +1,11 @@
-//! What every dialect can say.
+//! What all dialects have in common.
 
 use serde_json::Value;
 use tidegate_providers::{Role, Turn};
 
 use super::refused::Refused;
 
-/// A question in no dialect.
+/// A request in no particular dialect.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     pub(super) system: String,
@@ -17,7 +17,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// One more turn. Two of one speaker are one.
+    /// Adds a turn. Two turns in a row of one speaker become one.
     pub(super) fn says(&mut self, role: Role, text: String) {
         match self.turns.last_mut() {
             Some(last) if last.role == role => {
@@ -37,12 +37,12 @@ impl Conversation {
     }
 }
 
-/// Why a field is refused whose model speaks another dialect.
+/// A field is refused because the model speaks another dialect.
 pub(super) fn refused(field: &str, why: &str) -> Refused {
     Refused::new(field, &format!("{why}: the model speaks another dialect"))
 }
 
-/// The text of a message: one text, or parts that are texts.
+/// The text of a message: a string, or parts that are texts.
 pub(super) fn text(field: &str, content: &Value) -> Result<String, Refused> {
     let part = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text")) {
         (Some("text"), Some(Value::String(text))) => Ok(text.clone()),

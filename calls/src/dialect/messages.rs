@@ -1,4 +1,4 @@
-//! Anthropic's Messages, as far as every dialect can say it.
+//! Anthropic's Messages: the fields that every dialect has.
 
 use serde_json::{Value, json};
 use tidegate_providers::{Completion, Fields, Role, StopReason};
@@ -6,7 +6,7 @@ use tidegate_providers::{Completion, Fields, Role, StopReason};
 use super::conversation::{Conversation, bound, refused, text};
 use super::refused::Refused;
 
-/// Reads a request. A field that is null, or says what is so anyway, is none.
+/// Reads a request. A field that is null or states the default is ignored.
 pub(super) fn read(fields: &Fields) -> Result<Conversation, Refused> {
     let mut said = Conversation::default();
     for name in fields.names() {

@@ -1,6 +1,6 @@
-//! Across dialects: what a client writes in one, asked of a model that speaks another. Text messages, the
-//! system prompt, the bound on the answer, the temperature, stops and a JSON Schema are translated; every
-//! other field is refused by its name.
+//! Translates a request of one dialect for a model that speaks another. Text messages, the system
+//! prompt, the bound on the answer, the temperature, stops and a JSON Schema are translated; every
+//! other field is refused, and the refusal names it.
 
 mod chat;
 mod conversation;
@@ -21,21 +21,22 @@ use self::conversation::Conversation;
 pub use self::{refused::Refused, ways::Ways};
 use crate::{ask::UNBOUNDED_OUTPUT, caller::Question, route::Route};
 
-/// A request that is translated.
+/// A translated request.
 #[derive(Debug)]
 pub struct Translated {
     operation: Operation,
-    /// As the client called the model.
+    /// The model's name in the client's request.
     name: String,
     said: Conversation,
     input_tokens: u64,
     template: u64,
-    /// The parameters of each model, in its own words.
+    /// The parameters of each model, in its own dialect.
     parameters: BTreeMap<ModelId, Map<String, Value>>,
 }
 
 impl Translated {
-    /// Reads a request for models that speak another dialect, and the models of the route that take it.
+    /// Reads a request for models that speak another dialect; returns it with the models of the
+    /// route that take it.
     ///
     /// # Errors
     /// Names the field that is refused.

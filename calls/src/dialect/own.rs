@@ -1,15 +1,15 @@
-//! Within a dialect: fields that no door passes on.
+//! Fields that no door passes on, even within a dialect.
 
 use serde_json::Value;
 use tidegate_providers::Fields;
 
 use super::Refused;
 
-/// Fields that name what lies in an account: other providers do not have it, and others who use the
-/// account may own it.
+/// Fields that refer to objects of a provider account: other providers do not have them, and
+/// another user of the account may own them.
 const OF_AN_ACCOUNT: [&str; 3] = ["file_id", "previous_response_id", "conversation"];
 
-/// The one provider that models are of; `None` where there is none, or they may be of several.
+/// The one provider of these models; `None` without models, or with several providers.
 pub fn only_provider(models: &[String]) -> Option<&str> {
     let provider = |model: &'_ String| Some(model.split_once(':')?.0.to_owned());
     let first = models.first()?.split_once(':')?.0;
@@ -17,8 +17,8 @@ pub fn only_provider(models: &[String]) -> Option<&str> {
     all.then_some(first)
 }
 
-/// Checks a request of who may ask these models, or all where there is none. What lies in an account may
-/// be named where they are of one provider.
+/// Checks the request of a caller that may ask these models (all models if the list is empty). It
+/// may refer to objects of an account only if all its models are of one provider.
 ///
 /// # Errors
 /// Names the field that is refused.

@@ -1,4 +1,4 @@
-//! Which models of a route a request may be asked of: as it is, or translated.
+//! Which models of a route take a request as it is, and which take it translated.
 
 use serde_json::Value;
 use tidegate_providers::{Asked, Fields, Operation, Providers};
@@ -12,21 +12,21 @@ use crate::{
     route::Route,
 };
 
-/// How the models of a route are asked.
+/// How each model of a route is asked.
 #[derive(Debug)]
 pub struct Ways {
     operation: Operation,
-    /// Those that take the request as it is, and those that it is translated for.
+    /// The models that take the request as it is or translated.
     pub route: Route,
     translated: Option<Translated>,
 }
 
 impl Ways {
-    /// Reads a request for the models of `route`. One that cannot be translated is asked of the models that
-    /// speak its own dialect alone.
+    /// Reads a request for the models of `route`. If it cannot be translated, only the models that
+    /// speak its own dialect are kept.
     ///
     /// # Errors
-    /// Names the field that is refused, where no model takes the request as it is.
+    /// Names the refused field, if no model takes the request as it is.
     pub fn read(
         (operation, name): (Operation, &str),
         fields: &Fields,
@@ -50,12 +50,12 @@ impl Ways {
         }
     }
 
-    /// The request, translated for this model; `None` of one that takes it as it is.
+    /// The translated request for this model; `None` if the model takes it as it is.
     pub fn translated(&self, model: &ModelId) -> Option<&Translated> {
         self.translated.as_ref().filter(|it| it.parameters.contains_key(model))
     }
 
-    /// Asks once: the model that answered, what that took, and the answer in the request's dialect.
+    /// Asks once; returns the model, its token use, and the answer in the request's dialect.
     ///
     /// # Errors
     /// As [`Caller::ask`].

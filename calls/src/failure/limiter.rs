@@ -1,4 +1,4 @@
-//! No permit: quota, gates, circuits, budgets.
+//! Failures without a call: quota, gates, circuits, budgets.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use tidegate_types::{FailureType, ModelId, WaitsFor};
 use super::{AT_ONCE, BUDGET_LOST, BUDGET_RETURNS, Concerns, Failure, PAUSED, Retry};
 use crate::backoff;
 
-/// A worker that is too old for the quota stops; by then another one can take its documents.
+/// Delay after which another worker takes the documents of one that is too old for the quota, and
+/// stops.
 const OUTDATED: Duration = Duration::from_secs(10);
 
 impl Failure {
@@ -47,8 +48,8 @@ impl Failure {
         Self { waits_for, ..Self::new(FailureType::QuotaWait, message, retry) }
     }
 
-    /// A model whose circuit stays open for so long, with the provider's words to the last failure;
-    /// no call was made.
+    /// The model's circuit stays open this long; `words` is the provider's message in the last
+    /// failure. No call was made.
     pub fn circuit_open(model: &ModelId, open: Duration, words: Option<&str>) -> Self {
         let words = words.map_or_else(String::new, |words| format!(": {words}"));
         let message = format!(
@@ -57,7 +58,7 @@ impl Failure {
         Self::new(FailureType::Overloaded, message, Retry::AfterSpread(open))
     }
 
-    /// The batch is paused, for so long already; no call is made.
+    /// The batch has been paused for this long. No call is made.
     pub fn batch_paused(since: Duration) -> Self {
         let delay = (since / 2).clamp(PAUSED.0, PAUSED.1);
         let message = "its batch is paused; send it the signal resume";
@@ -66,13 +67,13 @@ impl Failure {
         Self { waits_for, ..Self::new(FailureType::QuotaWait, message, retry) }
     }
 
-    /// This worker stops, and no call of the attempt has left: another worker takes it over.
+    /// This worker stops before a call of the attempt has left; another worker takes the document.
     pub fn worker_stops() -> Self {
         let message = "this worker is stopping, and hands this over to another one";
         Self::new(FailureType::QuotaWait, message, Retry::After(AT_ONCE))
     }
 
-    /// A budget has too little left; no call was made.
+    /// A budget has too little left. No call was made.
     pub fn over_budget(refused: &BudgetRefused) -> Self {
         if refused.may_come_back() {
             let wait = BUDGET_RETURNS + BUDGET_RETURNS.mul_f64(2.0 * rand::random::<f64>());
@@ -81,7 +82,7 @@ impl Failure {
         Self::never(FailureType::BudgetExceeded, refused.to_string())
     }
 
-    /// Redis has lost what was spent of a budget; no call was made.
+    /// Redis has lost what was spent of a budget. No call was made.
     pub fn budget_lost(payer: &Payer) -> Self {
         let (flag, name) = match payer {
             Payer::Tenant(tenant) => ("tenant", tenant.as_str()),
@@ -100,7 +101,7 @@ impl Failure {
     }
 }
 
-/// A budget with too little left is final; one that cannot be asked may be asked later.
+/// A budget with too little left is a final failure; a budget that cannot be checked is retried.
 impl From<Unheld> for Failure {
     fn from(unheld: Unheld) -> Self {
         match unheld {

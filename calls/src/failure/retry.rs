@@ -1,4 +1,4 @@
-//! When an attempt is made again, and how delays grow.
+//! When the next attempt is made, and how delays grow.
 
 use std::time::Duration;
 
@@ -6,49 +6,50 @@ use tidegate_types::FailureType;
 
 use crate::backoff::Backoff;
 
-/// What a store has done.
+/// How a store failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFault {
     /// It failed, and may work later.
     Busy,
-    /// It forbids it, is not set up for it, or has lost what was there.
+    /// It forbids the operation, is not set up for it, or has lost the object.
     Refused,
 }
 
-/// When an attempt is made again.
+/// When the next attempt is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// Never: the failure is final.
     Never,
     /// After this long.
     After(Duration),
-    /// When the turn comes that the limiter has given, within [`Backoff::max_quota_wait`].
+    /// When the limiter's turn comes, within [`Backoff::max_quota_wait`].
     Turn(Duration),
-    /// After this long, and by chance up to as long again, within [`Backoff::base`].
+    /// After this long, plus up to as long again by chance, within [`Backoff::base`].
     AfterSpread(Duration),
-    /// After this long, and by chance up to half as long again: a pause that people end is no
-    /// matter of [`Backoff::max`].
+    /// After this long, plus up to half as long again by chance. [`Backoff::max`] does not bound
+    /// it, because people end a pause.
     WhilePaused(Duration),
-    /// The more faults there were before, the later.
+    /// Grows with the number of earlier faults.
     ByFaults {
         /// Faults of this document before this one.
         before: u32,
-        /// What the provider asks for.
+        /// The delay that the provider asked for.
         at_least: Duration,
     },
-    /// The more attempts there were before, the later.
+    /// Grows with the number of earlier attempts.
     ByAttempts,
-    /// By what stores have done to the attempts before it: whoever works with stores counts that.
+    /// Grows with the store's faults; the code that uses the store counts them.
     ByStore {
-        /// What the store has done.
+        /// How the store failed.
         fault: StoreFault,
-        /// What the failure is when it is not tried any more.
+        /// The failure type once it is no longer retried.
         last: FailureType,
     },
 }
 
 impl Retry {
-    /// The delay before the next attempt; `None` never. `attempt` is this one, counted from 1.
+    /// The delay before the next attempt; `None` if there is none. `attempt` is this attempt's
+    /// number, counted from 1.
     pub fn delay(self, backoff: Backoff, attempt: u32) -> Option<Duration> {
         match self {
             Self::Never => None,

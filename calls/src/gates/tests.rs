@@ -8,8 +8,8 @@ use tidegate_quota::{Options, Request};
 use super::*;
 use crate::{budget::Budgets, keys::KeyNow};
 
-/// The gates of a process whose calls have met a refused key, an account and a name in doubt, and
-/// a provider that is down: one call finds out about each.
+/// Gates that hold calls for a refused key, an account and a name in doubt, and a provider that is
+/// down. Each lets one call test it.
 struct Met {
     gates: Gates,
     attempt: Attempt,
@@ -65,7 +65,7 @@ impl Met {
     }
 }
 
-/// When every doubt may be looked into: pauses are of two seconds, the circuit's of five.
+/// In seconds, when every test is due: pauses last two seconds, the circuit's five.
 const LATER: u64 = 6;
 
 #[test]

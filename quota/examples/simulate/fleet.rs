@@ -15,7 +15,7 @@ use crate::{
 pub(crate) const MAX_SLOT_WAIT: Micros = 10 * SECOND;
 pub(crate) const JITTER: Micros = 30 * SECOND;
 
-/// `SOON` in `quota/src/waiters.rs` and `MAX_CALLS` in `quota/src/questions.rs`.
+/// `SOON` in `quota/src/reserve_batcher/waiters.rs` and `MAX_CALLS` in `quota/src/reserve_batcher/batches.rs`.
 pub(crate) const SOON: Micros = SECOND / 2;
 pub(crate) const MAX_CALLS: usize = 32;
 
@@ -353,7 +353,7 @@ impl Fleet<'_> {
         beside
     }
 
-    /// `Shared::wait_behind` in `quota/src/shared.rs`.
+    /// `Shared::wait_behind` in `quota/src/reserve_batcher.rs`.
     fn stands_behind(&self, at: usize) -> bool {
         let first = self.beside(at).first().copied();
         first.is_some_and(|first| self.clients[first].turn() < self.clients[at].turn())
@@ -529,7 +529,7 @@ impl Fleet<'_> {
     }
 }
 
-/// `early` in `quota/src/quota.rs`.
+/// `shorten_wait` in `quota/src/quota.rs`.
 pub(crate) fn early(wait: Micros) -> Micros {
     if wait > 2 * SECOND { ((wait as f64 * 0.95) as Micros).min(MAX_SLEEP) } else { wait }
 }

@@ -168,7 +168,7 @@ impl<S: Virtual> Kept<S> {
                 let settle = twin.at(EPOCH + now);
                 let (part, runtime) = (self.part(), &self.runtime);
                 // As `Shared::settle`: the provider's meter tells of all.
-                let meter = settlement.meter.part(self.alone.len() as u64);
+                let meter = settlement.meter.share(self.alone.len() as u64);
                 let settlement = Settlement { meter, ..settlement };
                 Some(runtime.block_on(settle.settle(&part, &settlement)).expect("in memory"))
             }

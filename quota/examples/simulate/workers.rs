@@ -11,7 +11,7 @@ use std::{
 
 use tidegate_quota::{
     Ticket,
-    intake::{Intake, Place},
+    intake::{Intake, QueuedAttempt},
     numbers::Numbers,
 };
 use tidegate_types::{Lane, ModelId};
@@ -32,13 +32,13 @@ const POLLS: usize = 5;
 const DISPATCH: (Micros, Micros) = (20_000, 50_000);
 const NEXT: (Micros, Micros) = (50_000, 200_000);
 
-/// `EVERY` in `quota/src/holds.rs`.
+/// `EVERY` in `quota/src/operator_holds.rs`.
 const NEWS: Micros = 2 * SECOND;
 
 /// Of the slots that are held, the end of the run is looked at.
 const SPREAD: Micros = 600 * SECOND;
 
-/// A gate that an operator holds closed is closed again so often: `close_again` in `quota/src/hold.rs`.
+/// A gate that an operator holds closed is closed again so often: `close_again` in `quota/src/operator_holds/operations.rs`.
 const AGAIN: Micros = 100 * SECOND;
 
 /// One run.
@@ -124,7 +124,7 @@ struct Task {
     in_place: bool,
     /// Whether it has found a place in the waiting room.
     waits: bool,
-    place: Option<Place>,
+    place: Option<QueuedAttempt>,
     held: Option<Held>,
 }
 

@@ -1,8 +1,8 @@
-//! What is known of a budget beside Redis, so that it outlives what Redis loses.
+//! Checkpoints of a budget outside Redis, which survive a loss in Redis.
 //!
-//! A checkpoint says how much may have been spent before the next one: the ceiling. It is written
-//! first, and then in force; no call is held beyond it. So the newest one never says less than was
-//! spent.
+//! A checkpoint holds a ceiling: how much may be spent before the next checkpoint. It is written
+//! first and in force after that; no call is held beyond it. So the newest checkpoint is never
+//! below what was spent.
 
 use std::time::SystemTime;
 
@@ -17,19 +17,19 @@ use crate::{error::Error, wire};
 /// A checkpoint to be written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Checkpoint {
-    /// US dollars that may be spent before the next one.
+    /// The ceiling in US dollars.
     pub ceiling_usd: f64,
-    /// US dollars that were spent and held as it began.
+    /// US dollars that were spent or held when it began.
     pub spent_usd: f64,
-    /// Newer ones have larger numbers, also after a loss.
+    /// Grows with each checkpoint, also after a loss.
     pub generation: u64,
-    /// The day that it is for, counted from 1970-01-01; 0 without days.
+    /// The budget's day, counted from 1970-01-01; 0 without days.
     pub day: u64,
 }
 
 impl Budgets {
-    /// Opens a budget of which this much has been spent, unless it is there; whether it was not.
-    /// Where checkpoints are kept, one is due before the first call.
+    /// Opens a budget with `spent_usd` US dollars spent, unless it exists. True if it was opened.
+    /// With `checkpoints`, one is due before the first call.
     ///
     /// # Errors
     /// Redis is away.
@@ -43,7 +43,7 @@ impl Budgets {
         self.write(payer, nanos(spent_usd), ceiling, false).await
     }
 
-    /// Says how much has been spent of a budget, beside what calls under way hold.
+    /// Sets what has been spent of a budget, in US dollars, besides the holds of calls under way.
     ///
     /// # Errors
     /// Redis is away.
@@ -51,7 +51,7 @@ impl Budgets {
         self.write(payer, nanos(spent_usd), MAX_NANOS, true).await.map(drop)
     }
 
-    /// US dollars of the budget that are spent, or held by calls under way; a tenant's of today.
+    /// US dollars of the budget that are spent or held; for a tenant, today's.
     ///
     /// # Errors
     /// Redis is away.
@@ -61,7 +61,7 @@ impl Budgets {
         get.arg(key(store, payer)).arg("spent").arg("day");
         let (spent, day): (Option<i64>, Option<u64>) = store.connection.command(&get).await?;
         let today = seconds_since_1970(SystemTime::now());
-        // What was spent on another day is not of today.
+        // An earlier day's spending does not count today.
         let is_past = daily(payer) == 1 && day.unwrap_or_default() < today / 86_400;
         Ok(if is_past { 0.0 } else { dollars(spent.unwrap_or_default()) })
     }
@@ -78,12 +78,12 @@ impl Budgets {
         let arguments = numbers.map(|number| number.to_string().into_bytes());
         let keys = [key(store, payer)];
         let reply = store.run(&store.scripts.budget_open, &keys, &arguments).await?;
-        let [done] = wire::integers(&reply)?;
+        let [done] = wire::read_integers(&reply)?;
         Ok(done == 1)
     }
 
-    /// Begins a checkpoint that lets `more_usd` be spent beyond what is spent and held now. To be
-    /// written, and then given to [`Self::end_checkpoint`]. `None` for a budget that is not there.
+    /// Begins a checkpoint that allows `more_usd` US dollars beyond what is spent and held now.
+    /// Write it, then pass it to [`Self::end_checkpoint`]. `None` if the budget does not exist.
     ///
     /// # Errors
     /// Redis is away.
@@ -102,7 +102,7 @@ impl Budgets {
         }))
     }
 
-    /// The checkpoint has been written: from here on its ceiling holds, unless a newer one has begun.
+    /// Puts the ceiling of a written checkpoint in force, unless a newer one has begun.
     ///
     /// # Errors
     /// Redis is away.
@@ -125,6 +125,6 @@ impl Budgets {
         let numbers = [generation, amount, nanos(budget.usd), daily(&budget.payer), store.clock()];
         let arguments = numbers.map(|number| number.to_string().into_bytes());
         let keys = [key(store, &budget.payer)];
-        wire::integers(&store.run(&store.scripts.budget_checkpoint, &keys, &arguments).await?)
+        wire::read_integers(&store.run(&store.scripts.budget_checkpoint, &keys, &arguments).await?)
     }
 }

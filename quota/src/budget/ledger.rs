@@ -1,4 +1,4 @@
-//! The budgets of a fleet in Redis, and what is held of them.
+//! The budgets of a fleet in Redis, and holds in them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,48 +7,48 @@ use tracing::warn;
 use super::{Budget, BudgetRefused, Payer, Unheld};
 use crate::{error::Error, key, redis_store::Store, wire};
 
-/// The wire protocol counts in nano-dollars: a token at 0.01 USD per million tokens costs 10 of
-/// them.
+/// Nano-dollars of a dollar: the unit of the wire protocol. A token at 0.01 USD per million tokens
+/// costs 10 of them.
 const NANOS: f64 = 1e9;
 
-/// The most that the scripts count exactly, some nine million dollars. A larger budget is kept as
+/// The most that the scripts count exactly, some nine million dollars. A larger budget is stored as
 /// this.
 pub(super) const MAX_NANOS: u64 = (1 << 53) - 1;
 
-/// The budgets of a fleet. Cheap to clone; every clone is the same.
+/// The budgets of a fleet. Cheap to clone; clones share the budgets.
 #[derive(Debug, Clone, Default)]
 pub struct Budgets(Option<Arc<Ledger>>);
 
-/// Where the budgets lie.
+/// The store of the budgets.
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) store: Store,
 }
 
-/// A call that has not been settled by then is not going to be: as long as it can take by default,
-/// and a minute.
+/// The lease of a hold: the longest call by default, and a minute. A later settlement is not
+/// expected.
 const LEASE: Duration = Duration::from_secs(660);
 
 impl Budgets {
-    /// Without a store every budget is closed.
+    /// Without a store every reservation fails.
     pub fn new(store: Option<Store>) -> Self {
         Self(store.map(|store| Arc::new(Ledger { store })))
     }
 
-    /// Holds up to `usd` US dollars for one call. `id` names this attempt and no other; asking
-    /// again under the same id after a lost reply costs nothing.
+    /// Holds `usd` US dollars for one call. `id` names this attempt and no other. Asking again
+    /// under the same id after a lost reply costs nothing.
     ///
-    /// Dropping the future gives back what it may have held.
+    /// Dropping the future releases what it may have held.
     ///
     /// # Errors
     /// [`Unheld::Refused`] when the budget has less left; [`Unheld::Unknown`] when Redis cannot be
     /// asked: then no call may be made.
-    pub async fn reserve(&self, budget: &Budget, id: &str, usd: f64) -> Result<Hold, Unheld> {
+    pub async fn reserve(&self, budget: &Budget, id: &str, usd: f64) -> Result<BudgetHold, Unheld> {
         self.reserve_for(budget, id, usd, LEASE).await
     }
 
-    /// The same for a call that may take up to `lease`. What is held longer counts as spent, so
-    /// that nobody waits for it.
+    /// As [`Self::reserve`], for a call that takes up to `lease`. After it, the held amount counts
+    /// as spent, so that no other call waits for it.
     ///
     /// # Errors
     /// As [`Self::reserve`]; [`Unheld::Lost`] where a budget that was opened is not there;
@@ -59,11 +59,11 @@ impl Budgets {
         id: &str,
         usd: f64,
         lease: Duration,
-    ) -> Result<Hold, Unheld> {
+    ) -> Result<BudgetHold, Unheld> {
         let ledger = self.ledger()?;
         let payer = || budget.payer.clone();
         let mut hold =
-            Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
+            BudgetHold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
         let [outcome, left, reset, returning, day] =
             ledger.reserve(&hold, budget, usd, lease).await?;
         hold.left_usd = dollars(left);
@@ -92,13 +92,13 @@ impl Budgets {
         self.0.as_ref().ok_or_else(|| Error::Away("this limiter has none".to_owned()))
     }
 
-    /// What another process holds under this id: to be settled where it is learned what the call
-    /// cost. Nothing is asked.
+    /// The hold of another process with this id, for the process that learns what the call cost.
+    /// Sends nothing. `None` without a store.
     #[must_use]
-    pub fn held(&self, budget: &Budget, id: &str) -> Option<Hold> {
+    pub fn adopt_hold(&self, budget: &Budget, id: &str) -> Option<BudgetHold> {
         let ledger = self.0.as_ref()?;
         let mut hold =
-            Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
+            BudgetHold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
         hold.sent();
         Some(hold)
     }
@@ -110,7 +110,7 @@ impl Budgets {
 /// * Dropped after it: stays charged, because the provider may have to be paid.
 #[derive(Debug)]
 #[must_use = "a hold that is dropped is given back"]
-pub struct Hold {
+pub struct BudgetHold {
     /// US dollars that were left in the budget when this was held.
     pub left_usd: f64,
     /// Until the budget begins anew; `None` when it never does.
@@ -121,25 +121,24 @@ pub struct Hold {
     returns: bool,
 }
 
-impl Hold {
-    /// Made before anything is asked, so that whatever happens to the question, its hold is given
-    /// back.
+impl BudgetHold {
+    /// Created before the script call, so that its hold is released whatever happens to the call.
     fn new(ledger: Arc<Ledger>, key: String, id: String) -> Self {
         Self { left_usd: 0.0, reset: None, ledger, key, id, returns: true }
     }
 
-    /// Nothing was held.
+    /// Drops the hold without a release.
     fn forget(mut self) {
         self.returns = false;
     }
 
-    /// The request is about to leave: from here on it may have to be paid.
+    /// Call this before the request leaves: from then on the call may have to be paid.
     pub fn sent(&mut self) {
         self.returns = false;
     }
 
-    /// The call is over and cost this many US dollars. While Redis is away, it stays charged with
-    /// what was held.
+    /// Settles the call at this many US dollars. While Redis is away, the held amount stays
+    /// charged.
     pub async fn settle(mut self, cost_usd: f64) {
         self.returns = false;
         let (key, id) = (std::mem::take(&mut self.key), std::mem::take(&mut self.id));
@@ -148,19 +147,18 @@ impl Hold {
         }
     }
 
-    /// The call cost nothing.
+    /// Settles the call at nothing.
     pub async fn release(self) {
         self.settle(0.0).await;
     }
 
-    /// What the call cost cannot be known (a time-out, a dropped connection): what was held stays
-    /// charged.
+    /// Keeps the held amount charged: the cost is unknown (a time-out, a dropped connection).
     pub fn keep_charged(self) {
         self.forget();
     }
 }
 
-impl Drop for Hold {
+impl Drop for BudgetHold {
     fn drop(&mut self) {
         // Outside a runtime nothing can be sent; the hold then stays charged.
         if self.returns
@@ -180,7 +178,7 @@ impl Drop for Hold {
 impl Ledger {
     async fn reserve(
         &self,
-        hold: &Hold,
+        hold: &BudgetHold,
         budget: &Budget,
         usd: f64,
         lease: Duration,
@@ -191,7 +189,7 @@ impl Ledger {
         let mut arguments = vec![hold.id.as_bytes().to_vec()];
         arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
         let keys = [hold.key.clone()];
-        wire::integers(
+        wire::read_integers(
             &self.store.run(&self.store.scripts.budget_reserve, &keys, &arguments).await?,
         )
     }
@@ -202,7 +200,7 @@ impl Ledger {
     }
 }
 
-/// 1 for a budget of a day.
+/// The script's argument: 1 for a budget of a day.
 pub(super) fn daily(payer: &Payer) -> u64 {
     u64::from(matches!(payer, Payer::Tenant(_)))
 }
@@ -214,7 +212,7 @@ pub(super) fn key(store: &Store, payer: &Payer) -> String {
     }
 }
 
-/// The nearest, so that three times 0.1 fit into 0.3.
+/// Rounds to the nearest, so that three times 0.1 fit into 0.3.
 // The cast saturates.
 pub(super) fn nanos(usd: f64) -> u64 {
     ((usd * NANOS).round() as u64).min(MAX_NANOS)

@@ -1,4 +1,4 @@
-//! Who may spend how much, and why no more.
+//! Payers, their budgets, and the errors of a budget that is spent.
 
 use std::{fmt, time::Duration};
 
@@ -6,7 +6,7 @@ use tidegate_types::Tenant;
 
 use crate::error::Error;
 
-/// Who must not spend more.
+/// The payer of a budget.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Payer {
     /// A tenant, in each day from 00:00 UTC.
@@ -24,14 +24,14 @@ impl fmt::Display for Payer {
     }
 }
 
-/// How much a payer may spend.
+/// A payer's budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Budget {
-    /// Who.
+    /// The payer.
     pub payer: Payer,
-    /// US dollars. All callers should give the same; a caller that gives less is refused sooner.
+    /// US dollars. All callers should give the same; one that gives less is refused sooner.
     pub usd: f64,
-    /// Whether it must be there, because it was opened before: one that is not is lost.
+    /// Whether the budget was opened and so must exist: if it does not, Redis has lost it.
     pub opened: bool,
 }
 
@@ -46,7 +46,7 @@ impl Budget {
         Self { payer: Payer::Batch(workflow_id.into()), usd, opened: false }
     }
 
-    /// The same, which must be there: see [`Budgets::open`](super::Budgets::open).
+    /// This budget, which must exist: see [`Budgets::open`](super::Budgets::open).
     pub fn opened(self) -> Self {
         Self { opened: true, ..self }
     }
@@ -58,15 +58,15 @@ pub enum Unheld {
     /// The budget has too little left.
     #[error(transparent)]
     Refused(#[from] BudgetRefused),
-    /// It was opened, and Redis has lost it: what was spent is not known.
+    /// The budget was opened, and Redis has lost it: what was spent is unknown.
     #[error("what {payer} has spent is not known any more: Redis has lost it")]
     Lost {
         /// Whose budget it is.
         payer: Payer,
-        /// The day that it is for, counted from 1970-01-01; 0 without days.
+        /// The budget's day, counted from 1970-01-01; 0 without days.
         day: u64,
     },
-    /// As much as the last checkpoint allows is spent or held: another one is due first.
+    /// Everything that the last checkpoint allows is spent or held: another one is due first.
     #[error("a checkpoint of the budget of {0} is due")]
     Unsaved(Payer),
     /// Redis does not answer, so what is left is not known. Come back later.
@@ -81,18 +81,18 @@ pub struct BudgetRefused {
     pub payer: Payer,
     /// The budget in US dollars.
     pub budget_usd: f64,
-    /// US dollars of it that are neither spent nor held.
+    /// US dollars that are neither spent nor held.
     pub left_usd: f64,
     /// US dollars that the call may cost.
     pub needed_usd: f64,
-    /// US dollars that calls under way hold, and may give back.
+    /// US dollars held by calls under way, which may be released.
     pub returning_usd: f64,
-    /// Until the budget begins anew; `None` when it never does.
+    /// Until the budget begins again; `None` when it never does.
     pub reset: Option<Duration>,
 }
 
 impl BudgetRefused {
-    /// Whether the call would fit if those under way cost nothing: then it may yet.
+    /// Whether the call would fit if the calls under way cost nothing.
     pub fn may_come_back(&self) -> bool {
         self.returning_usd > 0.0 && self.needed_usd <= self.left_usd + self.returning_usd + 1e-10
     }
@@ -126,14 +126,13 @@ impl fmt::Display for BudgetRefused {
     }
 }
 
-/// An amount of money as people write it: cents, and where they would say too little, two digits
-/// that do.
+/// US dollars for people: cents, or two significant digits where cents would show too little.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usd(pub f64);
 
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The wire's own unit has nine decimals.
+        // The wire protocol's unit has nine decimals.
         let text = format!("{:.9}", self.0);
         let digits = text.find('.').map_or(0, |point| {
             let fraction = &text[point + 1..];

@@ -1,6 +1,6 @@
-//! What is counted by the provider's day.
+//! Counts of the provider's day.
 
-use super::{Mechanism, Terms, kept::Day};
+use super::{Mechanism, Terms, state::Day};
 use crate::{dimension::DayLimit, numbers::DAY, plan::Units};
 
 impl Terms<'_> {
@@ -12,14 +12,14 @@ impl Terms<'_> {
         ((at + self.day_offset) / DAY).floor()
     }
 
-    /// Until the day ends.
+    /// How long until the day ends.
     pub(super) fn day_left(&self, now: f64) -> f64 {
         DAY - (now + self.day_offset).rem_euclid(DAY)
     }
 }
 
 impl Mechanism {
-    /// A new day begins with nothing.
+    /// Resets the counts when a new day begins.
     pub(super) fn begin_day(&mut self, terms: &Terms<'_>) {
         let number = terms.day(self.at);
         #[expect(clippy::float_cmp, reason = "whole numbers")]
@@ -28,7 +28,7 @@ impl Mechanism {
         }
     }
 
-    /// The limit of the day that a call would exceed, and until when.
+    /// The limit of the day that a call would exceed, and how long until the day ends.
     pub(super) fn day_spent(&self, terms: &Terms<'_>, need: &Units) -> Option<(f64, DayLimit)> {
         let used = [self.day.requests + need.requests, self.day.tokens + need.combined];
         let spent = DayLimit::ALL.into_iter().zip(used.into_iter().zip(terms.by_day));
@@ -36,7 +36,7 @@ impl Mechanism {
         spent.next().map(|(day, _)| (terms.day_left(self.at), day))
     }
 
-    /// Counts towards the day of the admission.
+    /// Counts an amount towards the day of the call's admission.
     pub(super) fn add_to_day(&mut self, terms: &Terms<'_>, admitted: f64, more: &Units) {
         #[expect(clippy::float_cmp, reason = "whole numbers")]
         if terms.counts_days() && terms.day(admitted) == self.day.number {

@@ -1,13 +1,13 @@
-//! Calls that were admitted, and the window that they are in.
+//! Admitted calls and the window.
 
 use super::{
     Mechanism, Terms,
-    kept::{Before, Condition, Entry},
+    state::{Before, Condition, Entry},
 };
-use crate::{dimension::PerDimension, number::micros, plan::Units, store::Ask};
+use crate::{conversions::micros, dimension::PerDimension, plan::Units, store::Ask};
 
 impl Mechanism {
-    /// A call goes.
+    /// Admits a call.
     pub(super) fn admit(
         &mut self,
         terms: &Terms<'_>,
@@ -41,15 +41,15 @@ impl Mechanism {
         self.add_to_day(terms, self.at, need);
     }
 
-    /// Into the window.
+    /// Adds an entry to the window.
     pub(super) fn enter(&mut self, id: String, entry: Entry) {
         self.add(&entry, 1.0);
         self.ledger.push_back((entry.admitted, id.clone()));
         self.entries.insert(id, entry);
     }
 
-    /// From levels. A debt is no larger than what refills in a window, however badly a call was
-    /// estimated; and nothing is drawn where there is no limit.
+    /// Draws from the levels. A debt is at most what refills in a window, however wrong an estimate
+    /// was. Nothing is drawn where there is no limit.
     pub(super) fn draw(&mut self, amounts: &Units) {
         for (it, amount) in amounts.iter() {
             let deepest = self.plan.limits[it].map_or(0.0, |it| it.capacity.value + it.most);
@@ -58,7 +58,7 @@ impl Mechanism {
         }
     }
 
-    /// Adds an entry to what is in the window, or with sign -1 takes it out.
+    /// Adds an entry's amounts to the totals of the window, or takes them out with sign -1.
     pub(super) fn add(&mut self, entry: &Entry, sign: f64) {
         let used = &mut self.lanes[entry.lane].used;
         for (it, amount) in entry.amounts.iter() {
@@ -71,7 +71,7 @@ impl Mechanism {
         self.progress += sign * entry.progress;
     }
 
-    /// Takes what has left the window out of it. A call that outlives the window stays in flight,
+    /// Removes entries that have left the window. A call that outlives the window stays in flight
     /// until it settles or its lease ends.
     pub(super) fn expire(&mut self, terms: &Terms<'_>) {
         let horizon = self.at - terms.window;
@@ -88,8 +88,8 @@ impl Mechanism {
         self.end_leases();
     }
 
-    /// Gives back the places of calls whose lease has ended: their worker is gone, or never said
-    /// what became of them.
+    /// Ends expired leases: the call's worker is gone or never settled it. The call no longer
+    /// counts as in flight.
     fn end_leases(&mut self) {
         let at = self.at;
         for (id, _) in self.leases.extract_if(.., |_, ends| *ends <= at).collect::<Vec<_>>() {

@@ -1,8 +1,8 @@
-//! The gate: while it is closed no call is admitted. After a refusal one call goes first.
+//! The gate. While it is closed no call is admitted. After a refusal one probe call goes first.
 
 use super::{
     Mechanism,
-    kept::{Closed, Gate},
+    state::{CloseReason, Gate},
 };
 use crate::{
     numbers::Numbers,
@@ -10,9 +10,9 @@ use crate::{
 };
 
 impl Mechanism {
-    /// Closes the gate, never for less than it was. How long it is closed.
-    pub(crate) fn close(&mut self, pause: &Pause, longest: f64, closed: Closed) -> f64 {
-        let until = self.at + crate::number::micros(pause.length).min(longest);
+    /// Closes the gate, never for less time than before. Returns how long it is closed.
+    pub(crate) fn close_gate(&mut self, pause: &Pause, longest: f64, closed: CloseReason) -> f64 {
+        let until = self.at + crate::conversions::micros(pause.length).min(longest);
         let before = self.gate.as_ref().map_or(0.0, |gate| gate.until);
         if until > before {
             self.gate = Some(Gate { until, closed, probe: None, reason: pause.reason.clone() });
@@ -21,7 +21,7 @@ impl Mechanism {
     }
 
     /// Opens the gate.
-    pub(crate) fn open(&mut self) {
+    pub(crate) fn open_gate(&mut self) {
         self.gate = None;
     }
 
@@ -30,34 +30,34 @@ impl Mechanism {
         self.gate.as_ref().map_or(0.0, |gate| (gate.until - self.at).max(0.0))
     }
 
-    /// How long nothing goes, because the day's quota or the account's money is spent.
+    /// How long the gate is closed because the day's quota or the account's money is spent.
     pub(super) fn exhausted_for(&self) -> Option<f64> {
-        let gate = self.gate.as_ref().filter(|gate| gate.closed == Closed::Exhausted)?;
+        let gate = self.gate.as_ref().filter(|gate| gate.closed == CloseReason::Exhausted)?;
         (gate.until > self.at).then_some(gate.until - self.at)
     }
 
-    /// How long the gate holds everybody; it is dropped when that is over.
-    pub(super) fn shut(&mut self, numbers: &Numbers) -> Option<(f64, Hold)> {
+    /// How long the gate or its probe holds all calls. Opens the gate if that is over.
+    pub(super) fn closed_hold(&mut self, numbers: &Numbers) -> Option<(f64, Hold)> {
         let gate = self.gate.as_ref()?;
         if self.at < gate.until {
             return Some((gate.until - self.at, Hold::Gate));
         }
         let judged = gate.probe.map(|probe| probe + numbers.quiet);
-        if gate.closed != Closed::Refused || judged.is_some_and(|judged| self.at >= judged) {
+        if gate.closed != CloseReason::Refused || judged.is_some_and(|judged| self.at >= judged) {
             self.gate = None;
             return None;
         }
         judged.map(|judged| (judged - self.at, Hold::Probe))
     }
 
-    /// A call goes: whether it is the one that goes first.
-    pub(super) fn goes_first(&mut self) -> bool {
+    /// Marks an admitted call as the probe. False if the gate is open.
+    pub(super) fn mark_probe(&mut self) -> bool {
         let at = self.at;
         self.gate.as_mut().map(|gate| gate.probe = Some(at)).is_some()
     }
 
-    /// The call that went first was taken.
-    pub(super) fn taken(&mut self) {
+    /// The probe was accepted: opens the gate, unless it was closed again.
+    pub(super) fn end_probe(&mut self) {
         self.gate = self.gate.take().filter(|gate| self.at < gate.until);
     }
 }

@@ -1,10 +1,10 @@
-//! What past calls of a template teach about the next: real over estimated input, and the mean
-//! output weighted by the call's latency. A plain mean under-reserves 1.7 times, because what is in
-//! flight is longer than what has completed.
+//! The expected use of a template's next call, from past calls: real over estimated input, and the
+//! mean output weighted by the call's latency. A plain mean under-reserves 1.7 times, because the
+//! calls in flight are longer than those that have completed.
 
-use super::{Mechanism, kept::Learned};
+use super::{Mechanism, state::Learned};
 use crate::{
-    number::{float, whole},
+    conversions::{float, whole},
     numbers::Numbers,
     store::{Expectation, Settlement},
 };
@@ -19,8 +19,9 @@ impl Mechanism {
         })
     }
 
-    /// What was expected of the first call counts as one call more, where it used less, for the
-    /// shortest answers come first. What a cache gives is taken back at once when a call gets less, and comes back by halves.
+    /// Learns from a settled call. The expectation of the first call counts as one more call if it
+    /// was above the real output, because the shortest answers come first. The learned cached input
+    /// falls at once when a call gets less, and grows by halves.
     pub(super) fn learn(
         &mut self,
         template: u64,

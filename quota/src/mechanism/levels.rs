@@ -1,6 +1,8 @@
-//! What time does to levels, and how long until there is room.
+//! Refills levels with time, and computes how long until there is room.
 
-use super::{Gate, Lane, Mechanism, Obstacle, Terms, kept::Closed, queue::Place};
+use super::{
+    Gate, LaneState, Mechanism, Obstacle, Terms, queue::QueuePosition, state::CloseReason,
+};
 use crate::{
     dimension::Dimension,
     numbers::{GRAIN, Numbers},
@@ -8,27 +10,27 @@ use crate::{
     store::Hold,
 };
 
-/// What is kept for other lanes, in work.
+/// Work that is kept for other lanes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Standby {
-    /// What other lanes find when they come.
+    /// Room for the next calls of other lanes.
     idle: f64,
-    /// What lanes have saved in the window for a call larger than the one at hand, which otherwise
-    /// would never find room beside smaller ones.
+    /// Saved in the window for a larger call of another lane, which otherwise would never find room
+    /// beside smaller ones.
     saved: f64,
-    /// Of it, what is enough: levels are left to that call.
+    /// The part of it that is enough for that call: levels are left to it too.
     ready: f64,
 }
 
 impl Mechanism {
-    /// Brings everything to `clock`. A clock that steps back stands still instead, or time goes on
-    /// from there if the step is longer than a window.
+    /// Brings the state to `clock`. If the clock steps back, time stands still; if it steps back by
+    /// more than a window, time goes on from there.
     pub(crate) fn advance(&mut self, terms: &Terms<'_>, clock: f64) {
         if self.at - clock > terms.window {
             self.rebase(self.at - clock);
         }
         if self.lanes.len() < terms.lanes.iter().len() {
-            self.lanes.resize_with(terms.lanes.iter().len(), Lane::default);
+            self.lanes.resize_with(terms.lanes.iter().len(), LaneState::default);
         }
         let now = clock.max(self.at);
         self.refill(terms, now);
@@ -37,9 +39,10 @@ impl Mechanism {
         self.expire(terms);
     }
 
-    /// A provider that refuses says when it has room for the call that goes first, and no more.
+    /// The time from which levels refill. A provider that refuses states when it has room for the
+    /// probe call, and no more.
     fn refills_from(&self, numbers: &Numbers) -> f64 {
-        let gate = self.gate.as_ref().filter(|gate| gate.closed == Closed::Refused);
+        let gate = self.gate.as_ref().filter(|gate| gate.closed == CloseReason::Refused);
         gate.map_or(0.0, |gate| gate.until + numbers.quiet)
     }
 
@@ -57,12 +60,12 @@ impl Mechanism {
             self.drawn[it] = left.max(0.0);
             unused = unused.min(-left / limit.most);
         }
-        let full = self.flight.limit(self.plan.concurrent);
+        let full = self.in_flight.limit(self.plan.concurrent);
         if unused == f64::INFINITY && full > 0.0 && self.latency > 0.0 {
-            // Where calls at once alone are limited, all of them pass in the time of one.
+            // If only calls at once are limited, all of them pass in the time of one.
             unused = passed / self.latency;
         }
-        let is_full = full > 0.0 && self.flight.calls >= full;
+        let is_full = full > 0.0 && self.in_flight.calls >= full;
         let was_open = self.gate.as_ref().is_none_or(|gate| from >= gate.until);
         let nobody_came = unused > 0.0 && unused < f64::INFINITY && was_open && !is_full;
         let (rate, capacity) = self.plan.work();
@@ -76,32 +79,32 @@ impl Mechanism {
         }
     }
 
-    /// How long until there is room for a call behind those before it, by the present rate.
+    /// How long until there is room at the present rate for a call behind those before it.
     pub(super) fn until_room(
         &self,
         terms: &Terms<'_>,
         lane: usize,
-        place: Place,
+        position: QueuePosition,
         need: &Units,
         work: f64,
     ) -> Obstacle {
         let mut obstacle = Obstacle::NONE;
-        // What a lane has saved it has at the whole rate.
+        // A lane gets what it has saved at the whole rate.
         let has_saved = self.lanes[lane].standby >= work;
-        let (part, mix) = (if has_saved { 1.0 } else { self.part(terms, lane) }, self.mix());
+        let (part, mix) = (if has_saved { 1.0 } else { self.rate_part(terms, lane) }, self.mix());
         let Standby { idle, saved, ready } = self.standby_of_others(terms, lane, work);
         let ceiling = terms.lanes.at(lane).ceiling;
-        let turn = |hold| if place.ahead > 0.0 { Hold::Turn } else { hold };
+        let turn = |hold| if position.ahead > 0.0 { Hold::Turn } else { hold };
         for (it, limit) in self.plan.limits.iter() {
             let (Some(limit), need) = (limit, need[it]) else { continue };
             if need <= 0.0 {
                 continue;
             }
             let (capacity, rate) = (limit.capacity.value, limit.rate.value * part);
-            let ahead = place.ahead * limit.most * mix[it];
+            let ahead = position.ahead * limit.most * mix[it];
             let kept = ((idle + ready) * limit.most).min(capacity);
-            // What is larger than the capacity goes when nothing is drawn: then nothing is lacking, to
-            // the last place. But it leaves to others what they have saved.
+            // A call larger than the capacity goes when nothing is drawn: then nothing is lacking,
+            // to the last place. But it leaves to other lanes what they have saved.
             let largest = capacity - (idle * limit.most).min(capacity);
             let wanted = if ahead > 0.0 { ahead + need } else { need.min(largest) };
             let lack = wanted + self.drawn[it] - (capacity - kept);
@@ -121,10 +124,10 @@ impl Mechanism {
         obstacle
     }
 
-    /// How long until so much has left the window.
+    /// How long until the amount `over` has left the window.
     fn until_freed(&self, terms: &Terms<'_>, it: Dimension, over: f64, rate: f64) -> f64 {
         let (mut left, mut wait) = (over, 0.0);
-        let walk = crate::number::index(terms.numbers.walk);
+        let walk = crate::conversions::index(terms.numbers.walk);
         for (at, id) in self.ledger.iter().take(walk) {
             if left <= 0.0 {
                 break;
@@ -135,9 +138,9 @@ impl Mechanism {
         wait + left.max(0.0) / rate
     }
 
-    /// A wait as it is told: none beyond the horizon, and those that would be are spread over its
-    /// second half by their turns, so that they do not come back together.
-    pub(super) fn told(&self, terms: &Terms<'_>, lane: usize, wait: f64) -> f64 {
+    /// The wait to return: none beyond the horizon. Longer ones are spread over the horizon's
+    /// second half by their turns, so that the callers do not come back together.
+    pub(super) fn spread_wait(&self, terms: &Terms<'_>, lane: usize, wait: f64) -> f64 {
         let horizon = self.plan.horizon.max(self.closed_for());
         let near = horizon * terms.numbers.half;
         let last = self.queue_time(terms, lane).max(wait);
@@ -147,9 +150,10 @@ impl Mechanism {
         near + (wait - near) / (last - near) * (horizon - near)
     }
 
-    /// How long the present rate takes for all who wait in a lane.
+    /// How long the present rate takes for all waiting callers of a lane.
     pub(super) fn queue_time(&self, terms: &Terms<'_>, lane: usize) -> f64 {
-        let (part, mix, waiting) = (self.part(terms, lane), self.mix(), self.lanes[lane].waits());
+        let (part, mix, waiting) =
+            (self.rate_part(terms, lane), self.mix(), self.lanes[lane].waiting_work());
         let times = self.plan.limits.iter().filter_map(|(it, limit)| {
             let limit = (*limit)?;
             Some(waiting * limit.most * mix[it] / (limit.rate.value * part))
@@ -157,7 +161,7 @@ impl Mechanism {
         times.fold(0.0, f64::max)
     }
 
-    /// What is kept for other lanes from a call of so much work.
+    /// The work that is kept for other lanes from a call of this work.
     fn standby_of_others(&self, terms: &Terms<'_>, lane: usize, work: f64) -> Standby {
         let (_, capacity) = self.plan.work();
         let calls = self.total[Dimension::Requests];
@@ -170,7 +174,7 @@ impl Mechanism {
                 kept.ready += if it.standby >= need { it.standby } else { 0.0 };
             } else {
                 let standby = terms.numbers.standby * terms.share(other) * capacity;
-                // One that has had no call lately finds room for its first.
+                // A lane without recent calls finds room for its first.
                 let most = if it.has_calls() { standby } else { standby.min(mean) };
                 kept.idle += it.standby.min(most);
             }
@@ -178,21 +182,21 @@ impl Mechanism {
         kept
     }
 
-    /// The part of the rate that a lane has while others wait too.
-    fn part(&self, terms: &Terms<'_>, lane: usize) -> f64 {
+    /// A lane's part of the rate while other lanes wait too.
+    fn rate_part(&self, terms: &Terms<'_>, lane: usize) -> f64 {
         let mut sum = 0.0;
         for (other, it) in self.lanes.iter().enumerate() {
-            if other == lane || it.waits() > 0.0 {
+            if other == lane || it.waiting_work() > 0.0 {
                 sum += terms.share(other);
             }
         }
         let share = terms.share(lane);
-        // A lane that is guaranteed nothing has what the others leave.
+        // A lane with nothing guaranteed gets what the others leave.
         if share > 0.0 { share / sum } else { 1.0 }
     }
 
-    /// How much of a dimension's limit a unit of work takes in the mean: rather too little, for who
-    /// comes too early asks again, and who comes too late leaves room unused.
+    /// The part of a dimension's limit that a unit of work takes on average. Rather too small: a
+    /// caller that comes too early asks again, and one that comes too late leaves room unused.
     pub(super) fn mix(&self) -> Units {
         Units::from_fn(|it| match self.plan.limits[it] {
             Some(limit) if self.progress > 0.0 => {
@@ -202,7 +206,7 @@ impl Mechanism {
         })
     }
 
-    /// Moves every time back: what was so long ago or so far ahead still is.
+    /// Moves every time back, so that ages and remaining times stay the same.
     fn rebase(&mut self, by: f64) {
         self.at -= by;
         self.ledger.iter_mut().for_each(|(admitted, _)| *admitted -= by);
@@ -218,7 +222,7 @@ impl Mechanism {
                 late.until -= by;
             }
         }
-        self.flight.capped_at -= by;
-        self.log.hand_anew();
+        self.in_flight.capped_at -= by;
+        self.log.forget_handout();
     }
 }

@@ -1,75 +1,75 @@
-//! What was observed since the policy ran last: bounded, and what falls out is unknown. And who runs
-//! the policy.
+//! Observations since the policy last ran, in a bounded log that drops the oldest; and which caller
+//! runs the policy.
 
 use std::collections::VecDeque;
 
 use crate::{dimension::PerDimension, numbers::Numbers, plan::Units};
 
-/// One thing that the provider did.
+/// One observation of the provider.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Observation {
-    /// It refused a call.
+    /// The provider refused a call.
     Refused {
         at: f64,
         admitted: f64,
         retry: f64,
-        /// One that went first after a refusal.
+        /// The refused call was the probe after a refusal.
         probe: bool,
-        each: PerDimension<Option<Refused>>,
+        each: PerDimension<Option<RefusedUse>>,
     },
-    /// It told what was used when a call was admitted.
-    Told(PerDimension<Option<Told>>),
+    /// The provider's meter, read from an answer.
+    Metered(PerDimension<Option<MeterReading>>),
 }
 
-/// A refusal, in one dimension that is limited.
+/// A refusal in one limited dimension.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedUse {
     pub(crate) need: f64,
-    /// Before its admission.
+    /// Drawn before the call's admission.
     pub(crate) drawn: f64,
     pub(crate) spent: f64,
 }
 
-/// A reading of a meter, in one dimension that is limited; -1 is not told. What we counted is of
-/// when the call was admitted, with what policies have changed since.
+/// A reading of the provider's meter in one limited dimension; -1 is not stated. Our own counts are
+/// those at the call's admission, with the changes by policies since.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct MeterReading {
     pub(crate) used: f64,
     pub(crate) limit: f64,
     pub(crate) reset: f64,
     pub(crate) drawn: f64,
-    /// Of what was in the window, what was not settled.
+    /// The unsettled part of the use in the window.
     pub(crate) held: f64,
     pub(crate) total: f64,
-    /// What was drawn since, itself included.
+    /// Drawn since the admission, the call included.
     pub(crate) since: f64,
 }
 
-/// What the policy is given.
+/// The policy's input.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) now: f64,
     pub(crate) version: u64,
-    /// Number of the last observation that was read.
+    /// The number of the last observation in `log`.
     pub(crate) end: u64,
-    /// Answers to calls that went well, ever.
+    /// Calls that went well, ever.
     pub(crate) answers: u64,
     pub(crate) drawn: Units,
-    /// Most that was drawn since the last run.
+    /// The most drawn since the last run.
     pub(crate) peak: Units,
     pub(crate) log: Vec<Observation>,
 }
 
-/// The log and the task of reading it.
+/// The log, and the task of reading it.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     kept: VecDeque<Observation>,
-    /// How many there were, ever.
+    /// Observations, ever.
     pushed: u64,
     answers: u64,
-    /// A refusal has not been read.
+    /// Whether a refusal is unread.
     urgent: bool,
-    /// When the task was handed out last, and whether it is done.
+    /// When the task was last handed out, and whether it is done.
     handed: Option<(f64, bool)>,
 }
 
@@ -78,12 +78,12 @@ impl Log {
         self.urgent |= matches!(observation, Observation::Refused { .. });
         self.kept.push_back(observation);
         self.pushed += 1;
-        if self.kept.len() > crate::number::index(numbers.logged) {
+        if self.kept.len() > crate::conversions::index(numbers.logged) {
             self.kept.pop_front();
         }
     }
 
-    pub(super) fn answered(&mut self) {
+    pub(super) fn count_answer(&mut self) {
         self.answers += 1;
     }
 
@@ -96,7 +96,9 @@ impl Log {
     }
 
     pub(super) fn trim(&mut self, end: u64) {
-        let unread = crate::number::index(crate::number::float(self.pushed - end.min(self.pushed)));
+        let unread = crate::conversions::index(crate::conversions::float(
+            self.pushed - end.min(self.pushed),
+        ));
         while self.kept.len() > unread {
             self.kept.pop_front();
         }
@@ -104,9 +106,9 @@ impl Log {
         self.handed = self.handed.map(|(at, _)| (at, true));
     }
 
-    /// Whether the policy's task is handed out now: to one caller at a time, soon after a refusal, else
-    /// at the policy's pace.
-    pub(super) fn hands(&mut self, now: f64, numbers: &Numbers) -> bool {
+    /// Hands out the policy's task if it is free: to one caller at a time, soon after a refusal,
+    /// otherwise at the policy's pace.
+    pub(super) fn hand_out_task(&mut self, now: f64, numbers: &Numbers) -> bool {
         let free = self.is_free(now, numbers);
         if free {
             self.handed = Some((now, false));
@@ -114,13 +116,14 @@ impl Log {
         free
     }
 
-    /// Number of the last observation, answers, and the observations.
+    /// The number of the last observation, the answers, and the observations.
     pub(super) fn read(&self) -> (u64, u64, Vec<Observation>) {
         (self.pushed, self.answers, self.kept.iter().copied().collect())
     }
 
-    /// Times are others now; what was logged before them the policy tells by its time.
-    pub(super) fn hand_anew(&mut self) {
+    /// Frees the task, because times have moved. The policy knows earlier observations by their
+    /// times.
+    pub(super) fn forget_handout(&mut self) {
         self.handed = None;
     }
 }

@@ -1,6 +1,6 @@
-//! Start-time fair queueing without a list of who waits. Turns are amounts of work and never times:
-//! whatever changes the rate changes what a turn means with it. They are whole billionths of a limit,
-//! so that sums are exact.
+//! Start-time fair queueing without a list of waiting callers. Turns are amounts of work and never
+//! times: a change of the rate changes a turn's meaning with it. They are whole billionths of a
+//! limit, so that sums are exact.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use crate::numbers::GRAIN;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     tenants: BTreeMap<Tenant, Line>,
-    /// One whose turn has gone by while it was away: what it needs, until when it may come for it.
+    /// A caller whose turn passed while it was away: its work, and until when it may come.
     pub(super) late: Option<Late>,
 }
 
 /// One tenant's callers.
 #[derive(Debug, Clone, Copy)]
 struct Line {
-    /// Where the last that went ends.
+    /// The end of the last admitted call's turn.
     served: f64,
-    /// Where the last turn ends.
+    /// The end of the last turn.
     tail: f64,
 }
 
 impl Line {
-    fn waits(&self) -> bool {
+    fn is_waiting(&self) -> bool {
         self.tail > self.served
     }
 }
@@ -38,34 +38,34 @@ pub(super) struct Late {
     pub(super) until: f64,
 }
 
-/// How a caller asks.
+/// How a caller asks for its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Asks {
-    /// With its turn.
+    /// With a valid ticket.
     InTurn(f64),
-    /// With a turn of another life of the store: it has waited.
+    /// With a ticket from another life of the store: it has waited.
     First,
-    /// For the first time.
+    /// Without a ticket.
     Last,
 }
 
-/// A caller's place.
+/// A caller's position in the queue.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct QueuePosition {
     pub(super) turn: f64,
-    /// Work that goes before it, in parts of a limit.
+    /// Work before it, in parts of a limit.
     pub(super) ahead: f64,
 }
 
 impl Queue {
-    /// Where a caller stands.
-    pub(super) fn place(&self, tenant: &Tenant, asks: Asks, now: f64) -> Place {
+    /// A caller's position.
+    pub(super) fn position(&self, tenant: &Tenant, asks: Asks, now: f64) -> QueuePosition {
         let turn = match asks {
             Asks::InTurn(turn) => turn,
-            Asks::First => self.clock(),
+            Asks::First => self.virtual_time(),
             Asks::Last => {
                 let tail = self.tenants.get(tenant).map_or(0.0, |line| line.tail);
-                tail.max(self.clock())
+                tail.max(self.virtual_time())
             }
         };
         let before = |line: &Line| (line.tail.min(turn) - line.served).max(0.0);
@@ -73,78 +73,89 @@ impl Queue {
         if let Some(late) = self.late.filter(|late| late.turn < turn && now < late.until) {
             ahead += late.work;
         }
-        Place { turn, ahead: ahead / GRAIN }
+        QueuePosition { turn, ahead: ahead / GRAIN }
     }
 
-    /// Least of what those have been served who wait; where nobody waits, the most.
-    fn clock(&self) -> f64 {
-        let waiting = self.tenants.values().filter(|line| line.waits());
+    /// The queue's virtual time: the least served tenant that waits; without waiting tenants, the
+    /// most served.
+    fn virtual_time(&self) -> f64 {
+        let waiting = self.tenants.values().filter(|line| line.is_waiting());
         let least = waiting.map(|line| line.served).min_by(f64::total_cmp);
         let most = || self.tenants.values().map(|line| line.served).fold(0.0, f64::max);
         least.unwrap_or_else(most)
     }
 
-    /// A tenant of which none waits, and that has had less than others, begins where a newcomer would.
+    /// A tenant's line. A tenant without waiting callers that has had less than others starts where
+    /// a new tenant would.
     fn line(&mut self, tenant: &Tenant, turn: f64) -> &mut Line {
         let newcomer = Line { served: turn, tail: turn };
         let line = self.tenants.entry(tenant.clone()).or_insert(newcomer);
-        if !line.waits() && line.served < turn {
+        if !line.is_waiting() && line.served < turn {
             *line = newcomer;
         }
         line
     }
 
-    /// A caller goes. By how much that brings the queue on: what a turn is worth is known from what
-    /// those used who went, for estimates change and callers vanish while others wait.
-    pub(super) fn goes(&mut self, tenant: &Tenant, place: Place, work: f64) -> f64 {
-        let line = self.line(tenant, place.turn);
+    /// Admits a caller. Returns by how much that moves the queue on. The value of a turn is taken
+    /// from the use of admitted calls, because estimates change and callers vanish while others
+    /// wait.
+    pub(super) fn admit(&mut self, tenant: &Tenant, position: QueuePosition, work: f64) -> f64 {
+        let line = self.line(tenant, position.turn);
         let served = line.served;
-        line.served = served.max(place.turn + work);
+        line.served = served.max(position.turn + work);
         line.tail = line.tail.max(line.served);
         let progress = line.served - served;
-        self.late = self.late.filter(|late| late.turn != place.turn);
+        self.late = self.late.filter(|late| late.turn != position.turn);
         progress
     }
 
-    /// A caller waits, and comes back by `until`.
-    pub(super) fn waits(&mut self, tenant: &Tenant, place: Place, work: f64, until: f64, now: f64) {
-        let line = self.line(tenant, place.turn);
-        line.tail = line.tail.max(place.turn + work);
-        let passed = place.turn < line.served;
-        let free = self.late.is_none_or(|late| late.turn >= place.turn || now >= late.until);
+    /// Adds a caller that comes back by `until`.
+    pub(super) fn enqueue(
+        &mut self,
+        tenant: &Tenant,
+        position: QueuePosition,
+        work: f64,
+        until: f64,
+        now: f64,
+    ) {
+        let line = self.line(tenant, position.turn);
+        line.tail = line.tail.max(position.turn + work);
+        let passed = position.turn < line.served;
+        let free = self.late.is_none_or(|late| late.turn >= position.turn || now >= late.until);
         if passed && free {
-            self.late = Some(Late { turn: place.turn, work, until });
+            self.late = Some(Late { turn: position.turn, work, until });
         }
     }
 
-    /// Work that nobody came for: those who do not come hold up no others.
-    pub(super) fn passes(&mut self, work: f64) {
+    /// Moves the queue on by work that no caller came for: absent callers hold up no others.
+    pub(super) fn pass(&mut self, work: f64) {
         if work <= 0.0 {
             return;
         }
-        let waiting = self.tenants.values().filter(|line| line.waits()).count();
+        let waiting = self.tenants.values().filter(|line| line.is_waiting()).count();
         let each = (work / waiting as f64).floor();
-        for line in self.tenants.values_mut().filter(|line| line.waits()) {
+        for line in self.tenants.values_mut().filter(|line| line.is_waiting()) {
             line.served = (line.served + each).min(line.tail);
         }
     }
 
-    /// Those who have had their turns stand where a newcomer would.
-    pub(super) fn forget(&mut self) {
-        let clock = self.clock();
+    /// Forgets tenants that had their turns: a new tenant would start at the same position.
+    pub(super) fn drop_idle(&mut self) {
+        let clock = self.virtual_time();
         let last = self.tenants.values().map(|line| line.served).fold(0.0, f64::max);
-        self.tenants.retain(|_, line| line.waits() || line.served > clock || line.served >= last);
+        self.tenants
+            .retain(|_, line| line.is_waiting() || line.served > clock || line.served >= last);
     }
 
-    /// A tenant's callers come no more.
-    pub(super) fn leaves(&mut self, tenant: &Tenant) {
+    /// Removes a tenant's waiting callers.
+    pub(super) fn remove_tenant(&mut self, tenant: &Tenant) {
         if let Some(line) = self.tenants.get_mut(tenant) {
             line.tail = line.served;
         }
     }
 
-    /// A caller that waits comes no more.
-    pub(super) fn gives_up(&mut self, tenant: &Tenant, turn: f64, work: f64) {
+    /// Removes one waiting caller.
+    pub(super) fn give_up(&mut self, tenant: &Tenant, turn: f64, work: f64) {
         let Some(line) = self.tenants.get_mut(tenant) else { return };
         if turn + work >= line.tail {
             line.tail = line.served.max(line.tail.min(turn));
@@ -153,7 +164,7 @@ impl Queue {
         }
     }
 
-    /// Work of all who wait.
+    /// Work of all waiting callers.
     pub(super) fn waiting(&self) -> f64 {
         self.tenants.values().map(|line| line.tail - line.served).sum()
     }

@@ -1,23 +1,23 @@
-//! How calls end.
+//! The end of calls.
 
 use std::collections::BTreeMap;
 
 use super::{
     Mechanism, Terms,
-    kept::{Before, Closed, Condition, Entry, Spent},
-    log::{Observation, Refused, Told},
+    log::{MeterReading, Observation, RefusedUse},
+    state::{Before, CloseReason, Condition, Entry, Spent},
 };
 use crate::{
+    conversions::{float, micros, whole},
     dimension::{Amounts, Dimension, PerDimension},
     model::ModelQuota,
-    number::{float, micros, whole},
     numbers::Numbers,
     plan::{Units, units},
     store::{Meter, ProviderSignal, Settled, Settlement},
 };
 
 impl Mechanism {
-    /// Ends a reservation, once. `longest` is how long a pause lasts at most.
+    /// Ends a reservation, once. `longest` is the longest pause in microseconds.
     pub(crate) fn settle(
         &mut self,
         model: &ModelQuota,
@@ -31,9 +31,9 @@ impl Mechanism {
             Some(entry) if entry.condition == Condition::Settled => Settled::Before,
             Some(entry) => {
                 if signal == ProviderSignal::Overloaded {
-                    self.flight.overloaded(entry.admitted, self.at, numbers);
+                    self.in_flight.record_overload(entry.admitted, self.at, numbers);
                 }
-                self.end(model, terms, settlement, entry.clone());
+                self.end_entry(model, terms, settlement, entry.clone());
                 Settled::Done
             }
             None => Settled::Unknown,
@@ -41,28 +41,28 @@ impl Mechanism {
         let open = known.filter(|_| outcome == Settled::Done);
         if let Some(entry) = &open {
             if settlement.used.is_some() {
-                self.told_of(&settlement.meter, entry, numbers);
+                self.log_meter(&settlement.meter, entry, numbers);
             }
             match signal {
                 ProviderSignal::None if settlement.used.is_some() => {
-                    self.answered(model, settlement, entry, numbers);
+                    self.record_answer(model, settlement, entry, numbers);
                 }
-                ProviderSignal::Refused => self.refused(settlement, entry, numbers),
+                ProviderSignal::Refused => self.log_refusal(settlement, entry, numbers),
                 _ => {}
             }
         }
         if let Some(pause) = settlement.pause.as_ref().filter(|pause| !pause.length.is_zero()) {
             let closed = match signal {
-                ProviderSignal::Exhausted => Closed::Exhausted,
-                ProviderSignal::Refused => Closed::Refused,
-                _ => Closed::Pause,
+                ProviderSignal::Exhausted => CloseReason::Exhausted,
+                ProviderSignal::Refused => CloseReason::Refused,
+                _ => CloseReason::Pause,
             };
-            self.close(pause, longest, closed);
+            self.close_gate(pause, longest, closed);
         }
         outcome
     }
 
-    fn end(
+    fn end_entry(
         &mut self,
         model: &ModelQuota,
         terms: &Terms<'_>,
@@ -79,7 +79,7 @@ impl Mechanism {
         if entry.condition == Condition::Outlived {
             self.leases.remove(id);
             if settlement.used.is_some() && model.charge.unused_returns {
-                // The provider counts output when the call ends.
+                // The provider counts output at the end of the call.
                 let output = (used.combined - used.input).max(0.0);
                 let amounts = Units { output: used.output, combined: output, ..Units::default() };
                 let late = Entry { admitted: self.at, progress: 0.0, ..entry };
@@ -92,14 +92,14 @@ impl Mechanism {
             self.ledger.retain(|(_, kept)| kept != id);
             return;
         }
-        // The reservation keeps its time of admission, and so its place in the window.
+        // The entry keeps its time of admission, and so its position in the window.
         let entry = Entry { amounts: used, condition: Condition::Settled, ..entry };
         self.add(&entry, 1.0);
         self.entries.insert(id.clone(), entry);
     }
 
-    /// A call went well.
-    fn answered(
+    /// Learns from a call that went well.
+    fn record_answer(
         &mut self,
         model: &ModelQuota,
         settlement: &Settlement,
@@ -110,22 +110,22 @@ impl Mechanism {
         let faded = 1.0 - numbers.fade;
         let mean = self.latency;
         self.latency = if mean > 0.0 { mean + faded * (took - mean) } else { took };
-        self.flight.went_well(numbers);
+        self.in_flight.record_success(numbers);
         let (template, expected) = (model.learns_as(settlement.template), entry.amounts.output);
         self.learn(template, settlement, expected, took, numbers);
         if entry.probe {
-            self.taken();
+            self.end_probe();
         }
-        self.log.answered();
+        self.log.count_answer();
     }
 
-    /// What the provider's meter said in the answer, to a refused call too.
-    fn told_of(&mut self, meter: &Meter, entry: &Entry, numbers: &Numbers) {
+    /// Logs the provider's meter from an answer, also of a refused call.
+    fn log_meter(&mut self, meter: &Meter, entry: &Entry, numbers: &Numbers) {
         let each = PerDimension::from_fn(|it| {
-            let before = self.before(entry, it)?;
+            let before = self.use_before(entry, it)?;
             let told = |it: Option<u64>| it.map_or(-1.0, float);
             let (used, limit) = (told(meter.used[it]), told(meter.limits[it]));
-            (used >= 0.0 || limit >= 0.0).then(|| Told {
+            (used >= 0.0 || limit >= 0.0).then(|| MeterReading {
                 used,
                 limit,
                 reset: meter.resets[it].map_or(-1.0, micros),
@@ -136,19 +136,19 @@ impl Mechanism {
             })
         });
         if each.iter().any(|(_, told)| told.is_some()) {
-            self.log.push(Observation::Told(each), numbers);
+            self.log.push(Observation::Metered(each), numbers);
         }
     }
 
-    /// What was in a dimension when a call was admitted, where it is limited now.
-    fn before(&self, entry: &Entry, it: Dimension) -> Option<Before> {
+    /// A dimension's state at the call's admission, if the dimension is limited now.
+    fn use_before(&self, entry: &Entry, it: Dimension) -> Option<Before> {
         self.plan.limits[it]?;
         entry.before.map(|before| before[it])
     }
 
-    fn refused(&mut self, settlement: &Settlement, entry: &Entry, numbers: &Numbers) {
+    fn log_refusal(&mut self, settlement: &Settlement, entry: &Entry, numbers: &Numbers) {
         let each = PerDimension::from_fn(|it| {
-            self.before(entry, it).map(|before| Refused {
+            self.use_before(entry, it).map(|before| RefusedUse {
                 need: entry.amounts[it],
                 drawn: before.drawn + self.changed[it],
                 spent: before.spent,
@@ -159,8 +159,8 @@ impl Mechanism {
         self.log.push(Observation::Refused { at, admitted, retry, probe, each }, numbers);
     }
 
-    /// What was used without being asked about, while the store was away: it brings the queue on.
-    /// Some of it has refilled since.
+    /// Charges what was used without a reservation while the store was away; it moves the queue on.
+    /// Part of it has refilled since: `drawn` is the rest.
     pub(crate) fn charge(
         &mut self,
         terms: &Terms<'_>,
@@ -189,11 +189,11 @@ impl Mechanism {
         self.enter(id.to_owned(), entry);
     }
 
-    /// Goes on from a quota of which this was drawn and in the window, as if that had been used evenly.
+    /// Starts from a quota with this drawn and in the window, as if it had been used evenly.
     pub(crate) fn begin_with(&mut self, terms: &Terms<'_>, drawn: &Units, total: &Units) {
         self.drawn = *drawn;
         let (count, now) = (terms.numbers.walk, self.at);
-        for back in (0..crate::number::index(count)).rev() {
+        for back in (0..crate::conversions::index(count)).rev() {
             let entry = Entry {
                 admitted: now - terms.window * float(back as u64) / count,
                 lane: 0,
@@ -208,7 +208,7 @@ impl Mechanism {
         }
     }
 
-    /// What was used here and has not been handed over to the fleet, by lane.
+    /// Use that has not been reported to the fleet yet, by lane.
     pub(crate) fn unreported(&self) -> Vec<Spent> {
         let mut lanes: BTreeMap<usize, (Units, Vec<String>)> = BTreeMap::new();
         for (id, entry) in self.entries.iter().filter(|(_, entry)| !entry.handed_over) {
@@ -223,7 +223,7 @@ impl Mechanism {
         lanes.into_iter().map(spent).collect()
     }
 
-    /// The fleet has been told of these calls.
+    /// Marks these calls as reported to the fleet.
     pub(crate) fn handed_over(&mut self, calls: &[String]) {
         for id in calls {
             if let Some(entry) = self.entries.get_mut(id) {

@@ -1,12 +1,12 @@
 //! How much may be drawn at once.
 
-use super::{Configured, One};
+use super::{Configured, KnownDimension};
 use crate::{
     numbers::Numbers,
     plan::{Reasoned, Why},
 };
 
-impl One {
+impl KnownDimension {
     pub(super) fn capacity(
         &self,
         proven: bool,

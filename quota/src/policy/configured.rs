@@ -1,19 +1,19 @@
-//! What an operator states of a quota, as the policy goes by it.
+//! A quota's configuration as the policy uses it.
 
 use tidegate_types::fnv1a;
 
 use crate::{
+    conversions::{float, micros},
     dimension::{Dimension, Limited, PerLimit},
     limits::Limits,
     model::ModelQuota,
-    number::{float, micros},
     numbers::MINUTE,
 };
 
-/// Another number makes another fingerprint: two versions of the policy do not take turns.
+/// The policy's version, part of the fingerprint: two versions do not take turns.
 const VERSION: u64 = 2;
 
-/// The same for every program that shares the quota.
+/// The settings of the policy, equal in every program that shares the quota.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Configured {
     /// Limits as stated; 0 for none.
@@ -21,16 +21,16 @@ pub(crate) struct Configured {
     margin: f64,
     /// In microseconds.
     pub(super) window: f64,
-    /// The part of the provider's rate that this leaves: margin, and a window longer than a minute.
+    /// The part of the provider's rate that is used: margin, and a window longer than a minute.
     pub(super) kept: f64,
-    /// Known to be buckets as deep as the window.
+    /// Whether the limits are known to be buckets as deep as the window.
     pub(super) bucket: bool,
-    /// How much of the rate may be drawn, as a time, where that is not to be learned.
+    /// A fixed burst, as a time at the rate; `None` if it is learned.
     pub(super) burst: Option<f64>,
 }
 
 impl Configured {
-    pub(crate) fn of(model: &ModelQuota) -> Self {
+    pub(crate) fn from_model(model: &ModelQuota) -> Self {
         let Limits { margin, window, token_bucket, burst_max, burst, .. } = model.limits;
         let window = micros(window);
         Self {
@@ -43,8 +43,8 @@ impl Configured {
         }
     }
 
-    /// Names this configuration, and the version of the policy, among programs that share a quota:
-    /// exact in a float.
+    /// Identifies this configuration and the policy's version among programs that share a quota.
+    /// Exact in a float.
     pub(crate) fn fingerprint(&self) -> u64 {
         const EXACT: u64 = (1 << 52) - 1;
         let text = format!("{} {self:?}", VERSION);
@@ -59,7 +59,7 @@ impl Configured {
         float(self.limits[Limited::InFlight])
     }
 
-    /// A limit times the margin, never nothing.
+    /// A limit times the margin, at least 1.
     pub(super) fn with_margin(&self, limit: f64) -> f64 {
         (limit * self.margin).floor().max(1.0)
     }

@@ -1,71 +1,74 @@
-//! What is known of a provider, folded: it is kept beside the plan, as JSON of about a kilobyte.
+//! What is known of a provider, stored beside the plan as about a kilobyte of JSON.
 
 use serde::{Deserialize, Serialize};
 
 use super::Configured;
 use crate::{
+    conversions::whole,
     dimension::{Change, Dimension, Limited, PerDimension, PerLimit},
-    number::whole,
     numbers::Numbers,
     plan::{Plan, Reasoned, Why},
     snapshot::Snapshot,
     store::LimitChanges,
 };
 
-/// What is known of a provider, and what operators have set.
+/// What is known of a provider, and the limits set by operators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Known {
-    pub(super) each: PerDimension<One>,
+    pub(super) each: PerDimension<KnownDimension>,
     /// When the policy ran last.
     pub(super) at: f64,
-    /// Whether an answer has told what estimates are worth.
+    /// Whether an answer has checked the estimates.
     pub(super) proven: bool,
-    /// Since when rates and capacities are such parts of the limits.
+    /// Since when rates and capacities are these parts of the limits.
     pub(super) since: f64,
     pub(super) parts: PerDimension<[f64; 2]>,
-    /// Limits that operators have set, as they were set; 0 for none.
+    /// Limits set by operators; 0 for none.
     set: PerLimit<u64>,
 }
 
-/// The same of one dimension.
+/// What is known of one dimension.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct One {
-    /// The limit that this was learned of: another one begins anew.
+pub(crate) struct KnownDimension {
+    /// The limit for which this was learned: another limit begins anew.
     pub(super) configured: f64,
-    /// A lower limit that the provider stated, times the margin, and when.
+    /// A lower limit stated by the provider, times the margin, and when.
     pub(super) stated: Option<(f64, f64)>,
-    /// By how much of the limit the rate is lowered.
+    /// The part of the limit by which the rate is lowered.
     pub(super) lowered: f64,
-    /// Most that was drawn without a refusal.
+    /// The most drawn without a refusal.
     pub(super) went_well: f64,
-    /// When the policy looked, and what was drawn then: it went well if nothing is refused soon.
+    /// When the policy last looked, and what was drawn then: it went well if no refusal follows
+    /// soon.
     pub(super) looked: (f64, f64),
-    /// Least that was drawn when a call was refused as too deep.
+    /// The least drawn at a refusal for depth.
     pub(super) too_deep: Option<f64>,
-    /// When a refusal taught something last.
+    /// When a refusal last taught something.
     pub(super) latest: f64,
-    /// First and last refusal of an episode, and what was spent then.
+    /// Time and total spent at the first and last refusal of an episode.
     pub(super) refused: Option<[(f64, f64); 2]>,
-    /// Readings of a meter that came back evenly; below zero once one did not.
+    /// Readings of a meter that refilled evenly; below zero after one that did not.
     pub(super) even: f64,
-    /// Part of the limit that the meter does not show when it is full, for its bucket is less deep than
+    /// The part of the limit that a full meter does not show, because its bucket is less deep than
     /// a minute.
     pub(super) missing: f64,
-    /// Whether a meter has told anything.
+    /// Whether a meter was ever read.
     pub(super) tells: bool,
-    /// The latest readings below what we know of.
+    /// The latest readings below our own count.
     pub(super) below: Below,
-    /// Use by others, as the meter told it last.
+    /// Use by others at the last reading.
     pub(super) others: f64,
-    /// When a lowered rate was restored because the meter showed room, and by how much it was lowered.
+    /// When a lowered rate was restored because the meter showed room, and by how much it had been
+    /// lowered.
     pub(super) restored: Option<(f64, f64)>,
     /// Reasons of the plan's rate, capacity and window.
     pub(super) why: [Why; 3],
 }
 
-/// By how much readings of a meter were at least below what we know of, and what is settled of it.
+/// By how much readings of a meter were at least below our own count, in all and counting only what
+/// is settled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Below {
@@ -75,30 +78,31 @@ pub(crate) struct Below {
 }
 
 impl Known {
-    /// As it is kept; what cannot be read is not known, for nobody else would mend it.
-    pub(crate) fn read(kept: &[u8]) -> Self {
-        serde_json::from_slice(kept).unwrap_or_default()
+    /// Reads the stored JSON. Unreadable JSON counts as nothing known, because no other program
+    /// would mend it.
+    pub(crate) fn from_json(json: &[u8]) -> Self {
+        serde_json::from_slice(json).unwrap_or_default()
     }
 
-    /// To be kept.
-    pub(crate) fn keep(&self) -> Vec<u8> {
-        // Numbers, lists and names: nothing of it can fail.
+    /// Writes the JSON to store.
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        // Numbers, lists and names: writing cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// A process's part of it, while it is alone, by its own clock.
-    pub(crate) fn part(
+    /// The knowledge for a process's own share of the quota, on its own clock.
+    pub(crate) fn share(
         &self,
         parts: u64,
         configured: &Configured,
         numbers: &Numbers,
         now: f64,
     ) -> Self {
-        let part = 1.0 / crate::number::float(parts.max(1));
+        let part = 1.0 / crate::conversions::float(parts.max(1));
         let by = now - self.at;
         let mut known = *self;
         known.move_by(by);
-        known.each = known.each.map(|one| One {
+        known.each = known.each.map(|one| KnownDimension {
             configured: one.configured * part,
             stated: one.stated.map(|(limit, at)| (limit * part, at)),
             went_well: one.went_well * part,
@@ -109,8 +113,8 @@ impl Known {
             others: one.others * part,
             ..one
         });
-        let share = |set: u64| if set > 0 { (set / parts.max(1)).max(1) } else { 0 };
-        (known.at, known.set) = (now, self.set.map(share));
+        let share_of = |set: u64| if set > 0 { (set / parts.max(1)).max(1) } else { 0 };
+        (known.at, known.set) = (now, self.set.map(share_of));
         for it in Dimension::ALL {
             if known.each[it].configured > 0.0 {
                 let limit = known.limit(it, configured, numbers);
@@ -120,11 +124,11 @@ impl Known {
         known
     }
 
-    /// Moves every time: what was so long ago still is.
+    /// Moves every time, so that ages stay the same.
     pub(super) fn move_by(&mut self, by: f64) {
         let moved = |at: f64| if at > 0.0 { at + by } else { 0.0 };
         (self.at, self.since) = (moved(self.at), moved(self.since));
-        self.each = self.each.map(|one| One {
+        self.each = self.each.map(|one| KnownDimension {
             stated: one.stated.map(|(limit, at)| (limit, at + by)),
             looked: (moved(one.looked.0), one.looked.1),
             latest: moved(one.latest),
@@ -134,8 +138,8 @@ impl Known {
         });
     }
 
-    /// An operator sets limits: who does knows better than what refusals have taught.
-    pub(crate) fn set(&mut self, changes: &LimitChanges) {
+    /// Sets an operator's limits. They replace what refusals have taught.
+    pub(crate) fn set_limits(&mut self, changes: &LimitChanges) {
         for (limited, change) in changes.iter() {
             self.set[limited] = match *change {
                 Change::Keep => continue,
@@ -148,15 +152,15 @@ impl Known {
         }
     }
 
-    /// The limit of a window in force: an operator's before the configured one, the provider's own
-    /// if that is lower.
+    /// The limit of a window in force: an operator's before the configured one, or the provider's
+    /// own if it is lower.
     pub(super) fn limit(
         &self,
         it: Dimension,
         configured: &Configured,
         numbers: &Numbers,
     ) -> Option<Reasoned> {
-        let set = crate::number::float(self.set.window[it]);
+        let set = crate::conversions::float(self.set.window[it]);
         let (stated, why) =
             if set > 0.0 { (set, Why::Set) } else { (configured.limit(it), Why::Configured) };
         if stated <= 0.0 {
@@ -168,11 +172,11 @@ impl Known {
     }
 
     pub(super) fn concurrent(&self, configured: &Configured) -> f64 {
-        let set = crate::number::float(self.set.in_flight);
+        let set = crate::conversions::float(self.set.in_flight);
         if set > 0.0 { set } else { configured.concurrent() }
     }
 
-    /// A snapshot with what the plan is, and why.
+    /// Adds the plan and its reasons to a snapshot.
     pub(crate) fn explain(&self, mut snapshot: Snapshot, plan: &Plan) -> Snapshot {
         snapshot.factor = 1.0;
         for it in Dimension::ALL {
@@ -188,39 +192,39 @@ impl Known {
         }
         let set = self.set.in_flight;
         snapshot.in_flight.set = (set > 0).then_some(set);
-        snapshot.horizon = crate::number::duration(plan.horizon);
+        snapshot.horizon = crate::conversions::duration(plan.horizon);
         snapshot
     }
 
     /// The reasons of the plan's rate, capacity and window.
-    pub(crate) fn why(&self, it: Dimension) -> [Why; 3] {
+    pub(crate) fn reasons(&self, it: Dimension) -> [Why; 3] {
         self.each[it].why
     }
 }
 
-impl One {
-    /// Another limit: what was learned of the one before is over.
-    pub(super) fn begin(&mut self, most: f64) {
+impl KnownDimension {
+    /// Forgets what was learned for another limit.
+    pub(super) fn begin_limit(&mut self, most: f64) {
         if (self.configured - most).abs() >= 1.0 {
             let Self { even, missing, stated, .. } = *self;
             *self = Self { configured: most, even, missing, stated, ..Self::default() };
         }
     }
 
-    /// What the provider states, times the margin, where that is the limit in force.
+    /// The limit stated by the provider, times the margin, if it is in force.
     fn stated_below(&self, most: f64) -> Option<u64> {
         let (stated, _) = self.stated?;
         (self.why[0] == Why::Stated || self.why[2] == Why::Stated || stated < most)
             .then(|| whole(stated))
     }
 
-    /// Whether the provider's meter has proved to be a bucket's.
+    /// Whether the provider's meter has proved to be a bucket.
     pub(super) fn is_even(&self, numbers: &Numbers) -> bool {
         self.even >= numbers.even
     }
 
-    /// What was drawn a while ago went well, for nothing was refused since.
-    pub(super) fn look(&mut self, peak: f64, now: f64, numbers: &Numbers) {
+    /// Takes in the most drawn. What was drawn a while ago went well if nothing was refused since.
+    pub(super) fn observe_peak(&mut self, peak: f64, now: f64, numbers: &Numbers) {
         let (at, seen) = self.looked;
         if now >= at + numbers.quiet {
             self.went_well = self.went_well.max(seen);

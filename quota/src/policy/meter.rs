@@ -1,8 +1,8 @@
-//! What a reading of the provider's own meter teaches.
+//! Learns from a reading of the provider's meter.
 
-use super::{One, known::Below};
+use super::{KnownDimension, known::Below};
 use crate::{
-    mechanism::log::Told,
+    mechanism::log::MeterReading,
     numbers::{MINUTE, Numbers},
 };
 
@@ -15,62 +15,67 @@ impl Below {
     }
 }
 
-impl One {
-    /// Whether the meter comes back as a bucket's does: it is full again after as long as what is used
-    /// takes to refill. A bucket of less than a minute never shows the rest of the limit.
-    pub(super) fn comes_back(&mut self, told: &Told, numbers: &Numbers) {
+impl KnownDimension {
+    /// Learns whether the meter refills as a bucket: it is full again after the time that the used
+    /// amount takes to refill. A bucket of less than a minute never shows the rest of the limit.
+    pub(super) fn learn_refill(&mut self, reading: &MeterReading, numbers: &Numbers) {
         self.tells = true;
-        if told.reset < 0.0 || told.used <= 0.0 {
+        if reading.reset < 0.0 || reading.used <= 0.0 {
             return;
         }
-        let limit = self.limit(told);
-        let missing = told.used / limit - told.reset / MINUTE;
+        let limit = self.limit(reading);
+        let missing = reading.used / limit - reading.reset / MINUTE;
         let evenly = (missing - self.missing).abs() <= numbers.close;
         if !evenly {
-            // What our own calls explain does not speak of the depth.
+            // Use by our own calls shows nothing about the depth.
             self.missing = 0.0;
-            if self.beyond(told, numbers) > numbers.close * limit {
+            if self.use_of_others(reading, numbers) > numbers.close * limit {
                 self.missing = missing.clamp(0.0, 1.0);
             }
         }
-        if self.used(told) >= numbers.telling * (1.0 - self.missing) * limit {
+        if self.visible_use(reading) >= numbers.telling * (1.0 - self.missing) * limit {
             return;
         }
-        // By chance others agree now and then, and a bucket hardly ever differs.
+        // Other meters agree now and then by chance, and a bucket hardly ever differs.
         let step = if evenly { 1.0 } else { -numbers.even * numbers.even };
         let was_even = self.is_even(numbers);
         self.even = (self.even + step).min(numbers.even);
         if self.is_even(numbers) && !was_even {
-            // It is as deep as it shows, whatever was refused before.
+            // The bucket is as deep as it shows, whatever was refused before.
             self.too_deep = None;
         }
     }
 
-    /// By how much the meter is beyond all that we know of: what was drawn before the call, and since.
-    pub(super) fn beyond(&self, told: &Told, numbers: &Numbers) -> f64 {
-        self.used(told) - self.own(told, numbers) - told.since
+    /// By how much the meter exceeds our own count: what was drawn before the call, and since.
+    pub(super) fn use_of_others(&self, reading: &MeterReading, numbers: &Numbers) -> f64 {
+        self.visible_use(reading) - self.known_use(reading, numbers) - reading.since
     }
 
-    fn limit(&self, told: &Told) -> f64 {
-        if told.limit > 0.0 { told.limit } else { self.configured }
+    fn limit(&self, reading: &MeterReading) -> f64 {
+        if reading.limit > 0.0 { reading.limit } else { self.configured }
     }
 
-    /// What is used of what the meter shows when it is full.
-    fn used(&self, told: &Told) -> f64 {
-        told.used - self.missing * self.limit(told)
+    /// The used part of what a full meter shows.
+    fn visible_use(&self, reading: &MeterReading) -> f64 {
+        reading.used - self.missing * self.limit(reading)
     }
 
-    /// Whether what is drawn is what the provider counts.
+    /// Whether the provider counts what is drawn.
     fn is_bucket(&self, numbers: &Numbers) -> bool {
         self.missing > 0.0 || self.is_even(numbers)
     }
 
-    /// By how much the level is to fall, because the meter is below what we know of. Calls are under way
-    /// to the provider, so what is true shows in several readings. What is held for calls that it has,
-    /// it may count or not; but a rate that was lowered is restored.
-    pub(super) fn below(&mut self, told: &Told, now: f64, numbers: &Numbers) -> f64 {
-        let over = self.own(told, numbers) - self.used(told);
-        self.below.add(over, over - told.held);
+    /// By how much the level should fall, because several readings were below our own count. Calls
+    /// under way to the provider blur a single reading. The provider may or may not count what is
+    /// held for calls that it has; but a lowered rate is restored.
+    pub(super) fn take_surplus(
+        &mut self,
+        reading: &MeterReading,
+        now: f64,
+        numbers: &Numbers,
+    ) -> f64 {
+        let over = self.known_use(reading, numbers) - self.visible_use(reading);
+        self.below.add(over, over - reading.held);
         if self.below.readings < numbers.even {
             return 0.0;
         }
@@ -85,9 +90,9 @@ impl One {
         if below.settled > close { below.settled } else { 0.0 }
     }
 
-    /// What we know to be used. A window that is not known whole, after a loss or while Redis is away,
-    /// has at least what is drawn.
-    fn own(&self, told: &Told, numbers: &Numbers) -> f64 {
-        if self.is_bucket(numbers) { told.drawn } else { told.total.max(told.drawn) }
+    /// Our own count of the use. A window that is not known completely, after a loss or while Redis
+    /// is away, has at least what is drawn.
+    fn known_use(&self, reading: &MeterReading, numbers: &Numbers) -> f64 {
+        if self.is_bucket(numbers) { reading.drawn } else { reading.total.max(reading.drawn) }
     }
 }

@@ -1,10 +1,10 @@
-//! What a refusal teaches. One deeper than anything that went well speaks against the depth, any
-//! other one against the rate.
+//! Learns from a refusal. A refusal deeper than anything that went well speaks against the depth,
+//! any other one against the rate.
 
-use super::{Configured, Known, One};
+use super::{Configured, Known, KnownDimension};
 use crate::{mechanism::log::Observation, numbers::Numbers, plan::Units};
 
-/// A refusal as the dimension sees it that it is about.
+/// A refusal, seen by the dimension that it is about.
 struct Refusal {
     at: f64,
     admitted: f64,
@@ -16,7 +16,7 @@ struct Refusal {
 }
 
 impl Known {
-    pub(super) fn refused(
+    pub(super) fn learn_refusal(
         &mut self,
         observation: &Observation,
         drawn: &Units,
@@ -27,7 +27,7 @@ impl Known {
         let Observation::Refused { at, admitted, retry, probe, each } = *observation else {
             return;
         };
-        // The dimension of which most was drawn.
+        // The dimension with the largest part drawn.
         let limited = each.iter().filter_map(|(it, seen)| {
             let (seen, most) = ((*seen)?, self.each[it].configured);
             (most > 0.0).then(|| (it, seen, (seen.drawn + seen.need) / most))
@@ -37,33 +37,33 @@ impl Known {
         let refusal = Refusal { at, admitted, retry, probe, need, drawn: seen.drawn, spent };
         let one = &mut self.each[it];
         let was_even = one.is_even(numbers);
-        one.refused(&refusal, configured, numbers);
+        one.learn_refusal(&refusal, configured, numbers);
         let capacity = one.capacity(self.proven, configured, numbers).value;
-        // When the gate opens there is room for this call, and no more than the part of a unit.
+        // When the gate opens there is room for this call, and no more than part of a unit besides.
         let room = (capacity - need - drawn[it]).floor();
         change[it] = if was_even && !one.is_even(numbers) { room } else { change[it].max(room) };
     }
 }
 
-impl One {
-    fn refused(&mut self, refusal: &Refusal, configured: &Configured, numbers: &Numbers) {
-        // What was sent before another refusal was known says the same once more.
+impl KnownDimension {
+    fn learn_refusal(&mut self, refusal: &Refusal, configured: &Configured, numbers: &Numbers) {
+        // A call sent before another refusal was known repeats that refusal.
         if refusal.admitted <= self.latest {
             return;
         }
         self.latest = refusal.at;
-        // A meter that showed room which is not there tells of something else.
+        // A meter that showed room that does not exist counts something else.
         if let Some((at, lowered)) = self.restored.take()
             && refusal.at - at < numbers.episode
         {
             (self.even, self.lowered) = (f64::MIN, lowered);
         }
         self.looked = (refusal.at, 0.0);
-        // One that goes first says whether the gate may open, and nothing more.
+        // A probe shows whether the gate may open, and nothing more.
         if refusal.probe {
             return;
         }
-        // Where nothing was drawn, no depth was.
+        // If nothing was drawn, depth is not the reason.
         let depth = refusal.drawn + refusal.need;
         if refusal.drawn > 0.0 && depth > self.went_well * (1.0 + numbers.close) {
             self.too_deep = Some(self.too_deep.unwrap_or(depth).min(depth));
@@ -74,8 +74,8 @@ impl One {
         let [first, _] = self.refused.filter(fresh).unwrap_or([here, here]);
         let rate = self.rate(configured, numbers);
         self.refused = Some([first, here]);
-        // The provider had nothing left both times, and so let through what it has by its own rate;
-        // but one that wants a wait of many calls has no rate now.
+        // The provider had nothing left at both refusals, so it let through its own rate between
+        // them. But a provider that asks for a wait of many calls has no rate now.
         let mut lowered = rate - numbers.yields * self.configured / configured.window;
         let time = refusal.at - first.0;
         let refills = time >= numbers.measured * numbers.quiet

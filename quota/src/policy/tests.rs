@@ -10,7 +10,7 @@ use crate::{
     dimension::{Change, PerLimit},
     lanes::Lanes,
     limits::Limits,
-    mechanism::log::{Refused, Told},
+    mechanism::log::{MeterReading, RefusedUse},
     model::ModelQuota,
     numbers::{MINUTE, SECOND, numbers},
     plan::Reasoned,
@@ -48,7 +48,7 @@ fn limits() -> Limits {
 fn configured(limits: Limits) -> Configured {
     let lanes = Arc::new(Lanes::single());
     let id = "test:model".parse().unwrap();
-    Configured::of(&ModelQuota::new(id, limits, Charge::default(), lanes).unwrap())
+    Configured::from_model(&ModelQuota::new(id, limits, Charge::default(), lanes).unwrap())
 }
 
 fn combined<T: Copy>(value: T) -> PerDimension<Option<T>> {
@@ -104,7 +104,7 @@ impl Case {
     }
 
     fn idle(&mut self, seconds: f64) -> Allowance {
-        of(&self.after(seconds, Seen::default()))
+        allowance_of(&self.after(seconds, Seen::default()))
     }
 
     /// A call of this need was refused, which found so much drawn; all that was ever drawn is `spent`.
@@ -121,8 +121,8 @@ impl Case {
     }
 
     /// Readings of a meter, one after the other.
-    fn told(&mut self, all: impl IntoIterator<Item = Told>) -> Outcome {
-        let log = all.into_iter().map(|it| Observation::Told(combined(it))).collect();
+    fn told(&mut self, all: impl IntoIterator<Item = MeterReading>) -> Outcome {
+        let log = all.into_iter().map(|it| Observation::Metered(combined(it))).collect();
         self.after(1.0, Seen { log, ..Seen::default() })
     }
 
@@ -150,18 +150,18 @@ impl Refusal {
             admitted: self.at - self.before * SECOND,
             retry: self.retry * SECOND,
             probe: self.probe,
-            each: combined(Refused { need, drawn, spent }),
+            each: combined(RefusedUse { need, drawn, spent }),
         }
     }
 }
 
-fn of(outcome: &Outcome) -> Allowance {
+fn allowance_of(outcome: &Outcome) -> Allowance {
     outcome.plan.limits.combined.unwrap()
 }
 
 /// A meter that comes back evenly and agrees with what is drawn.
-fn even(used: f64) -> Told {
-    Told {
+fn even(used: f64) -> MeterReading {
+    MeterReading {
         used,
         limit: LIMIT,
         reset: used / LIMIT * MINUTE,
@@ -172,7 +172,7 @@ fn even(used: f64) -> Told {
     }
 }
 
-fn is(it: Reasoned, value: f64, why: Why) {
+fn assert_reasoned(it: Reasoned, value: f64, why: Why) {
     let near = (it.value - value).abs() <= 1e-6 * value;
     assert!(near || it.value > f64::MAX && value > f64::MAX, "{it:?} is not {value}");
     assert_eq!(it.why, why);
@@ -193,7 +193,7 @@ fn what_a_refusal_took_comes_back_in_two_minutes() {
     assert!((case.lowered() - 0.075).abs() < 1e-9, "{}", case.lowered());
     assert!((a_second(later) - 925.0).abs() < 1e-6);
     assert_eq!(later.rate.why, Why::Refused);
-    is(case.idle(3_600.0).rate, 1e-3, Why::Configured);
+    assert_reasoned(case.idle(3_600.0).rate, 1e-3, Why::Configured);
 }
 
 // 2. Refusals.
@@ -202,37 +202,40 @@ fn what_a_refusal_took_comes_back_in_two_minutes() {
 fn a_refusal_deeper_than_what_went_well_bounds_the_depth() {
     let mut case = Case::went_well(limits(), 10_000.0);
     let outcome = case.refuse(&case.refusal(1_000.0, 12_000.0, 0.0));
-    is(of(&outcome).capacity, 10_000.0, Why::TooDeep);
-    is(of(&outcome).rate, 1e-3, Why::Configured);
+    assert_reasoned(allowance_of(&outcome).capacity, 10_000.0, Why::TooDeep);
+    assert_reasoned(allowance_of(&outcome).rate, 1e-3, Why::Configured);
     // Least of those that were refused; and no less than a step below what was refused.
     let mut case = Case::proven(Limits { token_bucket: true, ..limits() });
     let outcome = case.refuse(&case.refusal(1_000.0, 12_000.0, 0.0));
-    is(of(&outcome).capacity, 13_000.0 / 1.3, Why::TooDeep);
+    assert_reasoned(allowance_of(&outcome).capacity, 13_000.0 / 1.3, Why::TooDeep);
     case.now += SECOND;
     let outcome = case.refuse(&case.refusal(1_000.0, 25_000.0, 0.0));
-    is(of(&outcome).capacity, 13_000.0 / 1.3, Why::TooDeep);
+    assert_reasoned(allowance_of(&outcome).capacity, 13_000.0 / 1.3, Why::TooDeep);
     case.now += SECOND;
     let outcome = case.refuse(&case.refusal(1_000.0, 5_500.0, 0.0));
-    is(of(&outcome).capacity, 5_000.0, Why::TooDeep);
+    assert_reasoned(allowance_of(&outcome).capacity, 5_000.0, Why::TooDeep);
 }
 
 #[test]
 fn a_refusal_hardly_deeper_than_what_went_well_is_none_of_the_depth() {
     let mut case = Case::went_well(limits(), 10_000.0);
     let outcome = case.refuse(&case.refusal(1_000.0, 9_200.0, 0.0));
-    assert_ne!(of(&outcome).capacity.why, Why::TooDeep, "by less than 3 %");
+    assert_ne!(allowance_of(&outcome).capacity.why, Why::TooDeep, "by less than 3 %");
     let mut case = Case::went_well(limits(), 10_000.0);
     let outcome = case.refuse(&case.refusal(1_000.0, 9_400.0, 0.0));
-    assert_eq!(of(&outcome).capacity.why, Why::TooDeep);
+    assert_eq!(allowance_of(&outcome).capacity.why, Why::TooDeep);
 }
 
 #[test]
 fn any_other_refusal_takes_a_fortieth_of_the_rate() {
     let mut case = Case::went_well(limits(), 20_000.0);
     let outcome = case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
-    is(of(&outcome).rate, 0.975e-3, Why::Refused);
-    is(of(&outcome).window, LIMIT, Why::Strict);
-    assert!((of(&outcome).most - LIMIT).abs() < 1e-9, "a call as large as the limit still goes");
+    assert_reasoned(allowance_of(&outcome).rate, 0.975e-3, Why::Refused);
+    assert_reasoned(allowance_of(&outcome).window, LIMIT, Why::Strict);
+    assert!(
+        (allowance_of(&outcome).most - LIMIT).abs() < 1e-9,
+        "a call as large as the limit still goes"
+    );
 }
 
 #[test]
@@ -240,7 +243,7 @@ fn after_a_refusal_there_is_room_for_one_call() {
     let mut case = Case::went_well(limits(), 20_000.0);
     let outcome = case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
     let drawn = 6_000.0 + outcome.change.combined;
-    assert!((of(&outcome).capacity.value - drawn - 1_000.0).abs() < 1.0, "{outcome:?}");
+    assert!((allowance_of(&outcome).capacity.value - drawn - 1_000.0).abs() < 1.0, "{outcome:?}");
 }
 
 #[test]
@@ -312,7 +315,7 @@ fn a_refusal_is_about_the_dimension_of_which_most_was_drawn() {
     let both = limits().with(Dimension::Requests, 100);
     let mut case = Case::went_well(both, 20_000.0);
     case.known.each.requests.went_well = 90.0;
-    let refused = |need, drawn| Some(Refused { need, drawn, spent: 0.0 });
+    let refused = |need, drawn| Some(RefusedUse { need, drawn, spent: 0.0 });
     let each = PerDimension {
         requests: refused(1.0, 60.0),
         combined: refused(1_000.0, 8_000.0),
@@ -347,59 +350,63 @@ fn before_a_first_answer_a_quarter_of_the_limit_goes_at_most() {
     let fixed = Limits { burst_max: None, burst: Duration::from_secs(60), ..limits() };
     for (limits, before, after) in [(limits(), 2_500.0, 2_500.0), (fixed, 15_000.0, 60_000.0)] {
         let mut case = Case::new(limits);
-        let first = of(&case.run(Seen::default())).capacity.value;
+        let first = allowance_of(&case.run(Seen::default())).capacity.value;
         case.answers = 1;
         let then = case.idle(1.0).capacity.value;
         assert!((first - before).abs() < 1e-6 && (then - after).abs() < 1e-6, "{first}, {then}");
     }
     let mut bucket = Case::new(Limits { token_bucket: true, ..limits() });
-    is(of(&bucket.run(Seen::default())).capacity, 15_000.0, Why::Unproven);
+    assert_reasoned(allowance_of(&bucket.run(Seen::default())).capacity, 15_000.0, Why::Unproven);
 }
 
 #[test]
 fn a_first_burst_is_two_and_a_half_seconds_of_the_rate() {
-    is(Case::proven(limits()).idle(1.0).capacity, 2_500.0, Why::First);
+    assert_reasoned(Case::proven(limits()).idle(1.0).capacity, 2_500.0, Why::First);
 }
 
 #[test]
 fn a_third_more_than_what_went_well_is_tried() {
-    is(Case::went_well(limits(), 10_000.0).idle(1.0).capacity, 13_000.0, Why::Explored);
-    is(Case::went_well(limits(), 1_000.0).idle(1.0).capacity, 2_500.0, Why::First);
+    assert_reasoned(
+        Case::went_well(limits(), 10_000.0).idle(1.0).capacity,
+        13_000.0,
+        Why::Explored,
+    );
+    assert_reasoned(Case::went_well(limits(), 1_000.0).idle(1.0).capacity, 2_500.0, Why::First);
 }
 
 #[test]
 fn a_burst_went_well_when_nothing_was_refused_for_a_while() {
     let mut case = Case::proven(limits());
     case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
-    is(case.idle(0.6).capacity, 2_500.0, Why::First);
-    is(case.idle(0.2).capacity, 13_000.0, Why::Explored);
+    assert_reasoned(case.idle(0.6).capacity, 2_500.0, Why::First);
+    assert_reasoned(case.idle(0.2).capacity, 13_000.0, Why::Explored);
     // What was refused meanwhile did not.
     let mut case = Case::proven(limits());
     case.after(1.0, Seen { peak: 10_000.0, ..Seen::default() });
     case.now += 0.5 * SECOND;
     case.refuse(&case.refusal(1_000.0, 9_000.0, 0.0));
-    is(case.idle(2.0).capacity, 2_500.0, Why::First);
+    assert_reasoned(case.idle(2.0).capacity, 2_500.0, Why::First);
 }
 
 #[test]
 fn six_tenths_of_the_limit_go_at_once_at_most_and_nine_tenths_of_a_bucket() {
-    is(Case::went_well(limits(), 50_000.0).idle(1.0).capacity, 36_000.0, Why::Full);
+    assert_reasoned(Case::went_well(limits(), 50_000.0).idle(1.0).capacity, 36_000.0, Why::Full);
     let bucket = Limits { token_bucket: true, ..limits() };
-    is(Case::proven(bucket).idle(1.0).capacity, 54_000.0, Why::Full);
+    assert_reasoned(Case::proven(bucket).idle(1.0).capacity, 54_000.0, Why::Full);
 }
 
 #[test]
 fn a_meter_that_tells_shows_that_as_much_as_ever_may_go_at_once() {
     let mut case = Case::proven(limits());
-    let of_a_window = Told { reset: MINUTE, drawn: 9_000.0, ..even(9_000.0) };
-    is(case.idle(1.0).capacity, 2_500.0, Why::First);
-    is(of(&case.told([of_a_window])).capacity, 36_000.0, Why::Full);
+    let of_a_window = MeterReading { reset: MINUTE, drawn: 9_000.0, ..even(9_000.0) };
+    assert_reasoned(case.idle(1.0).capacity, 2_500.0, Why::First);
+    assert_reasoned(allowance_of(&case.told([of_a_window])).capacity, 36_000.0, Why::Full);
 }
 
 #[test]
 fn a_burst_that_is_configured_is_not_learned() {
     let fixed = Limits { burst_max: None, burst: Duration::from_secs(3), ..limits() };
-    is(Case::went_well(fixed, 50_000.0).idle(1.0).capacity, 3_000.0, Why::Configured);
+    assert_reasoned(Case::went_well(fixed, 50_000.0).idle(1.0).capacity, 3_000.0, Why::Configured);
 }
 
 #[test]
@@ -408,19 +415,19 @@ fn another_limit_begins_anew_and_a_deeper_bucket_is_not_fuller() {
     case.known.each.combined.lowered = 0.3;
     let raised = Change::Set(100_000);
     let window = PerDimension { combined: raised, ..PerDimension::default() };
-    case.known.set(&PerLimit { window, ..PerLimit::default() });
+    case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
     let outcome = case.after(1.0, Seen::default());
-    is(of(&outcome).rate, 100_000.0 / MINUTE, Why::Set);
-    is(of(&outcome).capacity, 100_000.0 * 2.5 / 60.0, Why::First);
+    assert_reasoned(allowance_of(&outcome).rate, 100_000.0 / MINUTE, Why::Set);
+    assert_reasoned(allowance_of(&outcome).capacity, 100_000.0 * 2.5 / 60.0, Why::First);
     assert!(outcome.change.combined <= 0.0, "less may be drawn at once than before");
     let mut case = Case::proven(Limits { token_bucket: true, ..limits() });
     case.idle(1.0);
-    case.known.set(&PerLimit { window, ..PerLimit::default() });
+    case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
     let outcome = case.after(1.0, Seen::default());
     assert!((outcome.change.combined - 36_000.0).abs() < 1e-6, "{:?}", outcome.change);
     // A smaller one takes nothing away.
     let window = PerDimension { combined: Change::Clear, ..PerDimension::default() };
-    case.known.set(&PerLimit { window, ..PerLimit::default() });
+    case.known.set_limits(&PerLimit { window, ..PerLimit::default() });
     assert!(case.after(1.0, Seen::default()).change.combined <= 0.0);
 }
 
@@ -430,11 +437,11 @@ fn another_limit_begins_anew_and_a_deeper_bucket_is_not_fuller() {
 fn three_even_readings_show_a_bucket() {
     let padded = Limits { margin: 0.98, window: Duration::from_millis(60_500), ..limits() };
     let mut case = Case::proven(padded);
-    let two = of(&case.told([even(10_000.0), even(20_000.0)]));
+    let two = allowance_of(&case.told([even(10_000.0), even(20_000.0)]));
     assert_eq!(two.window.why, Why::Strict);
-    let three = of(&case.told([even(15_000.0)]));
-    is(three.window, f64::INFINITY, Why::Even);
-    is(three.capacity, 58_800.0 * 0.9, Why::Full);
+    let three = allowance_of(&case.told([even(15_000.0)]));
+    assert_reasoned(three.window, f64::INFINITY, Why::Even);
+    assert_reasoned(three.capacity, 58_800.0 * 0.9, Why::Full);
     assert!((a_second(three) - 1_000.0).abs() < 1e-6, "no margin, no padding: {three:?}");
 }
 
@@ -442,18 +449,18 @@ fn three_even_readings_show_a_bucket() {
 fn a_reading_that_is_not_even_undoes_nine() {
     let mut case = Case::proven(limits());
     case.told([even(10_000.0), even(20_000.0), even(15_000.0)]);
-    let uneven = Told { reset: MINUTE, ..even(15_000.0) };
-    assert_eq!(of(&case.told([uneven])).window.why, Why::Strict);
-    assert_eq!(of(&case.told([even(15_000.0); 8])).window.why, Why::Strict);
-    assert_eq!(of(&case.told([even(15_000.0)])).window.why, Why::Even);
+    let uneven = MeterReading { reset: MINUTE, ..even(15_000.0) };
+    assert_eq!(allowance_of(&case.told([uneven])).window.why, Why::Strict);
+    assert_eq!(allowance_of(&case.told([even(15_000.0); 8])).window.why, Why::Strict);
+    assert_eq!(allowance_of(&case.told([even(15_000.0)])).window.why, Why::Even);
 }
 
 #[test]
 fn a_reading_is_even_within_three_hundredths_of_a_minute() {
     for (off, kind) in [(1.7, Why::Even), (1.9, Why::Strict)] {
         let mut case = Case::proven(limits());
-        let near = Told { reset: even(20_000.0).reset + off * SECOND, ..even(20_000.0) };
-        assert_eq!(of(&case.told([near; 3])).window.why, kind, "{off} s");
+        let near = MeterReading { reset: even(20_000.0).reset + off * SECOND, ..even(20_000.0) };
+        assert_eq!(allowance_of(&case.told([near; 3])).window.why, kind, "{off} s");
     }
 }
 
@@ -461,56 +468,57 @@ fn a_reading_is_even_within_three_hundredths_of_a_minute() {
 fn a_meter_that_is_nearly_spent_or_full_shows_no_kind() {
     for (used, kind) in [(47_000.0, Why::Even), (49_000.0, Why::Strict), (0.0, Why::Strict)] {
         let mut case = Case::proven(limits());
-        assert_eq!(of(&case.told([even(used); 5])).window.why, kind, "{used}");
+        assert_eq!(allowance_of(&case.told([even(used); 5])).window.why, kind, "{used}");
     }
 }
 
 /// A reading of a bucket of two seconds beside the limit of the minute.
-fn shallow(used: f64) -> Told {
-    Told { used: 58_000.0 + used, reset: used / 1_000.0 * SECOND, ..even(used) }
+fn shallow(used: f64) -> MeterReading {
+    MeterReading { used: 58_000.0 + used, reset: used / 1_000.0 * SECOND, ..even(used) }
 }
 
 #[test]
 fn a_bucket_of_two_seconds_is_taken_for_one_and_not_for_use_by_others() {
     let mut case = Case::proven(limits());
-    let first = Told { drawn: 200.0, since: 300.0, ..shallow(200.0) };
+    let first = MeterReading { drawn: 200.0, since: 300.0, ..shallow(200.0) };
     let outcome = case.told([first]);
     assert!(outcome.change.combined <= 0.0, "{:?}", outcome.change);
-    is(of(&outcome).capacity, 2_000.0 * 0.6, Why::Full);
+    assert_reasoned(allowance_of(&outcome).capacity, 2_000.0 * 0.6, Why::Full);
     let outcome = case.told([shallow(900.0); 12]);
-    is(of(&outcome).capacity, 2_000.0 * 0.9, Why::Full);
-    is(of(&outcome).window, f64::INFINITY, Why::Even);
+    assert_reasoned(allowance_of(&outcome).capacity, 2_000.0 * 0.9, Why::Full);
+    assert_reasoned(allowance_of(&outcome).window, f64::INFINITY, Why::Even);
     // A bucket as deep as the minute shows all of it.
-    is(of(&case.told([even(30_000.0); 14])).capacity, 54_000.0, Why::Full);
+    assert_reasoned(allowance_of(&case.told([even(30_000.0); 14])).capacity, 54_000.0, Why::Full);
 }
 
 #[test]
 fn a_minute_that_is_nearly_over_is_taken_for_no_less_than_it_has_left() {
     let mut case = Case::proven(limits());
     // Others have used half, and all comes back in ten seconds.
-    let late = Told { used: 40_000.0, reset: 10.0 * SECOND, drawn: 0.0, since: 0.0, ..even(0.0) };
+    let late =
+        MeterReading { used: 40_000.0, reset: 10.0 * SECOND, drawn: 0.0, since: 0.0, ..even(0.0) };
     let outcome = case.told([late]);
-    let room = of(&outcome).capacity.value - outcome.change.combined;
+    let room = allowance_of(&outcome).capacity.value - outcome.change.combined;
     assert!(room > 0.0 && room < 20_000.0, "{room}");
-    let anew = Told { used: 500.0, reset: 59.0 * SECOND, ..late };
-    is(of(&case.told([anew])).capacity, 36_000.0, Why::Full);
+    let anew = MeterReading { used: 500.0, reset: 59.0 * SECOND, ..late };
+    assert_reasoned(allowance_of(&case.told([anew])).capacity, 36_000.0, Why::Full);
 }
 
 #[test]
 fn what_the_meter_shows_beyond_our_own_is_used_by_others() {
     let mut case = Case::proven(limits());
-    let told = Told { drawn: 0.0, total: 4_000.0, since: 1_000.0, ..even(20_000.0) };
+    let told = MeterReading { drawn: 0.0, total: 4_000.0, since: 1_000.0, ..even(20_000.0) };
     let outcome = case.told([told]);
     assert!((outcome.change.combined - 15_000.0).abs() < 1e-6, "{:?}", outcome.change);
-    let outcome = case.told([Told { total: 17_300.0, ..told }]);
+    let outcome = case.told([MeterReading { total: 17_300.0, ..told }]);
     assert!(outcome.change.combined <= 0.0, "by less than 3 % they are one");
     // A window that is not known whole has at least what is drawn.
-    let lost = Told { drawn: 19_000.0, total: 0.0, ..told };
+    let lost = MeterReading { drawn: 19_000.0, total: 0.0, ..told };
     assert!(case.told([lost]).change.combined <= 0.0);
     // The reading that shows most counts, and of a bucket what is drawn and not what is in the window.
     let mut case = Case::proven(limits());
     case.told([even(20_000.0); 3]);
-    let both = [Told { drawn: 12_000.0, total: 0.0, ..even(20_000.0) }, even(20_000.0)];
+    let both = [MeterReading { drawn: 12_000.0, total: 0.0, ..even(20_000.0) }, even(20_000.0)];
     let outcome = case.told(both);
     assert!((outcome.change.combined - 8_000.0).abs() < 1e-6, "{:?}", outcome.change);
 }
@@ -520,7 +528,7 @@ fn room_that_a_bucket_shows_in_three_readings_is_believed() {
     let mut case = Case::proven(limits());
     case.told([even(20_000.0); 3]);
     case.known.each.combined.lowered = 0.2;
-    let below = |by: f64| Told { drawn: 20_000.0 + by, ..even(20_000.0) };
+    let below = |by: f64| MeterReading { drawn: 20_000.0 + by, ..even(20_000.0) };
     assert!(
         case.told([below(9_000.0), below(5_000.0)]).change.combined >= 0.0,
         "two are not enough"
@@ -529,7 +537,7 @@ fn room_that_a_bucket_shows_in_three_readings_is_believed() {
     assert!((outcome.change.combined + 5_000.0).abs() < 1e-6, "the least: {:?}", outcome.change);
     assert!(case.lowered() <= 0.0, "and the rate is as it was");
     // What is held for calls that the provider has, it may count or not.
-    let held = Told { held: 5_000.0, ..below(6_000.0) };
+    let held = MeterReading { held: 5_000.0, ..below(6_000.0) };
     assert!(case.told([held; 3]).change.combined >= 0.0);
 }
 
@@ -539,10 +547,10 @@ fn a_meter_that_showed_room_which_is_not_there_tells_of_something_else() {
         let mut case = Case::proven(limits());
         case.told([even(20_000.0); 3]);
         case.known.each.combined.lowered = 0.2;
-        case.told([Told { drawn: 30_000.0, ..even(20_000.0) }; 3]);
+        case.told([MeterReading { drawn: 30_000.0, ..even(20_000.0) }; 3]);
         case.now += after * SECOND;
         case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
-        (of(&case.told([even(20_000.0); 30])).window.why, case.lowered() > 0.15)
+        (allowance_of(&case.told([even(20_000.0); 30])).window.why, case.lowered() > 0.15)
     };
     let no_bucket = (Why::Strict, true);
     assert_eq!((shown(60.0), shown(119.0)), (no_bucket, no_bucket), "the rate is what it was");
@@ -555,24 +563,24 @@ fn where_less_may_be_drawn_after_all_that_much_counts_as_drawn() {
     case.told([even(20_000.0); 3]);
     case.known.each.combined.lowered = 0.2;
     case.known.each.combined.went_well = 54_000.0;
-    case.told([Told { drawn: 30_000.0, ..even(20_000.0) }; 3]);
+    case.told([MeterReading { drawn: 30_000.0, ..even(20_000.0) }; 3]);
     let outcome = case.refuse(&case.refusal(1_000.0, 53_000.0, 0.0));
     let drawn = 54_000.0 + outcome.change.combined;
-    assert!((of(&outcome).capacity.value - drawn - 1_000.0).abs() < 1.0, "{outcome:?}");
+    assert!((allowance_of(&outcome).capacity.value - drawn - 1_000.0).abs() < 1.0, "{outcome:?}");
 }
 
 #[test]
 fn a_limit_that_is_stated_holds_while_it_is_news() {
     let mut case = Case::proven(limits());
-    let less = Told { used: -1.0, limit: 30_000.0, ..even(0.0) };
-    let stated = of(&case.told([less]));
-    is(stated.rate, 0.5e-3, Why::Stated);
-    is(stated.window, 30_000.0, Why::Strict);
+    let less = MeterReading { used: -1.0, limit: 30_000.0, ..even(0.0) };
+    let stated = allowance_of(&case.told([less]));
+    assert_reasoned(stated.rate, 0.5e-3, Why::Stated);
+    assert_reasoned(stated.window, 30_000.0, Why::Strict);
     assert!((stated.most - 30_000.0).abs() < 1e-9);
     assert_eq!(case.idle(119.0).rate.why, Why::Stated);
     assert_eq!(case.idle(2.0).rate.why, Why::Configured);
-    let more = Told { limit: 90_000.0, ..less };
-    is(of(&case.told([more])).rate, 1e-3, Why::Configured);
+    let more = MeterReading { limit: 90_000.0, ..less };
+    assert_reasoned(allowance_of(&case.told([more])).rate, 1e-3, Why::Configured);
 }
 
 // 5. How far ahead is told.
@@ -599,11 +607,11 @@ fn what_is_known_is_read_as_it_was_kept_and_is_small() {
     let mut case = Case::went_well(limits().with(Dimension::Requests, 100), 10_000.0);
     case.told([even(20_000.0); 7]);
     case.refuse(&case.refusal(1_000.0, 5_000.0, 0.0));
-    let kept = case.known.keep();
+    let kept = case.known.to_json();
     assert!(kept.len() <= 4_096, "{} bytes", kept.len());
-    assert_eq!(Known::read(&kept), case.known);
+    assert_eq!(Known::from_json(&kept), case.known);
     assert!(
-        [&b"[1]"[..], b"{}", b""].map(Known::read) == [Known::default(); 3],
+        [&b"[1]"[..], b"{}", b""].map(Known::from_json) == [Known::default(); 3],
         "nothing is known"
     );
 }
@@ -619,16 +627,16 @@ fn a_worker_s_part_is_a_part_of_all_that_has_an_amount() {
         Charge::default(),
         Arc::new(Lanes::single()),
     );
-    let share = Configured::of(&share.unwrap().share(4));
+    let share = Configured::from_model(&share.unwrap().share(4));
     let mut alone = Case {
-        known: case.known.part(4, &share, &numbers(), 1e12),
+        known: case.known.share(4, &share, &numbers(), 1e12),
         configured: share,
         now: 1e12,
         answers: 0,
     };
-    let part = of(&alone.run(Seen::default()));
+    let part = allowance_of(&alone.run(Seen::default()));
     assert!((a_second(part) - rate / 4.0).abs() < 1.0, "{part:?}, and {rate}");
-    is(part.capacity, 26_000.0 / 4.0, Why::Explored);
+    assert_reasoned(part.capacity, 26_000.0 / 4.0, Why::Explored);
     assert!((part.most - 15_000.0).abs() < 1.0);
 }
 
@@ -637,9 +645,9 @@ fn calls_at_once_are_as_configured_or_as_set() {
     let mut case = Case::proven(Limits { concurrent: Some(7), ..limits() });
     let at_once = |case: &mut Case| case.after(1.0, Seen::default()).plan.concurrent;
     assert!((at_once(&mut case) - 7.0).abs() < 1e-9);
-    case.known.set(&PerLimit { in_flight: Change::Set(3), ..PerLimit::default() });
+    case.known.set_limits(&PerLimit { in_flight: Change::Set(3), ..PerLimit::default() });
     assert!((at_once(&mut case) - 3.0).abs() < 1e-9);
-    case.known.set(&PerLimit { in_flight: Change::Clear, ..PerLimit::default() });
+    case.known.set_limits(&PerLimit { in_flight: Change::Clear, ..PerLimit::default() });
     assert!((at_once(&mut case) - 7.0).abs() < 1e-9);
 }
 

@@ -10,13 +10,13 @@
     reason = "tests may stop at the first fault"
 )]
 
-mod alike;
 mod calls;
 #[path = "../common/mod.rs"]
 mod common;
 mod history;
 mod keys;
 mod losses;
+mod nearly_equal;
 mod plans;
 mod twin;
 
@@ -36,8 +36,8 @@ use tidegate_testkit::{Redis, unique};
 use tidegate_types::Tenant;
 
 use {
-    alike::alike,
     history::{carry_out, lanes_and_dimensions, learning, step},
+    nearly_equal::nearly_equal,
     twin::totals_equal_the_ledger,
 };
 

@@ -17,7 +17,7 @@ fn the_gravest_cause_is_given() {
     )
     .unwrap();
     let class = read_class(&json!({ "model": "a:b", "lane": "interactive" }), &Config::default());
-    let held = Held::default();
+    let held = OperatorHolds::default();
     assert_eq!(class.lane.as_str(), "interactive");
     let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
     let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
@@ -83,7 +83,7 @@ fn what_a_bound_on_output_costs_is_part_of_the_cause() {
     let model =
         ModelQuota::new("openai:m".parse().unwrap(), limits, Charge::CAUTIOUS, lanes).unwrap();
     let class = read_class(&json!({ "model": "openai:m" }), &Config::default());
-    let held = Held::default();
+    let held = OperatorHolds::default();
     let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
     let of = |used, held| DimensionSnapshot { used, held, ..DimensionSnapshot::default() };
     let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
@@ -101,7 +101,7 @@ fn what_a_bound_on_output_costs_is_part_of_the_cause() {
 #[test]
 fn a_limit_that_refusals_have_cut_is_told_where_it_binds() {
     let (model, class) = model();
-    let held = Held::default();
+    let held = OperatorHolds::default();
     let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
     let mut snapshot = Snapshot::default();
     snapshot.dimensions.combined =
@@ -154,7 +154,7 @@ fn why(waits: &Waits) -> String {
     let (model, class) = model();
     let open = Snapshot { factor: 1.0, ..Snapshot::default() };
     let quota = Some((&model, &open));
-    find_cause(&class, waits, None, None, (quota, &Held::default(), None, &[])).sentence
+    find_cause(&class, waits, None, None, (quota, &OperatorHolds::default(), None, &[])).sentence
 }
 
 /// Adds half a second, so that the number of whole seconds stays while the test runs.

@@ -109,12 +109,12 @@ impl Action {
                     if limited == wanted { Change::Set(value) } else { Change::Keep }
                 });
                 // Set the end first: otherwise a failure in between would leave a limit without an end.
-                limiter.limits_end(model, length).await?;
+                limiter.set_limits_expiry(model, length).await?;
                 Ok(limiter.set_limits(model, &changes).await?)
             }
             What::ClearLimits => {
                 limiter.set_limits(model, &PerLimit::from_fn(|_| Change::Clear)).await?;
-                Ok(limiter.limits_end(model, None).await?)
+                Ok(limiter.set_limits_expiry(model, None).await?)
             }
             What::Cancel | What::Retry => bail!("that is done to batches"),
         }
@@ -188,20 +188,23 @@ mod tests {
         act(json!({"action": "pause", "why": "a \n holiday"})).await.unwrap();
         let seen = quota.inspect(&id).await.unwrap();
         assert_eq!((seen.reason.as_str(), seen.pause.is_zero()), ("a holiday", false));
-        assert!(quota.held().await.unwrap().models.contains_key(&id), "until it is resumed");
+        assert!(
+            quota.operator_holds().await.unwrap().models.contains_key(&id),
+            "until it is resumed"
+        );
         act(json!({"action": "resume"})).await.unwrap();
         assert!(quota.inspect(&id).await.unwrap().pause.is_zero());
         act(json!({"action": "pause", "seconds": 60})).await.unwrap();
-        assert!(!quota.held().await.unwrap().models.contains_key(&id), "for a minute");
+        assert!(!quota.operator_holds().await.unwrap().models.contains_key(&id), "for a minute");
 
         let set = json!({"action": "set_limit", "limit": "tpm", "value": 500, "seconds": 3600});
         act(set).await.unwrap();
         let tokens = Limited::Window(Dimension::Combined);
-        assert_eq!(quota.inspect(&id).await.unwrap().of(tokens).set, Some(500));
-        assert!(quota.held().await.unwrap().limit_left(&id).unwrap().as_secs() > 3_500);
+        assert_eq!(quota.inspect(&id).await.unwrap().for_limit(tokens).set, Some(500));
+        assert!(quota.operator_holds().await.unwrap().limit_left(&id).unwrap().as_secs() > 3_500);
         act(json!({"action": "clear_limits"})).await.unwrap();
-        assert_eq!(quota.inspect(&id).await.unwrap().of(tokens).set, None);
-        assert_eq!(quota.held().await.unwrap().limit_left(&id), None);
+        assert_eq!(quota.inspect(&id).await.unwrap().for_limit(tokens).set, None);
+        assert_eq!(quota.operator_holds().await.unwrap().limit_left(&id), None);
 
         for (bad, why) in [
             (

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
-use tidegate_quota::history::{Point, SLOT_SECONDS};
+use tidegate_quota::usage_history::{Point, SLOT_SECONDS};
 
 use crate::cli::format;
 

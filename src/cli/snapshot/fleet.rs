@@ -124,7 +124,7 @@ impl SnapshotCache {
             ));
             Vec::new()
         });
-        let held = quota.held().await.unwrap_or_default();
+        let held = quota.operator_holds().await.unwrap_or_default();
         let mut models = Vec::new();
         // If Redis is away, that is reported already, and each further call would wait for its time-out.
         let is_there = away.is_empty();
@@ -200,8 +200,8 @@ fn key(batch: &Batch) -> (String, Option<SystemTime>) {
 pub(in crate::cli) mod tests {
     use tidegate_calls::card::Card;
     use tidegate_quota::{
-        Charge, Dimension, Lanes, Limits, ModelQuota, Snapshot as Quota, holds::Held,
-        snapshot::LaneSnapshot,
+        Charge, Dimension, Lanes, Limits, ModelQuota, Snapshot as Quota,
+        operator_holds::OperatorHolds, snapshot::LaneSnapshot,
     };
     use tidegate_workflows::contract::{Progress, Totals};
 
@@ -231,7 +231,7 @@ pub(in crate::cli) mod tests {
             in_flight: 42,
             used: Default::default(),
         }];
-        let held = Held::default();
+        let held = OperatorHolds::default();
         let model = ModelView::new(&model, &quota, Sources { cards: &[], held: &held });
         let batch = |id: &str, status, totals, documents| {
             let now = SystemTime::now();

@@ -7,11 +7,11 @@ use serde_json::Value;
 use tidegate_calls::card::Card;
 use tidegate_quota::{
     DayLimit, Limited, ModelQuota, Snapshot, call_stats,
-    history::History,
-    holds::Held,
+    operator_holds::OperatorHolds,
+    output_cap_cost,
     plan::{Allowance, Reasoned, Why},
     snapshot::DimensionSnapshot,
-    unused,
+    usage_history::History,
 };
 use tidegate_types::ModelId;
 
@@ -143,7 +143,7 @@ pub(in crate::cli) struct LaneView {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Sources<'a> {
     pub(in crate::cli) cards: &'a [(String, Card)],
-    pub(in crate::cli) held: &'a Held,
+    pub(in crate::cli) held: &'a OperatorHolds,
 }
 
 impl ModelView {
@@ -180,7 +180,7 @@ impl ModelView {
             overload_cap: snapshot.cap,
             in_flight: snapshot.in_flight.used,
             call_seconds: snapshot.latency.as_secs_f64(),
-            useful_in_flight: call_stats::kept_busy(model.limits.window, snapshot),
+            useful_in_flight: call_stats::calls_to_fill_limits(model.limits.window, snapshot),
             day: DayView {
                 requests_limit: model.limits.requests_per_day,
                 requests: snapshot.day_requests,
@@ -240,7 +240,7 @@ fn lanes_by_name<S: Serializer>(lanes: &[LaneView], to: S) -> Result<S::Ok, S::E
 /// Every limit that is configured or in force: the four of the window, then concurrent calls.
 fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitView> {
     let seen = |limited| {
-        let (limit, seen) = (model.limits.get(limited), *snapshot.of(limited));
+        let (limit, seen) = (model.limits.get(limited), *snapshot.for_limit(limited));
         LimitView {
             limited,
             limit,
@@ -304,7 +304,7 @@ fn reasons(
 pub(in crate::cli) fn binds(
     model: &ModelQuota,
     snapshot: &Snapshot,
-    held: &Held,
+    held: &OperatorHolds,
 ) -> Option<String> {
     if snapshot.exhausted || !snapshot.pause.is_zero() {
         let until_resume = held.models.contains_key(&model.id);
@@ -339,7 +339,7 @@ pub(in crate::cli) fn binds(
 
 /// What the limit on output costs, if it counts, and what a smaller one would give.
 pub(in crate::cli) fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
-    unused::unused(model, snapshot).map(|unused| unused.sentence())
+    output_cap_cost::output_cap_cost(model, snapshot).map(|unused| unused.sentence())
 }
 
 /// `paused for 1m 0s: reason`; without a length, until an operator resumes it.

@@ -1,5 +1,5 @@
-//! What one would write first, to compare with: as many loops as documents may be in flight, each of
-//! which executes a no-op activity under tidegate's own options.
+//! The simplest workflow, for comparison: as many loops as documents may be in flight, each of
+//! which runs a no-op activity with tidegate's own options.
 
 #![allow(unreachable_pub, reason = "two benches have this module, and the macros want it public")]
 
@@ -12,7 +12,7 @@ use temporalio_workflow::{WorkflowContext, WorkflowContextView, WorkflowResult, 
 use tidegate_types::{Lane, Tenant};
 use tidegate_workflows::policy;
 
-/// Documents in flight, and slots of a worker.
+/// Documents in flight; also the slots of a worker.
 pub const IN_FLIGHT: u32 = 200;
 
 pub struct Noop;

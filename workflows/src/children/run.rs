@@ -1,4 +1,4 @@
-//! Children as they are started, told what they must know, and waited for.
+//! Runs children: starts them, signals them, and waits for their end.
 
 use std::{future::poll_fn, task::Poll};
 
@@ -24,7 +24,7 @@ pub(crate) async fn run<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) 
     beside_news(ctx, start(ctx)).await;
 }
 
-/// Starts them, and tells those that run what they must know.
+/// Starts children, and signals those that run.
 pub(crate) async fn beside_news<W: Holds<Children> + 'static>(
     ctx: &WorkflowContext<W>,
     start: impl Future<Output = ()>,
@@ -55,11 +55,11 @@ async fn start<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
             let children = workflow.part();
             children.can_start() || (idle && children.is_at_its_end())
         }));
-        // In order, as everything in a workflow.
+        // In order, like everything in a workflow.
         poll_fn(|task| {
             let before = running.len();
             running.retain_mut(|child| child.as_mut().poll(task).is_pending());
-            // Once cancelled, a condition is over at once.
+            // After a cancellation, a condition resolves at once.
             let has_more = !more.is_terminated() && more.as_mut().poll(task).is_ready();
             if running.len() < before || (has_more && !cancelled) {
                 Poll::Ready(())
@@ -71,7 +71,7 @@ async fn start<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
     }
 }
 
-/// One child, from its start to its end.
+/// Runs one child from its start to its end.
 pub(crate) async fn one<W: Holds<Children> + 'static>(
     ctx: WorkflowContext<W>,
     child: Child,
@@ -93,7 +93,7 @@ pub(crate) async fn one<W: Holds<Children> + 'static>(
     }
 }
 
-/// What it came to, or why it has no result.
+/// Waits for the child's result, or for the reason why there is none.
 async fn to_its_end<W, C>(
     ctx: &WorkflowContext<W>,
     child: Child,
@@ -118,7 +118,7 @@ where
         .map_err(|error| error.reason().map_or_else(|| error.to_string(), failure::root_message))
 }
 
-/// Signals a pause, its end and more places to those that run; what starts later begins with them.
+/// Signals a pause, its end, and more places to running children; a later child starts with them.
 async fn tell<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
     loop {
         let news =
@@ -129,7 +129,7 @@ async fn tell<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
         let Some((id, child, news)) = ctx.change(Children::next_news) else { continue };
         let workflow = ctx.external_workflow(id, None);
         let options = SignalWorkflowOptions::default();
-        // What has ended meanwhile needs no signal.
+        // A child that has ended meanwhile needs no signal.
         let _ = match (child, news) {
             (Child::Shard(_), News::Paused(true)) => {
                 workflow.signal(ProcessShard::pause, RawValue::default(), options).await

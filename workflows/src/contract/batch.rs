@@ -1,4 +1,4 @@
-//! A batch as it is planned, its shards, and how it ends.
+//! A batch's plan, its shards, and its end.
 
 use serde::{Deserialize, Serialize};
 use temporalio_common::{SignalDefinition, UntypedWorkflow, data_converters::RawValue};
@@ -10,61 +10,60 @@ use super::{
     provider_batch::{ProviderBatching, SubmittedBatches},
 };
 
-/// What `tidegate.plan` and `tidegate.plan_more` wrote: the job object, and one manifest object per
-/// shard beside it.
+/// The result of `tidegate.plan` and `tidegate.plan_more`, which write the job object and one
+/// manifest object for each shard.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// URI of the folder that holds `job.json` and the shards' manifests. Every later activity
-    /// finds its work by it.
+    /// URI of the folder with `job.json` and the shards' manifests. Every later activity finds its
+    /// work by it.
     pub job: String,
-    /// Documents in all.
+    /// All documents of the batch.
     pub documents: u64,
     /// Documents in each full shard; the last may hold fewer.
     pub shard_size: u32,
-    /// They go through their provider's batch API first.
+    /// Set if the documents go through their provider's batch API first.
     #[serde(rename = "economy", default, skip_serializing_if = "Option::is_none")]
     pub provider_batching: Option<ProviderBatching>,
-    /// Documents in one call at most; 0 and 1 are the same.
+    /// Most documents in one call; 0 and 1 mean the same.
     #[serde(default)]
     pub pack: u32,
     /// [`Progress::renamed`].
     #[serde(default)]
     pub renamed: u64,
-    /// Documents in no shard, because their answers were sealed before.
+    /// Documents in no shard, because their results were sealed before.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub settled: u64,
-    /// In how many pages it was written; 0 is one, by a version that knew of no more.
+    /// Pages of the plan; 0 means one, from a version without pages.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub pages: u32,
-    /// More documents follow: `tidegate.plan_more` writes the next page, and all shards until then
-    /// are full.
+    /// More documents follow: `tidegate.plan_more` plans the next page. Until then all shards are
+    /// full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
     /// Documents in flight that the limits can use, by Little's law.
     #[serde(default)]
     pub in_flight: u32,
-    /// So many of them at first, where nobody has seen yet how long calls take.
+    /// Documents in flight at first, while it is unknown how long calls take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
-    /// How long a call is then thought to take, in seconds; 0 where that is known.
+    /// The expected duration of a call in seconds while it is unknown; 0 if it is known.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub call_seconds: u32,
-    /// After so many seconds without a beat a worker is given up that holds documents; 0 where the
-    /// lane says nothing.
+    /// Heartbeat time-out of activities that hold documents, in seconds; 0 is the lane's default.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub heartbeat_seconds: u32,
-    /// How the batch says what it is in Temporal's lists.
+    /// How the batch is labelled in Temporal's lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Labels>,
 }
 
-/// Where a batch's tenant, model and lane stand for those who look for it in Temporal.
+/// Where a batch's tenant, model and lane are stored for Temporal's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Labels {
     /// The server knows all of [`NAMES`](crate::labels::NAMES).
     SearchAttributes,
-    /// It does not, or does not say.
+    /// In a memo: the server does not know the attributes, or does not say.
     Memo,
 }
 
@@ -87,76 +86,76 @@ impl Plan {
     }
 }
 
-/// What a shard works on, and what it has come to before it continued as new.
+/// A shard's input; in a continued run, with its state so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShardInput {
     /// [`Plan::job`].
     pub job: String,
-    /// The batch's workflow id. Budgets and retries are counted by it.
+    /// The batch's workflow id. Budgets and retries are counted under it.
     pub workflow: String,
     /// The shard, counted from 0.
     pub shard: u32,
-    /// How many documents it holds.
+    /// Documents of the shard.
     pub documents: u32,
     /// Documents in flight at once.
     pub window: u32,
-    /// So many of them, while the task queue was long; `None` where all may be.
+    /// Places of the window in use while the task queue is long; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
-    /// [`Plan::call_seconds`], until a call has told of the queue behind it.
+    /// [`Plan::call_seconds`], until a call has shown the task queue's delay.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub call_seconds: u32,
     /// The class of traffic.
     pub lane: Lane,
-    /// Whose budget pays.
+    /// The tenant whose budget pays.
     pub tenant: Tenant,
-    /// The workflow id of the batch or its group: the shard's reports go there.
+    /// The workflow id of the batch or group that gets the shard's reports.
     pub parent: String,
     /// The next document, counted from 0.
     pub next: u32,
-    /// What the documents before it came to.
+    /// Totals of the documents before `next`.
     pub totals: Totals,
-    /// Those that were given up.
+    /// Documents that failed.
     pub failures: Vec<FailedDocument>,
-    /// Hand out no documents until `resume`.
+    /// No documents are handed out until `resume`.
     pub paused: bool,
-    /// They go through their provider's batch API first; `None` when they have.
+    /// Set until the documents have gone through their provider's batch API.
     #[serde(rename = "economy", skip_serializing_if = "Option::is_none")]
     pub provider_batching: Option<ProviderBatching>,
-    /// What an earlier run has submitted.
+    /// Batches that an earlier run submitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted: Option<SubmittedBatches>,
-    /// Those that need nothing more after it, in order.
+    /// Documents that a provider's batch has finished, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<u32>,
-    /// Those whose answer out of a provider's batch was cut, in order.
+    /// Documents whose answer from a provider's batch was cut, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub raise: Vec<u32>,
-    /// Those that were asked there or in a pack and come back, in order.
+    /// Documents that were asked in a provider's batch or a pack and are asked again, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<u32>,
-    /// Documents in one call at most; 0 and 1 are the same.
+    /// Most documents in one call; 0 and 1 mean the same.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub pack: u32,
-    /// The least seconds between two reports of how far it is.
+    /// Shortest time between two progress reports, in seconds.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub report_seconds: u32,
     /// [`Plan::heartbeat_seconds`].
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub heartbeat_seconds: u32,
-    /// Others wait for its places: it says when they are free.
+    /// Other shards wait for its places: it reports free ones.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub returns_places: bool,
 }
 
-/// Several shards of a large batch, which a workflow of their own starts.
+/// Several shards of a large batch, in a workflow of their own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupInput {
     /// The group, counted from 0.
     pub group: u32,
-    /// The batch's workflow id, by which its shards are called too.
+    /// The batch's workflow id; the ids of its shards begin with it.
     pub batch: String,
     /// Its first shard.
     pub from: u32,
@@ -164,44 +163,44 @@ pub struct GroupInput {
     pub to: u32,
     /// [`Plan::shard_size`].
     pub shard_size: u32,
-    /// Documents in all shards up to its last.
+    /// Documents of all shards up to its last.
     pub documents: u64,
     /// Documents in flight at once, to begin with.
     pub window: u32,
-    /// Hand out no documents until `resume`.
+    /// No documents are handed out until `resume`.
     pub paused: bool,
-    /// What all its shards begin with.
+    /// The input that all its shards share.
     pub shard: ShardInput,
 }
 
-/// How far a shard is: cumulative, so that a report that comes twice or late does no harm.
+/// A shard's progress. It is cumulative, so that a repeated or late report does no harm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShardReport {
     /// The shard, counted from 0.
     pub shard: u32,
-    /// What its documents came to so far.
+    /// Totals of its documents so far.
     pub totals: Totals,
     /// The places of its window that it still needs, once it has handed out its last document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<u32>,
-    /// [`ShardInput::open`], as it was last: the next shard begins with it. What the one before has yet
-    /// in flight goes beyond it for as long as a call takes; with less, a part of the quota would be
-    /// idle for as long.
+    /// The last [`ShardInput::open`]: the next shard begins with it. Documents that the earlier
+    /// shard still has in flight exceed it for the duration of a call; with less, part of the quota
+    /// would be idle for as long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
-    /// It is a group of shards, and `shard` is its number among groups.
+    /// Whether it is a group; `shard` is then the group's number.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_group: bool,
 }
 
-/// What a batch knows, and whom to ask for what it has not heard of yet: the answer of the query
-/// `live`. Workflows cannot ask each other; whoever shows a batch can.
+/// The answer of the `live` query: what the batch knows, and which children to ask for newer
+/// numbers. Workflows cannot ask each other; a program that shows a batch can.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Live {
     /// As the query `progress` answers.
     pub progress: Progress,
-    /// Of its totals, what has ended: the rest is what those that run have reported.
+    /// The totals without those that running children have reported.
     pub ended: Totals,
     /// Its shards and groups that have not ended.
     pub running: Vec<LiveChild>,
@@ -211,16 +210,16 @@ pub struct Live {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LiveChild {
-    /// Its workflow id.
+    /// The workflow id of the child.
     pub id: String,
-    /// It is a group, which answers `live` too.
+    /// Whether it is a group, which answers `live` too.
     pub is_group: bool,
-    /// What it has reported: part of the progress.
+    /// Totals that it has reported; they are part of the progress.
     pub totals: Totals,
 }
 
-/// The signal that carries a [`ShardReport`] to the batch. Not the definition that the batch's own
-/// workflow has, so that a shard can send it without knowing that workflow.
+/// The signal that carries a [`ShardReport`] to the batch. It is defined apart from the batch's
+/// workflow, so that a shard can send it without knowing that workflow.
 #[derive(Debug, Clone, Copy)]
 pub struct ShardProgress;
 
@@ -233,18 +232,18 @@ impl SignalDefinition for ShardProgress {
     }
 }
 
-/// Closes a shard, or a part of one: its results and failures are gathered into one object each.
+/// Seals a shard, or a part of one: writes its results and failures into one object each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealShard {
     /// [`Plan::job`].
     pub job: String,
     /// The shard, counted from 0.
     pub shard: u32,
-    /// The documents of this shard that were given up, in the order of their indices.
+    /// Failed documents of this shard, in the order of their indices.
     pub failures: Vec<FailedDocument>,
 }
 
-/// Ends a batch: gathers the shards' parts and writes the report.
+/// Ends a batch: combines the shards' parts and writes the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finish {
     /// The plan that was carried out.
@@ -255,8 +254,7 @@ pub struct Finish {
     pub progress: Progress,
 }
 
-/// What has become of the planned documents, by what lies in the output: each has a result, or a
-/// failure, or neither.
+/// Counts of the planned documents by what lies in the output: a result, a failure, or neither.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Finished {
@@ -266,27 +264,27 @@ pub struct Finished {
     pub failed: u64,
     /// Results of earlier runs.
     pub skipped: u64,
-    /// Neither, in a batch that was cancelled or has failed.
+    /// Documents with neither, in a batch that was cancelled or has failed.
     pub cancelled: u64,
-    /// Neither, in a batch that has worked on all of them: that must not be.
+    /// Documents with neither, in a batch that has worked on all of them: a fault.
     pub missing: u64,
-    /// The ids of the first few that are missing.
+    /// The ids of the first missing documents.
     pub first_missing: Vec<String>,
 }
 
 impl Finished {
-    /// The same totals, with what lies in the output.
+    /// The totals, corrected by what lies in the output.
     pub fn correct(&self, totals: Totals) -> Totals {
         let Self { succeeded, failed, skipped, cancelled, .. } = *self;
         Totals { succeeded, failed, skipped, cancelled, in_flight: 0, ..totals }
     }
 }
 
-/// Whether the documents of a run wait, those that are handed out too.
+/// Pauses or resumes documents of a run that are already handed out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkPaused {
-    /// [`Plan::job`]: it names this run, and no other of the same workflow id.
+    /// [`Plan::job`]: unique to this run of the workflow id.
     pub job: String,
-    /// They wait, or go on.
+    /// Whether they wait.
     pub paused: bool,
 }

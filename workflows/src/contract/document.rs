@@ -1,4 +1,4 @@
-//! One document: the task, its packs, and what became of it.
+//! One document: its task, its pack, and its outcome.
 
 use std::ops::AddAssign;
 
@@ -7,7 +7,7 @@ use tidegate_types::{ModelId, Spend};
 
 use super::long::Parts;
 
-/// One document of one shard; the manifest says which.
+/// One document of one shard, found by the shard's manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DocumentTask {
     /// [`crate::contract::Plan::job`].
@@ -19,32 +19,30 @@ pub struct DocumentTask {
     pub shard: u32,
     /// The document's line in the shard's manifest, counted from 0.
     pub index: u32,
-    /// Its answer out of a provider's batch was cut, and it is asked with more room from the first
-    /// call on.
+    /// Its answer from a provider's batch was cut: it is asked with more room from the first call
+    /// on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raised: bool,
-    /// It was asked already, in a provider's batch or a pack: its next call is one beyond its first.
+    /// It was asked in a provider's batch or a pack: its next call counts as a retry.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
-    /// Its answers have not passed the checks, and the next model of its route is asked: what the
-    /// document has taken before.
+    /// Its answers failed the checks, and the route's next model is asked: what it has used before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalated: Option<Spend>,
 }
 
-/// Answers that are not whole.
+/// Incomplete answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CutAnswers {
-    /// Documents whose result is cut, because the batch keeps such results.
+    /// Documents whose result is cut, because the batch keeps cut answers.
     pub cut: u64,
-    /// Cut answers that were asked for again with more room. What they took is part of what was
-    /// spent.
+    /// Cut answers that were asked for again with more room. Their use is part of the spend.
     pub raised: u64,
     /// Their price in US dollars, as far as it is known.
     pub raised_cost_usd: f64,
-    /// Documents, or parts of long ones, that were asked with more room from the first call on,
-    /// because too many answers to the same question were cut before.
+    /// Documents, or parts of long ones, that had more room from the first call on, because too
+    /// many answers to the same question were cut before.
     pub began_raised: u64,
 }
 
@@ -59,13 +57,13 @@ impl AddAssign for CutAnswers {
     }
 }
 
-/// Answers that came out of the store of answers.
+/// Answers from the store of answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reused {
     /// Documents with such an answer.
     pub reused: u64,
-    /// US dollars that these had cost when they were bought, as far as that is known.
+    /// US dollars that these answers cost when they were bought, as far as known.
     pub saved_usd: f64,
 }
 
@@ -76,14 +74,14 @@ impl AddAssign for Reused {
     }
 }
 
-/// What was spent, and how much of it on answers that are not whole.
+/// The spend, and the part of it that went to incomplete answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Taken {
     /// All of it.
     #[serde(flatten)]
     pub spend: Spend,
-    /// Answers that are not whole.
+    /// Incomplete answers.
     #[serde(flatten)]
     pub cuts: CutAnswers,
 }
@@ -99,8 +97,8 @@ const fn is_zero(seconds: &u32) -> bool {
     *seconds == 0
 }
 
-/// Fields that are read as 0 where they are absent, and mostly are 0. Each document's outcome is
-/// written into a history, where its bytes cost the server time.
+/// Omits fields that are 0, which is also their default. Each document's outcome is written into a
+/// history, where bytes cost the server time.
 fn without_zeros<T: Serialize, S: Serializer>(
     fields: &T,
     serializer: S,
@@ -112,37 +110,37 @@ fn without_zeros<T: Serialize, S: Serializer>(
     fields.serialize(serializer)
 }
 
-/// What became of one document, and what it took over all attempts of its activity.
+/// One document's outcome, with its use over all attempts of its activity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DocumentOutcome {
-    /// A result of an earlier run was there already, and nothing was called.
+    /// A result of an earlier run existed, and no call was made.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
-    /// Nothing was called yet: the document is to be read in parts.
+    /// No call was made yet: the document is to be read in parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
-    /// Its answers have not passed the checks: the next model of its route is to be asked.
+    /// Its answers failed the checks: the route's next model is to be asked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub escalates: bool,
-    /// What it took.
+    /// What it used.
     #[serde(flatten, serialize_with = "without_zeros")]
     pub spend: Spend,
-    /// Its answers that are not whole.
+    /// Its incomplete answers.
     #[serde(flatten, serialize_with = "without_zeros")]
     pub cuts: CutAnswers,
-    /// Whether its answer was bought before.
+    /// Its answer from the store of answers.
     #[serde(flatten, serialize_with = "without_zeros")]
     pub reused: Reused,
-    /// It had an answer to this question, and was asked again because its content has changed.
+    /// It had an answer to this question, but its content has changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub updated: bool,
-    /// Whole seconds that it lay in its task queue before a worker took it, by the server's clock.
+    /// Whole seconds in the task queue until a worker took it, by the server's clock.
     #[serde(skip_serializing_if = "is_zero")]
     pub queued_seconds: u32,
 }
 
-/// A document that was given up.
+/// A failed document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedDocument {
     /// The document's line in the shard's manifest, counted from 0.
@@ -151,12 +149,12 @@ pub struct FailedDocument {
     pub error_type: String,
     /// What went wrong; at most 500 characters.
     pub message: String,
-    /// Provider calls that were spent on it.
+    /// Provider calls made for it.
     pub provider_calls: u64,
-    /// URI of the answer that came and is no result: cut, or not what the schema or a check says.
+    /// URI of an answer that is no result: it is cut, or fails the schema or a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
-    /// The checks that it has not passed, by name.
+    /// Names of the checks that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,
     /// The answers that it was asked for and that were checked, in order.
@@ -177,7 +175,7 @@ pub struct AskedAnswer {
     pub failed: Vec<String>,
 }
 
-/// Some documents of one shard, to be answered together.
+/// Some documents of one shard, asked in one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackTask {
     /// [`crate::contract::Plan::job`](super::Plan::job).
@@ -193,25 +191,25 @@ pub struct PackTask {
     pub to: u32,
 }
 
-/// What became of them.
+/// The outcome of a pack.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PackOutcome {
     /// Documents with a result of this run.
     pub succeeded: u32,
     /// Documents that had a result before this run.
     pub skipped: u32,
-    /// Documents without an answer, to be sent alone: too large for company, unreadable, or left
-    /// out of the answer.
+    /// Documents without an answer, to be sent alone: too large for a pack, unreadable, or missing
+    /// in the answer.
     pub left: Vec<u32>,
-    /// Of these, the ones that were in a call, in order.
+    /// Documents of `left` that were in a call, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<u32>,
-    /// What the call took.
+    /// What the call used.
     pub spent: Spend,
-    /// Those whose answer was bought before.
+    /// Answers from the store of answers.
     #[serde(flatten)]
     pub reused: Reused,
-    /// Of those that succeeded, the ones that were asked again because their content has changed.
+    /// Documents of `succeeded` that were asked again because their content has changed.
     #[serde(default)]
     pub updated: u32,
     /// As [`DocumentOutcome::queued_seconds`].

@@ -1,27 +1,27 @@
-//! What a failed activity says beside its sentence.
+//! Details that a failed activity adds to its message.
 
 use serde::{Deserialize, Serialize};
 use tidegate_types::{CallCounts, WaitsFor};
 
 use super::{Taken, document::AskedAnswer};
 
-/// The details of a failure: what the document has taken so far, and what it waits for.
+/// Details of a failure: what the document has used, and what it waits for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailureDetails {
     /// Calls and waits over all attempts.
     #[serde(flatten)]
     pub counts: CallCounts,
-    /// Of a `QuotaWait`, and of a `Transient` while answers cannot be written.
+    /// Set for a `QuotaWait`, and for a `Transient` while answers cannot be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitsFor>,
-    /// Answers that came and are no result: their tokens, without the calls.
+    /// Tokens of answers that are no result, without their calls.
     #[serde(skip_serializing_if = "tidegate_types::is_default")]
     pub discarded: Taken,
-    /// URI of the last of them.
+    /// URI of the last such answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
-    /// The checks that it has not passed, by name.
+    /// Names of the checks that failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_checks: Vec<String>,
     /// The answers that it was asked for and that were checked, in order.

@@ -1,4 +1,4 @@
-//! Failures of documents, counted by their type.
+//! Failed documents, counted by failure type.
 
 use std::{collections::BTreeMap, fmt, ops::AddAssign};
 
@@ -6,22 +6,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::FailureType;
 
-/// What a type is counted as that is none of ours: Temporal's own, or a later version's.
+/// Name for types that this version does not know: Temporal's own, or a later version's.
 const OTHER: &str = "Other";
 
 const KINDS: usize = FailureType::ALL.len();
 
-/// How many documents were given up, by type: `{"Unauthorized": 7}` in every payload. As small as
-/// the other totals, and copied as they are.
+/// Failed documents by type: `{"Unauthorized": 7}` in every payload. It is as small as the other
+/// totals, and `Copy`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FailureCounts {
     /// In the order of [`FailureType::ALL`].
     known: [u64; KINDS],
-    /// Of every other type.
+    /// Failures of all other types.
     other: u64,
 }
 
-/// `Unauthorized: 7, TooLarge: 1`, the most frequent first; `none`.
+/// Writes `Unauthorized: 7, TooLarge: 1`, the most frequent first, or `none`.
 impl fmt::Display for FailureCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.by_count();
@@ -32,17 +32,17 @@ impl fmt::Display for FailureCounts {
 }
 
 impl FailureCounts {
-    /// One more, of the type with this name.
+    /// Counts a failure of the type with this name.
     pub fn add(&mut self, name: &str) {
         *self.of(name) += 1;
     }
 
-    /// Whether nothing has failed.
+    /// Whether there are no failures.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Types and their counts, the most frequent first; none without one.
+    /// Types with their counts, the most frequent first; types without failures are left out.
     pub fn by_count(&self) -> Vec<(&'static str, u64)> {
         let mut counts: Vec<_> = self.iter().collect();
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

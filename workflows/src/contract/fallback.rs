@@ -1,4 +1,4 @@
-//! Why a document may be answered by a model that is not the first of its route.
+//! Reasons for which a model other than the route's first may answer a document.
 
 use std::fmt;
 
@@ -10,27 +10,27 @@ use tidegate_types::ModelId;
 pub struct Fallback {
     /// The route's first model.
     pub from: ModelId,
-    /// What allows it.
+    /// The reason that allows it.
     #[serde(flatten)]
     pub because: Because,
 }
 
-/// What allows a fallback.
+/// The reason that allows a fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum Because {
-    /// The route says that it is as good as the first.
+    /// The route states that it is as good as the first.
     Equivalent,
-    /// Both were asked the batch's question about the same documents.
+    /// Both models answered the batch's question for the same documents.
     Compared {
-        /// Documents of which they say the same.
+        /// Documents with equal answers.
         agreed: u64,
-        /// All that both have answered.
+        /// Documents that both have answered.
         compared: u64,
-        /// It holds the part of all such documents in 95 of 100 samples.
+        /// 95 % confidence interval of the fraction of equal answers.
         interval: [f64; 2],
     },
-    /// The route says that nobody has looked.
+    /// The route allows it unchecked.
     Unchecked,
 }
 

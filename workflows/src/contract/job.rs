@@ -1,4 +1,4 @@
-//! What a batch's author asked for, checked.
+//! The checked request of a batch's author.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -8,37 +8,37 @@ use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
 use super::{Fallback, lines::Lines};
 
-/// A checked batch, as `ProcessDocuments` passes it to `tidegate.plan` and as it lies in the store
-/// for the documents.
+/// A checked batch: `ProcessDocuments` passes it to `tidegate.plan`, which stores it for the
+/// documents' activities.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Where the documents come from.
     pub source: Source,
-    /// Prefix for the results.
+    /// The prefix for the results.
     pub output: String,
-    /// What becomes of each document.
+    /// The task for each document.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub task: Task,
-    /// Numbers of each vector; as many as the model likes, if absent.
+    /// Dimensions of each vector; the model's default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimensions: Option<u32>,
-    /// What to do with each document. Of a batch that embeds, a template of the text that is
-    /// embedded; empty where it is the document's own.
+    /// What to do with each document. For a batch that embeds: a template of the text to embed;
+    /// empty for the document's own text.
     pub instructions: String,
-    /// `{{ … }}` in what is said stands for what is known of the document.
+    /// `{{ … }}` in the prompt is replaced by the document's fields.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub template: bool,
-    /// The system prompt. Where it is stated, though it be empty, the instructions stand before the
-    /// document in the user's message; else they are the system prompt.
+    /// The system prompt. If set, even if empty, the instructions stand before the document in the
+    /// user's message; otherwise the instructions are the system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Turns before the one of the instructions and the document.
+    /// Turns before the one with the instructions and the document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
-    /// The URI of documents with the answers that are wanted of them.
+    /// The URI of documents with their expected answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub examples: Option<String>,
-    /// What lay there when the batch was planned.
+    /// Those examples, as they were when the batch was planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<Example>,
     /// The model or the route.
@@ -46,26 +46,26 @@ pub struct Job {
     pub target: Target,
     /// The class of traffic.
     pub lane: Lane,
-    /// Whose budget pays.
+    /// The tenant whose budget pays.
     pub tenant: Tenant,
-    /// Most output tokens per document; 0 of a batch that embeds.
+    /// Most output tokens per document; 0 for a batch that embeds.
     pub max_output_tokens: u32,
-    /// The author states none: the plan chooses them.
+    /// The author states no bound: the plan chooses it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default_output: bool,
-    /// What becomes of an answer that is cut or empty.
+    /// What happens to an answer that is cut or empty.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub on_cut: OnCut,
     /// JSON Schema that each answer must satisfy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<serde_json::Value>,
-    /// What each answer must pass.
+    /// Checks that each answer must pass.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// Each model of the route is asked about what has not passed the checks at the one before it.
+    /// Each next model of the route is asked about documents whose answers failed the checks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub escalate: bool,
-    /// Each field of the answer comes with the words of the document that it rests on.
+    /// Each field of the answer comes with the quote of the document that supports it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evidence: bool,
     /// Fields of the vendor's request, as the author states them.
@@ -74,23 +74,22 @@ pub struct Job {
     /// How much the model thinks, as the author states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// How each model is asked that is asked otherwise than by its own defaults: what the author
-    /// states before what the workers' configuration did when the batch was planned.
+    /// Models that are not asked by their own defaults: the author's values first, then those of
+    /// the workers' configuration when the batch was planned.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asked_with: BTreeMap<ModelId, AskedWith>,
-    /// Why each model of its route that is not the first may answer, as it was when the batch was
-    /// planned.
+    /// Why each further model of the route may answer, as it was when the batch was planned.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fallbacks: BTreeMap<ModelId, Fallback>,
-    /// Provider calls beyond the first of each document, for the whole batch; `None` is three for
-    /// each document.
+    /// Provider calls beyond the first of each document, for the whole batch; `None` means three
+    /// for each document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_budget: Option<u64>,
-    /// US dollars that the batch may spend in all; `None` is no limit of its own.
+    /// Budget of the batch in US dollars; `None` means no budget of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
-    /// What becomes of documents that are too long for one call; without it they go whole, and may
-    /// be refused.
+    /// How documents too long for one call are read. Without it they are sent whole, and may be
+    /// refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<Long>,
     /// Each row of a CSV file and each line of a JSONL file is a document.
@@ -102,42 +101,43 @@ pub struct Job {
     /// PDFs go to the provider as they are, not as text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attach_pdf: bool,
-    /// Pages of PDFs from whose text something is missing go as pictures.
+    /// PDF pages with incomplete text go to the provider as pictures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attach_pages: bool,
     /// The documents go through their provider's batch API.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub economy: bool,
-    /// When they must be done; where that is far enough, they go through their provider's batch
-    /// API.
+    /// When the documents must be done; if that leaves enough time, they go through their
+    /// provider's batch API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
     /// Small documents share calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pack: Option<Pack>,
-    /// The output may hold answers to another question: what differs is asked again and replaced.
+    /// The output may hold answers to another question: those that differ are asked again and
+    /// replaced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
-    /// Documents whose results an older reader has read are read anew, and asked anew where their
-    /// text differs.
+    /// Documents that an older reader has read are read again, and asked again if their text
+    /// differs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reread: bool,
-    /// Only so many documents, drawn at random.
+    /// The number of documents in a random sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<u32>,
-    /// A JSONL object of what answers should be; the report says how many are.
+    /// A JSONL object of expected answers; the report counts the answers that agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truth: Option<String>,
-    /// The webhook that is told when the batch has ended, by its name in the workers' configuration.
+    /// The name of the configured webhook that is called when the batch has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
-    /// Each result keeps an object of its own when its shard is sealed.
+    /// Keeps one object for each result when its shard is sealed.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub per_document: bool,
-    /// As what results are written together: sealed parts, and all of them.
+    /// The format of the sealed parts and of the combined results.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub results: ResultsAs,
-    /// `results.jsonl` is written; `None` leaves it to the number of documents.
+    /// Whether `results.jsonl` is written; `None`: by the number of documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results_jsonl: Option<bool>,
 }
@@ -146,12 +146,12 @@ fn yes() -> bool {
     true
 }
 
-/// Output tokens that answers hardly exceed where the author states no bound: three pages.
+/// Output tokens that answers rarely exceed if the author states no bound: three pages.
 pub const LIKELY_OUTPUT_TOKENS: u32 = 1_024;
 
 impl Job {
-    /// Output tokens that an answer hardly exceeds: what the author states, or less than what
-    /// merely stops one that does not end. Forecasts, holds and packs are made from it.
+    /// Output tokens that an answer rarely exceeds: the author's bound, or less if the bound is
+    /// only a stop for endless answers. Forecasts, holds and packs use it.
     pub fn likely_output_tokens(&self) -> u32 {
         let embeds = self.lines.as_ref().is_some_and(|it| it.endpoint == Lines::EMBEDDINGS);
         if self.task == Task::Embed || embeds {
@@ -164,35 +164,34 @@ impl Job {
         }
     }
 
-    /// Of these, tokens that are thought before the answer where the author, or the workers'
-    /// configuration, says how much; else none are known of.
+    /// The part of these that is thinking before the answer, if the author or the workers'
+    /// configuration states it; otherwise 0.
     pub fn thinking_tokens(&self) -> u32 {
         self.asked_with.values().map(AskedWith::thinking_tokens).max().unwrap_or_default()
     }
 
-    /// How a text of so many tokens is divided; `None` where it goes whole.
+    /// How a text of this many tokens is divided; `None` if it is sent whole.
     pub fn in_parts(&self, tokens: u64) -> Option<Long> {
         self.long.filter(|long| tokens > u64::from(long.chunk_tokens))
     }
 }
 
-/// What an answer must pass: an expression, a model's judgement, or, with neither, what its name
-/// says.
+/// A check of an answer: an expression or a model's judgement; with neither, the name says it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Names it in results and reports; no other has the same.
+    /// Its unique name in results and reports.
     pub name: String,
     /// An expression of the template language that must be true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
-    /// A model that says whether the answer passes.
+    /// A model that judges the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<Judge>,
 }
 
 impl Check {
-    /// The check `evidence`: whether each quote of an answer stands in its document.
+    /// Whether it is the check `evidence`: each quote of an answer must stand in its document.
     pub fn is_of_quotes(&self) -> bool {
         self.name == "evidence" && self.expression.is_none() && self.judge.is_none()
     }
@@ -204,11 +203,11 @@ impl Check {
 pub struct Judge {
     /// `provider:model`.
     pub model: ModelId,
-    /// What an answer must be to pass.
+    /// What an answer needs to pass.
     pub instructions: String,
 }
 
-/// What becomes of each document.
+/// The task for each document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
@@ -226,13 +225,13 @@ pub struct AskedWith {
     /// How much it thinks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// Fields of the vendor's request, checked.
+    /// Checked fields of the vendor's request.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
 }
 
 impl AskedWith {
-    /// Whether it is asked by its own defaults.
+    /// Whether the model is asked by its own defaults.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -244,32 +243,32 @@ impl AskedWith {
     }
 }
 
-/// What becomes of an answer that is cut at `max_output_tokens`, or empty.
+/// What happens to an answer that is cut at `max_output_tokens`, or empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnCut {
     /// The document is asked again with more room.
     #[default]
     Raise,
-    /// It is the result, and flagged.
+    /// It becomes the result, marked as cut.
     Keep,
     /// The document fails.
     Fail,
 }
 
-/// As what the results of several documents are written.
+/// The format of results of several documents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultsAs {
-    /// One JSON object a line.
+    /// One JSON object per line.
     #[default]
     Jsonl,
-    /// Tables of columns.
+    /// Columnar tables.
     Parquet,
 }
 
 impl ResultsAs {
-    /// Its word, which its objects' names end with as well.
+    /// The format's name, which is also the suffix of its objects.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
@@ -277,7 +276,7 @@ impl ResultsAs {
         }
     }
 
-    /// The other.
+    /// The other format.
     pub fn other(self) -> Self {
         match self {
             Self::Jsonl => Self::Parquet,
@@ -286,14 +285,14 @@ impl ResultsAs {
     }
 }
 
-/// Which fields of a record say what.
+/// Which fields of a record have a meaning.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Records {
-    /// The field that names a record; without it they are numbered.
+    /// The field with a record's name; without it, records are numbered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The field that is its text; without it all fields are.
+    /// The field with its text; without it, all fields are the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -302,37 +301,37 @@ pub struct Records {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// Whose it is.
+    /// The speaker.
     pub role: Role,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
-/// Who speaks.
+/// The speaker of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Whoever sets the rules: the first turn alone.
+    /// The system prompt; only as the first turn.
     System,
-    /// Whoever asks.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-/// A document with the answer that is wanted of it.
+/// A document with its expected answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     /// The document's text.
     pub document: String,
     /// The answer.
     pub answer: String,
-    /// What templates know of it beside.
+    /// Further fields for templates.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
 }
 
-/// What answers: exactly one of the two in the input.
+/// What answers: exactly one of both in the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -351,7 +350,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Where a batch's documents come from: exactly one of the three in the input.
+/// The source of a batch's documents: exactly one of the three in the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -366,19 +365,19 @@ pub enum Source {
 /// How long documents are read in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Long {
-    /// What becomes of the parts' answers.
+    /// What happens to the parts' answers.
     pub how: LongHow,
-    /// Estimated tokens of a part at most. A document of no more than that is not long.
+    /// Most estimated tokens of a part. A document with no more is not long.
     pub chunk_tokens: u32,
 }
 
-/// What becomes of the answers to a document's parts.
+/// What happens to the answers to a document's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LongHow {
-    /// The model makes one answer of them.
+    /// The model combines them into one answer.
     MapReduce,
-    /// They stand side by side in the result.
+    /// The result lists them.
     PerChunk,
 }
 
@@ -386,9 +385,9 @@ pub enum LongHow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deadline {
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     At(u64),
-    /// Seconds from the moment at which it is planned.
+    /// Seconds from when it is planned.
     Within(u64),
 }
 
@@ -396,8 +395,8 @@ pub enum Deadline {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pack {
-    /// As many as it takes for the limit of requests to bind no longer; one, where it does not.
+    /// As many as needed so that the limit of requests is not the tightest; one if it is not.
     Fitting,
-    /// So many at most.
+    /// At most this many.
     Of(u32),
 }

@@ -1,4 +1,4 @@
-//! A document that is read in parts: its steps, and what its workflow begins and ends with.
+//! A document that is read in parts: its steps, and the input and outcome of its workflow.
 
 use serde::{Deserialize, Serialize};
 use tidegate_types::{Lane, Spend, Tenant};
@@ -8,26 +8,27 @@ use super::{
     job::LongHow,
 };
 
-/// So many answers are made into one at a time.
+/// How many answers are combined into one.
 pub const FAN_IN: u32 = 10;
 
-/// Parts of one document that are called at once.
+/// Parts of one document that are asked at once.
 pub const PARTS_AT_ONCE: u32 = 4;
 
 /// A document that is read in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts {
-    /// How many.
+    /// The number of parts.
     pub count: u32,
-    /// Names the text and the way in which it was divided.
+    /// A hash of the text and of the way in which it was divided.
     pub text: u64,
-    /// What becomes of their answers.
+    /// What happens to their answers.
     pub how: LongHow,
 }
 
 impl Parts {
-    /// How many steps a level has: level 0 answers the parts, each after it makes what the level
-    /// before has answered into fewer. `None` after the level of one step, which is the result's.
+    /// The number of steps of a level. Level 0 answers the parts; each further level combines the
+    /// answers of the level before. `None` after the level with one step, whose answer is the
+    /// result.
     pub fn steps(&self, level: u32) -> Option<u32> {
         let mut steps = self.count;
         for level in 1..=level {
@@ -54,7 +55,7 @@ impl Parts {
         }
     }
 
-    /// How many calls the document takes, if each succeeds at once.
+    /// Calls that the document takes without failures.
     pub fn calls(&self) -> u64 {
         match self.how {
             LongHow::PerChunk => self.count.into(),
@@ -71,9 +72,9 @@ pub struct PartTask {
     pub document: DocumentTask,
     /// Its parts.
     pub parts: Parts,
-    /// Which step.
+    /// The step.
     pub step: Step,
-    /// What the steps before took.
+    /// What earlier steps used.
     pub spent: Spend,
 }
 
@@ -83,21 +84,21 @@ pub struct PartTask {
 pub enum Step {
     /// Answers one part, counted from 0.
     Part(u32),
-    /// Makes up to [`FAN_IN`] answers of the level below into one; the only one of its level is the
-    /// result.
+    /// Combines up to [`FAN_IN`] answers of the level below; the answer of a level's only step is
+    /// the result.
     Reduce {
-        /// Counted from 1; level 0 are the parts' own answers.
+        /// The level, counted from 1; level 0 holds the parts' own answers.
         level: u32,
-        /// Counted from 0.
+        /// The step's number, counted from 0.
         group: u32,
-        /// How many answers the level below has.
+        /// Answers of the level below.
         of: u32,
     },
-    /// Puts the parts' answers side by side. No call is made.
+    /// Lists the parts' answers. No call is made.
     Join,
 }
 
-/// What a document's workflow works on, and what it has come to before it continued as new.
+/// The input of a document's workflow; in a continued run, with its state so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LongDocument {
     /// The document.
@@ -107,38 +108,38 @@ pub struct LongDocument {
     pub parts: Parts,
     /// The class of traffic.
     pub lane: Lane,
-    /// Whose budget pays.
+    /// The tenant whose budget pays.
     pub tenant: Tenant,
     /// [`super::Plan::heartbeat_seconds`].
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub heartbeat_seconds: u32,
-    /// The level that it is on.
+    /// The current level.
     #[serde(default)]
     pub level: u32,
     /// The next step of that level, counted from 0.
     #[serde(default)]
     pub next: u32,
-    /// What all steps have taken.
+    /// What all steps have used.
     #[serde(default)]
     pub taken: Taken,
 }
 
-/// How a document's workflow ends; it has no other way to.
+/// The outcome of a document's workflow, which always succeeds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LongOutcome {
-    /// What its steps have taken, in whichever way they ended.
+    /// What its steps have used, including failed ones.
     #[serde(flatten)]
     pub taken: Taken,
     /// Why there is no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedDocument>,
-    /// There is none because the batch was cancelled.
+    /// There is no result because the batch was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
 }
 
 impl LongOutcome {
-    /// The same once all steps under way have ended, those beside the one that failed among them.
+    /// The outcome with the use of all steps, including those that ended after the failure.
     pub(crate) fn taking(self, taken: Taken) -> Self {
         let provider_calls = taken.spend.provider_calls;
         let failed = self.failed.map(|failed| FailedDocument { provider_calls, ..failed });

@@ -1,4 +1,4 @@
-//! How far a batch is: the answer of its query, and in the end its result.
+//! A batch's progress: the answer of its query, and in the end its result.
 
 use std::{
     ops::AddAssign,
@@ -13,48 +13,48 @@ use super::{
     document::{CutAnswers, DocumentOutcome, Reused},
 };
 
-/// What documents came to, added up.
+/// Counts over documents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
     /// Documents with a result of this run.
     pub succeeded: u64,
-    /// Documents given up.
+    /// Failed documents.
     pub failed: u64,
     /// Documents that had a result before this run.
     pub skipped: u64,
-    /// Documents whose activity is open now, waiting or working.
+    /// Documents whose activity is open: waiting or working.
     pub in_flight: u64,
-    /// Documents that were not asked about any more, because the batch was cancelled or failed.
+    /// Documents that were not asked because the batch was cancelled or failed.
     pub cancelled: u64,
-    /// What the documents that have ended took.
+    /// What the ended documents used.
     #[serde(flatten)]
     pub spend: Spend,
-    /// Their answers that are not whole.
+    /// Their incomplete answers.
     #[serde(flatten)]
     pub cuts: CutAnswers,
-    /// Their answers that were bought before.
+    /// Their answers from the store of answers.
     #[serde(flatten)]
     pub reused: Reused,
-    /// Of those that succeeded, the ones that were asked again because their content has changed.
+    /// Documents of `succeeded` that were asked again because their content has changed.
     pub updated: u64,
-    /// Documents given up, by type; as many as failed.
+    /// Failed documents, by type.
     #[serde(skip_serializing_if = "FailureCounts::is_empty")]
     pub failures: FailureCounts,
 }
 
 impl Totals {
-    /// Documents that this run has worked on to their end, whether or not they have a result.
+    /// Documents that this run has worked on to their end, with or without a result.
     pub fn worked(&self) -> u64 {
         self.succeeded + self.failed
     }
 
-    /// Documents of which something has come, whatever it is.
+    /// Documents that have ended, in whatever way.
     pub fn ended(&self) -> u64 {
         self.worked() + self.skipped
     }
 
-    /// As it is written for others.
+    /// The totals with rounded prices, for other programs.
     pub fn rounded(mut self) -> Self {
         let usd =
             [&mut self.spend.cost_usd, &mut self.cuts.raised_cost_usd, &mut self.reused.saved_usd];
@@ -64,13 +64,13 @@ impl Totals {
         self
     }
 
-    /// A document was given up, for a failure of this type.
+    /// Counts a failed document by its failure type.
     pub fn fail(&mut self, error_type: &str) {
         self.failed += 1;
         self.failures.add(error_type);
     }
 
-    /// A document has an outcome.
+    /// Counts a document's outcome.
     pub fn add(&mut self, outcome: &DocumentOutcome) {
         if outcome.skipped {
             self.skipped += 1;
@@ -116,24 +116,24 @@ impl AddAssign for Totals {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Progress {
-    /// Documents in all; 0 while the source is still being listed.
+    /// All documents; 0 while the source is being listed.
     pub documents: u64,
-    /// What has come of them.
+    /// The totals of its documents.
     #[serde(flatten)]
     pub totals: Totals,
     /// RFC 3339, from the workflow's own clock.
     pub started_at: Option<String>,
-    /// RFC 3339: when the batch will be done at the pace so far; absent before the first document
+    /// RFC 3339: when the batch will be done at the present pace; absent before the first document
     /// and after the last.
     pub eta: Option<String>,
     /// The prefix for the results.
     pub output: String,
-    /// No more documents are open, and the report is written.
+    /// No document is open, and the report is written.
     pub done: bool,
-    /// New documents are held back by the `pause` signal.
+    /// The `pause` signal holds back new documents.
     pub paused: bool,
-    /// Documents that have a number behind their id (`~2`), because others before them in the
-    /// source have the same.
+    /// Documents whose id got a number (`~2`), because an earlier document of the source has the
+    /// same id.
     pub renamed: u64,
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
-/// When the rest will be done at the pace so far.
+/// When the remaining documents will be done at the present pace.
 pub(crate) fn eta(
     started: SystemTime,
     now: SystemTime,

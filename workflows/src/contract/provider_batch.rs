@@ -7,20 +7,20 @@ use tidegate_types::Spend;
 
 use super::document::{CutAnswers, FailedDocument};
 
-/// A provider that cancels a batch may finish what is at hand: OpenAI takes up to ten minutes, and
-/// Anthropic waits for requests that are under way.
+/// How long a cancelled provider batch may still run: OpenAI takes up to ten minutes, and Anthropic
+/// waits for requests under way.
 pub const STOPPING: Duration = Duration::from_secs(15 * 60);
 
 /// A batch whose documents go through their provider's batch API first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderBatching {
-    /// From then on, in seconds since 1970, what has no answer takes the direct path; without it,
-    /// when the provider gives up.
+    /// Seconds since 1970: from then on, documents without an answer take the direct path. Without
+    /// it they wait until the provider gives up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
 }
 
-/// Submits some documents of a shard: as many as fit into one batch.
+/// Submits documents of a shard: as many as fit into one provider batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubmitBatch {
     /// [`Plan::job`](super::Plan::job).
@@ -36,37 +36,37 @@ pub struct SubmitBatch {
     pub to: u32,
     /// How often the provider had no room for them.
     pub round: u32,
-    /// Nothing is submitted any more; but what an earlier attempt may have submitted is looked for.
+    /// Submits nothing, but looks for what an earlier attempt may have submitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_find: bool,
-    /// Nothing is submitted from then on, in seconds since 1970: this activity may have waited for
-    /// a worker.
+    /// Seconds since 1970: from then on nothing is submitted. The activity may have waited for a
+    /// worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
 }
 
-/// What was submitted.
+/// The outcome of a submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubmittedBatch {
-    /// The provider's name for it; `None` where no document needs an answer, or can have one in
+    /// The provider's name for the batch; `None` if no document needs an answer, or can have one in
     /// this way.
     pub batch: Option<String>,
     /// Documents in it.
     pub requests: u32,
     /// The first document after it.
     pub next: u32,
-    /// The provider cannot take it now: submit the same documents later.
+    /// The provider cannot take it now: submit the documents later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub later: bool,
-    /// It may have taken it all the same, under a name that is not known here.
+    /// The provider may have taken it although no name came back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsure: bool,
 }
 
-/// A batch that the provider works on.
+/// A batch at the provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderBatch {
-    /// As it was submitted.
+    /// Its submission.
     #[serde(flatten)]
     pub submitted: SubmitBatch,
     /// The provider's name for it.
@@ -75,45 +75,44 @@ pub struct ProviderBatch {
     pub requests: u32,
 }
 
-/// All batches of a shard that are waited for.
+/// All provider batches that a shard waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenBatches {
-    /// In any order; what is said of them comes in the same.
+    /// The batches; their states come back in the same order.
     pub batches: Vec<ProviderBatch>,
 }
 
-/// What a shard passes on that continues as new while its documents wait in their provider's
-/// batches.
+/// State of a shard that continues as new while its documents wait in provider batches.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubmittedBatches {
-    /// Batches that the provider works on.
+    /// Batches at the provider.
     pub open: Vec<ProviderBatch>,
-    /// Documents that must yet be submitted.
+    /// Documents that are still to be submitted.
     pub waiting: Vec<SubmitBatch>,
-    /// Documents whose submission may have reached the provider: no answer came.
+    /// Documents whose submission may have reached the provider: no reply came.
     pub unsure: Vec<SubmitBatch>,
 }
 
-/// How far the provider is.
+/// The state of a provider batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchState {
-    /// Not done.
+    /// The provider works on it.
     Running,
-    /// There is an answer to all that will have one.
+    /// All requests have ended.
     Ended,
-    /// The provider had no room for it now.
+    /// The provider had no room for it.
     Full,
-    /// The provider will not do it.
+    /// The provider refused it.
     Failed,
 }
 
-/// What a batch brought.
+/// The results of a provider batch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CollectedBatch {
-    /// Documents that have their result, in order.
+    /// Documents with a result, in order.
     pub done: Vec<u32>,
-    /// Documents that will never have one: asked again, they would be refused again, and paid for.
+    /// Documents that failed for good: asked again, they would be refused again at a cost.
     pub failed: Vec<FailedDocument>,
     /// Documents whose answer was cut, to be asked again with more room, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -121,13 +120,12 @@ pub struct CollectedBatch {
     /// Documents that were asked and have neither result nor failure, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<u32>,
-    /// What all of it took, answers that were of no use included.
+    /// What the batch used, including useless answers.
     pub spent: Spend,
-    /// Answers that are not whole.
+    /// Incomplete answers.
     #[serde(flatten)]
     pub cuts: CutAnswers,
-    /// Of those that have their result, the ones that were asked again because their content has
-    /// changed.
+    /// Documents with a result that were asked again because their content has changed.
     #[serde(default)]
     pub updated: u64,
 }

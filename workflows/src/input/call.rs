@@ -1,5 +1,5 @@
-//! The inputs of the activities that any workflow calls by name, checked in the same words as a
-//! batch's: a call is a question without a document.
+//! Inputs of the activities that any workflow may call, checked like a batch's input: a call is a
+//! question without a document.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -8,24 +8,25 @@ use tidegate_types::{Effort, ModelId, Tenant};
 use super::{BatchInput, MAX_DIMENSIONS, MAX_OUTPUT, named, read, typed};
 use crate::contract::{Job, Message, OnCut, Task};
 
-/// Fields that may be `{"uri": "…"}`, for what is too large to pass through Temporal; behind each,
-/// whether it is JSON that lies there, and not a text.
+/// Fields that may be `{"uri": "…"}` if they are too large for Temporal, and whether the object is
+/// JSON (otherwise text).
 pub const BY_URI: [(&str, bool); 3] = [("prompt", false), ("messages", true), ("inputs", true)];
 
-/// The field of a body in the vendor's own form, which may be, too; it is read as it was written.
+/// The field with a body in the vendor's own form. It may be `{"uri": "…"}` too, and is read as it
+/// was written.
 pub const BODY: &str = "body";
 
-/// The input of `tidegate.call`. What is absent keeps its default.
+/// The input of `tidegate.call`. An absent field has its default.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallInput {
-    /// The model that answers; or
+    /// The model that answers, or
     #[serde(deserialize_with = "read::model")]
     pub model: Option<ModelId>,
     /// a configured list of models.
     #[serde(deserialize_with = "read::text")]
     pub route: Option<String>,
-    /// What is asked; or
+    /// The question, or
     #[serde(deserialize_with = "read::text")]
     pub prompt: Option<String>,
     /// several turns, the last of which asks.
@@ -37,7 +38,7 @@ pub struct CallInput {
     /// Most output tokens.
     #[serde(deserialize_with = "read::whole::<_, _, 1, MAX_OUTPUT>")]
     pub max_output_tokens: Option<u32>,
-    /// What becomes of an answer that is cut or empty.
+    /// What happens to an answer that is cut or empty.
     #[serde(deserialize_with = "read::given")]
     pub on_cut: Option<OnCut>,
     /// JSON Schema that the answer must satisfy.
@@ -49,13 +50,13 @@ pub struct CallInput {
     /// How much a reasoning model thinks.
     #[serde(deserialize_with = "read::given")]
     pub effort: Option<Effort>,
-    /// Whose budget pays.
+    /// The tenant whose budget pays.
     #[serde(deserialize_with = "read::name")]
     pub tenant: Option<Tenant>,
-    /// Which calls belong together; by default those of a workflow.
+    /// The group that the call belongs to; by default its workflow.
     #[serde(deserialize_with = "read::text")]
     pub batch: Option<String>,
-    /// Whether there is a body in the vendor's own form, in place of all that is asked.
+    /// Whether there is a body in the vendor's own form, which replaces all fields of the question.
     #[serde(rename = "body", deserialize_with = "is_object")]
     pub has_body: bool,
 }
@@ -70,16 +71,16 @@ pub struct EmbedInput {
     /// The texts.
     #[serde(deserialize_with = "texts")]
     pub inputs: Vec<String>,
-    /// Numbers of each vector.
+    /// Dimensions of each vector.
     #[serde(deserialize_with = "read::whole::<_, _, 1, MAX_DIMENSIONS>")]
     pub dimensions: Option<u32>,
     /// Fields of the vendor's request.
     #[serde(deserialize_with = "read::parameters")]
     pub parameters: Option<Map<String, Value>>,
-    /// Whose budget pays.
+    /// The tenant whose budget pays.
     #[serde(deserialize_with = "read::name")]
     pub tenant: Option<Tenant>,
-    /// Which calls belong together; by default those of a workflow.
+    /// The group that the call belongs to; by default its workflow.
     #[serde(deserialize_with = "read::text")]
     pub batch: Option<String>,
 }
@@ -87,7 +88,7 @@ pub struct EmbedInput {
 /// Reads the input of `tidegate.call`, field by field.
 ///
 /// # Errors
-/// A sentence that says which field is wrong, and what to write.
+/// A sentence that names the wrong field and says what to write.
 pub fn call(value: Value) -> Result<CallInput, String> {
     typed(named::<CallInput>(value)?)
 }
@@ -101,10 +102,10 @@ pub fn embed(value: Value) -> Result<EmbedInput, String> {
 }
 
 impl CallInput {
-    /// The model that a body is sent to, and who pays.
+    /// The model to which a body is sent, and the tenant that pays.
     ///
     /// # Errors
-    /// A sentence that says which field is of no use beside a body.
+    /// A sentence that names the field that is not allowed beside a body.
     pub fn of_body(self) -> Result<(ModelId, Tenant), String> {
         let others = [
             ("route", self.route.is_some()),
@@ -126,7 +127,7 @@ impl CallInput {
         Ok((model, self.tenant.unwrap_or_default()))
     }
 
-    /// What is asked, as a job without documents and without an output.
+    /// The question as a job without documents and without an output.
     ///
     /// # Errors
     /// A sentence that says what to write instead.
@@ -158,7 +159,7 @@ impl CallInput {
 }
 
 impl EmbedInput {
-    /// The same, of vectors, and the texts.
+    /// The texts, and the question as a job.
     ///
     /// # Errors
     /// As [`CallInput::job`].
@@ -179,7 +180,7 @@ impl EmbedInput {
 }
 
 fn job(question: BatchInput) -> Result<Job, String> {
-    // What a call has not, and a batch must have.
+    // A batch must have these, and a call has none.
     let (documents, output) = (Some(Vec::new()), "none".to_owned());
     Ok(BatchInput { documents, output, ..question }.check()?.job)
 }

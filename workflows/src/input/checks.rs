@@ -1,20 +1,20 @@
-//! Checks of answers, as far as they can be looked at without their language.
+//! Checks of answers, as far as they can be verified without evaluating expressions.
 
 use std::collections::BTreeSet;
 
 use crate::contract::Check;
 
-/// More would take longer than the answer.
+/// More would take longer than the answer itself.
 const MAX_CHECKS: usize = 50;
 
-/// They stand in results, reports and messages.
+/// Names appear in results, reports and messages.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Looks at a batch's checks. `escalates` on a `route`; `excluded` is a field that was given and goes with
-/// no checks; quotes are there if `has_evidence`.
+/// Verifies a batch's checks. `escalates` needs a `route`; `excluded` is a given field that
+/// excludes checks; the check of quotes needs `has_evidence`.
 ///
 /// # Errors
-/// A sentence that says what is wrong, and with which check.
+/// A sentence that says what is wrong with which check.
 pub(super) fn check(
     given: Option<&[Check]>,
     (escalates, route): (bool, Option<&str>),

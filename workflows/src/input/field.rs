@@ -1,59 +1,59 @@
-//! What people meet of a field of the input: how it is given on the command line, and what the help
-//! and the reference page say of it.
+//! The user's view of an input field: its command-line flag, its help, and its row of the reference
+//! page.
 
 /// One field.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// As in the input; `field.part` for a part of a field that has a flag of its own.
+    /// Its name in the input; `field.part` for a part of a field that has its own flag.
     pub name: &'static str,
-    /// What it is unless it is given, in words.
+    /// Its default, in words.
     pub default: &'static str,
-    /// What it means, as the reference page says it; empty for what another row tells.
+    /// Its meaning on the reference page; empty if another row explains it.
     pub meaning: &'static str,
-    /// How it is given on the command line, if it is.
+    /// Its command-line flag, if there is one.
     pub flag: Option<Flag>,
 }
 
-/// How a field is given on the command line.
+/// A field's command-line flag.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
-    /// Its name, where it is not the field's.
+    /// The flag's name, if it differs from the field's.
     pub long: Option<&'static str>,
-    /// The letter that stands for it.
+    /// The flag's letter.
     pub short: Option<char>,
-    /// What is given.
+    /// The value that it takes.
     pub takes: Takes,
-    /// The same in the help.
+    /// The value's name in the help.
     pub value: &'static str,
-    /// What the help says of it.
+    /// The help text.
     pub help: &'static str,
-    /// It must be given unless one of these fields is.
+    /// Required, unless one of these fields is given.
     pub required_unless: Option<&'static [&'static str]>,
-    /// It is of no use without this field.
+    /// Allowed only together with this field.
     pub requires: Option<&'static str>,
-    /// It excludes this field.
+    /// Not allowed together with this field.
     pub excludes: Option<&'static str>,
 }
 
-/// Required, whatever else is given.
+/// Required, whatever other fields are given.
 pub(super) const ALWAYS: &[&str] = &[];
 
 /// What a flag takes.
 #[derive(Debug, Clone, Copy)]
 pub enum Takes {
-    /// Nothing: where it stands, the field is true.
+    /// No value: the flag sets the field to true.
     Nothing,
-    /// Where documents are: a URI, or a path. It has no name before it.
+    /// The documents: a URI or a path, without a flag's name before it.
     Documents,
-    /// A file, by its URI or its path.
+    /// A file: a URI or a path.
     Source,
-    /// Where results go: a URI, or a path.
+    /// The place for results: a URI or a path.
     Results,
-    /// A text, or `@` and the file that holds it.
+    /// A text, or `@` and the name of a file with it.
     Text,
-    /// The same, where an empty one is none.
+    /// Like `Text`, but an empty text counts as absent.
     Instructions,
-    /// A text as it is; says why one is not usable.
+    /// A plain text; the function says why one is invalid.
     Word(fn(&str) -> Result<(), String>),
     /// A whole number below 2³².
     Number,
@@ -61,7 +61,7 @@ pub enum Takes {
     LargeNumber,
     /// US dollars above 0.
     Dollars,
-    /// How many, or nothing, which is true.
+    /// A number, or no value, which means true.
     NumberOrNothing,
     /// A file with a list of turns.
     Turns,

@@ -1,4 +1,4 @@
-//! The names of a struct's fields, and what is said of a name that is none of them.
+//! The field names of a struct, and the error for an unknown name.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub(super) fn of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     }
 }
 
-/// Deserialises nothing: it is asked for a struct of these fields, and fails with their names.
+/// A deserializer that yields no value: asked for a struct, it fails with the struct's field names.
 struct Names;
 
 #[derive(Debug)]
@@ -54,13 +54,13 @@ impl<'de> Deserializer<'de> for Names {
     }
 }
 
-/// The sentence for a field that there is not, with the nearest that there is.
+/// The error for an unknown field, with the most similar known name.
 pub(super) fn unknown(field: &str, known: &[&str]) -> String {
-    // Cut before it is compared: the distance takes time and memory in proportion to the length.
+    // Cut before the comparison: the distance takes time and memory in proportion to the length.
     let field: String = field.chars().take(60).collect();
     let near = known.iter().map(|known| (strsim::damerau_levenshtein(known, &field), known)).min();
     let hint = match near {
-        // Half a short name changed is another name.
+        // A short name with half of its letters changed is another name.
         Some((distance, known)) if distance <= 3 && 2 * distance <= known.len() => {
             format!("; did you mean \"{known}\"?")
         }

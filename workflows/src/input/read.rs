@@ -1,5 +1,5 @@
-//! How each kind of field is read. An error says what the field must be, and begins behind the
-//! field's name: "must be a text, not a number".
+//! Reads each kind of field. An error says what the field must be, and follows the field's name:
+//! "must be a text, not a number".
 
 use std::time::{Duration, SystemTime};
 
@@ -15,11 +15,10 @@ use crate::contract::{
     Check, Deadline, Lines, LongHow, Message, OnCut, Pack, Records, ResultsAs, Task,
 };
 
-/// Most documents in one call. An answer to more is long, and all of it is lost with one mistake in
-/// it.
+/// Most documents in one call. A larger answer is long, and one mistake in it loses all of it.
 pub const MAX_PACK: u64 = 50;
 
-/// Ten years, in seconds: what lies further off is a slip.
+/// Ten years, in seconds: a later deadline is a mistake.
 const MAX_DEADLINE: u64 = 10 * 365 * 86_400;
 
 /// How PDFs go to the provider.
@@ -28,28 +27,28 @@ const MAX_DEADLINE: u64 = 10 * 365 * 86_400;
 pub enum Attach {
     /// As their text.
     Text,
-    /// As they are, for models that read the pages themselves.
+    /// As they are, for models that read the pages.
     Native,
-    /// As their text, and as pictures those pages from whose text something is missing.
+    /// As text, and pages with incomplete text as pictures.
     Auto,
 }
 
-/// Which of the provider's APIs answers.
+/// Which of the provider's APIs is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// A call for each document, or for some of them.
+    /// One call for each document, or for several.
     Direct,
     /// The batch API.
     Economy,
 }
 
-/// A text that means one of few things, in the input and on the command line.
+/// A value that is one of a few words, in the input and on the command line.
 pub trait Word: DeserializeOwned {
-    /// What it must be, behind "must be".
+    /// The allowed words, for the error after "must be".
     const MUST_BE: &'static str;
 
-    /// The meaning of a text, if it has one.
+    /// Parses the word.
     fn read(text: &str) -> Option<Self> {
         serde_json::from_value(text.into()).ok()
     }
@@ -102,7 +101,7 @@ impl Word for Deadline {
 /// Reads a word of the command line.
 ///
 /// # Errors
-/// A sentence that says what it must be.
+/// A sentence that says which words are allowed.
 pub fn word<T: Word>(text: &str) -> Result<T, String> {
     T::read(text).ok_or_else(|| must_be(T::MUST_BE, &text.into()))
 }
@@ -131,7 +130,7 @@ pub(super) fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     Lines::deserialize(deserializer).map(Some)
 }
 
-/// A lane or a tenant.
+/// Reads a lane or a tenant.
 pub(super) fn name<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -235,7 +234,7 @@ pub(super) fn parameters<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Map<String, Value>>, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Object(mut fields) => {
-            // A field that is null counts as absent.
+            // A null field counts as absent.
             fields.retain(|_, value| !value.is_null());
             Ok(Some(fields))
         }
@@ -257,7 +256,7 @@ pub(super) fn checks<'de, D: Deserializer<'de>>(
     }
 }
 
-/// The values of a list; an error begins with the place of the one that is wrong.
+/// Reads the values of a list; an error begins with the index of the wrong value.
 fn each<T: DeserializeOwned>(values: Vec<Value>) -> Result<Vec<T>, String> {
     let values = values.into_iter().enumerate();
     let read = |(place, value)| {
@@ -341,7 +340,7 @@ fn must_be(meaning: &str, value: &Value) -> String {
     format!("must be {meaning}, not {shown}")
 }
 
-/// What kind of JSON a value is, for people.
+/// The JSON type of a value, for messages.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

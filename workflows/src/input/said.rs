@@ -1,13 +1,13 @@
-//! What is said to the model about each document, in one form: a system prompt, turns before, and the
-//! instructions in the document's own turn.
+//! The prompt of a batch in one form: a system prompt, earlier turns, and the instructions in the
+//! document's own turn.
 
 use crate::contract::{Message, Role};
 
-/// The checked words.
+/// The checked prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) system: Option<String>,
-    /// Of the user and the model in turn.
+    /// Turns of the user and the model, alternating.
     pub(super) before: Vec<Message>,
     pub(super) instructions: String,
 }
@@ -46,7 +46,7 @@ pub(super) fn checked(
     let Some(last) = last.filter(|_| in_turn) else {
         return Err("messages must be of user and assistant in turn, begin and end with user, and have a system prompt in the first place alone".to_owned());
     };
-    // What is written as a message of the user is one.
+    // Instructions written as a user's message stay in the user's message.
     let system = Some(own_system.or(system).unwrap_or_default());
     Ok(Said { system, before, instructions: last.content })
 }

@@ -1,4 +1,4 @@
-//! Every field of a batch's input as people meet it: its flag of `tidegate run`, with the help, and
+//! Every field of a batch's input as users see it: its flag of `tidegate run` with the help, and
 //! its row of the reference page. A field is declared here and in
 //! [`BatchInput`](super::BatchInput), which says how it is read.
 

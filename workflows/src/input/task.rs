@@ -1,5 +1,6 @@
-//! What can be said of a batch that embeds: much of what is said of others asks for an answer. And of
-//! one of requests in a vendor's own form: nearly all of it is in the requests.
+//! Fields that do not apply to every batch: a batch that embeds has no use for fields about
+//! answers, and a batch of requests in a vendor's own form states nearly everything in the
+//! requests.
 
 use crate::contract::{Pack, ResultsAs, Task};
 
@@ -9,7 +10,7 @@ use super::{
 };
 
 /// # Errors
-/// A sentence that says which field is of no use.
+/// A sentence that names the field that does not apply.
 pub(super) fn check(input: &BatchInput) -> Result<(), String> {
     if input.lines.is_some() {
         return check_lines(input);
@@ -61,7 +62,7 @@ pub(super) fn check(input: &BatchInput) -> Result<(), String> {
 }
 
 /// # Errors
-/// A sentence that says which field is of no use.
+/// A sentence that names the field that does not apply.
 fn check_lines(input: &BatchInput) -> Result<(), String> {
     let of_documents = [
         ("documents", input.documents.is_some()),
@@ -97,7 +98,7 @@ fn check_lines(input: &BatchInput) -> Result<(), String> {
     }
 }
 
-/// Texts share calls unless the author says how many: no vector is the worse for its company.
+/// Texts to embed share calls unless the author states a number: sharing does not change a vector.
 pub(super) fn pack(given: Option<Pack>, task: Task) -> Option<Pack> {
     let most = u32::try_from(MAX_PACK).unwrap_or(u32::MAX);
     given.or_else(|| (task == Task::Embed).then_some(Pack::Of(most)))

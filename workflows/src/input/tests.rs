@@ -176,7 +176,7 @@ fn what_is_no_json_at_all_has_its_sentence_too() {
     assert!(parse(&two).unwrap_err().contains("not 2 values"));
 }
 
-/// What the command line builds arrives as what was meant.
+/// An input that the command line builds is read with the same meaning.
 #[test]
 fn an_input_that_is_built_is_read_as_it_was() {
     let mut input = BatchInput {

@@ -1,8 +1,8 @@
-//! Documents that go through their provider's batch API: submitted, waited for through days and
-//! restarts, collected.
+//! Documents that go through their provider's batch API: submits them, waits through days and
+//! restarts, and collects the results.
 //!
-//! What has no answer in the end takes the direct path, as if there had been no batch: requests
-//! that failed in it, documents that it could not take, everything once time is up.
+//! Documents without an answer in the end take the direct path: requests that failed in the batch,
+//! documents that it could not take, and all once time is up.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,21 +22,21 @@ use crate::{
     policy,
 };
 
-/// A batch is checked after this long, then ever less often: no result is late by more than half of
-/// what its batch took, and a day has some 150 checks.
+/// Delay of a batch's first check; later checks are ever rarer. A result is late by at most half of
+/// the batch's duration, and a day has some 150 checks.
 const FIRST_CHECK: Duration = Duration::from_secs(5);
 const LAST_CHECK: Duration = Duration::from_secs(600);
 
-/// Providers give up after 24 h, and say so by then.
+/// Providers give up a batch after 24 h, and report it by then.
 const MAX_WAIT: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// A batch that finds no room is halved so often, because the account's queue may be smaller than
-/// it. After that the queue is full, and the halves are submitted as they are.
+/// How often a batch without room at the provider is halved, because the account's queue may be
+/// smaller than the batch. After that the queue is full, and the halves are submitted as they are.
 const HALVINGS: u32 = 4;
 
-/// Submits the shard's documents and waits for their answers. Returns when none is waited for,
-/// also after the workflow was cancelled: what has been paid for by then is collected. Returns
-/// before that where the history is long enough, and the next run goes on.
+/// Submits the shard's documents and waits for their answers. Returns when none is waited for, even
+/// after a cancellation: batches that are paid for are collected. Returns earlier if the history is
+/// long enough; the next run goes on.
 pub(crate) async fn run<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     batching: ProviderBatching,
@@ -75,7 +75,7 @@ pub(crate) async fn run<W: Holds<Shard> + 'static>(
             break;
         }
         if run.open.is_empty() && is_paused(ctx) {
-            // An error is the cancellation, which is seen above.
+            // An error means cancellation, which is checked above.
             let _ = ctx.wait_condition(|workflow| !workflow.part().input.paused).await;
             continue;
         }
@@ -85,7 +85,7 @@ pub(crate) async fn run<W: Holds<Shard> + 'static>(
         wait = (wait * 3 / 2).min(LAST_CHECK);
         run.check(ctx).await;
     }
-    // Those that are given up are not in flight any more.
+    // Failed documents are no longer in flight.
     ctx.change(|shard| {
         shard.input.totals.in_flight = 0;
         shard.input.provider_batching = None;
@@ -94,9 +94,8 @@ pub(crate) async fn run<W: Holds<Shard> + 'static>(
     run.refused.map_or(Ok(()), Err)
 }
 
-/// Waits, at most until the cancellation where `wakes`. The timer itself is never cancelled: where
-/// it has fired in the same workflow task as the cancellation, the SDK panics, and the task is made
-/// again.
+/// Sleeps; with `wakes`, a cancellation ends it. The timer itself is never cancelled: if it fires
+/// in the same workflow task as the cancellation, the SDK panics and the task is run again.
 async fn sleep<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, length: Duration, wakes: bool) {
     let mut timer = TimerOptions::from(length);
     timer.cancellation_token = Some(WorkflowCancellationToken::new());
@@ -112,24 +111,23 @@ async fn sleep<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, length: Dura
     }
 }
 
-/// A shard's documents on their way.
+/// A shard's documents at their provider.
 struct Run {
-    /// Batches that the provider works on.
+    /// Batches at the provider.
     open: Vec<ProviderBatch>,
-    /// Documents that must yet be submitted.
+    /// Documents that are still to be submitted.
     waiting: Vec<SubmitBatch>,
-    /// Documents whose submission may have reached the provider: no answer came.
+    /// Documents whose submission may have reached the provider: no reply came.
     unsure: Vec<SubmitBatch>,
-    /// Nothing is submitted any more.
+    /// Nothing more is submitted.
     stopped: bool,
     /// Why nothing can be submitted. The shard fails with it once everything else is collected.
     refused: Option<ActivityExecutionError>,
 }
 
 impl Run {
-    /// What must yet be submitted, until the provider has no room, or there is no more time.
-    /// Shielded from the workflow's cancellation: a batch that was submitted and is not known would
-    /// be paid for, and lost.
+    /// Submits waiting documents until the provider has no room or time is up. Shielded from the
+    /// workflow's cancellation: a submitted batch that nothing records would be paid for and lost.
     async fn submit<W: Holds<Shard> + 'static>(
         &mut self,
         ctx: &WorkflowContext<W>,
@@ -166,13 +164,13 @@ impl Run {
             let again = task.round > 0;
             self.opened(ctx, task, submitted);
             if again {
-                // One at a time, where there was no room: each that finds none costs another round.
+                // Without room, submit one batch at a time: each refused one costs another round.
                 return;
             }
         }
     }
 
-    /// The provider works on it.
+    /// Records a batch at the provider.
     fn opened<W: Holds<Shard> + 'static>(
         &mut self,
         ctx: &WorkflowContext<W>,
@@ -181,7 +179,7 @@ impl Run {
     ) {
         let SubmittedBatch { batch: Some(batch), requests, next, .. } = submitted else { return };
         ctx.change(|shard| shard.input.totals.in_flight += u64::from(requests));
-        // Handed in once more, it would hold the same documents.
+        // A second submission would hold the same documents.
         self.open.push(ProviderBatch {
             submitted: SubmitBatch { to: next, only_find: false, ..task },
             batch,
@@ -189,8 +187,8 @@ impl Run {
         });
     }
 
-    /// Collects what has ended. A batch that found no room is submitted again, in halves: the queue
-    /// may be smaller than it.
+    /// Checks the batches and collects ended ones. A batch that found no room is submitted again in
+    /// halves, because the queue may be smaller than it.
     async fn check<W: Holds<Shard> + 'static>(&mut self, ctx: &WorkflowContext<W>) {
         let checked = OpenBatches { batches: std::mem::take(&mut self.open) };
         let states = if checked.batches.is_empty() {
@@ -224,7 +222,8 @@ impl Run {
         }
     }
 
-    /// Whether it could be done. What fails on one worker is tried again, maybe on another.
+    /// Collects a batch; returns whether it succeeded. A failure is retried, perhaps on another
+    /// worker.
     async fn collect<W: Holds<Shard> + 'static>(
         ctx: &WorkflowContext<W>,
         batch: &ProviderBatch,
@@ -260,8 +259,7 @@ impl Run {
         true
     }
 
-    /// Nothing more is submitted, and the provider is asked to cancel. Whether or not it took that,
-    /// its batches are waited for.
+    /// Stops submitting, and asks the provider to cancel. Its batches are waited for in any case.
     async fn stop<W: Holds<Shard> + 'static>(&mut self, ctx: &WorkflowContext<W>) {
         self.stopped = true;
         self.waiting.clear();
@@ -298,7 +296,7 @@ fn everything<W: Holds<Shard> + 'static>(
     })
 }
 
-/// The first half last, so that it is submitted first.
+/// Splits a submission; the first half comes last, so that it is submitted first.
 fn halves(task: SubmitBatch) -> impl Iterator<Item = SubmitBatch> {
     let length = task.to - task.from;
     let (round, first) =

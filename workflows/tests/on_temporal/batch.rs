@@ -84,7 +84,7 @@ async fn documents_wait_in_the_queue_by_the_priority_of_their_lane_and_the_share
                     (priority.priority_key, priority.fairness_key, beat)
                 })
                 .collect();
-            // A key that all have would order nothing, and be paid for.
+            // A key that all documents share would order nothing, and cost money.
             let share = if tenant == "default" { "" } else { tenant };
             assert_eq!(priorities, vec![(key, share.to_owned(), beat); 3]);
         }
@@ -141,8 +141,8 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
     .await;
 }
 
-/// Cut answers are counted where they were kept, where they were asked for again, and where nothing
-/// else came; what the last have taken is part of what was spent.
+/// Cut answers are counted if they were kept, asked for again, or the only answer; the use of the
+/// last kind is part of the spend.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cut_answers_are_counted_and_where_they_lie_is_said() {
     let raised =
@@ -263,8 +263,7 @@ async fn shards_that_start_while_the_batch_is_paused_begin_paused() {
     .await;
 }
 
-/// A signal to a shard that is not there yet is lost, and a shard that is never signalled to resume
-/// never ends.
+/// A signal to a shard that has not started is lost, and a shard that misses a resume never ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shards_are_told_of_pause_and_resume_only_when_they_have_started() {
     with_worker(server(), Fake::willing(16, 1), async |rig| {
@@ -336,7 +335,7 @@ async fn a_cancelled_batch_seals_and_reports_what_it_has() {
     .await;
 }
 
-/// Waiting in Temporal, working, or failing while the news of the cancellation is on its way.
+/// Documents that wait in Temporal, work, or fail before they notice the cancellation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_given_up_when_the_batch_is_cancelled_is_cancelled_and_has_not_failed() {
     let fake = Fake::new(20, 20, |task| match task.index {
@@ -370,7 +369,7 @@ async fn what_is_not_given_up_when_the_batch_is_cancelled_is_cancelled_and_has_n
     .await;
 }
 
-/// The workflow's own counts may miss a result: that of an activity that was cancelled meanwhile.
+/// The workflow's own counts may miss the result of an activity that was cancelled meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_result_counts_what_lies_in_the_output() {
     let finished =
@@ -553,7 +552,7 @@ fn invalid(message: &str) -> Ended {
     }
 }
 
-/// Also of one that was cancelled, and of one that has lost documents.
+/// A batch that was cancelled, and one that has lost documents, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhook_is_told_of_every_end_and_only_where_the_input_names_one() {
     let named = input(&json!({"webhook": "ours"}));

@@ -1,4 +1,4 @@
-//! Batches whose histories are cut short: Temporal suggests continuing as new after 100 events.
+//! Batches with short histories: Temporal suggests continuing as new after 100 events.
 
 use std::sync::OnceLock;
 
@@ -60,7 +60,7 @@ async fn no_document_is_lost_or_repeated_when_batch_and_shards_continue_as_new()
     .await;
 }
 
-/// The first document is held while the others use the history up, so that a pause meets a run that
+/// The first document is held while the others fill the history, so that the pause meets a run that
 /// hands out no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_is_carried_into_the_next_run_of_a_shard() {
@@ -95,8 +95,8 @@ async fn a_pause_is_carried_into_the_next_run_of_a_shard() {
     .await;
 }
 
-/// As above, with the batch in place of the shard: its first shard is held while the others use its
-/// history up.
+/// Like the test above, with the batch in place of the shard: its first shard is held while the
+/// others fill the history.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_is_carried_into_the_next_run_of_a_batch() {
     let gate = Gate::default();
@@ -164,14 +164,14 @@ async fn signals_that_meet_the_change_of_runs_do_no_harm() {
     .await;
 }
 
-/// Whether this run of a workflow continues another.
+/// Whether this run continues another.
 fn has_continued(history: &[HistoryEvent]) -> bool {
     history.iter().any(|event| {
         matches!(&event.attributes, Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) if !started.continued_execution_run_id.is_empty())
     })
 }
 
-/// Whether one shard is left of a run that starts no more.
+/// Whether one shard still runs of a run that starts no more.
 fn only_one_shard_runs(history: &[HistoryEvent]) -> bool {
     let (mut running, mut decided) = (0, false);
     for event in history {

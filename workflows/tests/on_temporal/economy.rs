@@ -1,4 +1,4 @@
-//! Documents that wait in their provider's batches, through crashes, deadlines and runs.
+//! Documents that wait in provider batches, through crashes, deadlines and continued runs.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use tidegate_workflows::contract::{BatchState, ProviderBatching};
 
 use crate::common::{Calls, Ended, Fake, Gate, input, server, until, with_few_slots, with_worker};
 
-/// Each document was answered once: an even one by the batch, an odd one directly.
+/// Each document was answered once: an even one by the provider batch, an odd one directly.
 fn assert_each_answered_once(calls: &Calls, documents: u32) {
     let mut answered: Vec<u32> = calls
         .collected
@@ -30,8 +30,8 @@ fn scheduled(history: &[HistoryEvent], activity: &str) -> usize {
     history.iter().filter(of).count()
 }
 
-/// A shard that has handed in all its batches continues as new: the next run knows them, and asks
-/// after them.
+/// A shard that has submitted all its provider batches continues as new: the next run knows them
+/// and checks them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_continues_as_new_while_its_provider_works() {
     let server = Temporal::start(&["limit.historyCount.suggestContinueAsNew=60"]);
@@ -58,8 +58,8 @@ async fn a_shard_continues_as_new_while_its_provider_works() {
     .await;
 }
 
-/// The workers are away while a batch's time runs out. What the provider has answered by then is
-/// collected, and all else goes directly.
+/// The workers are away while a provider batch's time runs out. Its answers are collected, and all
+/// other documents go directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_outlives_its_deadline_without_workers_ends() {
     let server = server();
@@ -89,7 +89,8 @@ async fn a_batch_that_outlives_its_deadline_without_workers_ends() {
     .await;
 }
 
-/// A worker reads and holds few batches at once, so submissions wait. Nothing else waits with them.
+/// A worker holds few provider batches at once, so submissions wait. Other activities do not wait
+/// with them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plans_seals_and_finishes_do_not_wait_for_submissions() {
     let gate = Gate::default();
@@ -107,8 +108,8 @@ async fn plans_seals_and_finishes_do_not_wait_for_submissions() {
     .await;
 }
 
-/// A timer may fire in the workflow task that brings the cancellation: the worker is away while both
-/// happen. A timer that is cancelled then makes the SDK panic.
+/// A timer may fire in the same workflow task as the cancellation, if the worker is away during
+/// both. A timer that is cancelled then makes the SDK panic.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_timer_may_fire_together_with_the_cancellation() {
     let fake =
@@ -137,7 +138,7 @@ async fn a_timer_may_fire_together_with_the_cancellation() {
     .await;
 }
 
-/// Timers that were started, and that have fired.
+/// Timers that were started, and timers that fired.
 fn timers(history: &[HistoryEvent]) -> (usize, usize) {
     let started = |event: &&HistoryEvent| {
         matches!(event.attributes, Some(Attributes::TimerStartedEventAttributes(_)))

@@ -1,4 +1,4 @@
-//! Invalid inputs and signals, and what a batch says after its end.
+//! Invalid inputs and signals, and queries after a batch's end.
 
 use serde_json::{Value, json};
 use temporalio_client::{UntypedSignal, WorkflowSignalOptions};
@@ -17,8 +17,8 @@ async fn signal(batch: &Batch, name: &str, payload: Option<&Value>) {
         .unwrap();
 }
 
-/// A signal that does not decode would fail the workflow task for ever, and no later signal could
-/// mend it.
+/// A signal that does not decode would fail the workflow task for ever; no later signal could
+/// correct it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signal_with_an_unexpected_input_does_no_harm() {
     let gate = Gate::default();
@@ -43,9 +43,8 @@ async fn a_signal_with_an_unexpected_input_does_no_harm() {
     .await;
 }
 
-/// Shards take their places from what the batch has: those are begun that find enough of them. All
-/// of these are begun in one workflow task: once a document runs, the history shows how many they
-/// are.
+/// Shards take their places from the batch's window, and start while there are enough. All these
+/// start in one workflow task: once a document runs, the history shows their number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_more_documents_are_in_flight_than_asked_for_however_few() {
     for (most, shards) in [(1, 1), (2, 1), (9, 4)] {
@@ -84,7 +83,7 @@ async fn progress_after_the_end_is_the_result() {
     .await;
 }
 
-/// What a continued run passes to the next is no way round the checks of the input.
+/// A continued run's state gives no way around the checks of the input.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_cannot_begin_in_the_middle() {
     let job = json!({"source": {"prefix": "x"}, "output": "file:///elsewhere/", "instructions": "", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 0});

@@ -22,7 +22,7 @@ async fn a_long_document_takes_its_steps_in_order() {
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 1}))).await;
         let result = batch.result().await.unwrap();
-        // Twelve parts, two groups and one of the groups; twelve parts.
+        // Twelve parts, then two groups and one group of these; twelve parts listed.
         assert_eq!(
             (result.totals.succeeded, result.totals.spend.provider_calls),
             (2, 15 + 12),
@@ -40,9 +40,9 @@ async fn a_long_document_takes_its_steps_in_order() {
     .await;
 }
 
-/// Sixty documents of 300 parts have 20,000 steps, and three to six events come of each: in their
-/// shard's history, the server would terminate it at 51,200. With `TIDEGATE_FULL_SCALE=1` it is that
-/// batch; else all is smaller, the server's limits included.
+/// Sixty documents of 300 parts have 20,000 steps with three to six events each: in one shard's
+/// history, the server would terminate it at 51,200 events. `TIDEGATE_FULL_SCALE=1` runs that
+/// batch; otherwise everything is smaller, including the server's limits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_history_grows_with_the_parts_of_long_documents() {
     let full = full_scale();
@@ -73,7 +73,7 @@ async fn no_history_grows_with_the_parts_of_long_documents() {
                 longest = longest.max(history.len());
             }
         }
-        // A document of 334 steps fits into one run; on the small server it does not.
+        // A document of 334 steps fits into one run; with the small server's limits it does not.
         let expected = if full { documents + 1 } else { documents + 2 };
         assert!(runs >= expected, "{runs} runs");
         println!("{documents} documents of {count} parts: {runs} runs, {longest} events at most");
@@ -81,7 +81,7 @@ async fn no_history_grows_with_the_parts_of_long_documents() {
     .await;
 }
 
-/// A part is given up: no further step begins, and what all of them took is reported.
+/// A part fails: no further step begins, and the use of all steps is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_parts_of_a_failed_document_took_is_reported() {
     let spend = outcome().spend;
@@ -112,7 +112,7 @@ async fn what_the_parts_of_a_failed_document_took_is_reported() {
     .await;
 }
 
-/// A cancelled batch's long document is not given up, and what its parts took is reported.
+/// The long document of a cancelled batch does not fail, and its use is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_parts_of_a_cancelled_document_took_is_reported() {
     let gate = Gate::default();

@@ -1,5 +1,5 @@
-//! The workflows on a real Temporal dev server, with scripted activities. One binary, because each
-//! would hold Temporal's SDK.
+//! The workflows on a real Temporal dev server, with scripted activities. They share one binary,
+//! because each binary would link Temporal's SDK.
 
 #![allow(
     missing_docs,

@@ -1,5 +1,5 @@
-//! A million documents in the real batch and its real groups, with shards that are scripted: what
-//! the histories of the two come to.
+//! The sizes of the histories of a batch of a million documents and of its groups; the shards are
+//! scripted.
 //!
 //! ```text
 //! TIDEGATE_FULL_SCALE=1 cargo test --workspace --locked --test on_temporal -- million:: --nocapture
@@ -13,13 +13,13 @@ use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event:
 
 use crate::common::{Fake, Gate, full_scale, input, server, with_scripted_shards};
 
-/// Events and bytes of the runs of one workflow.
+/// Events and bytes of one workflow's runs.
 #[derive(Debug, Default)]
 struct Histories {
     runs: usize,
     events: usize,
     bytes: usize,
-    /// Of the longest run.
+    /// Events of the longest run.
     most_events: usize,
     most_bytes: usize,
     children: usize,
@@ -43,7 +43,8 @@ impl Histories {
     }
 }
 
-/// In pages, as a plan of so many is made, and with a window of several thousand.
+/// The plan comes in pages, like any plan of this size, and the window holds several thousand
+/// documents.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_history_of_a_large_batch_grows_with_it() {
     let (page, pages, window) =
@@ -83,7 +84,7 @@ async fn no_history_of_a_large_batch_grows_with_it() {
     .await;
 }
 
-/// The most memory of this process: the worker, and the test.
+/// Peak memory of this process: the worker and the test.
 fn memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default().to_owned()

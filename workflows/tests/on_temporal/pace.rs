@@ -1,5 +1,5 @@
-//! A shard hands out what the quota admits soon: each document that ends tells how long it lay in its task
-//! queue.
+//! A shard hands out what the quota will soon admit: each ended document reports how long it lay in
+//! its task queue.
 
 use std::{
     sync::{Arc, Mutex},
@@ -17,12 +17,12 @@ use crate::{
     replay::replay,
 };
 
-/// Seconds in the queue: no wait, one that is let be, and one that is too long.
+/// Seconds in the queue: no wait, a short wait, and one that is too long.
 const FREE: u32 = 0;
 const SHORT: u32 = 2;
 const LONG: u32 = 7;
 
-/// Documents that take a pass each, and tell how long they lay in the queue.
+/// Documents that each take a pass, and report how long they lay in the queue.
 fn behind(documents: u64, shard_size: u32, gate: &Gate, queue: &Arc<Mutex<u32>>) -> Fake {
     let (gate, queue) = (gate.clone(), Arc::clone(queue));
     Fake::new(documents, shard_size, move |_| {
@@ -35,7 +35,7 @@ fn started(documents: usize) -> impl Fn(&Calls) -> bool {
     move |calls| calls.started.len() == documents
 }
 
-/// How many timers a run has started.
+/// Timers that a run has started.
 fn timers(history: &[HistoryEvent]) -> usize {
     let timer = |event: &&HistoryEvent| {
         matches!(event.attributes, Some(Attributes::TimerStartedEventAttributes(_)))
@@ -43,7 +43,7 @@ fn timers(history: &[HistoryEvent]) -> usize {
     history.iter().filter(timer).count()
 }
 
-/// A timer has fired, and the workflow has done what it does then.
+/// Whether a timer has fired and the workflow has processed it.
 fn has_fired(history: &[HistoryEvent]) -> bool {
     let fired = |event: &HistoryEvent| {
         matches!(event.attributes, Some(Attributes::TimerFiredEventAttributes(_)))
@@ -67,10 +67,10 @@ async fn a_long_queue_leaves_places_empty_and_a_free_one_fills_them_again() {
         rig.fake.until("the window is full", started(20)).await;
         *queue.lock().unwrap() = SHORT;
         gate.pass(12);
-        // Three sevenths of 20 may be in flight: the twelfth has a successor, and no other.
+        // Three sevenths of 20 may be in flight: only the twelfth is followed by another.
         rig.fake.until("one more", started(21)).await;
         assert_eq!(rig.fake.calls().ended.len(), 12);
-        // Those that are left were begun before, and lower nothing again.
+        // The remaining documents began before the decrease, and cause no further one.
         gate.pass(8);
         rig.fake.until("each of them has one", started(29)).await;
         *queue.lock().unwrap() = FREE;
@@ -89,7 +89,7 @@ async fn a_long_queue_leaves_places_empty_and_a_free_one_fills_them_again() {
     .await;
 }
 
-/// What a shard has come to, the next one begins with.
+/// The next shard begins with the pace that the last one had reached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_shard_does_not_begin_with_the_whole_window() {
     let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(LONG)));
@@ -97,7 +97,7 @@ async fn the_next_shard_does_not_begin_with_the_whole_window() {
         let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
         rig.fake.until("the window is full", started(20)).await;
         *queue.lock().unwrap() = SHORT;
-        // Nine places stay open.
+        // Nine places stay in use.
         gate.pass(20 + 6);
         rig.fake.until("the first shard hands out its last", started(30)).await;
         rig.fake
@@ -115,8 +115,8 @@ async fn the_next_shard_does_not_begin_with_the_whole_window() {
     .await;
 }
 
-/// What a shard has in flight at its end is few because it has no more documents, not because the
-/// quota admits no more.
+/// At its end, a shard has few documents in flight because it has no more, not because the quota
+/// admits no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_at_its_end_tells_the_next_one_what_the_quota_admits() {
     let (gate, others) = (Gate::default(), Gate::default());
@@ -140,7 +140,8 @@ async fn a_shard_at_its_end_tells_the_next_one_what_the_quota_admits() {
         gate.pass(10);
         let second = of_shard(1);
         rig.fake.until("half of its places go on", move |calls| second(calls) == 10).await;
-        // The first of these leaves nine places open, and the others of its shard lower nothing again.
+        // The first of these keeps nine places in use; the others of its shard cause no further
+        // decrease.
         gate.pass(9);
         let third = of_shard(2);
         rig.fake.until("and then as many as are open", move |calls| third(calls) == 9).await;
@@ -154,8 +155,8 @@ async fn a_shard_at_its_end_tells_the_next_one_what_the_quota_admits() {
     .await;
 }
 
-/// Nobody knows yet how long calls take: the window has room for long ones, and opens round by round
-/// while nobody waits.
+/// While the length of calls is unknown, the window has room for long calls, and opens round by
+/// round while the queue is short.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_window_for_calls_of_unknown_length_opens_while_the_queue_is_free() {
     let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(FREE)));
@@ -183,8 +184,8 @@ async fn a_window_for_calls_of_unknown_length_opens_while_the_queue_is_free() {
     .await;
 }
 
-/// Calls take longer than was thought: what the quota has admitted meanwhile need not wait for the end
-/// of the first.
+/// Calls take longer than expected: documents that the quota admits meanwhile need not wait for the
+/// end of the first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_window_opens_while_no_call_has_ended() {
     // Ten more each time of 40, or five of 30.
@@ -207,7 +208,7 @@ async fn a_window_opens_while_no_call_has_ended() {
     }
 }
 
-/// The next call that ends tells; and a pause may last for days.
+/// The next call that ends shows the queue; and a pause may last for days.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_window_opens_no_further_once_a_call_has_ended_or_in_a_pause() {
     let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(LONG)));

@@ -1,5 +1,4 @@
-//! Documents that do not go one by one and at once: several in a call, or through their provider's
-//! batch API.
+//! Documents that do not go one by one: several in a call, or through their provider's batch API.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,8 +8,8 @@ use tidegate_workflows::contract::{BatchState, ProviderBatching};
 
 use crate::common::{Ended, Fake, input, server, with_worker};
 
-/// The first pack fails for good, and so each of its documents goes alone; of the others those that
-/// were left out do.
+/// The first pack fails for good, so each of its documents goes alone; of the others only those
+/// that the answer left out do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documents_that_share_a_call_are_counted_one_by_one() {
     with_worker(server(), Fake::willing(25, 25).packed(10), async |rig| {
@@ -30,14 +29,15 @@ async fn documents_that_share_a_call_are_counted_one_by_one() {
         let mut asked = calls.asked.clone();
         asked.sort_unstable();
         assert_eq!(asked, alone, "each was in a call already");
-        // A call for each pack, the failed one too, and one for each that went alone.
+        // One call for each pack, including the failed one, and one for each document that went
+        // alone.
         assert_eq!(result.totals.spend.provider_calls, 3 + 12);
     })
     .await;
 }
 
-/// Two batches of the provider's; the second finds no room at first. Even documents are answered
-/// there, odd ones directly.
+/// Two provider batches; the second finds no room at first. Even documents are answered there, odd
+/// ones directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_providers_batch_has_not_answered_goes_directly() {
     let fake = Fake::willing(20, 20).in_provider_batches(
@@ -79,12 +79,13 @@ async fn what_a_providers_batch_has_not_answered_goes_directly() {
     .await;
 }
 
-/// Time is up: the provider is asked to stop, what it has is collected, and the rest goes directly.
+/// Time is up: the provider is asked to stop, its answers are collected, and the rest goes
+/// directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deadline_ends_the_wait() {
     let until =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_secs(8);
-    // Asked for the first time after 5 s, for the second when time is up.
+    // Checked first after 5 s, then when time is up.
     let fake = Fake::willing(6, 6).in_provider_batches(
         ProviderBatching { until: Some(until.as_secs()) },
         |_, times| {
@@ -101,7 +102,7 @@ async fn a_deadline_ends_the_wait() {
     .await;
 }
 
-/// What may have been handed in is looked for when time is up, and collected.
+/// A submission that may have reached the provider is looked for when time is up, and collected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_may_have_been_submitted_is_looked_for() {
     let until =
@@ -126,7 +127,7 @@ async fn a_batch_that_may_have_been_submitted_is_looked_for() {
     .await;
 }
 
-/// A cancelled batch stops its provider, keeps what was answered, and asks nothing more.
+/// A cancelled batch stops its provider batches, keeps their answers, and makes no more calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_batch_collects_what_is_paid_for() {
     let fake =
@@ -145,7 +146,7 @@ async fn a_cancelled_batch_collects_what_is_paid_for() {
     .await;
 }
 
-/// Whatever the provider will not do goes directly.
+/// Documents that the provider refuses go directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_fails_as_a_whole_goes_directly() {
     let fake = Fake::willing(3, 3)
@@ -158,7 +159,7 @@ async fn a_batch_that_fails_as_a_whole_goes_directly() {
     .await;
 }
 
-/// What was submitted before is collected before the shard fails because nothing more can be.
+/// Earlier submissions are collected before the shard fails because nothing more can be submitted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_does_not_abandon_what_is_paid_for() {
     let fake = Fake::willing(20, 20)
@@ -181,8 +182,8 @@ async fn a_refusal_does_not_abandon_what_is_paid_for() {
     .await;
 }
 
-/// A pause holds back what is not handed in yet; documents that a batch has answered need no
-/// resume.
+/// A pause holds back documents that are not submitted yet; documents that a provider batch has
+/// answered need no resume.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_keeps_documents_from_the_provider() {
     let fake = Fake::willing(11, 11)
@@ -192,7 +193,7 @@ async fn a_pause_keeps_documents_from_the_provider() {
         rig.fake.until("all are handed in", |calls| calls.submitted.len() == 2).await;
         batch.pause().await;
         batch.shard_has_signal(0, "pause", 1).await;
-        // Both are found without room, and neither is handed in again.
+        // Both batches find no room, and neither is submitted again.
         rig.fake.until("both are asked after", |calls| calls.checked.len() == 2).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(rig.fake.calls().submitted.len(), 2);
@@ -202,8 +203,8 @@ async fn a_pause_keeps_documents_from_the_provider() {
     .await;
 }
 
-/// A worker that dies says no delay: then Temporal's own applies. And a document that waits for quota
-/// may wait for days.
+/// A worker that dies sets no delay, so Temporal's own applies. A document that waits for quota may
+/// wait for days.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn retries_come_within_a_minute_and_have_no_end() {
     with_worker(server(), Fake::willing(4, 2), async |rig| {

@@ -1,5 +1,5 @@
-//! Records histories, under the version that writes them. What an earlier version wrote is never
-//! written over: its batches may still run.
+//! Records histories under the version that writes them. Histories of an earlier version are never
+//! overwritten: its batches may still run.
 
 use std::path::PathBuf;
 
@@ -19,11 +19,11 @@ pub(crate) const SHARD_CANCELLED: &str = "shard-cancelled.json";
 pub(crate) const BATCH_CONTINUED: &str = "batch-continued.json";
 pub(crate) const SHARD_CONTINUED: &str = "shard-continued.json";
 const SHARD_PARTS: &str = "shard-parts.json";
-/// A document of it.
+/// A document of that shard.
 pub(crate) const PARTS: &str = "parts.json";
 pub(crate) const SHARD_PACKED: &str = "shard-packed.json";
 pub(crate) const SHARD_ECONOMY: &str = "shard-economy.json";
-/// Batches that work on their only shard themselves; a large one, and a group of its shards.
+/// Batches that work on their only shard themselves; a large batch, and a group of its shards.
 const BATCH_SMALL: &str = "batch-small.json";
 const BATCH_SMALL_CONTINUED: &str = "batch-small-continued.json";
 const BATCH_SMALL_CANCELLED: &str = "batch-small-cancelled.json";
@@ -31,15 +31,15 @@ const BATCH_GROUPS: &str = "batch-groups.json";
 const GROUP: &str = "group.json";
 /// A batch whose plan grows while its shards run.
 const BATCH_PAGES: &str = "batch-pages.json";
-/// A batch whose documents go on to the next model.
+/// A batch whose documents go on to the route's next model.
 pub(crate) const BATCH_ESCALATED: &str = "batch-escalated.json";
-/// A shard that opens its window while no call has ended.
+/// A shard that opens its window before any call has ended.
 pub(crate) const SHARD_OPENED: &str = "shard-opened.json";
-/// A batch whose last shard started with few places and is given more, and that shard.
+/// A batch whose last shard starts with few places and gets more, and that shard.
 const BATCH_TOPPED_UP: &str = "batch-topped-up.json";
 pub(crate) const SHARD_TOPPED_UP: &str = "shard-topped-up.json";
 
-/// Of ten documents every second goes on, and the first of them once more.
+/// Of ten documents, every second goes on to the next model, and the first of them to a third.
 fn escalating() -> Fake {
     Fake::new(10, 10, |task| {
         let calls = task.escalated.map(|before| before.provider_calls);
@@ -51,7 +51,7 @@ fn escalating() -> Fake {
     })
 }
 
-/// Where the histories of all versions lie, each in a folder of its own.
+/// The folder with one folder of histories for each version.
 pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/histories")
 }
@@ -63,7 +63,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// For a version that has none yet.
+    /// A recorder for a version without histories.
     pub(crate) fn new(version: &str) -> Result<Self, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
         if version.len() < 5 || !version.chars().all(plain) {
@@ -176,7 +176,7 @@ impl Recorder {
         .await;
     }
 
-    /// A document in parts, documents that share calls, and documents in a provider's batches, one of
+    /// A document in parts, documents that share calls, and documents in provider batches, one of
     /// which finds no room at first.
     async fn other_paths(&self) {
         let parts = Parts { count: 12, text: 1, how: LongHow::MapReduce };
@@ -210,7 +210,7 @@ impl Recorder {
         .await;
     }
 
-    /// Batches that have one shard, and one that has groups of them.
+    /// Batches with one shard, and a batch with groups of shards.
     async fn small_and_large_batches(&self) {
         let gate = Gate::default();
         with_worker(server(), Fake::waiting(12, 12, &gate), async |rig| {
@@ -254,7 +254,7 @@ impl Recorder {
         .await;
     }
 
-    /// Answers that do not pass their checks: documents go on to the next model, one of them to a third.
+    /// Answers that fail their checks: documents go on to the next model, one of them to a third.
     async fn documents_that_go_on(&self) {
         with_worker(server(), escalating(), async |rig| {
             let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
@@ -264,7 +264,7 @@ impl Recorder {
         .await;
     }
 
-    /// One event to a line, so that a new recording can be compared with the last.
+    /// Writes one event per line, so that a new recording can be compared with the last.
     fn save(&self, name: &str, events: &[HistoryEvent]) {
         let lines: Vec<_> =
             events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();

@@ -1,8 +1,8 @@
-//! Recorded histories, replayed through the workflows as they are now.
+//! Replays recorded histories through the current workflows.
 //!
-//! From 0.1.0 on, a change that decides otherwise than the recorded runs did would break every batch
-//! that is under way when it is rolled out. Such a change goes behind a patch, and what is decided behind it is
-//! recorded under a version of its own (`tidegate_workflows::COMMANDS`):
+//! From 0.1.0 on, a change that decides differently from the recorded runs would break every
+//! running batch when it is rolled out. Such a change goes behind a patch, and the new decisions
+//! are recorded under their own version (`tidegate_workflows::COMMANDS`):
 //! `TIDEGATE_RECORD_HISTORIES=0.2.0 cargo test -p tidegate-workflows replay`.
 
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn recorded(version: &str, name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
 }
 
-/// The histories of a version.
+/// The histories of one version.
 fn names(version: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder().join(version)).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -83,7 +83,7 @@ fn what_an_earlier_version_recorded_is_not_written_over() {
     }
 }
 
-/// What the next recording must not leave out.
+/// Events that a new recording must contain.
 #[test]
 fn recorded_histories_have_met_failures_pause_resume_cancellation_and_a_change_of_runs() {
     for version in versions() {
@@ -137,7 +137,7 @@ fn recorded_histories_have_met_failures_pause_resume_cancellation_and_a_change_o
     }
 }
 
-/// A replay that passes proves something only if one that should fail does.
+/// A passing replay proves something only if a wrong history fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_history_that_the_workflows_would_not_write_is_refused() {
     for (name, kind, field, other) in [
@@ -162,7 +162,7 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
         assert_refused(&history, &format!("{name} {field}")).await;
     }
 
-    // A report, before the document that was handed out with it.
+    // A report moved before the document that was handed out with it.
     let mut history = recorded(COMMANDS, SHARD_PACKED);
     let events = history["events"].as_array_mut().unwrap();
     let report = events.iter().position(|event| event["attributes"].get(SIGNAL).is_some()).unwrap();
@@ -180,7 +180,7 @@ async fn assert_refused(history: &Value, how: &str) {
     }
 }
 
-/// The attributes of all events of a kind.
+/// The attributes of all events of one kind.
 fn all<'a>(history: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
     history["events"]
         .as_array()

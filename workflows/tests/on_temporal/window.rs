@@ -1,4 +1,4 @@
-//! A batch's window over many shards: it is full, never more than full, and costs little.
+//! A batch's window over many shards: it stays full, is never exceeded, and takes few signals.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn children(history: &[HistoryEvent]) -> usize {
     history.iter().filter(begun).count()
 }
 
-/// Whose documents at these places wait at the gate, and whose others answer at once.
+/// The documents at these positions wait at the gate; the others answer at once.
 fn stragglers(documents: u64, shard_size: u32, gate: &Gate, at: &[(u32, u32)]) -> Fake {
     let (gate, at) = (gate.clone(), BTreeSet::from_iter(at.iter().copied()));
     Fake::new(documents, shard_size, move |task| {
@@ -48,7 +48,7 @@ async fn a_batch_of_one_shard_needs_no_other_workflow_and_no_signal() {
     .await;
 }
 
-/// Documents that go on to their next model wait there, and take no place of the first one's.
+/// Documents that go on to their next model wait there, and take no place of the window.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_that_goes_on_leaves_the_window() {
     let gate = Gate::default();
@@ -78,7 +78,7 @@ async fn a_document_that_goes_on_leaves_the_window() {
     .await;
 }
 
-/// The same, where the batch is cancelled meanwhile.
+/// Like the test above, with the batch cancelled meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_that_goes_on_is_cancelled_as_any() {
     let gate = Gate::default();
@@ -99,7 +99,7 @@ async fn a_document_that_goes_on_is_cancelled_as_any() {
     .await;
 }
 
-/// Each shard has a document that takes for ever: the places of the others go on to the next shard.
+/// In each shard one document never ends: the places of the others go to the next shard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_shard_waits_for_anothers_last_document() {
     let gate = Gate::default();
@@ -118,8 +118,8 @@ async fn no_shard_waits_for_anothers_last_document() {
     .await;
 }
 
-/// A shard that starts while few places are free has few; when no other is left to start it is given
-/// what comes free, and its last documents do not wait in a row.
+/// A shard that starts with few free places gets more when no other is left to start, so that its
+/// last documents do not run one by one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shards_that_started_with_few_places_are_given_more() {
     let (first, second) = (Gate::default(), Gate::default());
@@ -145,7 +145,7 @@ async fn shards_that_started_with_few_places_are_given_more() {
     .await;
 }
 
-/// As many shards at once as the window takes.
+/// As many shards run at once as fill the window.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_window_is_the_batchs_and_not_a_shards() {
     let gate = Gate::default();
@@ -154,7 +154,8 @@ async fn the_window_is_the_batchs_and_not_a_shards() {
         rig.fake.until("eight shards at once", |calls| calls.started.len() == 80).await;
         let progress = batch.progress().await;
         assert_eq!(progress.totals.in_flight, 80, "also before any report");
-        // Whoever shows it live knows whom to ask, and what not to count twice.
+        // A program that shows the batch finds the children to ask, and what it must not count
+        // twice.
         let live = batch.live().await;
         assert_eq!((live.progress, live.ended), (progress, Totals::default()));
         let ids: Vec<_> = (0..8).map(|shard| batch.shard_id(shard)).collect();
@@ -167,8 +168,8 @@ async fn the_window_is_the_batchs_and_not_a_shards() {
     .await;
 }
 
-/// Few signals: two for a shard whose places others wait for, none for the last. Five have a document
-/// that takes long: however busy the machine, these are there to tell of their places.
+/// Few signals: two for a shard whose places others wait for, none for the last. Five shards have a
+/// slow document: even on a busy machine they are still there to report their places.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shards_report_their_places_and_little_else() {
     let gate = Gate::default();
@@ -189,8 +190,8 @@ async fn shards_report_their_places_and_little_else() {
     .await;
 }
 
-/// Shards behind the first twenty belong to groups: the batch's history does not grow with them,
-/// and the window goes on from one to the next, although the first shard never ends.
+/// Shards after the first twenty belong to groups: the batch's history does not grow with them. The
+/// window moves from one group to the next although the first shard never ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_shards_are_started_in_groups() {
     let gate = Gate::default();
@@ -216,7 +217,7 @@ async fn many_shards_are_started_in_groups() {
     .await;
 }
 
-/// A pause and a cancellation reach the shards of a group, and what they have done is counted.
+/// A pause and a cancellation reach the shards of a group, and their ended documents are counted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_is_paused_and_cancelled_with_its_batch() {
     let gate = Gate::default();
@@ -242,7 +243,7 @@ async fn a_group_is_paused_and_cancelled_with_its_batch() {
     .await;
 }
 
-/// A plan of three pages, the last of which holds less than a shard.
+/// A plan of three pages, the last with less than a shard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shards_run_while_the_plan_grows() {
     let gate = Gate::default();
@@ -264,7 +265,7 @@ async fn shards_run_while_the_plan_grows() {
     .await;
 }
 
-/// What has been planned is worked on, and reported; then the batch fails as its plan did.
+/// Planned documents are worked on and reported; then the batch fails with the plan's failure.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_cannot_be_planned_fails_the_batch_with_its_own_type() {
     let gate = Gate::default();
@@ -281,7 +282,7 @@ async fn a_page_that_cannot_be_planned_fails_the_batch_with_its_own_type() {
     .await;
 }
 
-/// A batch goes on planning in the run that it continues as.
+/// The continued run of a batch goes on planning.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_grows_over_a_change_of_runs() {
     let server = tidegate_testkit::Temporal::start(&["limit.historyCount.suggestContinueAsNew=60"]);

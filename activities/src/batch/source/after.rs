@@ -1,10 +1,10 @@
-//! Places in a source, between its files.
+//! Positions in a source, between its files.
 
 use serde::{Deserialize, Serialize};
 
 use super::archived::Archived;
 
-/// Between two lines of a file.
+/// A position between two lines of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
     /// Bytes before it.
@@ -13,28 +13,28 @@ pub(super) struct Place {
     pub(super) line: u64,
 }
 
-/// Behind which file.
+/// A position after some files of a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum After {
-    /// None.
+    /// The beginning.
     #[default]
     Nothing,
-    /// The one with this key, in the order of a listing.
+    /// After the file with this key, in the order of a listing.
     Key(String),
-    /// So many of a list.
+    /// After this many entries of a list.
     Listed(usize),
-    /// The lines of a manifest, or of a file of requests, that stand before this place.
+    /// After the lines of a manifest, or of a file of requests, before this position.
     Line(Place),
-    /// Some of what is in an archive that has files of records. A worker that knows of no such
-    /// place must not go on behind it, and cannot.
+    /// Within an archive that has files of records. A worker that does not know this variant must not
+    /// continue after it, and cannot.
     Within(Archived),
-    /// All.
+    /// The end.
     Everything,
 }
 
 impl After {
-    /// The place in a source that is read line by line.
+    /// The position in a source that is read line by line.
     pub(super) fn line(&self) -> Place {
         match self {
             Self::Line(place) => place.clone(),

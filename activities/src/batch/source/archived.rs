@@ -1,4 +1,4 @@
-//! Archives in which files of records lie: each row in them is a document, as it would be outside.
+//! Archives with files of records: each row in them is a document, as it would be outside the archive.
 
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
@@ -19,17 +19,17 @@ use crate::{
     storage::{Location, Stamp, Storage},
 };
 
-/// An archive, and where to go on in it.
+/// An archive, and the position in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Archived {
     id: DocumentId,
     uri: String,
-    /// Of what is in it, so many have been had.
+    /// Files of the archive that were read.
     before: usize,
-    /// It may not change on the way.
+    /// The archive's stamp; it must not change meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stamp: Option<Stamp>,
-    /// What follows it.
+    /// The position after the archive.
     behind: Box<After>,
 }
 
@@ -47,7 +47,7 @@ impl Archived {
         Self { id, uri, before: 0, stamp: None, behind: Box::new(behind) }
     }
 
-    /// The next documents, as far as there is room.
+    /// The next documents, until the page is full.
     ///
     /// # Errors
     /// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.

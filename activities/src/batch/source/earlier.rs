@@ -1,5 +1,5 @@
-//! What earlier batches have written, where it lies in the source: `tidegate run . --output out/`
-//! again with another output must not take yesterday's answers for documents.
+//! Recognises outputs of earlier batches in a source: `tidegate run . --output out/`, repeated with
+//! another output, must not take the earlier answers for documents.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::{
     storage::Location,
 };
 
-/// What a batch leaves in its output, by the first part of the name.
+/// Objects of an output, by the first part of their names.
 const OURS: [&str; 7] = [
     "results",
     layout::FOLDER,
@@ -25,9 +25,8 @@ const OURS: [&str; 7] = [
 pub(super) struct EarlierOutputs(HashMap<String, bool>);
 
 impl EarlierOutputs {
-    /// Whether a batch has written this object, by its path in the source. The source itself may be
-    /// an output: who names it wants the answers that are in it, and not what a batch keeps to go on
-    /// with.
+    /// Whether a batch has written this object, by its path in the source. The source itself may be an
+    /// output: its answers are then wanted, and only the internal objects are left out.
     pub(super) async fn wrote(&mut self, base: &Location, path: &str) -> Result<bool, Failure> {
         let parts: Vec<&str> = path.split('/').collect();
         for (at, part) in parts.iter().enumerate() {
@@ -53,7 +52,7 @@ impl EarlierOutputs {
     }
 }
 
-/// Behind a `#` stands the number of an upload that was broken off.
+/// After a `#` is the number of an upload that was broken off.
 pub(super) fn is_ours(name: &str) -> bool {
     OURS.contains(&name.split('#').next().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! A manifest: a JSONL object that names a batch's documents, read a piece at a time.
+//! A manifest: a JSONL object that names a batch's documents, read block by block.
 
 use serde::Deserialize;
 use tidegate_types::DocumentId;
@@ -13,7 +13,7 @@ use crate::{
     storage::{Location, Storage},
 };
 
-/// So much is asked for at once.
+/// Bytes that are read at once.
 const BLOCK: u64 = 4 << 20;
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ struct Line {
     uri: String,
 }
 
-/// The next documents, each with the place behind it, and whether more may follow.
+/// The next documents, each with the position after it, and whether more may follow.
 pub(super) async fn lines(
     storage: &Storage,
     uri: &str,
@@ -78,7 +78,7 @@ async fn block(location: &Location, from: u64) -> Result<(bytes::Bytes, bool), F
     let of_field = |error| Failure::of_field("manifest", error);
     let size = location.size().await.map_err(of_field)?;
     let size = size.unwrap_or(0);
-    // Not every web server sends parts.
+    // Not every web server supports ranges.
     if (from == 0 && size <= BLOCK) || location.is_read_only() {
         let whole = location.read().await.map_err(of_field)?;
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());

@@ -1,5 +1,5 @@
-//! Files of records: each row of a CSV or Parquet file, each line of a JSONL file is a document. They are cut
-//! while they are read, so that memory does not grow with the file.
+//! Files of records: each row of a CSV or Parquet file and each line of a JSONL file is a document.
+//! They are split while they are read, so that memory does not grow with the file.
 
 use std::io;
 
@@ -27,23 +27,24 @@ use crate::{
 
 use super::room::Room;
 
-/// A smaller file is read whole, whatever its encoding.
+/// A file of fewer bytes is read whole, in any encoding.
 const WHOLE: u64 = 16 << 20;
 
-/// Rows without names are bound to their results in a file that is no larger: it takes all of them
-/// at once.
+/// Largest file in bytes whose rows without names are bound to their results: that needs all of its
+/// rows at once.
 const MAX_BOUND: u64 = 64 << 20;
 
-/// Rows of such a file are had at once as long as they take no more: those of a table are packed.
+/// Most bytes that the rows of such a file may take at once: those of a table are compressed in the
+/// file.
 const MOST_AT_ONCE: usize = 256 << 20;
 
-/// A file of records, and where to go on in it.
+/// A file of records, and the position in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Within {
     id: DocumentId,
     uri: String,
     at: Position,
-    /// It may not change on the way.
+    /// The file's stamp; it must not change meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stamp: Option<Stamp>,
 }
@@ -55,12 +56,12 @@ impl Within {
     }
 }
 
-/// What records are in.
+/// How a file contains its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecordsIn {
-    /// Rows or lines of a text.
+    /// As rows or lines of a text.
     Text(Format),
-    /// Rows of a Parquet file.
+    /// As rows of a Parquet file.
     Table,
 }
 
@@ -80,7 +81,7 @@ fn records_in(uri: &str) -> Option<RecordsIn> {
     }
 }
 
-/// The next rows of a file, as far as there is room, and where to go on in it.
+/// The next rows of a file, until the page is full, and where the file continues.
 pub(super) async fn rows(
     storage: &Storage,
     fields: &Records,
@@ -88,7 +89,7 @@ pub(super) async fn rows(
     within: Within,
     room: &mut Room,
 ) -> Result<(Vec<Document>, Option<Within>), Failure> {
-    // In an archive, its name there stands behind the archive's.
+    // In an archive, the file's name follows the archive's URI.
     let (uri, member) = match within.uri.split_once('#') {
         Some((archive, member)) => (archive, Some(member.to_owned())),
         None => (within.uri.as_str(), None),
@@ -115,7 +116,7 @@ pub(super) async fn rows(
                     let size = bytes.len() as u64;
                     (Some(bytes), size)
                 }
-                // It costs itself alone.
+                // Only this file fails.
                 Err(fault) => return Ok(faulty(within, fault.to_string())),
             }
         }
@@ -145,11 +146,11 @@ pub(super) async fn rows(
     }
     let name = member.map_or_else(|| location.to_string(), |member| format!("{location}#{member}"));
     let read = read.map_err(|error| match error.is_panic() {
-        // A table that is damaged in a way that its reader does not expect.
+        // The table is damaged in a way that its reader does not expect.
         true => Failure::invalid_input(format!("{name} cannot be read: it is damaged")),
         false => Failure::transient(error.to_string()),
     })?;
-    // What is no text at all is no file of records, whatever its name says: it costs itself alone.
+    // A file that is not text is not a file of records, whatever its name: only this file fails.
     if let Err(Broken::Unreadable(
         fault @ (Unreadable::Binary
         | Unreadable::Unsupported { .. }
@@ -160,7 +161,7 @@ pub(super) async fn rows(
         return Ok((vec![file], None));
     }
     let (mut rows, next) = read.map_err(|broken| refused(&name, broken))?;
-    // An export that brought nothing is told, as an empty document is.
+    // An empty export is reported, like an empty document.
     if rows.is_empty() && next.is_none() && is_beginning {
         let unreadable = Some(Unreadable::NoRecords.to_string());
         return Ok((vec![Document { unreadable, ..Document::file(id, uri) }], None));
@@ -173,7 +174,7 @@ pub(super) async fn rows(
     Ok((rows, next))
 }
 
-/// A file that is another one now.
+/// The failure for a file that has changed meanwhile.
 pub(super) fn changed(location: &Location) -> Failure {
     Failure::invalid_input(format!(
         "{location} has changed while the batch was planned; start the batch again"
@@ -197,7 +198,7 @@ fn refused(name: &str, broken: Broken) -> Failure {
 
 type Rows = (Vec<(Document, IsNumbered)>, Option<Within>);
 
-/// What happens on a thread of its own.
+/// A read that runs on a thread of its own.
 #[derive(Clone)]
 struct Reading {
     location: Location,
@@ -226,7 +227,7 @@ impl Reading {
         };
         let at = within.at.clone();
         match whole {
-            // Unpacked from an archive: its text is not made a second time.
+            // Unpacked from an archive: its text is not copied.
             Some(whole) if size > MAX_BOUND => {
                 let open = |from: u64| {
                     let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
@@ -269,7 +270,7 @@ fn cut<R: io::Read>(
     Ok((rows, None))
 }
 
-/// The same of a table, whose rows are counted.
+/// Reads a table, whose rows are counted.
 #[cfg(feature = "parquet")]
 async fn table(reading: Reading) -> Result<Rows, Broken> {
     use std::ops::Range;

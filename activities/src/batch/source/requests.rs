@@ -1,5 +1,5 @@
-//! A file of requests in a vendor's own form: each line is a document, which is read again when its turn
-//! comes. Of the file no more is in memory than a block of it, and where its lines lie.
+//! A file of requests in a vendor's own form: each line is a document, which is read again when its
+//! turn comes. Only a block of the file and the positions of its lines are in memory.
 
 use std::collections::HashMap;
 
@@ -27,13 +27,13 @@ use crate::{
     storage::{Error, Stamp, Storage},
 };
 
-/// Read at once.
+/// Bytes that are read at once.
 const BLOCK: u64 = 4 << 20;
 
-/// A longer line is refused, as the door refuses a longer body.
+/// Longest line, in bytes; the HTTP door's longest body is as long.
 const MAX_LINE: usize = 32 << 20;
 
-/// The next of them. A line that is no request is a document that fails by itself, and says why.
+/// The next requests. A line that is not a request is a document that fails by itself, and reports why.
 ///
 /// # Errors
 /// `InvalidInput` where there is no such file; `Transient` when the store fails.
@@ -69,7 +69,7 @@ pub(super) async fn page(
     Ok(Page { documents: reading.documents, files, next })
 }
 
-/// What of a line is looked at: its body is another's to read.
+/// The fields of a line that are read here; its body is parsed elsewhere.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow, default)]
@@ -82,23 +82,23 @@ struct Line<'a> {
     body: Option<&'a RawValue>,
 }
 
-/// A file on the way.
+/// A file that is being read.
 struct Reading<'a> {
     uri: String,
-    /// What the store says of it: with its place, that names a line's content without a look at it.
+    /// The file's stamp: with the line's position, it identifies the line's content without reading it.
     stamp: Vec<u8>,
     lines: &'a Lines,
-    /// What the pages before have had.
+    /// The ids of the pages before.
     names: &'a Names,
     /// The byte where this page begins.
     begin: u64,
-    /// What has come of a line, unless it is too long.
+    /// The bytes of the current line, unless it is too long.
     line: BytesMut,
-    /// Where it begins, and where it ends so far.
+    /// Where the line begins, and where it ends so far, in bytes.
     at: (u64, u64),
     /// Lines before it.
     number: u64,
-    /// By its `custom_id`, the first line of this page that has it.
+    /// The first line of this page with each `custom_id`.
     seen: HashMap<Key, u64>,
     documents: Vec<Document>,
 }
@@ -119,23 +119,23 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether a page has as many whole lines as it has room for.
+    /// Whether the page is full.
     fn fills(&self, room: &Room) -> bool {
         let bytes = self.at.0 - self.begin;
         bytes > 0 && (bytes >= room.bytes as u64 || self.documents.len() >= room.documents)
     }
 
-    /// Behind the last whole line.
+    /// The position after the last whole line.
     fn place(&self) -> Place {
         Place { byte: self.at.0, line: self.number }
     }
 
-    /// As far as there is room.
+    /// Reads a block, until the page is full.
     fn block(&mut self, mut block: &[u8], room: &Room) {
         while let Some(end) = block.iter().position(|byte| *byte == b'\n') {
             self.add(&block[..end]);
             self.line_ends();
-            // Behind the end of the line.
+            // After the end of the line.
             self.at = (self.at.1 + 1, self.at.1 + 1);
             block = &block[end + 1..];
             if self.fills(room) {
@@ -173,12 +173,12 @@ impl<'a> Reading<'a> {
         self.documents.push(Document { unreadable, version, line: Some(self.at), ..file });
     }
 
-    /// What a client calls it whose lines they are.
+    /// The client's word for the file.
     fn word(&self) -> &'static str {
         if self.lines.is_anthropics() { "request" } else { "line" }
     }
 
-    /// What the client calls the request, and whether it is one.
+    /// The client's id of the request, and whether it is a valid one.
     fn read(&mut self, line: &Bytes) -> (Option<String>, Result<(), String>) {
         if line.len() > MAX_LINE {
             return (None, Err(format!("it is longer than {MAX_LINE} bytes")));

@@ -1,4 +1,4 @@
-//! How much of a source is at hand at once.
+//! Bounds on how much of a source is held at once.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use tidegate_documents::{Limits, Reader};
 
 use crate::output::job::Document;
 
-/// How much of a source is at hand at once.
+/// Bounds on how much of a source is held at once.
 #[derive(Debug, Clone)]
 pub struct Room {
     pub(super) documents: usize,
-    /// Of records' texts and fields.
+    /// Bytes of records' texts and fields.
     pub(super) bytes: usize,
-    /// For so long, pages follow each other before the shards in them may start.
+    /// How long pages are planned before the shards in them may start.
     pub(in crate::batch) time: Duration,
-    /// How much of an archive is read.
+    /// Bounds of an archive that is read.
     pub(in crate::batch) limits: Limits,
-    /// What is read in a process of its own.
+    /// Reads files in a process of its own.
     pub(in crate::batch) reader: Reader,
 }
 
 impl Room {
-    /// A page: some 50 MB. A batch of one page is ordered by id as a whole.
+    /// The bounds of a page: some 50 MB. A batch of one page is ordered by id as a whole.
     pub fn page() -> Self {
         Self {
             documents: 100_000,
@@ -33,22 +33,22 @@ impl Room {
         }
     }
 
-    /// The same, with the processes and the bounds of the reader that reads the documents later.
+    /// Sets the reader, which also gives the bounds of archives.
     pub fn read_by(self, reader: &Reader) -> Self {
         Self { limits: *reader.limits(), reader: reader.clone(), ..self }
     }
 
-    /// The same, within other bounds.
+    /// Sets the bounds of archives.
     pub fn within(self, limits: &Limits) -> Self {
         Self { limits: *limits, ..self }
     }
 
-    /// A page of so many documents, and one at a time, for tests.
+    /// For tests: a page of this many documents, with one page at a time.
     pub fn of(documents: usize) -> Self {
         Self { documents, time: Duration::ZERO, ..Self::page() }
     }
 
-    /// A file at once, if its rows take no more bytes than this; read as the others are.
+    /// The bounds for a whole file, if its rows take no more bytes than this.
     pub(super) fn of_a_whole_file(&self, bytes: usize) -> Self {
         Self { documents: usize::MAX, bytes, time: Duration::ZERO, ..self.clone() }
     }
@@ -65,7 +65,7 @@ impl Room {
     }
 }
 
-/// What a value takes in memory, about. Values lie no deeper in each other than their reader allows.
+/// Bytes that a value takes in memory, about. The parser bounds the nesting of values.
 fn weight(value: &Value) -> usize {
     size_of::<Value>()
         + match value {

@@ -14,7 +14,7 @@ struct Documents {
     renamed: u64,
 }
 
-/// In one page, and the same in pages of all lengths.
+/// Lists in one page, and checks that pages of any length give the same.
 async fn documents(storage: &Storage, job: &Job, output: &Location) -> Result<Documents, Failure> {
     let whole = in_pages(storage, job, output, Room::page()).await?;
     for length in [1, 2, 3, 7] {
@@ -34,11 +34,11 @@ async fn in_pages(
     let (mut names, mut next) = (Names::default(), Some(Cursor::default()));
     let (mut all, mut renamed) = (Vec::new(), 0);
     while let Some(cursor) = next {
-        // Another worker goes on.
+        // Another worker continues.
         let cursor = serde_json::from_str(&serde_json::to_string(&cursor).unwrap()).unwrap();
         let found = page(storage, job, output, cursor, &names, room.clone()).await?;
         let (documents, numbered, added) = names.give(found.documents, found.files);
-        // What is written behind the first page, and behind all together.
+        // The ids that are stored with the first page, and with several.
         let written = Added::from_bytes(&Names::default().behind(0, &added)).unwrap();
         names.add(&written);
         let whole = Added::from_bytes(&names.behind(31, &added)).unwrap();
@@ -101,7 +101,7 @@ async fn each_record_is_a_document() {
     assert!(failure.message.contains("no column \"nom\""), "{failure}");
 }
 
-/// As many rows in each group of a table.
+/// `group` rows in each row group of a table.
 #[cfg(feature = "parquet")]
 fn table(file: &std::path::Path, rows: &[(i64, Option<&str>)], group: usize) {
     use parquet::{
@@ -173,7 +173,7 @@ async fn each_row_of_a_table_is_a_document() {
         ("9", Some("größer")),
     ];
     assert_eq!(shown, expected);
-    // Without names they are counted; all columns are the text.
+    // Without names, rows are numbered; all columns are the text.
     let whole = documents(&storage, &records(None, None), &output).await.unwrap().documents;
     assert_eq!(whole.len(), 6);
     assert!(whole[2].uri.ends_with("/ships.Parquet#0000003"), "{}", whole[2].uri);
@@ -198,7 +198,7 @@ async fn each_row_of_a_table_is_a_document() {
     assert!(failure.message.contains("cannot be read as Parquet"), "{failure}");
 }
 
-/// A file of 511 bytes has ended a worker that decoded it.
+/// A file of 511 bytes has killed a worker that decoded it.
 #[cfg(feature = "parquet")]
 #[tokio::test]
 async fn a_small_table_is_decoded_in_a_process_of_its_own() {
@@ -269,8 +269,7 @@ async fn bad_sources_say_what_to_change() {
     }
 }
 
-/// What a source finds, as id and what follows the last slash of its URI; and how many were
-/// renamed.
+/// The documents of a source, as id and the end of the URI; and how many were numbered.
 async fn found(
     folder: &std::path::Path,
     source: Source,
@@ -375,7 +374,7 @@ async fn an_odd_entry_is_a_document_that_fails_by_itself() {
         )
     );
     assert_eq!(shown[3], ("pipe.csv", Some("pipe.csv: it is a named pipe, and no file")));
-    // The same where the output is the source, by a pattern, and by name.
+    // These entries where the output is the source, by a pattern, and by name.
     let base = storage.resolve(root.as_str()).unwrap();
     std::fs::create_dir(path.join("results")).unwrap();
     symlink("loop", path.join("results/loop")).unwrap();
@@ -394,7 +393,7 @@ async fn an_odd_entry_is_a_document_that_fails_by_itself() {
     assert!(found.unwrap().documents[0].unreadable.is_some());
 }
 
-/// Names that an order of letters would put elsewhere, in folders that begin like files.
+/// Names that a sort by letters would order differently, in folders whose names begin like files'.
 #[tokio::test]
 async fn a_listing_goes_on_behind_any_entry() {
     let folder = tempfile::tempdir().unwrap();
@@ -412,7 +411,7 @@ async fn a_listing_goes_on_behind_any_entry() {
     assert_eq!(found.await.0.len(), names.len());
 }
 
-/// A file of records that is larger than a page, on both sides of what is read whole.
+/// A file of records that is larger than a page, below and above the size that is read whole.
 #[tokio::test]
 async fn a_file_of_records_is_cut_while_it_is_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -437,7 +436,7 @@ async fn a_file_of_records_is_cut_while_it_is_read() {
     assert!(pages.documents == whole.documents);
     let text = whole.documents[9_999].text.as_ref().unwrap();
     assert!(text.contains("größer") && text.contains("\"so\""), "{text}");
-    // It may not change on the way.
+    // It must not change meanwhile.
     std::fs::write(path.join("log.csv"), format!("ship,note\nnew,\"row\"\n{rows}")).unwrap();
     let refused =
         page(&storage, &job, &output, first.next.unwrap(), &Names::default(), Room::page()).await;
@@ -445,8 +444,8 @@ async fn a_file_of_records_is_cut_while_it_is_read() {
     assert!(refused.message.contains("has changed while the batch was planned"), "{refused}");
 }
 
-/// An output is known by what says which question it answers; a folder that only looks like one is
-/// a folder of documents.
+/// An output is recognised by its recorded question; a folder that only looks like one is a folder of
+/// documents.
 #[tokio::test]
 async fn outputs_of_earlier_batches_are_no_documents_of_the_next() {
     let folder = tempfile::tempdir().unwrap();
@@ -473,7 +472,7 @@ async fn outputs_of_earlier_batches_are_no_documents_of_the_next() {
     for name in ["a.md", "notes.md", "table.md", "report.json"] {
         assert!(found.iter().any(|id| id.ends_with(name)), "{name}: {found:?}");
     }
-    // Who names an output, or says what is wanted, gets it, but for what a batch keeps to go on with.
+    // A source that names an output, or a pattern, gets its objects, except the internal ones.
     let named = ids(&path, prefix("yesterday/")).await.unwrap();
     assert!(named.len() == 4 && !named.iter().any(|id| id.contains("_tidegate")), "{named:?}");
     assert_eq!(ids(&path, prefix("yesterday/results/")).await.unwrap().len(), 1);
@@ -488,7 +487,7 @@ async fn archives_have_the_bounds_of_whoever_reads_them() {
     let storage = Storage::new([root.as_str()]).unwrap();
     let output = storage.resolve(&format!("{root}out/")).unwrap();
     let job = job(Source::Prefix(root.to_string()), None);
-    // What is no archive in spite of its name is looked at by its reader.
+    // A file that is not an archive in spite of its name is left to the reader of documents.
     for (archive_bytes, is_refused) in [(99, true), (100, false)] {
         let room = Room::page().within(&Limits { archive_bytes, ..Limits::default() });
         let found = in_pages(&storage, &job, &output, room).await.unwrap();
@@ -516,8 +515,8 @@ fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
-/// What is a file of records outside is one inside, in its place, whatever it is packed in; ids are
-/// the same however often the archive is read, and rows without names keep their results.
+/// A file of records in an archive is one like outside, whatever it is packed in. Ids are equal however
+/// often the archive is read, and rows without names keep their results.
 #[tokio::test]
 async fn records_in_archives_are_documents() {
     let folder = tempfile::tempdir().unwrap();
@@ -546,7 +545,7 @@ async fn records_in_archives_are_documents() {
     };
     let with = job(source.clone(), Some(records));
     let found = of_all(documents(&storage, &with, &output).await.unwrap());
-    // As a row is named in a file that lies in a folder.
+    // As a row is named in a file in a folder.
     let named = |file: &str, row: &str| {
         DocumentId::from_relative_path(&format!("{file}/{row}")).to_string()
     };
@@ -570,14 +569,14 @@ async fn records_in_archives_are_documents() {
         row("x.csv", "Bert", "low"),
     ];
     assert_eq!(found, expected);
-    // By name or in a list it is the same; without records it is a file like any other.
+    // By name or in a list, the result is equal; without records it is a file like any other.
     let listed = Source::Documents(vec![format!("{root}all.tar"), format!("{root}all.tar")]);
     let with = Job { source: listed, ..with };
     assert_eq!(of_all(documents(&storage, &with, &output).await.unwrap())[..], expected[..8]);
     let files = documents(&storage, &job(source, None), &output).await.unwrap();
     let ids: Vec<&str> = files.documents.iter().map(|it| it.id.as_str()).collect();
     assert!(ids.contains(&"all.tar__data__ships.csv") && ids.contains(&"rows.csv.gz__rows.csv"));
-    // What is wrong is named by both names.
+    // An error names archive and file.
     let wrong = Records { id: None, text: Some("text".into()) };
     let wrong = Job { records: Some(wrong), ..with };
     let refused = documents(&storage, &wrong, &output).await.unwrap_err().message;
@@ -585,7 +584,7 @@ async fn records_in_archives_are_documents() {
     assert!(refused.contains("no column \"text\""), "{refused}");
 }
 
-/// Larger than what is read whole: page after page, and no two archives for one.
+/// Larger than what is read whole: it takes several pages, each from one archive.
 #[tokio::test]
 async fn a_large_file_of_records_in_an_archive_is_cut_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -613,7 +612,7 @@ async fn a_large_file_of_records_in_an_archive_is_cut_too() {
     std::fs::write(path.join("log.csv.gz"), gzip(format!("{csv}x,y\n").as_bytes())).unwrap();
     let refused = from(first.next.unwrap()).await.unwrap_err();
     assert!(refused.message.contains("has changed while the batch was planned"), "{refused}");
-    // An archive that unpacks to more than archives may have is a document that says so.
+    // An archive that unpacks to more than the bound is a document that reports it.
     let limits = Limits { archive_bytes: 1 << 20, ..Limits::default() };
     let room = Room::page().within(&limits);
     let found = in_pages(&storage, &job, &output, room).await.unwrap();

@@ -12,8 +12,8 @@ use crate::{
         asked::{self, Inquiry},
         evidence::{self, Sought},
         prompt::{Content, Question},
+        prompt_builder::About,
         sandbox,
-        wording::About,
     },
     failure::Failure,
     output::{
@@ -25,7 +25,7 @@ use crate::{
     storage::Location,
 };
 
-/// What is asked about one document of a shard.
+/// The question about one document of a shard.
 ///
 /// # Errors
 /// `InvalidInput` where a template cannot be filled.
@@ -47,24 +47,24 @@ pub(crate) async fn question<'a>(
     Ok(if asked_once { question.uncached() } else { question })
 }
 
-/// What a call is about.
+/// The question about one content.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
-    /// What is sent of the document.
+    /// The content that is sent.
     pub(crate) content: &'a Content,
-    /// Which version of it that is.
+    /// The version of the document that it comes from.
     pub(crate) version: Version,
-    /// Said beside the batch's instructions.
+    /// A note that follows the batch's instructions.
     pub(crate) beside: Option<&'a str>,
-    /// What was amiss with the answer before.
+    /// What was wrong with the answer before.
     pub(crate) amiss: Option<&'a str>,
     /// The models that are asked.
     pub(crate) route: &'a Route,
-    /// In which its evidence is looked for.
+    /// The text in which quotes of evidence are searched.
     pub(crate) sought: Sought<'a>,
 }
 
-/// The answer to a content, with what it took; one that is no result lies at `kept` from then on.
+/// The answer about a content, with its cost. An answer that is not accepted is stored at `kept`.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
@@ -87,7 +87,7 @@ pub(crate) async fn answer(
     asked::answer(services, attempt, inquiry, question, about).await
 }
 
-/// What a batch's author can do about what is too large for a call.
+/// A sentence on what the batch's author can do about a document that is too large for a call.
 pub(crate) fn way_out(job: &Job) -> Cow<'static, str> {
     match job.long {
         None if job.attach_pdf || job.attach_pages => {

@@ -1,4 +1,4 @@
-//! The answer to a question, whoever asks it: asked once, reckoned, and held to what is wanted of it.
+//! Asks one question once, records its cost, and checks that the answer is what was asked for.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,6 @@ use tidegate_workflows::contract::{CutAnswers, Job, OnCut, Taken};
 
 use crate::{
     attempt::Attempt,
-    cuts::Asks,
     document::ask::{
         evidence::{self, Sought},
         prompt::Question,
@@ -24,25 +23,26 @@ use crate::{
     schema::Judge,
     services::Services,
     storage::Location,
+    truncation_stats::Asks,
 };
 
-/// With what a question is asked, and what its answer is held to.
+/// How a question is asked, and what its answer must satisfy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inquiry<'a> {
-    /// What its author wrote.
+    /// The author's job.
     pub(crate) job: &'a Job,
     /// The models that are asked.
     pub(crate) route: &'a Route,
-    /// What the answer must satisfy.
+    /// The schema of the answer.
     pub(crate) judge: Option<&'a Judge>,
-    /// In which class it is asked, and who pays.
+    /// The lane in which it is asked, and who pays.
     pub(crate) terms: Terms<'a>,
-    /// Names the question.
+    /// Fingerprint of the question.
     pub(crate) asks: Fingerprint,
 }
 
 impl<'a> Inquiry<'a> {
-    /// Of the documents of a shard.
+    /// The inquiry of a shard's documents.
     pub(crate) fn of(shard: &'a Shard) -> Self {
         let Shard { job, route, judge, asks, .. } = shard;
         Self { job, route, judge: judge.as_ref(), terms: shard.terms(), asks: *asks }
@@ -53,19 +53,19 @@ impl<'a> Inquiry<'a> {
 #[derive(Debug)]
 pub(crate) struct About<'a> {
     pub(crate) document: Document,
-    /// Which version of it was sent.
+    /// The version of the document that was sent.
     pub(crate) version: Version,
-    /// Where an answer lies that is no result.
+    /// Where an answer that is not accepted is stored.
     pub(crate) kept: &'a Location,
-    /// What was amiss with the answer before, as the model is told.
+    /// What was wrong with the answer before, as the model is told.
     pub(crate) amiss: Option<&'a str>,
-    /// What can be done about what is too large for a call.
+    /// What can be done about a document that is too large for a call.
     pub(crate) way_out: Cow<'a, str>,
-    /// In which evidence is looked for.
+    /// The text in which quotes of evidence are searched.
     pub(crate) sought: Sought<'a>,
 }
 
-/// The answer, with what it took.
+/// The answer, with its cost.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
@@ -77,11 +77,13 @@ pub(crate) async fn answer(
     About { document, version, kept, amiss, way_out, sought }: About<'_>,
 ) -> Result<DocumentResult, Failure> {
     let Inquiry { job, route, terms, asks, .. } = inquiry;
-    let cuts = &services.cuts;
+    let truncations = &services.truncation_stats;
     let template = question.template;
     let likely = route.models.get(attempt.call.state().model as usize);
     let cuts_of = |model| Asks { model, template, room: job.max_output_tokens };
-    if job.on_cut == OnCut::Raise && likely.is_some_and(|model| cuts.are_many(cuts_of(model))) {
+    if job.on_cut == OnCut::Raise
+        && likely.is_some_and(|model| truncations.are_many(cuts_of(model)))
+    {
         attempt.begin_with_room();
     }
     let before = attempt.state().document;
@@ -122,7 +124,7 @@ pub(crate) async fn answer(
     let learned = services.guard.learned_caps.of(model);
     let room = question.room(cap).min(learned.unwrap_or(u32::MAX));
     if before.raises == 0 {
-        cuts.answered(cuts_of(model), result.is_cut());
+        truncations.answered(cuts_of(model), result.is_cut());
     }
     let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
     if let Err(failure) = judge(services, attempt, inquiry, (&result, wrong), room, has_more).await
@@ -140,8 +142,8 @@ pub(crate) async fn answer(
     Ok(result)
 }
 
-/// Whether an answer is a result: whole, or wanted all the same, of the right form, and what the schema says. The
-/// model is told what was wrong once; it may keep to the schema then.
+/// Whether an answer is accepted as a result: it must be whole unless cut answers are wanted, and
+/// satisfy form and schema. The model is told once what was wrong, and may satisfy the schema then.
 async fn judge(
     services: &Services,
     attempt: &Attempt,

@@ -1,8 +1,8 @@
-//! A document's text as a vector, alone or with others in one call.
+//! A document's text as a vector, in a call of its own or with other documents.
 //!
-//! Vectors are of use beside each other alone: they come from one model, and of a text that is cut
-//! nobody would know. So a batch has one model, and what is too long for it is refused by name,
-//! also where the provider would cut it without a word.
+//! Vectors are comparable only within one model, and a text that was cut silently could not be told
+//! from a whole one. So a batch has one model, and a text that is too long for it is refused by name,
+//! even where the provider would cut it silently.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use tidegate_workflows::contract::{FailureType, Job, Taken, Target, Task};
 
 use crate::{
     attempt::Attempt,
-    document::ask::{prompt::Content, sandbox, template::Text, wording::About},
+    document::ask::{prompt::Content, prompt_builder::About, sandbox, template::Text},
     failure::Failure,
     output::{
         job::{Document, Shard},
@@ -24,19 +24,19 @@ use crate::{
     services::Services,
 };
 
-/// All texts of a call have no more than this, estimated: OpenAI takes 300,000 tokens.
+/// Most estimated tokens of all texts of a call: OpenAI takes 300,000.
 pub(crate) const TOGETHER_TOKENS: u64 = 100_000;
 
-/// A longer text goes alone, where what the model takes is not known: three quarters of 8,192.
+/// Most estimated tokens of a text where the model's limit is not known: three quarters of 8,192.
 const UNKNOWN_ALONE_TOKENS: u64 = 6_144;
 
 const WAY_OUT: &str =
     "divide it before, for example into the lines of a JSONL file (\"records\": true)";
 
-/// Whether a batch can be embedded.
+/// Checks whether a batch can be embedded.
 ///
 /// # Errors
-/// `InvalidInput` says which model has no vectors, and what does.
+/// `InvalidInput` says which model has no vectors, and which models do.
 pub(crate) fn check(services: &Services, job: &Job, route: &Route) -> Result<(), Failure> {
     if job.task != Task::Embed {
         return Ok(());
@@ -49,7 +49,7 @@ pub(crate) fn check(services: &Services, job: &Job, route: &Route) -> Result<(),
         )));
     }
     for model in &route.models {
-        // A program's own provider knows best what it has.
+        // The provider of a program's own may take anything.
         let Some(dialect) = services.providers.dialect(model) else { continue };
         if dialect.embeds(model.model()).is_none() {
             return Err(Failure::invalid_input(format!(
@@ -71,7 +71,7 @@ pub(crate) fn check(services: &Services, job: &Job, route: &Route) -> Result<(),
 /// The text of a document that is embedded.
 ///
 /// # Errors
-/// `UnreadableDocument` where there is none; `InvalidInput` where a template cannot be filled.
+/// `UnreadableDocument` where there is no text; `InvalidInput` where a template cannot be filled.
 pub(crate) async fn text<'a>(
     reader: &Reader,
     job: &Job,
@@ -93,19 +93,19 @@ pub(crate) async fn text<'a>(
     Ok(wording.instructions.into_owned().into())
 }
 
-/// Estimated tokens of a text that may share a call.
+/// Most estimated tokens of a text that may share a call.
 pub(crate) fn small(services: &Services, shard: &Shard) -> u64 {
     let most = input(services, &shard.route).and_then(|(_, input)| input.tokens);
     most.map_or(UNKNOWN_ALONE_TOKENS, |most| u64::from(most) * 3 / 4)
 }
 
-/// What the model takes of a text, as far as that is known.
+/// The model's limits on an input, as far as they are known.
 fn input<'a>(services: &Services, route: &'a Route) -> Option<(&'a ModelId, Input)> {
     let model = route.models.first()?;
     Some((model, services.providers.dialect(model)?.embeds(model.model())?))
 }
 
-/// Asks once for the vectors of some texts, which have so many tokens together, estimated.
+/// Asks once for the vectors of some texts, which have this many estimated tokens together.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
@@ -127,7 +127,7 @@ pub(crate) async fn ask<'s>(
     services.caller().embed(&attempt.call, terms, &shard.route, like, call).await
 }
 
-/// The vector of one document, with what it took.
+/// The vector of one document, with its cost.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
@@ -145,7 +145,7 @@ pub(crate) async fn one(
     let most = known.and_then(|(_, input)| input.tokens).map(u64::from);
     let cuts = known.is_some_and(|(_, input)| input.cuts);
     if let Some(((model, _), most)) = known.zip(most) {
-        // A provider that refuses what is too long counts better than the estimate.
+        // A provider that refuses texts that are too long counts better than the estimate.
         let sure = if cuts { most } else { most + most / 2 };
         if tokens > sure {
             return Err(Failure::exceeds_context(model, tokens, most).with_way_out(WAY_OUT));

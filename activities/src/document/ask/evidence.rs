@@ -1,8 +1,8 @@
-//! The words of the document that an answer rests on: asked for beside it, and looked for in what was
-//! sent.
+//! Evidence: quotes of the document that an answer rests on. The model gives them with the answer, and
+//! they are searched in the text that was sent.
 //!
-//! What is sent to the provider is a schema of `{"answer", "evidence"}`: the author's schema, or a text,
-//! and a list of quotes for each field. What comes back is taken apart again.
+//! The provider gets a schema of `{"answer", "evidence"}`: the author's schema, or a text, and a list
+//! of quotes for each field. The reply is split into the two.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,16 @@ use crate::{
     output::{agreement::WHOLE, evidence::Evidence, job::Document},
 };
 
-/// Said after the batch's instructions.
+/// Added after the batch's instructions.
 pub(crate) const NOTE: &str = "Answer with a JSON object of two fields. `answer` is the answer itself. `evidence` has, for each field of it, the words of the \
     document that it rests on: copied exactly, nothing left out or mended, a line or a sentence each and never less than 12 letters; none where \
     the document does not say it.";
 
-/// Objects within objects whose fields have quotes of their own; what lies deeper has them together.
+/// Depth of nested objects whose fields have quotes of their own; a deeper object has quotes as a
+/// whole.
 const MAX_DEPTH: usize = 4;
 
-/// What the answer to a job's question must satisfy, as it is sent.
+/// The schema that is sent for a job's question.
 pub(crate) fn form(job: &Job) -> Option<Value> {
     if !job.evidence {
         return job.schema.clone();
@@ -36,7 +37,7 @@ pub(crate) fn form(job: &Job) -> Option<Value> {
         fields.iter().map(|field| (field.clone(), quotes.clone())).collect();
     let object = |fields: Value, required: &[String]| json!({"type": "object", "properties": fields, "required": required, "additionalProperties": false});
     let evidence = object(quotes.into(), &fields);
-    // Where its references look for them.
+    // Definitions stay at the top, where references look for them.
     let definitions = ["$defs", "definitions"].map(|name| {
         let moved = answer.as_object_mut().and_then(|answer| answer.remove(name));
         (name, moved)
@@ -51,7 +52,7 @@ pub(crate) fn form(job: &Job) -> Option<Value> {
     Some(form)
 }
 
-/// The fields that have quotes, by their paths: those of the schema's objects, or the whole answer.
+/// Paths of the fields that have quotes: those of the schema's objects, or the whole answer.
 fn fields(schema: Option<&Value>) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(schema) = schema {
@@ -79,7 +80,7 @@ fn below(root: &Value, schema: &Value, path: &str, depth: usize, found: &mut Vec
 /// An answer, and the quotes of its fields.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Opened {
-    /// As it would be without evidence.
+    /// The answer as it would be without evidence.
     pub(crate) answer: String,
     quotes: BTreeMap<String, Quotes>,
 }
@@ -92,7 +93,7 @@ struct Both<'a> {
     evidence: BTreeMap<String, Quotes>,
 }
 
-/// Models that are told of the schema in words may give one quote as it is.
+/// Models that are told of the schema in words may give a single quote instead of a list.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Quotes {
@@ -101,10 +102,10 @@ enum Quotes {
     None(()),
 }
 
-/// Takes apart what came back.
+/// Splits a reply into the answer and its quotes.
 ///
 /// # Errors
-/// What is wrong with it; quotes nothing of it.
+/// What is wrong with the reply; quotes nothing of it.
 pub(crate) fn opened(job: &Job, answer: &str) -> Result<Opened, String> {
     let wrong = |error: serde_json::Error| {
         let place = format!("line {}, column {}", error.line(), error.column());
@@ -119,26 +120,28 @@ pub(crate) fn opened(job: &Job, answer: &str) -> Result<Opened, String> {
     Ok(Opened { answer, quotes: evidence })
 }
 
-/// Where quotes are looked for: what was sent of a document as text.
+/// The text in which quotes are searched: what was sent of a document as text.
 #[derive(Debug)]
 pub(crate) enum Sought<'a> {
-    /// All of it, and where its pages begin in its text, in bytes.
+    /// The whole content, and where its pages begin in its text, in bytes.
     Whole(&'a Content, &'a [usize]),
-    /// Parts by their numbers from 1, with where each begins in the document's text, and its pages.
+    /// Parts by their numbers from 1, each with its start in the document's text; and the starts of the
+    /// pages.
     Parts(&'a [(usize, usize, &'a str)], &'a [usize]),
-    /// It is not at hand any more.
+    /// The text is not available any more.
     Gone,
 }
 
 struct Piece<'a> {
     text: Searched<'a>,
-    /// Where it begins in the document's text; none of what is not of it.
+    /// Where it begins in the document's text; `None` for a text that is not part of it.
     at: Option<usize>,
     part: Option<usize>,
 }
 
 impl<'a> Sought<'a> {
-    /// The texts of it; those of a record's fields too, where a template may have put them into words.
+    /// The texts to search; the fields of a record too, because a template may have put them into the
+    /// prompt.
     fn pieces(&self, job: &Job, document: &'a Document) -> Vec<Piece<'a>> {
         let piece = |part, at, text| Piece { text: Searched::new(text), at, part };
         let mut pieces: Vec<Piece<'_>> = match self {
@@ -174,7 +177,7 @@ impl<'a> Sought<'a> {
             Some(self.pages().partition_point(|page| *page <= at)).filter(|page| *page > 0)
         });
         let found = match place {
-            // What is too short is no quote, wherever it stands.
+            // A quote that is too short is never found.
             None if !self.is_all_text() && quote::is_long_enough(quote) => None,
             place => Some(place.is_some()),
         };
@@ -183,10 +186,9 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// What an answer says, and what it rests on, where that was asked for.
+/// An answer, and its evidence if that was asked for.
 ///
-/// # Errors
-/// In place of the evidence, what is wrong with its form; the answer is as it came then.
+/// In place of the evidence, what is wrong with its form; the answer is then unchanged.
 pub(crate) fn taken(
     job: &Job,
     answer: String,
@@ -206,7 +208,7 @@ pub(crate) fn taken(
 }
 
 impl Opened {
-    /// A field that has an answer and no quote has an empty one.
+    /// A field with an answer and no quote gets an empty quote.
     fn evidence(&self, job: &Job, document: &Document, sought: &Sought<'_>) -> Vec<Evidence> {
         let answer = match &job.schema {
             Some(_) => serde_json::from_str(&self.answer).unwrap_or_default(),
@@ -228,7 +230,7 @@ impl Opened {
     }
 }
 
-/// Whether an answer's field is there and says more than nothing.
+/// Whether an answer has this field with a value that is not empty.
 fn says_something(answer: &Value, path: &str) -> bool {
     let pointer = format!("/{}", path.replace('.', "/"));
     match answer.pointer(&pointer).or_else(|| (path == WHOLE).then_some(answer)) {
@@ -285,7 +287,7 @@ mod tests {
         let document = document(json!({}));
         let sought = Sought::Whole(&content, &[0, 9]);
         let found = opened.evidence(&job, &document, &sought);
-        // Nothing is said of the note, and nothing stands for the amount.
+        // The note has no quote, and nothing supports the amount.
         let seen: Vec<_> = found.iter().map(|it| (&*it.field, it.page, it.found)).collect();
         assert_eq!(seen, [("to", None, Some(false)), ("total.amount", None, Some(false))]);
         assert!(found.iter().any(|it| it.found == Some(false)));

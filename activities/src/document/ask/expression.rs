@@ -1,7 +1,8 @@
-//! Expressions of the template language that say whether an answer passes a check.
+//! Checks as expressions of the template language.
 //!
-//! They know what templates know of a document, `answer` and `record`. An answer is a value where the
-//! batch has a schema, and else a text. A value passes that is true in an `{% if … %}`.
+//! An expression knows what templates know of a document, `answer` and `record`. The answer is a value
+//! where the batch has a schema, and else a text. An answer passes if the value is true in an `{% if …
+//! %}`.
 
 use std::collections::BTreeSet;
 
@@ -10,24 +11,24 @@ use serde_json::{Map, json};
 use tidegate_workflows::contract::{Check, Job};
 
 use super::{
+    prompt_builder::{About, OF_ALL},
     template::{self, Variables, deep, engine, fault, is_plain_tag},
-    wording::{About, OF_ALL},
 };
 use crate::output::result::Checked;
 
-/// What checks know beside what templates do.
+/// Names that checks know beside those of templates.
 pub(crate) const OF_CHECKS: [&str; 2] = ["answer", "record"];
 
-/// Longest expression.
+/// Longest expression, in bytes.
 const MAX_BYTES: usize = 4 << 10;
 
-/// So often a plain one puts values together.
+/// How many operators of a plain expression may join values.
 const MAX_JOINED: usize = 8;
 
 /// An expression, and where its author wrote it.
 #[derive(Debug, Clone)]
 pub(crate) struct Expression<'a> {
-    /// Where its author wrote it.
+    /// The field of the input where its author wrote it.
     pub(crate) place: String,
     text: &'a str,
 }
@@ -41,12 +42,12 @@ pub(crate) fn of(checks: &[Check]) -> impl Iterator<Item = (&str, Expression<'_>
     })
 }
 
-/// Whether no value of the expressions can be much longer than what they are given.
+/// Whether no value of the expressions can be much longer than their inputs.
 pub(crate) fn are_plain(checks: &[Check]) -> bool {
     of(checks).all(|(_, it)| is_plain(it.text))
 }
 
-/// As of a text in a template; and a few values may be put together.
+/// The rules for texts of templates, and a few values may be joined.
 fn is_plain(text: &str) -> bool {
     let joins = |sign: char| matches!(sign, '+' | '~' | ',');
     let other = |sign: char| joins(sign) || matches!(sign, '-' | '/' | '%' | '[' | ']' | ':');
@@ -54,7 +55,7 @@ fn is_plain(text: &str) -> bool {
     is_short && !text.contains('\\') && is_plain_tag(&format!("{{{}", text.replace(other, " ")))
 }
 
-/// What the expressions say of an answer.
+/// The results of a job's expressions for an answer.
 pub(crate) fn outcomes(job: &Job, about: &About<'_>, answer: &str) -> Vec<Checked> {
     let answer = match &job.schema {
         Some(_) => serde_json::from_str(answer).unwrap_or_default(),
@@ -72,11 +73,11 @@ pub(crate) fn outcomes(job: &Job, about: &About<'_>, answer: &str) -> Vec<Checke
     outcomes.collect()
 }
 
-/// Looks at a job's expressions before anything is asked.
+/// Checks a job's expressions before anything is asked.
 ///
 /// # Errors
-/// A sentence that says which is wrong, and where: it cannot be read, names what nothing is known of,
-/// is the same for every answer, or can be evaluated for none that the schema allows.
+/// A sentence that says which expression is wrong, and where: it cannot be parsed, uses an unknown
+/// name, has one value for every answer, or can be evaluated for no answer that the schema allows.
 pub(crate) fn examine(job: &Job) -> Result<(), String> {
     of(&job.checks).try_for_each(|(_, expression)| expression.examine(job.schema.as_ref()))
 }
@@ -92,14 +93,14 @@ impl Expression<'_> {
     /// The names that it uses.
     ///
     /// # Errors
-    /// A sentence that says where it cannot be read.
+    /// A sentence that says where it cannot be parsed.
     pub(crate) fn names(&self) -> Result<BTreeSet<String>, String> {
         let paths = self.paths()?;
         let first = |path: &String| path.split('.').next().unwrap_or_default().to_owned();
         Ok(paths.iter().map(first).collect())
     }
 
-    /// The same, with the fields of which they name one: `answer.total`.
+    /// Its names, with the fields that follow them: `answer.total`.
     fn paths(&self) -> Result<BTreeSet<String>, String> {
         let Self { place, text } = self;
         if text.len() > MAX_BYTES {
@@ -135,7 +136,7 @@ impl Expression<'_> {
 
     fn examine(&self, schema: Option<&serde_json::Value>) -> Result<(), String> {
         let (place, paths) = (&self.place, self.paths()?);
-        // What is cut out of a text is not among its names.
+        // Text literals are not among its names.
         if paths.is_empty() && self.is_true(&Variables::new()).is_ok() {
             return Err(format!(
                 "{place}: the expression names nothing, and is the same for every answer; it may use answer, {}, record, and a record's fields",
@@ -147,7 +148,7 @@ impl Expression<'_> {
             let known = of_answer.try_for_each(|path| has(schema, path));
             known.map_err(|why| format!("{place}: {why}"))?;
         }
-        // A name of a record is looked at when there are records.
+        // The names of a record's fields are checked when there are records.
         let mut said = None;
         for text in SAMPLES {
             let answer = schema.map_or_else(|| json!(text), |schema| sample(schema, text, 0));
@@ -159,14 +160,14 @@ impl Expression<'_> {
             })?;
             match wrong {
                 Some((true, fault)) => said = Some(fault),
-                // Other values, or those of a record, may do.
+                // Another value, or a record's fields, may be valid.
                 _ => return Ok(()),
             }
         }
         said.map_or(Ok(()), Err)
     }
 
-    /// Whether it can be evaluated for a document with these fields, as far as its names go.
+    /// Whether it can be evaluated for a document with these fields, judged by its names.
     pub(crate) fn knows_its_names(&self, about: &About<'_>) -> bool {
         let with = variables(about, &serde_json::Value::Null);
         let error = deep(&self.place, || Ok(self.value(&with).err().map(|error| error.kind())));
@@ -174,10 +175,10 @@ impl Expression<'_> {
     }
 }
 
-/// What texts may be: a number, a date, a word.
+/// Texts with which an expression is tried: a number, a date, a word.
 const SAMPLES: [&str; 3] = ["1", "2026-01-31", "text"];
 
-/// What no other value of the same type mends.
+/// Whether the error occurs for every value of that type.
 fn is_static(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -191,7 +192,7 @@ fn is_static(kind: ErrorKind) -> bool {
     )
 }
 
-/// Whether a schema has the field of this path, as far as it says so.
+/// Checks that a schema has the field of this path, as far as it tells.
 fn has(schema: &serde_json::Value, path: &str) -> Result<(), String> {
     let mut part = schema;
     for name in path.split('.') {
@@ -214,9 +215,9 @@ fn has(schema: &serde_json::Value, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A value for a simple schema; null where it is none.
+/// An example value of a simple schema; null for any other.
 fn sample(schema: &serde_json::Value, text: &str, depth: usize) -> serde_json::Value {
-    // Far deeper than anything that an expression names.
+    // Far deeper than any path of an expression.
     if depth > 16 {
         return json!(null);
     }

@@ -1,11 +1,12 @@
-//! What a document's call asks. The guard around the call is [`tidegate_calls`].
+//! The question of a document's call. The guard around the call is [`tidegate_calls`].
 //!
-//! * `asked`: the answer to a question, whoever asks it; `answer`: of a document; `embed`: the same for a vector
-//! * [`prompt`]: what a call asks; `wording`: in which words, `template`: those with names in them
-//! * `expression`: whether what the author says of an answer is true
-//! * `output_cap`: how long an answer may be where the author does not say
+//! * `asked`: asks any question and accepts the answer; `answer`: asks about a document; `embed`: gets
+//!   a document's vector
+//! * [`prompt`]: the question of a call; `prompt_builder`: its words, `template`: texts with names to fill in
+//! * `expression`: whether an expression of the author's is true of an answer
+//! * `output_cap`: the cap on output where the author states none
 //! * [`row`]: a prompt for each row of a table
-//! * [`sandbox`]: what may take all memory or never end, in a process of its own
+//! * [`sandbox`]: runs work that may take all memory or never end in a process of its own
 
 pub(crate) mod answer;
 pub(crate) mod asked;
@@ -14,7 +15,7 @@ pub(crate) mod evidence;
 pub(crate) mod expression;
 pub(crate) mod output_cap;
 pub mod prompt;
+pub(crate) mod prompt_builder;
 pub mod row;
 pub mod sandbox;
 pub(crate) mod template;
-pub(crate) mod wording;

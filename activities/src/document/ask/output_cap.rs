@@ -1,35 +1,36 @@
-//! How long an answer may be where the batch's author does not say.
+//! The cap on output where the batch's author states none.
 //!
-//! The cap stops an answer that does not end; it is no estimate. The least of:
+//! The cap stops an answer that does not end; it is not an estimate. It is the least of:
 //!
 //! | bound | because |
 //! |---|---|
 //! | the model's own cap | a larger one is refused |
-//! | what it writes within `request-timeout`, [`UNKNOWN_SPEED`] while its speed is not known | an answer that takes longer is paid for and lost |
+//! | what it writes within `request-timeout`, [`UNKNOWN_SPEED`] while its speed is not known | a longer
+//! answer is paid for and lost |
 //! | a tenth of the limit of output tokens a minute | one answer must not hold up the others |
-//! | [`HELD`] and what is thought, where the vendor holds what is merely allowed | each call would take that much of the limit |
+//! | [`HELD`] and the thinking tokens, where the vendor charges the cap against the limit | each call
+//! would take that much of the limit |
 
 use tidegate_calls::{guard::Guard, route::Route};
 use tidegate_providers::{Bounds, Providers};
 use tidegate_quota::{Dimension, ModelQuota};
 use tidegate_types::{ModelId, OutputHold};
 
-/// Ten minutes, the usual time of a call, at 27 tokens a second: slower than any hosted model of
+/// Ten minutes, the usual time-out of a call, at 27 tokens a second: slower than any hosted model of
 /// today.
 const UNKNOWN_SPEED: u32 = 16_384;
 
-/// OpenAI, Bedrock, and endpoints whose rules are not known.
+/// For OpenAI, Bedrock, and endpoints whose rules are not known.
 const HELD: u32 = 4_096;
 
-/// Half of the answers take longer than the mean says.
+/// Half of the answers take longer than the mean.
 const SAFE_SPEED: f64 = 0.75;
 
-/// Some APIs take no less.
+/// Some APIs refuse a lower cap.
 const LEAST: u32 = 16;
 
-/// Of several models of a route, the one that allows the least decides.
-///
-/// Of these, so many tokens are thought before the answer.
+/// The lowest cap of the models of a route. `thinking` is the number of tokens of it that are spent
+/// before the answer.
 pub(crate) fn of_route(guard: &Guard, providers: &Providers, route: &Route, thinking: u32) -> u32 {
     let of_model = |model: &ModelId| {
         let bounds = providers.get(model).map(|provider| provider.bounds(model.model()));
@@ -40,7 +41,7 @@ pub(crate) fn of_route(guard: &Guard, providers: &Providers, route: &Route, thin
     route.models.iter().map(of_model).min().unwrap_or(held)
 }
 
-/// The cap of one model, in tokens; `speed` is what it writes in a second.
+/// The cap of one model, in tokens; `speed` is its tokens a second.
 fn cap(bounds: Bounds, quota: Option<&ModelQuota>, speed: Option<f64>, thinking: u32) -> u32 {
     let in_time = match (bounds.time, speed) {
         (Some(time), Some(speed)) => tokens(time.as_secs_f64() * speed * SAFE_SPEED),
@@ -57,7 +58,7 @@ fn cap(bounds: Bounds, quota: Option<&ModelQuota>, speed: Option<f64>, thinking:
         .max(LEAST)
 }
 
-/// The tightest limit a minute that output counts towards.
+/// The tightest limit per minute that output counts towards.
 fn output_limit(quota: &ModelQuota) -> Option<u64> {
     let combined = quota.limits.per_minute[Dimension::Combined];
     let combined = combined.filter(|_| quota.charge.output_weight > 0.0);

@@ -1,4 +1,4 @@
-//! What a call asks.
+//! The question of a call.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -12,21 +12,21 @@ use tidegate_providers::{
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{AskedWith, Job};
 
-use super::wording::Wording;
+use super::prompt_builder::PromptText;
 use crate::hash::hash;
 
-/// The cap is raised to so many times what it was; twice that is 16 times what the batch states.
+/// Factor by which the cap is raised; two raises make 16 times the batch's cap.
 const RAISE: u32 = 4;
 
-/// Role markers and separators of one message.
+/// Tokens of a message's role markers and separators.
 const TOKENS_PER_MESSAGE: u64 = 8;
 
-/// What of a document goes to the provider.
+/// The content of a document that is sent to the provider.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// Its text.
     Text(String),
-    /// A PDF as it is, and its pages.
+    /// A PDF as it is, and its number of pages.
     Pdf(Bytes, usize),
     /// Pictures, and the text that belongs to them, if any.
     Pictures(String, Vec<Picture>),
@@ -45,7 +45,7 @@ impl Content {
         }
     }
 
-    /// Its text, as templates know it.
+    /// Its text, as templates see it.
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -54,7 +54,7 @@ impl Content {
         }
     }
 
-    /// Its text, as far as it is sent as text.
+    /// The part that is sent as text.
     pub(crate) fn own_text(&self) -> &str {
         match self {
             Self::Text(text) | Self::Pictures(text, _) => text,
@@ -62,12 +62,12 @@ impl Content {
         }
     }
 
-    /// Estimated tokens of the document alone, whichever model it is for.
+    /// Estimated tokens of the document alone, for any model.
     pub(crate) fn tokens(&self) -> u64 {
         self.tokens_of("")
     }
 
-    /// The same for a model, by its name.
+    /// Estimated tokens for a model, by its name.
     fn tokens_of(&self, model: &str) -> u64 {
         match self {
             Self::Text(text) => tokens::estimate(text),
@@ -80,20 +80,20 @@ impl Content {
     }
 }
 
-/// A page as models that see it count it: between 258 (Gemini) and 3,000 and a picture (Anthropic).
-/// Ratios are learned.
+/// Tokens of a page that is seen as a picture: from 258 (Gemini) to 3,000 and a picture (Anthropic).
+/// The limiter learns the ratio.
 const TOKENS_PER_PAGE: u64 = 2_000;
 
-/// What a call asks.
+/// The question of a call.
 #[derive(Debug)]
 pub(crate) struct Question<'a> {
-    wording: Wording<'a>,
+    wording: PromptText<'a>,
     content: &'a Content,
     schema: Option<Cow<'a, Value>>,
     max_output_tokens: u32,
-    /// What the author states, or the plan chose: sent whatever is known of the model.
+    /// The cap that the author states or the plan chose; sent whatever is known of the model.
     stated: u32,
-    /// Output that is hardly exceeded, where the cap says little about that.
+    /// Output that is seldom exceeded, where the cap says little about that.
     likely: Option<u32>,
     asked_with: &'a BTreeMap<ModelId, AskedWith>,
     /// Hash of what prompts like this one share.
@@ -101,16 +101,16 @@ pub(crate) struct Question<'a> {
     cache: bool,
     /// How often `max_output_tokens` was raised.
     raises: u32,
-    /// The document's own answer was cut.
+    /// Whether the document's own answer was cut.
     was_cut: bool,
 }
 
 impl<'a> Question<'a> {
-    /// What a batch asks about one document.
+    /// The batch's question about one document.
     pub(crate) fn of(
         job: &'a Job,
         template: u64,
-        wording: Wording<'a>,
+        wording: PromptText<'a>,
         content: &'a Content,
     ) -> Self {
         let cache = wording.is_shared;
@@ -129,27 +129,27 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The same, with something said after the batch's instructions.
+    /// Adds a note after the batch's instructions.
     pub(crate) fn with_note(mut self, note: &str) -> Self {
         self.wording.add(note);
-        // Other instructions have other answers.
+        // Other instructions get other answers.
         self.template ^= hash([note.as_bytes()]);
         self
     }
 
-    /// The same, whose answer has this form.
+    /// Sets the schema of the answer.
     pub(crate) fn in_form(self, schema: Option<Value>) -> Self {
         Self { schema: schema.map(Cow::Owned), ..self }
     }
 
-    /// The same, asked once or seldom: a prefix that is read once costs more to write than it
-    /// saves.
+    /// Turns prompt caching off, for a question that is asked seldom: writing a prefix to the cache
+    /// costs more than reading it once saves.
     pub(crate) fn uncached(self) -> Self {
         Self { cache: false, ..self }
     }
 
-    /// The same, with room for the answer that was raised so often; because the document's own
-    /// answer was cut, or because those of others were.
+    /// Sets how often the cap was raised, and whether that was because the document's own answer was
+    /// cut or because those of others were.
     pub(crate) fn with_room(self, raises: u32, was_cut: bool) -> Self {
         let max_output_tokens = self.stated.saturating_mul(RAISE.saturating_pow(raises));
         // An answer that was cut once is likely to be long.
@@ -157,27 +157,27 @@ impl<'a> Question<'a> {
         Self { raises, was_cut, max_output_tokens, likely, ..self }
     }
 
-    /// The room for the answer after one raise more, of a model with this cap.
+    /// The cap after one more raise, for a model with this cap.
     pub(crate) fn raised_room(&self, cap: Option<u32>) -> u32 {
         let raised = self.max_output_tokens.saturating_mul(RAISE);
         cap.map_or(raised, |cap| raised.min(cap.max(self.stated)))
     }
 
-    /// The room for the answer of a model with this cap.
+    /// The cap on output, for a model with this cap.
     pub(crate) fn room(&self, cap: Option<u32>) -> u32 {
         cap.map_or(self.max_output_tokens, |cap| self.max_output_tokens.min(cap.max(self.stated)))
     }
 
-    /// The same, after an answer with which something was amiss. Documents so asked are few, and are
-    /// not told apart from the others of their template.
+    /// Adds what was wrong with the answer before. Such documents are few, and are not told apart from
+    /// the others of their template.
     pub(crate) fn corrected(mut self, amiss: &str) -> Self {
         self.wording.add(amiss);
         self.uncached()
     }
 
-    /// What a model is asked that judges an answer, in a form of its own.
+    /// The question to a model that judges an answer, with a schema of its own.
     pub(crate) fn judging(
-        wording: Wording<'a>,
+        wording: PromptText<'a>,
         content: &'a Content,
         schema: Value,
         (likely, max_output_tokens): (u32, u32),
@@ -198,29 +198,29 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The same, with another form of answer, which has this much room if the model has.
+    /// Sets another schema of the answer, with this cap where the model allows it.
     pub(crate) fn answered_as(self, schema: Value, max_output_tokens: u32) -> Self {
         let (stated, likely) = (0, None);
         Self { schema: Some(Cow::Owned(schema)), max_output_tokens, stated, likely, ..self }
     }
 
-    /// Estimated input tokens, where the model is not known.
+    /// Estimated input tokens for any model.
     pub(crate) fn input_tokens(&self) -> u64 {
         input_tokens(&self.wording, self.content, "", self.schema.as_deref())
     }
 
-    /// Estimated input tokens of a model.
+    /// Estimated input tokens for a model.
     pub(crate) fn input_tokens_of(&self, model: &ModelId) -> u64 {
         input_tokens(&self.wording, self.content, model.model(), self.schema.as_deref())
     }
 
-    /// What a call has used that nobody counted: what was sent, and the answer.
+    /// The estimated use of a call whose provider did not report it: what was sent, and the answer.
     pub(crate) fn estimate(&self, model: &ModelId, answer: &str) -> Usage {
         let (uncached_input, output) = (self.input_tokens_of(model), tokens::estimate(answer));
         Usage { uncached_input, output, ..Usage::default() }
     }
 
-    /// As a provider takes it.
+    /// The call that a provider takes.
     pub(crate) fn call(&'a self, model: &'a ModelId, room: u32) -> Call<'a> {
         Call {
             model: model.model(),
@@ -243,8 +243,7 @@ impl<'a> Question<'a> {
 }
 
 impl caller::Question for Question<'_> {
-    /// Those whose answer was cut are the ones with long answers: what the others use says too little
-    /// about them.
+    /// Documents whose answers were cut have long answers, so they are learned apart from the others.
     fn alike(&self) -> u64 {
         let raises = self.raises.to_le_bytes();
         if self.was_cut { self.template ^ hash([&b"raised"[..], &raises]) } else { self.template }
@@ -273,14 +272,14 @@ impl caller::Question for Question<'_> {
 
 /// Estimated input tokens of one call, before any provider has counted.
 pub(crate) fn input_tokens(
-    wording: &Wording<'_>,
+    wording: &PromptText<'_>,
     content: &Content,
     model: &str,
     schema: Option<&Value>,
 ) -> u64 {
     let schema = schema.map_or(0, |schema| tokens::estimate(&schema.to_string()));
     let (words, with_document) = wording.tokens();
-    // What is attached is counted in any case.
+    // Pictures and PDFs are counted in any case.
     let counted = if with_document { tokens::estimate(content.own_text()) } else { 0 };
     let document_tokens = content.tokens_of(model).saturating_sub(counted);
     let messages = 2 + wording.turns.len() as u64;

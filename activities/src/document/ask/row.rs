@@ -4,8 +4,8 @@ use minijinja::Value;
 
 use super::template::{Text, Variables};
 
-/// All cells of a row by their columns, for columns whose names are no words of a template:
-/// `{{ row["Company name"] }}`. A column of this name stands for itself.
+/// The variable with all cells of a row by their columns, for columns whose names cannot be written in
+/// a template: `{{ row["Company name"] }}`. A column of this name takes precedence.
 const ROW: &str = "row";
 
 /// Where its author wrote it.
@@ -19,7 +19,7 @@ impl RowPrompt {
     /// A prompt for the rows of a table with these columns.
     ///
     /// # Errors
-    /// A sentence that says where it cannot be read as a template, or which name is no column.
+    /// A sentence that says where it cannot be parsed as a template, or which name is not a column.
     pub fn new(text: String, columns: &[&str]) -> Result<Self, String> {
         let names = Text { place: PLACE, text: &text }.names()?;
         let all = || columns.join(", ");
@@ -37,7 +37,7 @@ impl RowPrompt {
         Ok(Self(text))
     }
 
-    /// With these cells, by their columns.
+    /// Fills in these cells, by their columns.
     ///
     /// # Errors
     /// A sentence that says what is wrong, and in which line.

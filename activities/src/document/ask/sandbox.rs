@@ -1,7 +1,7 @@
-//! Work on what a batch's author and a model have written, where it may take all memory or never
-//! end: filling templates, judging answers by a schema. It is done in a process that may crash.
+//! Work on texts of a batch's author and of a model that may take all memory or never end: filling
+//! templates, judging answers by a schema. It runs in a process that may crash.
 //!
-//! Most templates and schemas are proved to be harmless, and are worked on here.
+//! Most templates and schemas are proved to be harmless, and are processed without one.
 
 use std::{
     borrow::Cow,
@@ -20,24 +20,24 @@ use tidegate_workflows::contract::{FailureType, Job};
 use crate::{
     document::ask::{
         expression,
-        wording::{self, About, Wording},
+        prompt_builder::{self, About, PromptText},
     },
     failure::Failure,
     output::result::Checked,
     schema::Judge,
 };
 
-/// Behind the argument that makes the program a reader of documents.
+/// Follows the argument that makes the program a reader of documents.
 pub const ARGUMENT: &str = "work";
 
-/// A template has its values in memory several times; a thread's stack is part of it.
+/// A template holds its values in memory several times; the thread's stack counts too.
 const BOUNDS: Bounds = Bounds { memory: 1 << 30, time: Duration::from_secs(10) };
 
-/// What the process is to do.
+/// One piece of work.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Work<'a> {
-    /// [`Wording::of`].
+    /// [`PromptText::of`].
     Words { job: Box<Cow<'a, Job>>, about: Told<'a> },
     /// [`expression::examine`].
     Examine { job: Box<Cow<'a, Job>> },
@@ -72,20 +72,20 @@ impl<'a> Told<'a> {
     }
 }
 
-/// What a batch says about one document.
+/// The prompt text about one document.
 ///
 /// # Errors
-/// `InvalidInput` where a template cannot be filled; `Transient` where there can be no process.
+/// `InvalidInput` where a template cannot be filled; `Transient` where the process cannot be started.
 pub(crate) async fn wording<'a>(
     reader: &Reader,
     job: &'a Job,
     about: &About<'_>,
-) -> Result<Wording<'a>, Failure> {
-    if wording::is_plain(job) {
-        return Wording::of(job, about).map_err(Failure::invalid_input);
+) -> Result<PromptText<'a>, Failure> {
+    if prompt_builder::is_plain(job) {
+        return PromptText::of(job, about).map_err(Failure::invalid_input);
     }
     let work = Work::Words { job: Box::new(Cow::Borrowed(job)), about: Told::of(about) };
-    let said: Option<Result<Wording<'static>, String>> = done(reader, &work).await?;
+    let said: Option<Result<PromptText<'static>, String>> = done(reader, &work).await?;
     let too_much = || {
         Err(format!(
             "a template takes more than {} MiB or {} s to be filled; make it simpler",
@@ -96,10 +96,10 @@ pub(crate) async fn wording<'a>(
     said.unwrap_or_else(too_much).map_err(Failure::invalid_input)
 }
 
-/// Looks at a job's checks before anything is asked.
+/// Checks a job's expressions before anything is asked.
 ///
 /// # Errors
-/// `InvalidInput` says what is wrong with which; `Transient` where there can be no process.
+/// `InvalidInput` names the check and its fault; `Transient` where the process cannot be started.
 pub(crate) async fn examined(reader: &Reader, job: &Job) -> Result<(), Failure> {
     if expression::are_plain(&job.checks) {
         return expression::examine(job).map_err(Failure::invalid_input);
@@ -111,10 +111,10 @@ pub(crate) async fn examined(reader: &Reader, job: &Job) -> Result<(), Failure> 
     said.unwrap_or_else(too_much).map_err(Failure::invalid_input)
 }
 
-/// What the expressions of a job's checks say of an answer.
+/// The results of a job's expressions for an answer.
 ///
 /// # Errors
-/// `Transient` where there can be no process.
+/// `Transient` where the process cannot be started.
 pub(crate) async fn checked(
     reader: &Reader,
     job: &Job,
@@ -143,11 +143,11 @@ pub(crate) async fn checked(
     Ok(said.unwrap_or_else(too_much))
 }
 
-/// What is wrong with an answer, if anything is.
+/// The fault of an answer by its schema, or `None`.
 ///
 /// # Errors
-/// `InvalidOutput`, for good, where the schema takes too much to judge it; `Transient` where there
-/// can be no process.
+/// `InvalidOutput`, final, where judging takes too long or too much memory; `Transient` where the
+/// process cannot be started.
 pub(crate) async fn judged(
     reader: &Reader,
     judge: &Judge,
@@ -168,7 +168,7 @@ pub(crate) async fn judged(
     })
 }
 
-/// What the process said; `None` where the work was too much for it.
+/// Runs the work in the process; `None` where it exceeded its bounds.
 async fn done<T: for<'de> Deserialize<'de>>(
     reader: &Reader,
     work: &Work<'_>,
@@ -183,16 +183,16 @@ async fn done<T: for<'de> Deserialize<'de>>(
     }
 }
 
-/// The process's side: does one piece of work.
+/// Runs in the process: does one piece of work.
 ///
 /// # Errors
-/// When the parent is gone, or did not speak as this module does.
+/// The parent is gone, or sent something else than this module does.
 pub fn serve() -> io::Result<()> {
     confined::enter(BOUNDS)?;
     let mut said = Vec::new();
     io::stdin().lock().read_to_end(&mut said)?;
     let said = match serde_json::from_slice(&said)? {
-        Work::Words { job, about } => serde_json::to_vec(&Wording::of(&job, &about.about()))?,
+        Work::Words { job, about } => serde_json::to_vec(&PromptText::of(&job, &about.about()))?,
         Work::Examine { job } => serde_json::to_vec(&expression::examine(&job))?,
         Work::Check { job, about, answer } => {
             serde_json::to_vec(&expression::outcomes(&job, &about.about(), &answer))?

@@ -1,8 +1,7 @@
-//! Templates: texts in which `{{ … }}` stands for what is known of a document.
+//! Templates: texts in which `{{ … }}` stands for facts of a document.
 //!
-//! They are strict: a name that nothing is known of is a fault, and no empty text. Their work is
-//! bounded (fuel), and so is what they put out; what a value may grow to is not, unless the text
-//! [is plain](is_plain).
+//! They are strict: an unknown name is a fault, not an empty text. Their steps (fuel) and their output
+//! are bounded; the size of a value is bounded only if the text [is plain](is_plain).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,28 +12,29 @@ use minijinja::{
     Environment, Error, ErrorKind, Template, UndefinedBehavior, Value, syntax::SyntaxConfig,
 };
 
-/// Steps of one text: some thousand turns of a loop.
+/// Steps of one text: some thousand iterations of a loop.
 const FUEL: u64 = 50_000;
 
-/// Texts take fuel by their length: one for 64 bytes, and more where they are filtered.
+/// Texts take fuel by their length: one step for 64 bytes, and more where they are filtered.
 const BYTES_OF_FUEL: usize = 16;
 
-/// Longest text. What it nests is read by recursion: some kilobytes of stack for each byte at worst.
+/// Longest text, in bytes. Nested syntax is parsed by recursion: some kilobytes of stack for each byte
+/// at worst.
 const MAX_TEXT: usize = 64 << 10;
 
-/// Enough for what such a text can nest; only what is used of it takes memory.
+/// Enough stack for what such a text can nest; only what is used of it takes memory.
 const STACK: usize = 512 << 20;
 
-/// What a text may be longer than all that it can name together.
+/// Bytes by which a text may exceed everything that it can name together.
 const SPARE_BYTES: usize = 1 << 20;
 
-/// A plain text has no more than so many bytes in its tags.
+/// Most bytes in the tags of a plain text.
 const MAX_PLAIN: usize = 4 << 10;
 
-/// Words that a plain text's statements begin with.
+/// Words that begin a plain text's statements.
 const PLAIN_STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
 
-/// Filters whose value is no longer than what they are given, or than what stands in the text.
+/// Filters whose output is no longer than their input, or than a literal in the text.
 const PLAIN_FILTERS: [&str; 12] = [
     "abs",
     "capitalize",
@@ -56,7 +56,7 @@ pub(crate) type Variables<'a> = BTreeMap<&'a str, Value>;
 /// A text with names in it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Text<'a> {
-    /// Where its author wrote it, such as `instructions`.
+    /// The field where its author wrote it, such as `instructions`.
     pub(crate) place: &'a str,
     pub(crate) text: &'a str,
 }
@@ -65,7 +65,7 @@ impl Text<'_> {
     /// The names that it uses, apart from those that it defines.
     ///
     /// # Errors
-    /// A sentence that says where it cannot be read as a template.
+    /// A sentence that says where it cannot be parsed as a template.
     pub(crate) fn names(self) -> Result<BTreeSet<String>, String> {
         self.deep(|| self.names_here())
     }
@@ -81,7 +81,7 @@ impl Text<'_> {
         Ok(names)
     }
 
-    /// With the values in place of the names.
+    /// Fills in the values of the names.
     ///
     /// # Errors
     /// A sentence that says what is wrong, and in which line.
@@ -89,7 +89,7 @@ impl Text<'_> {
         self.deep(|| self.filled_here(with))
     }
 
-    /// On a thread with room for what the text may nest.
+    /// Runs the work on a thread whose stack suffices for this text's nesting.
     fn deep<T: Send>(&self, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
         if self.text.len() > MAX_TEXT {
             let (place, size, most) = (self.place, self.text.len(), MAX_TEXT);
@@ -116,7 +116,7 @@ impl Text<'_> {
     }
 }
 
-/// On a thread with room for whatever is nested.
+/// Runs the work on a thread whose stack suffices for any nesting.
 pub(super) fn deep<T: Send>(
     place: &str,
     work: impl FnOnce() -> Result<T, String> + Send,
@@ -128,13 +128,13 @@ pub(super) fn deep<T: Send>(
     })
 }
 
-/// Bytes that a text may put out: all that it can name twice, and some.
+/// Most bytes that a text may put out: twice everything that it can name, and some more.
 pub(super) fn room(text: &str, with: &Variables<'_>) -> usize {
     let texts = with.values().filter_map(|value| value.as_str()).map(str::len);
     text.len() + 2 * texts.sum::<usize>() + SPARE_BYTES
 }
 
-/// What is wrong with what stands at this place, where these names are known.
+/// A sentence about an error in the text at this place, where these names are known.
 pub(super) fn fault(place: &str, error: &Error, known: &Variables<'_>) -> String {
     let line = error.line().map_or_else(String::new, |line| format!(", line {line}"));
     let what = match error.kind() {
@@ -152,8 +152,8 @@ pub(super) fn fault(place: &str, error: &Error, known: &Variables<'_>) -> String
     format!("{place}{line}: {what}")
 }
 
-/// Whether no value of a text can be much longer than those that it is filled with: there are only
-/// names, their fields, comparisons, `if`, and filters that make nothing longer.
+/// Whether no value of a text can be much longer than those that it is filled with: it has only names,
+/// their fields, comparisons, `if`, and filters that make nothing longer.
 pub(crate) fn is_plain(text: &str) -> bool {
     let (mut rest, mut bytes) = (text, 0);
     while let Some(begin) = ["{{", "{%", "{#"].iter().filter_map(|tag| rest.find(tag)).min() {
@@ -167,7 +167,7 @@ pub(crate) fn is_plain(text: &str) -> bool {
     true
 }
 
-/// What stands in a tag, its first sign included, and what stands behind it.
+/// The content of a tag, its first sign included, and the text after it.
 fn tag(text: &str) -> Option<(&str, &str)> {
     let (mut quote, mut before) = (None, ' ');
     for (at, sign) in text.char_indices().skip(2) {
@@ -189,7 +189,7 @@ fn tag(text: &str) -> Option<(&str, &str)> {
 pub(super) fn is_plain_tag(tag: &str) -> bool {
     let (kind, inside) = tag.split_at(1);
     let inside = inside.trim_matches(['-', '+']).trim();
-    // Words in quotes are values.
+    // Quoted words are values.
     let words = inside.split(['"', '\'']).step_by(2);
     let statement = inside.split_whitespace().next().unwrap_or_default();
     let is_known = kind == "{" || kind == "%" && PLAIN_STATEMENTS.contains(&statement);
@@ -207,24 +207,24 @@ pub(super) fn is_plain_tag(tag: &str) -> bool {
         && filters.all(|filter| filter.is_some_and(|it| PLAIN_FILTERS.contains(&it)))
 }
 
-/// For a text of so many bytes.
+/// The template engine for a text of this many bytes.
 pub(super) fn engine<'t>(bytes: usize) -> Environment<'t> {
     let mut syntax = SyntaxConfig::builder();
     syntax.keep_trailing_newline(true);
     let mut engine = Environment::new();
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
-    // The one thing that can hold itself, and is endless where it is put out.
+    // A namespace can contain itself, and printing it would never end.
     engine.remove_global("namespace");
     engine.set_fuel(Some(FUEL + (bytes / BYTES_OF_FUEL) as u64));
     if let Ok(syntax) = syntax.build() {
         engine.set_syntax(syntax);
     }
-    // What is put out is no HTML, whatever it is called.
+    // The output is not HTML, whatever its name.
     engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     engine
 }
 
-/// Takes no more than it has room for.
+/// A writer that takes no more than its room.
 struct Bounded {
     text: Vec<u8>,
     room: usize,
@@ -282,7 +282,7 @@ mod tests {
             ("{{ 1", "|string", " }}"),
             ("{{ ", "(", "id }}"),
         ] {
-            // A quarter of what is read: a build without optimisation takes seconds for more.
+            // A quarter of the longest text: a build without optimisation takes seconds for more.
             let most = MAX_TEXT / 4 - before.len() - behind.len();
             let chain = format!("{before}{}{behind}", link.repeat(most / link.len()));
             let outcome = filled(&chain);

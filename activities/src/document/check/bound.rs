@@ -1,5 +1,5 @@
-//! What checks may take at most: each model of the route is asked twice, and each answer judged by
-//! each judge.
+//! The most that checks may cost: each model of the route is asked twice, and each judge judges each
+//! answer.
 
 use chrono::Utc;
 use tidegate_calls::route::Route;
@@ -10,7 +10,7 @@ use tidegate_workflows::contract::{Job, Judge};
 use super::{judge::VERDICT_TOKENS, pending::Pending};
 use crate::output::result::{DocumentResult, MAX_ASKS};
 
-/// What the calls of one document cost, by what they are priced.
+/// The prices of the calls of one document.
 #[derive(Debug)]
 pub(crate) struct Bound<'a> {
     pub(crate) prices: &'a Prices,
@@ -25,27 +25,27 @@ impl<'a> Bound<'a> {
         job.checks.iter().filter_map(|check| check.judge.as_ref())
     }
 
-    /// US dollars of a call with so many tokens; 0 where no price is known.
+    /// US dollars of a call with these tokens; 0 where no price is known.
     pub(crate) fn usd(&self, model: &ModelId, input: u64, output: u64) -> f64 {
         let usage = Usage { uncached_input: input, output, ..Usage::default() };
         self.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or_default()
     }
 
-    /// An answer of this model of the route, with what judges it.
+    /// US dollars of an answer of this model of the route, and its verdicts.
     fn answer_usd(&self, level: &Route, input: u64) -> f64 {
         let output = u64::from(self.job.likely_output_tokens());
         let asked = level.models.iter().map(|model| self.usd(model, input, output));
         asked.fold(0.0, f64::max) + self.verdicts_usd(input, 0)
     }
 
-    /// All verdicts on an answer but for the first so many.
+    /// US dollars of all verdicts on an answer except the first `but_for`.
     pub(crate) fn verdicts_usd(&self, input: u64, but_for: usize) -> f64 {
         let input = input + u64::from(self.job.likely_output_tokens());
         let judges = Self::judges(self.job).skip(but_for);
         judges.map(|judge| self.usd(&judge.model, input, VERDICT_TOKENS.into())).sum()
     }
 
-    /// What may have to follow the next call for a document of so many tokens.
+    /// US dollars of all calls that may follow the next one, for a document of this many tokens.
     pub(super) fn rest_usd(&self, input: u64, pending: &Pending) -> f64 {
         let level = usize::try_from(pending.level).unwrap_or_default();
         let later = self.levels.iter().skip(level + 1);

@@ -1,5 +1,5 @@
-//! Answers that are checked: asked, held against the batch's checks, asked for once more with what was
-//! wrong, and then at the next model of the route, if the batch escalates.
+//! Answers with checks: the model is asked, its answer is checked, it is asked once more with what was
+//! wrong, and then the next model of the route is asked, if the batch escalates.
 //!
 //! ```text
 //! ask ──► expressions ──► judges, one an attempt ──► result
@@ -8,9 +8,9 @@
 //!                               └─ again ─► the next model, in an activity of its own; or CheckFailed
 //! ```
 //!
-//! An attempt makes one call. What it brings lies in the store ([`Pending`]) before it ends, so that
-//! nothing is bought twice, whatever dies. All of it is the document's own work: it takes nothing of
-//! the batch's retry budget, and is bounded by [`MAX_ASKS`] for each model and the number of judges.
+//! An attempt makes one call. Its outcome is stored ([`Pending`]) before the attempt ends, so that
+//! nothing is bought twice, whatever dies. These calls take nothing of the batch's retry budget; their
+//! number is bounded by [`MAX_ASKS`] for each model and the number of judges.
 
 mod bound;
 mod judge;
@@ -29,8 +29,8 @@ use crate::{
         answer::{Asked, answer},
         evidence::Sought,
         prompt::Content,
+        prompt_builder::About,
         sandbox,
-        wording::About,
     },
     failure::Failure,
     output::{
@@ -43,17 +43,16 @@ use crate::{
     storage::Location,
 };
 
-/// What an attempt has come to.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// An answer that passes, or one that could not be judged; and what other activities have taken
-    /// for it.
+    /// An answer that passes, or could not be judged; and the cost of other activities for it.
     Passed(Box<DocumentResult>, Spend),
     /// The next model of the route is to be asked.
     Escalates,
 }
 
-/// A document, and what of it is sent.
+/// A document and its content, whose answer is checked.
 #[derive(Debug)]
 pub(crate) struct Checking<'a> {
     pub(crate) services: &'a Services,
@@ -64,7 +63,7 @@ pub(crate) struct Checking<'a> {
     /// Where the content's pages begin, in bytes.
     pub(crate) pages: &'a [usize],
     pub(crate) version: Version,
-    /// Where an answer lies that is no result.
+    /// Where an answer that is not accepted is stored.
     pub(crate) kept: &'a Location,
 }
 
@@ -72,12 +71,12 @@ impl Checking<'_> {
     /// Takes the next step with a document, which is one call.
     ///
     /// # Errors
-    /// A [`Failure`] that says whether and when to go on; `CheckFailed` for good where no answer has
+    /// A [`Failure`] that says whether and when to go on; a final `CheckFailed` where no answer has
     /// passed.
     pub(crate) async fn answer(self) -> Result<Outcome, Failure> {
         let Self { services, attempt, shard, document, version, .. } = &self;
         let place = Pending::location(&shard.output, &document.id);
-        services.unwritten.recover(attempt, &place).await?;
+        services.pending_writes.recover(attempt, &place).await?;
         let mut pending = Pending::read(&place, shard.asks, version).await?.unwrap_or_default();
         pending.taken_up_by(attempt);
         let levels = levels(shard);
@@ -112,7 +111,7 @@ impl Checking<'_> {
         self.decide(pending, &levels, &place).await
     }
 
-    /// Holds the answer against the expressions.
+    /// Evaluates the expressions for the answer.
     async fn look_at(&self, pending: &mut Pending) -> Result<(), Failure> {
         let Self { services, shard, document, content, .. } = self;
         let Some(result) = &mut pending.result else { return Ok(()) };
@@ -155,7 +154,7 @@ impl Checking<'_> {
         Ok(())
     }
 
-    /// What an answer's checks mean for it.
+    /// Decides what follows from an answer's checks.
     async fn decide(
         &self,
         mut pending: Pending,
@@ -184,7 +183,7 @@ impl Checking<'_> {
         Err(self.gives_up(pending, Failure::check_failed(&names), place).await)
     }
 
-    /// An answer has failed its checks, and no other can be had of this model.
+    /// An answer has failed its checks, and this model cannot give another.
     async fn cannot_ask(
         &self,
         mut pending: Pending,
@@ -196,7 +195,7 @@ impl Checking<'_> {
             self.store(pending, place).await?;
             return Ok(Outcome::Escalates);
         }
-        // What the last answer came to is what failed, and not the money that ran out.
+        // The document failed its last checks, not the budget that ran out.
         let failure = match failure.kind {
             FailureType::BudgetExceeded | FailureType::QuotaExhausted => {
                 let names = quoted(&names(&pending.failed()));
@@ -210,10 +209,10 @@ impl Checking<'_> {
     async fn store(&self, mut pending: Pending, place: &Location) -> Result<(), Failure> {
         pending.step += 1;
         let bought = pending.bought(self.attempt, place)?;
-        self.services.unwritten.keep(self.attempt, &bought).await.map(drop)
+        self.services.pending_writes.keep(self.attempt, &bought).await.map(drop)
     }
 
-    /// The last answer is kept, for people.
+    /// Stores the last answer, for people.
     async fn gives_up(&self, pending: Pending, failure: Failure, place: &Location) -> Failure {
         let Self { attempt, kept, .. } = self;
         attempt.fails_checks(names(&pending.failed()));
@@ -237,13 +236,13 @@ impl Checking<'_> {
         judge::judged(services, attempt, shard, content, (judge, answer)).await
     }
 
-    /// Holds what may have to follow this call, beside what the call itself holds. What is asked for
-    /// first is not begun unless all that may follow can be paid.
+    /// Reserves money for all calls that may follow this one; the call itself reserves its own. A
+    /// document is not begun unless all of them can be paid.
     async fn hold(
         &self,
         pending: &Pending,
         levels: &[Route],
-    ) -> Result<Vec<tidegate_quota::budget::Hold>, Failure> {
+    ) -> Result<Vec<tidegate_quota::budget::BudgetHold>, Failure> {
         let Self { services, attempt, shard, content, .. } = self;
         let job = &shard.job;
         let input = content.tokens() + tokens::estimate(&job.instructions);
@@ -268,19 +267,19 @@ fn levels(shard: &Shard) -> Vec<Route> {
     if shard.job.escalate { shard.route.levels() } else { vec![shard.route.clone()] }
 }
 
-/// Removes what lies between a document's answers. What stays behind does no harm.
+/// Removes the stored state of a document's checks. Failing to remove it does no harm.
 pub(crate) async fn forget(place: &Location) {
     if let Err(error) = place.delete().await {
         tracing::debug!(%error, "an answer that was checked stays behind");
     }
 }
 
-/// Where an answer of `id` lies while it is checked.
+/// Where an answer of `id` is stored while it is checked.
 pub(crate) fn location(shard: &Shard, document: &Document) -> Location {
     Pending::location(&shard.output, &document.id)
 }
 
-/// Whether each quote stands in the text that was sent.
+/// Whether each quote is in the text that was sent.
 fn quotes(name: &str, evidence: &[Evidence]) -> Checked {
     let missing = evidence.iter().filter(|it| it.found == Some(false));
     let missing: Vec<&str> = missing.map(|it| it.field.as_str()).collect();
@@ -296,7 +295,7 @@ fn names(failed: &[Checked]) -> Vec<String> {
     failed.iter().map(|check| check.name.clone()).collect()
 }
 
-/// For a message, which says nothing of the answer.
+/// The names in quotes, for a message, which contains nothing of the answer.
 fn quoted(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     names.join(", ")
@@ -310,7 +309,7 @@ fn reasons(failed: &[Checked]) -> String {
     failed.iter().map(reason).collect::<Vec<_>>().join("; ")
 }
 
-/// What the model is told.
+/// The correction that the model is told.
 fn amiss(failed: &[Checked]) -> String {
     format!(
         "Your last answer was refused, because it does not pass what is checked: {}. Look at the document again, and answer again.",

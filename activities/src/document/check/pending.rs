@@ -1,5 +1,4 @@
-//! An answer that is not a result yet, as it lies in the store between two attempts:
-//! `<output>/_tidegate/checking/<id>.json`.
+//! The state of a checked answer between two attempts: `<output>/_tidegate/checking/<id>.json`.
 
 use serde::{Deserialize, Serialize};
 use tidegate_types::{CallCounts, DocumentId, Spend};
@@ -12,32 +11,32 @@ use crate::{
     output::{
         jsonl::json,
         layout,
+        pending_writes::Bought,
         result::{AskedModel, Checked, DocumentResult},
-        unwritten::Bought,
         version::Version,
     },
     storage::Location,
 };
 
-/// How far a document has come.
+/// The progress of a document.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Pending {
-    /// The last answer, with what its checks have come to so far.
+    /// The last answer, with the results of its checks so far.
     pub(crate) result: Option<DocumentResult>,
     /// The models that were asked, in order.
     pub(crate) asked: Vec<AskedModel>,
-    /// Which model of the route is asked now, counted from 0.
+    /// Index of the route's model that is asked now, from 0.
     pub(crate) level: u32,
     /// How often it has answered.
     pub(crate) asks: u32,
-    /// Calls that have brought something: answers and verdicts.
+    /// Calls that returned an answer or a verdict.
     pub(crate) step: u32,
-    /// What other activities have taken.
+    /// The cost of other activities.
     pub(crate) before: Spend,
     /// The activity that wrote this, by the time at which it was scheduled.
     activity: i64,
-    /// What it has taken.
+    /// The calls of that activity.
     counts: CallCounts,
     discarded: Spend,
 }
@@ -47,7 +46,7 @@ impl Pending {
         output.child(layout::FOLDER).child("checking").child(&format!("{id}.json"))
     }
 
-    /// What lies there, if it is about this question and this version of the document.
+    /// Reads the stored state, if it is about this question and this version of the document.
     pub(super) async fn read(
         place: &Location,
         asks: Fingerprint,
@@ -61,7 +60,7 @@ impl Pending {
         Ok(pending.filter(|pending| pending.result.as_ref().is_some_and(is_ours)))
     }
 
-    /// An attempt goes on with it: what the attempts before have told of it may be lost.
+    /// An attempt continues from here: the reports of the attempts before may be lost.
     pub(super) fn taken_up_by(&mut self, attempt: &Attempt) {
         if self.activity == attempt.scheduled_millis {
             attempt.call.recall(self.counts, self.discarded);
@@ -72,8 +71,8 @@ impl Pending {
         attempt.was_asked(self.answers());
     }
 
-    /// The answers that were asked for, as a failure tells of them: why each was says something of
-    /// the one before, and stays in the store.
+    /// The answers that were asked for, as a failure reports them. The reason of each quotes the answer
+    /// before, and stays in the store.
     pub(super) fn answers(&self) -> Vec<AskedAnswer> {
         let answer = |asked: &AskedModel| {
             let AskedModel { model, level, failed, why: _ } = asked.clone();
@@ -93,7 +92,7 @@ impl Pending {
         Ok(Bought::new(place, json(self)?).replacing())
     }
 
-    /// The answer, with all that was taken for it.
+    /// The answer, with all that it cost.
     pub(super) fn told(self, attempt: &Attempt, escalates: bool) -> Option<DocumentResult> {
         let result = self.result?;
         let has_price = result.cost_usd.is_some();
@@ -102,7 +101,8 @@ impl Pending {
         Some(DocumentResult { asked, ..result }.with_spend(spend, has_price))
     }
 
-    /// What needs no other call has not been looked at: there was no process for expressions.
+    /// Whether the answer still needs its expressions evaluated: a process for them could not be
+    /// started.
     pub(super) fn is_to_be_looked_at(&self, job: &Job) -> bool {
         let mut expressions = job.checks.iter().filter(|check| check.judge.is_none());
         let is_known = |result: &DocumentResult, check: &Check| {
@@ -112,7 +112,7 @@ impl Pending {
         result.is_some_and(|result| expressions.any(|check| !is_known(result, check)))
     }
 
-    /// The checks that the answer does not pass.
+    /// The checks that the answer has failed.
     pub(super) fn failed(&self) -> Vec<Checked> {
         let checks = self.result.iter().flat_map(|result| &result.checks);
         checks.filter(|check| !check.passed).cloned().collect()
@@ -129,7 +129,7 @@ impl Pending {
         Some((check.name.as_str(), check.judge.as_ref()?))
     }
 
-    /// The next model is asked, if there is one of so many.
+    /// Moves on to the next model, if there is one of this many.
     pub(super) fn goes_on(&mut self, levels: usize) -> bool {
         let next = self.level + 1;
         let goes_on = usize::try_from(next).is_ok_and(|next| next < levels);

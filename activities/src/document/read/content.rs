@@ -1,4 +1,4 @@
-//! What of a document goes to the provider: its text, or its pages.
+//! The content of a document that is sent: its text, or its pages.
 
 use bytes::Bytes;
 use tidegate_calls::route::Route;
@@ -19,34 +19,34 @@ use crate::{
     storage::Error,
 };
 
-/// Text of fewer bytes takes a worker's memory by no means.
+/// A text of fewer bytes is not counted against a worker's memory.
 const LARGE: usize = 1 << 20;
 
-/// Pages of a document that go as pictures. Bedrock's Converse takes twenty pictures in a message
-/// (<https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-call.html>), the
-/// others more.
+/// Most pages of a document that are sent as pictures. Bedrock's Converse takes twenty pictures in a
+/// message (<https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-call.html>),
+/// the others more.
 const MAX_PAGE_PICTURES: u32 = 20;
 
-/// A document as it lies in its store: nothing has been made of it yet.
+/// A document's bytes as they are in its store, not parsed yet.
 #[derive(Debug)]
 pub(crate) struct Raw {
-    /// Which version it is.
+    /// The version of the document.
     pub(crate) version: Version,
     body: Body,
     held: Held,
 }
 
-/// What of a document is sent.
+/// The content of a document that is sent.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) content: Content,
-    /// Which version it is, and which pages are missing from it.
+    /// The version of the document, and which pages are missing from the content.
     pub(crate) version: Version,
-    /// A parser has had work with it.
+    /// Whether a parser was needed.
     pub(crate) parsed: bool,
-    /// Where each page begins in its text, in bytes; none where that is not known.
+    /// Where each page begins in its text, in bytes; empty where that is not known.
     pub(crate) pages: Vec<usize>,
-    /// Its place in this worker's memory.
+    /// Its share of this worker's memory.
     pub(crate) held: Held,
 }
 
@@ -58,32 +58,32 @@ enum Body {
     File(Bytes, String),
 }
 
-/// How much care is taken of a reading that may take the process with it.
+/// How carefully a document is read that may kill the process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Care<'a> {
-    /// Knows how many workers have died; without it nothing is known, and nothing told.
+    /// Knows how many workers have died. Without it nothing is known, and nothing is reported.
     attempt: Option<&'a Attempt>,
     most_dead: u32,
 }
 
 impl<'a> Care<'a> {
-    /// Of the one document that an activity is about.
+    /// For an activity about a single document.
     pub(crate) fn alone(attempt: &'a Attempt) -> Self {
         Self { attempt: Some(attempt), most_dead: MAX_DEAD_READERS }
     }
 
-    /// Of one of several: as it is not known which of them a worker died of, none that may take
-    /// much memory is read once one has.
+    /// For one of several documents. After a worker's death it is not known which of them caused it, so
+    /// none that may take much memory is read.
     pub(crate) fn of_several(attempt: Option<&'a Attempt>) -> Self {
         Self { attempt, most_dead: 1 }
     }
 
-    /// Whether an attempt before this one has found that the document must be asked anew.
+    /// Whether an attempt before this one has found that the document must be asked again.
     pub(crate) fn knows_an_update(self) -> bool {
         self.attempt.is_some_and(|attempt| attempt.state().document.updated)
     }
 
-    /// Whether the server was told.
+    /// Returns whether the server was told.
     ///
     /// # Errors
     /// `UnreadableDocument` when enough workers have died.
@@ -107,9 +107,9 @@ impl<'a> Care<'a> {
     }
 }
 
-/// Asks the store about a document without reading it: its version, without the content.
+/// The version of a document from its stamp, without reading the content.
 pub(crate) async fn look(services: &Services, document: &Document) -> Result<Version, Failure> {
-    // What is wrong with the place is said when it is read.
+    // A fault of the location is reported when it is read.
     let Ok(location) = services.storage.resolve(place(document).0) else {
         return Ok(Version::default());
     };
@@ -169,7 +169,7 @@ pub(crate) async fn fetch(
     Ok(Raw { version, body: Body::File(bytes, location.name().to_owned()), held })
 }
 
-/// A line of a file, by its bytes there.
+/// Reads a line of a file, by its range of bytes.
 pub(crate) async fn line(
     services: &Services,
     document: &Document,
@@ -184,7 +184,7 @@ pub(crate) async fn line(
     })
 }
 
-/// Makes of a document's bytes what is sent.
+/// Turns a document's bytes into the content that is sent.
 pub(crate) async fn extract(
     services: &Services,
     raw: Raw,
@@ -218,7 +218,7 @@ pub(crate) async fn extract(
     }
     let mut pages = Vec::new();
     let content = match read.map_err(|error| no_reader(&error))? {
-        // All of its pages go as pictures: none is missing.
+        // All of its pages are sent as pictures: none is missing.
         Ok(read) if attached => {
             version = version.extracted(Fingerprint::of_bytes(&bytes), LeftOut::default());
             Content::Pdf(bytes, read.pages.unwrap_or(1))
@@ -260,7 +260,7 @@ pub(crate) async fn read(
     Ok((content, version))
 }
 
-/// A document's bytes, where they may have been fetched already.
+/// A document's bytes, unless they were fetched already.
 pub(crate) async fn fetched(
     services: &Services,
     document: &Document,
@@ -273,7 +273,7 @@ pub(crate) async fn fetched(
     }
 }
 
-/// The object that a document lies in, and its name there if that is an archive.
+/// The URI of a document's object, and its path within it if that is an archive.
 fn place(document: &Document) -> (&str, Option<&str>) {
     match document.uri.split_once('#') {
         Some((archive, member)) if document.text.is_none() => (archive, Some(member)),
@@ -286,7 +286,7 @@ fn sent(picture: tidegate_documents::Picture) -> Picture {
     Picture { media_type, width, height, bytes }
 }
 
-/// No process for the parser: this worker's trouble, not the document's.
+/// The parser's process cannot be started: a fault of this worker, not of the document.
 fn no_reader(error: &std::io::Error) -> Failure {
     Failure::transient(format!("the document's reader cannot be started: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Whether a document is done already: this question about this content has its answer.
+//! Whether a document is done already: there is an answer to this question about this content.
 
 use crate::{
     document::read::content::{self, Care, Raw, Read},
@@ -12,7 +12,7 @@ use crate::{
     services::Services,
 };
 
-/// What lies there of a document.
+/// What exists of a document's answer.
 #[derive(Debug)]
 pub(crate) enum Before {
     /// Its result.
@@ -24,16 +24,16 @@ pub(crate) enum Before {
 /// What is known of a document that must be asked.
 #[derive(Debug, Default)]
 pub(crate) struct Open {
-    /// What was read of it to find that out.
+    /// What was read of it to decide that.
     pub(crate) raw: Option<Box<Raw>>,
-    /// The result there answers this question about an earlier content.
+    /// Whether the existing result answers this question about an earlier content.
     pub(crate) updated: bool,
-    /// The result there.
+    /// Fingerprint of the existing result.
     pub(crate) instead_of: Option<Fingerprint>,
 }
 
-/// Reads a document's result, and the document itself only where nothing else tells whether it is
-/// the same.
+/// Reads a document's result. The document itself is read only where nothing else tells whether it has
+/// changed.
 pub(crate) async fn before(
     services: &Services,
     shard: &Shard,
@@ -49,7 +49,8 @@ pub(crate) async fn before(
         return Ok(open(None, false));
     }
     let known = match (&document.version.stamp, &result.version.stamp) {
-        // What is not listed is looked at, if there is something to hold it against.
+        // The store is asked about an object that was not listed, if there is a version to compare
+        // with.
         (None, Some(_)) if document.text.is_none() => content::look(services, document).await?,
         _ => document.version.clone(),
     };
@@ -69,14 +70,14 @@ pub(crate) async fn before(
         let Some(version) = reread(services, shard, raw, &result, care).await? else {
             return Ok(open(None, true));
         };
-        // It need not be read again for this.
+        // Its version is recorded, so that it need not be read again for this.
         result.version = version;
         result.bought(&location, Some(name))?.write().await?;
     }
     Ok(Before::Done(Box::new(result)))
 }
 
-/// The document's version, if the reader of today makes the text of it that has its answer.
+/// The document's version, if the current reader extracts the text that has the answer.
 async fn reread(
     services: &Services,
     shard: &Shard,
@@ -90,7 +91,7 @@ async fn reread(
             Ok(is_same.then(|| Version { stamp: result.version.stamp.clone(), ..version }))
         }
         Err(failure) if failure.is_retried() => Err(failure),
-        // It says so when it is asked about.
+        // The error is reported when the document is asked about.
         Err(_) => Ok(None),
     }
 }

@@ -1,7 +1,7 @@
-//! What of a document goes to the provider.
+//! The content of a document that is sent to the provider.
 //!
-//! * [`content`]: its text, or its pages; `readings`: texts of documents that come back
-//! * `done`: whether its answer is there already
+//! * [`content`]: its text, or its pages; `readings`: stored texts of documents that are retried
+//! * `done`: whether its answer exists already
 
 pub mod content;
 pub(crate) mod done;

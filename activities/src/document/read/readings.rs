@@ -1,8 +1,8 @@
-//! What was made of documents that go back to Temporal: their next attempt does not read them again.
+//! Extracted texts of documents that will be retried: the next attempt does not extract them again.
 //!
-//! Under `<run's folder>/texts/<shard>-<index>.json`, with the fingerprint of the bytes it was made
-//! of and what the store said of them. It is written when an attempt ends that will be followed by
-//! another, if a parser has had work with it, and removed with the last one.
+//! Stored under `<run's folder>/texts/<shard>-<index>.json`, with the fingerprint of the bytes and the
+//! stamp of the object. Written when an attempt ends that another will follow, if a parser was needed,
+//! and removed with the last attempt.
 
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::DocumentTask;
@@ -18,10 +18,10 @@ use crate::{
     storage::Location,
 };
 
-/// A longer text is made again.
+/// A longer text is not stored, in bytes.
 const MAX_BYTES: usize = 8 << 20;
 
-/// What was made of a document.
+/// The extracted text of a document.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Reading {
     version: Version,
@@ -31,8 +31,8 @@ pub(crate) struct Reading {
     pages: Vec<usize>,
 }
 
-/// A document's text, if it was read before and is the same. Nothing that fails here is a failure:
-/// the document is read.
+/// A document's text, if it was stored and the document has not changed. Errors are ignored: the
+/// document is read instead.
 pub(crate) async fn find(
     services: &Services,
     shard: &Shard,
@@ -45,7 +45,7 @@ pub(crate) async fn find(
     (now.is_same(&version) == Some(true)).then_some((text, version, pages))
 }
 
-/// Keeps a text for the next attempt.
+/// Stores a text for the next attempt.
 pub(crate) async fn keep(
     attempt: &Attempt,
     shard: &Shard,
@@ -65,7 +65,7 @@ pub(crate) async fn keep(
     }
 }
 
-/// Removes it. What stays behind does no harm.
+/// Removes it. Failing to remove it does no harm.
 pub(crate) async fn forget(attempt: &Attempt, shard: &Shard, task: &DocumentTask) {
     if attempt.state().document.has_text
         && let Err(error) = place(shard, task).delete().await

@@ -1,4 +1,4 @@
-//! How far a finish is: the next worker goes on there.
+//! The progress of a finish, from which the next worker continues.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -10,24 +10,24 @@ use crate::{
     storage::{Assembled, Assembly, Error, Location},
 };
 
-/// What is written of an object.
+/// The written part of an object.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// What the store has, in parts.
+    /// The parts that the store has.
     pub(super) assembled: Assembled,
-    /// What is in no part: the bytes that follow first, then what else the object needs to go on.
+    /// Bytes that are in no part yet: first the object's next bytes, then other state of it.
     pub(super) pieces: Vec<Bytes>,
 }
 
 impl Written {
-    /// Of an object that needs `more` to go on.
+    /// The written part of `object`, with `more` state.
     pub(super) fn of(object: &Assembly, more: impl IntoIterator<Item = Bytes>) -> Self {
         let rest = Bytes::copy_from_slice(object.rest());
         let pieces = std::iter::once(rest).chain(more).collect();
         Self { assembled: object.assembled().clone(), pieces }
     }
 
-    /// The object with its parts, and what else it needs.
+    /// The object with its parts, and its other state.
     pub(super) fn resume(self, object: Location, staging: &Location) -> (Assembly, Vec<Bytes>) {
         let mut pieces = self.pieces.into_iter();
         let rest = pieces.next().unwrap_or_default();
@@ -38,7 +38,7 @@ impl Written {
         (self.assembled.clone(), self.pieces.iter().map(Bytes::len).collect())
     }
 
-    /// The pieces stand at the beginning of `bytes`, which are left with what follows them.
+    /// Takes the pieces from the beginning of `bytes`.
     fn split((assembled, lengths): (Assembled, Vec<usize>), bytes: &mut Bytes) -> Option<Self> {
         let take = |length| (length <= bytes.len()).then(|| bytes.split_to(length));
         let pieces = lengths.into_iter().map(take).collect::<Option<_>>()?;
@@ -46,7 +46,7 @@ impl Written {
     }
 }
 
-/// After so many shards, and so many documents that are in none.
+/// The state after some shards, and some documents that are in no shard.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoint {
     pub(super) shards: u32,
@@ -57,8 +57,8 @@ pub(super) struct Checkpoint {
     pub(super) failures: Written,
 }
 
-/// Its first line; the pieces follow, those of the results first. A version that knows of one piece
-/// only does not take it for its own, and begins anew.
+/// The first line; the pieces follow, those of the results first. A version that expects one piece does
+/// not recognise it, and begins anew.
 #[derive(Serialize, Deserialize)]
 struct Header {
     shards: u32,
@@ -74,7 +74,7 @@ impl Checkpoint {
         folder.child("finish.state")
     }
 
-    /// `None` where no worker has come so far, or what lies there cannot be read.
+    /// `None` where no worker has come so far, or the object cannot be parsed.
     pub(super) async fn read(folder: &Location) -> Result<Option<Self>, Failure> {
         let whole = Self::location(folder).read_if_there().await?;
         Ok(whole.and_then(Self::parse))
@@ -108,7 +108,7 @@ impl Checkpoint {
         Ok(Self::location(folder).write(whole).await?)
     }
 
-    /// What stays behind does no harm: a finish that is repeated goes on from there.
+    /// Removes it. If that fails, a repeated finish continues from there, which does no harm.
     pub(super) async fn forget(folder: &Location) {
         if let Err(error) = Self::location(folder).delete().await {
             tracing::debug!(%error, "a finish's state stays behind");
@@ -116,7 +116,7 @@ impl Checkpoint {
     }
 }
 
-/// Stores give up an upload that lies there for long: the next attempt begins anew.
+/// The error after the store has given up an old upload: the next attempt begins anew.
 pub(super) async fn lost(folder: &Location, error: Error) -> Failure {
     if let Error::Missing(object) = &error {
         Checkpoint::forget(folder).await;

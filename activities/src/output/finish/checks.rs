@@ -1,4 +1,4 @@
-//! What the checks of a batch have come to, by name; and what went to the next model, and why.
+//! The results of a batch's checks by name; and the documents that went to the next model, and why.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use tidegate_types::ModelId;
 use super::given_up::Checked;
 use crate::output::result::DocumentResult;
 
-/// All checks.
+/// The results of all checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Checks {
-    /// By their names.
+    /// By the check's name.
     pub by_name: BTreeMap<String, CheckTotals>,
     /// Documents whose answers were checked.
     pub documents: u64,
-    /// Of these, the ones that more than one model of the route was asked about.
+    /// Of these, the documents that more than one model of the route was asked about.
     pub escalated: u64,
     /// How often each model was asked for an answer.
     pub asked: BTreeMap<ModelId, u64>,
 }
 
-/// One check.
+/// The results of one check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CheckTotals {
     /// Results that pass it.
     pub passed: u64,
-    /// Documents that were given up, whose last answer does not.
+    /// Documents that were given up whose last answer fails it.
     pub failed: u64,
     /// Results whose judge could not be asked.
     pub unchecked: u64,
-    /// Answers that did not, and were asked for once more.
+    /// Answers that failed it, and were asked for once more.
     pub asked_again: u64,
-    /// Answers that did not, and were asked of the next model.
+    /// Answers that failed it, and were asked of the next model.
     pub escalated: u64,
 }
 
@@ -44,7 +44,7 @@ impl Checks {
         self.by_name.is_empty()
     }
 
-    /// A result, whose model alone was asked unless it says otherwise.
+    /// Adds a result. Only its model was asked unless it states otherwise.
     pub(super) fn add(&mut self, result: &DocumentResult) {
         if result.checks.is_empty() && result.unchecked.is_empty() {
             return;
@@ -61,7 +61,7 @@ impl Checks {
         self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
     }
 
-    /// A document that was given up.
+    /// Adds a document that was given up.
     pub(super) fn fail(&mut self, checked: &Checked) {
         self.documents += u64::from(!checked.asked.is_empty());
         checked.failed.iter().for_each(|name| self.of(name).failed += 1);
@@ -69,8 +69,8 @@ impl Checks {
         self.asked_for(asked.map(|it| (&it.model, it.level, it.failed.as_slice())));
     }
 
-    /// The answers that a document was asked for, in order: of which model of its route, and the
-    /// checks that the answer before did not pass.
+    /// Adds the answers that a document was asked for, in order: the model of its route, and the checks
+    /// that the answer before failed.
     fn asked_for<'a>(&mut self, asked: impl Iterator<Item = (&'a ModelId, u32, &'a [String])>) {
         let mut before = 0;
         for (model, level, failed) in asked {
@@ -131,7 +131,7 @@ mod tests {
             ],
         });
         checks.fail(&serde_json::from_value(given_up).unwrap());
-        // One that was given up before it was answered.
+        // A document that was given up before it was answered.
         checks.fail(&Checked::default());
         let total = checks.by_name["total"];
         assert_eq!((total.passed, total.failed, total.asked_again, total.escalated), (2, 1, 2, 2));

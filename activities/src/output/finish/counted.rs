@@ -1,4 +1,4 @@
-//! What a batch has come to, as its objects tell.
+//! The totals of a batch's documents and results.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use tidegate_workflows::contract::{Finished, Progress};
 use super::{checks::Checks, course::Course, given_up::GivenUp};
 use crate::output::{agreement::Compared, result::DocumentResult};
 
-/// So many missing documents are named.
+/// Missing documents that are named.
 const NAMED: usize = 5;
 
-/// What the planned documents have come to.
+/// The outcomes of the planned documents.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Counted {
     /// Results that were written since the batch began.
     pub(super) new: u64,
-    /// Results of before.
+    /// Older results.
     pub(super) old: u64,
     pub(super) failed: u64,
     /// Documents with neither.
     pub(super) neither: u64,
-    /// The ids of the first few of them.
+    /// The ids of the first few of these.
     first: Vec<String>,
 }
 
@@ -36,8 +36,8 @@ impl Counted {
         }
     }
 
-    /// In the words of the workflow, which knows best which results are its own; those that it does
-    /// not know of are told by their time.
+    /// Combines the counts with the workflow's, which knows best which results are its own; results
+    /// that it does not know are assigned by their time.
     pub(super) fn finished(self, progress: &Progress) -> Finished {
         let results = self.new + self.old;
         let skipped = progress.totals.skipped.min(results);
@@ -55,7 +55,7 @@ impl Counted {
     }
 }
 
-/// How many documents leave something out in one way, and how much in all.
+/// How many documents leave out something of one kind, and how much in all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutTotal {
     /// Documents.
@@ -64,12 +64,12 @@ pub struct LeftOutTotal {
     pub count: u64,
 }
 
-/// What the results say of those who answered.
+/// Totals of the results.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Answered {
-    /// What each model has taken, with the documents that it has answered.
+    /// Documents that each model has answered, and their cost.
     pub(super) models: BTreeMap<ModelId, (u64, Spend)>,
-    /// Results with an unknown reason for their end, by the provider's word.
+    /// Results with an unknown stop reason, by the provider's word.
     pub(super) unknown_stop_reasons: BTreeMap<String, u64>,
     /// What of their documents was not sent, by kind.
     #[serde(default)]
@@ -80,13 +80,13 @@ pub(super) struct Answered {
     /// When the answers of this batch came.
     #[serde(default)]
     pub(super) course: Course,
-    /// What was given up.
+    /// The documents that were given up.
     #[serde(default)]
     pub(super) given_up: GivenUp,
-    /// What the checks have come to.
+    /// The results of the checks.
     #[serde(default)]
     pub(super) checks: Checks,
-    /// How many of the answers are as they should be.
+    /// How many answers agree with the expected ones.
     #[serde(default)]
     pub(super) compared: Compared,
 }

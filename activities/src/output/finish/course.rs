@@ -1,15 +1,15 @@
-//! When the answers of a batch came, in a bounded number of steps.
+//! When the answers of a batch came, in a bounded number of intervals.
 
 use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 
-/// However long a batch takes.
+/// Most intervals, however long a batch takes.
 const STEPS: usize = 120;
 
 /// Answers by the time since the batch began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Course {
-    /// Seconds of one step; doubled as the batch outgrows them.
+    /// Seconds of an interval; doubled when the batch outgrows them.
     pub(super) step: u64,
     pub(super) answers: Vec<u64>,
 }

@@ -1,5 +1,5 @@
-//! One pass over what a batch has left: every planned document is counted, and every result is
-//! written down.
+//! One pass over everything that a batch has written: every planned document is counted, and every
+//! result is copied.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -39,22 +39,23 @@ use crate::{
     storage::{Assembly, Error, Location},
 };
 
-/// More documents than this are left in their parts: one file of them would serve nobody.
+/// With more documents than this, failures stay in their parts: a single file of them would be of no
+/// use.
 const MAX_IN_ONE_FILE: u64 = 100_000;
 
-/// Bytes of parts of earlier batches that are kept at hand; one at least is.
+/// Bytes of earlier batches' parts that are cached; at least one part is.
 const PARTS_AT_HAND: usize = 32 << 20;
 
-/// Bytes of results and failures after which the next worker is told how far this one is.
+/// Bytes of results and failures between two checkpoints.
 const CHECKPOINT: usize = 16 << 20;
 
-/// The results as they are written, and what they come to.
+/// The output that is being written, and its totals.
 pub(super) struct Gathering<'a> {
     output: &'a Location,
     folder: &'a Location,
     finish: &'a Finish,
     takes: Takes,
-    /// In which results and failures are written, of requests in a vendor's own.
+    /// The vendor's form of the lines, for requests in such a form.
     form: Option<Form>,
     truth: Option<Truth>,
     without_truth: Unmatched,
@@ -62,7 +63,7 @@ pub(super) struct Gathering<'a> {
     first_part: u32,
     written_as: ResultsAs,
     /// Results with an object of their own that no planned document has claimed; `None` where the
-    /// workers may not list them, so that each must be asked for.
+    /// workers may not list them, so that each must be read to find out.
     present: Option<Ids>,
     /// Documents whose lines in earlier parts are out of date.
     anew: Ids,
@@ -72,14 +73,14 @@ pub(super) struct Gathering<'a> {
     failures: Assembly,
     counted: Counted,
     answered: Answered,
-    /// Shards, and documents in none, that are written down already.
+    /// Shards, and documents in no shard, that are written already.
     before: (u32, u64),
     /// Bytes of results and failures since the last checkpoint.
     since: usize,
 }
 
 impl<'a> Gathering<'a> {
-    /// Where a worker before this one has stopped, or at the beginning.
+    /// Continues from a checkpoint, or begins.
     pub(super) async fn begin(
         output: &'a Location,
         folder: &'a Location,
@@ -122,7 +123,7 @@ impl<'a> Gathering<'a> {
         })
     }
 
-    /// Everything.
+    /// Processes everything.
     pub(super) async fn gather(mut self) -> Result<(Counted, Answered), Failure> {
         let mut asked = 0;
         for shard in 0..self.finish.plan.shards() {
@@ -157,7 +158,7 @@ impl<'a> Gathering<'a> {
         Ok((self.counted, self.answered))
     }
 
-    /// A shard that is written down already: what it has claimed is claimed again.
+    /// Passes over a shard that is written already: only its claims are made again.
     async fn pass_over(
         &mut self,
         shard: u32,
@@ -178,14 +179,14 @@ impl<'a> Gathering<'a> {
         Ok(asked)
     }
 
-    /// What a shard was sealed with.
+    /// The results in a shard's part.
     async fn sealed(&self, shard: u32) -> Result<HashMap<DocumentId, Line>, Failure> {
         let number = self.first_part + shard;
         let found = Part::find(self.output, number, self.written_as).await?;
         Ok(found.map(|(_, lines)| part::by_document(lines)).unwrap_or_default())
     }
 
-    /// Each document of the batch does so once.
+    /// Called once for each document of the batch.
     fn claim(&mut self, id: &DocumentId) -> bool {
         if self.truth.as_mut().is_some_and(|truth| !truth.meet(id)) {
             self.without_truth.add(id.as_str());
@@ -237,8 +238,7 @@ impl<'a> Gathering<'a> {
         Ok(asked)
     }
 
-    /// So many shards, and what stands before their end, are written down: now and then the next
-    /// worker is told.
+    /// Writes a checkpoint now and then, after this many shards and the documents before their end.
     async fn note(&mut self, shards: u32) -> Result<(), Failure> {
         if self.since < CHECKPOINT {
             return Ok(());
@@ -255,7 +255,7 @@ impl<'a> Gathering<'a> {
         checkpoint.save(self.folder).await
     }
 
-    /// A document that was asked, or was to be.
+    /// A document that was asked, or was to be asked.
     async fn document(
         &mut self,
         planned: Planned,
@@ -295,7 +295,7 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// A document whose answer was there when the batch was planned.
+    /// A document whose answer existed when the batch was planned.
     async fn settle(&mut self, settled: Settled) -> Result<(), Failure> {
         self.claim(&settled.id);
         let line = match self.earlier.line(&settled).await? {
@@ -346,7 +346,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Holds an answer to this batch's question against what it should be.
+    /// Compares an answer to this batch's question with the expected one.
     fn compare(&mut self, result: &DocumentResult) {
         let Some(truth) = &mut self.truth else { return };
         // It may be of a document that is planned no longer.
@@ -411,9 +411,9 @@ impl<'a> Gathering<'a> {
 struct SettledDocuments<'a> {
     folder: &'a Location,
     pages: std::ops::Range<u32>,
-    /// Of the page that was read last.
+    /// The rest of the page that was read last.
     page: VecDeque<Settled>,
-    /// Those that were handed out.
+    /// Documents that were returned.
     taken: u64,
 }
 
@@ -423,8 +423,8 @@ impl<'a> SettledDocuments<'a> {
         Self { folder, pages, page: VecDeque::new(), taken: 0 }
     }
 
-    /// The next, if it stands before this one of those that were asked, or right after the one
-    /// before.
+    /// The next document, if it comes before `asked` documents that were asked, or directly after the
+    /// one before.
     async fn next(&mut self, asked: u64) -> Result<Option<Settled>, Failure> {
         while self.page.is_empty() {
             let Some(page) = self.pages.next() else { return Ok(None) };
@@ -444,7 +444,7 @@ impl<'a> SettledDocuments<'a> {
 /// Results that earlier batches have sealed.
 struct EarlierParts<'a> {
     output: &'a Location,
-    /// Part, bytes, results; the latest last.
+    /// Part, bytes and results; the latest last.
     at_hand: VecDeque<(u32, usize, HashMap<DocumentId, Arc<Line>>)>,
 }
 
@@ -470,12 +470,13 @@ impl EarlierParts<'_> {
     }
 }
 
-/// Which results answer what this batch asks.
+/// Which results answer the question of this batch.
 #[derive(Debug, Clone, Copy)]
 struct Takes {
-    /// The question; absent where `job.json` is gone, and every result counts.
+    /// Fingerprint of the question; absent where `job.json` is gone, so that every result counts.
     asks: Option<Fingerprint>,
-    /// The batch has worked on all documents, so that what only reading can tell was read.
+    /// Whether the batch has processed all documents, so that every content that had to be read was
+    /// read.
     all_read: bool,
 }
 
@@ -499,7 +500,7 @@ impl Takes {
 enum Found {
     /// In its shard's part.
     Sealed(Box<Line>),
-    /// Only under its own name.
+    /// Only in an object of its own.
     Alone(Location),
     Nowhere,
 }
@@ -514,8 +515,8 @@ impl Found {
     }
 }
 
-/// The results that are there, in objects of their own or sealed by earlier batches; `None` where
-/// the workers may not list them.
+/// The existing results, in objects of their own or sealed by earlier batches; `None` where the workers
+/// may not list them.
 async fn present(output: &Location, first_part: u32) -> Result<Option<Ids>, Failure> {
     let results = output.child("results");
     let mut present = Ids::default();
@@ -545,7 +546,7 @@ fn own_id(location: &Location, results: &Location) -> Option<String> {
     Some(name.strip_suffix(".json").filter(|id| !id.contains('/'))?.to_owned())
 }
 
-/// What of a failure's line is needed here.
+/// The fields of a failure's line that are needed here.
 #[derive(Deserialize)]
 struct Named {
     id: DocumentId,

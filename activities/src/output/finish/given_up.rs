@@ -1,4 +1,4 @@
-//! Documents that were given up, by type: how many, in whose words, and the first of them.
+//! Documents that were given up, by type of failure: how many, their messages, and the first of them.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use tidegate_workflows::contract::AskedAnswer;
 
 use super::said::Said;
 
-/// So many documents of a type are named.
+/// Documents that are named for each type.
 const SAMPLES: usize = 5;
 
-/// All types. One of many documents is as small as one of few.
+/// All types. The size does not grow with the number of documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GivenUp(pub BTreeMap<String, Kind>);
@@ -18,9 +18,9 @@ pub struct GivenUp(pub BTreeMap<String, Kind>);
 /// One type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kind {
-    /// How many.
+    /// Documents of this type.
     pub documents: u64,
-    /// What was said of them.
+    /// Their messages.
     #[serde(default)]
     pub messages: Said,
     /// The ids of the first of them.
@@ -41,11 +41,11 @@ struct Failed {
     checked: Checked,
 }
 
-/// What became of the checks of a document that was given up.
+/// The checks of a document that was given up.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Checked {
-    /// Those that its last answer does not pass.
+    /// The checks that its last answer fails.
     #[serde(rename = "failed_checks")]
     pub failed: Vec<String>,
     /// The answers that it was asked for.
@@ -53,8 +53,8 @@ pub struct Checked {
 }
 
 impl GivenUp {
-    /// Adds a line of `failures.jsonl`, and says what became of its checks. What cannot be read is
-    /// counted elsewhere.
+    /// Adds a line of `failures.jsonl`, and returns its checks. A line that cannot be parsed is counted
+    /// elsewhere.
     pub fn add(&mut self, line: &[u8]) -> Checked {
         let Ok(failed) = serde_json::from_slice::<Failed>(line) else { return Checked::default() };
         let kind = self.0.entry(failed.error_type).or_default();
@@ -71,7 +71,7 @@ impl GivenUp {
         self.0.is_empty()
     }
 
-    /// As the report has it: of each type the few sentences that were said most often.
+    /// For the report: of each type the few most frequent messages.
     pub fn told(mut self) -> Self {
         for kind in self.0.values_mut() {
             kind.messages = std::mem::take(&mut kind.messages).told();

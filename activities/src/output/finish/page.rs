@@ -20,7 +20,7 @@ use crate::{
 
 const STYLE: &str = include_str!("page.css");
 
-/// Nothing is loaded, whoever opens it and wherever.
+/// Nothing is loaded, in any browser.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 const HEIGHT: f64 = 60.0;
@@ -146,7 +146,7 @@ fn failures(given_up: &GivenUp) -> Markup {
     }
 }
 
-/// Each sentence, with how often it was said where there are several.
+/// Each message, with its number where there are several.
 fn said(kind: &Kind) -> Vec<String> {
     let of_all = |documents| documents == kind.documents;
     let sentences = kind.messages.0.iter().map(|said| {

@@ -1,4 +1,4 @@
-//! `report.json`: what a batch came to.
+//! `report.json`: the outcome of a batch.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     output::{agreement::Agreement, forecast::Forecast},
 };
 
-/// `report.json`: the workflow's result, and what only the results themselves can tell.
+/// `report.json`: the workflow's result, and the totals of the results themselves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The workflow's result.
@@ -23,60 +23,59 @@ pub struct Report {
     pub finished_at: String,
     /// From the batch's start to its end.
     pub duration_seconds: f64,
-    /// Input tokens of this run read from prompt caches, as a part of all input.
+    /// Share of this run's input tokens that was read from prompt caches.
     pub cache_hit_ratio: f64,
-    /// Tokens of this run, input and output, by the minute: the effective rate, cached input
-    /// included.
+    /// Input and output tokens of this run per minute, cached input included.
     pub tokens_per_minute: f64,
-    /// What Temporal Cloud charges for it, about: without the beats of calls longer than 15 s, and the
-    /// questions of those who look on.
+    /// Actions that Temporal Cloud charges for, about: without heartbeats of calls longer than 15 s,
+    /// and queries of people who watch it.
     #[serde(default)]
     pub temporal_actions: u64,
-    /// What the batch was expected to take, to be held against what it took.
+    /// The forecast, to compare with the actual use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
-    /// Why documents that could wait cost as much as others, where they did.
+    /// Why documents that could wait paid the full price, where they did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_price: Option<String>,
-    /// Documents with neither a result nor a failure, in a batch that has worked on all of them.
+    /// Documents with neither a result nor a failure, in a batch that has processed all of them.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub missing: u64,
-    /// The ids of the first few of them.
+    /// The ids of the first few of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_missing: Vec<String>,
-    /// What was said of documents that were given up, by type.
+    /// The failures of documents that were given up, by type.
     #[serde(default, skip_serializing_if = "GivenUp::is_empty")]
     pub given_up: GivenUp,
-    /// How many answers are as the author's `truth` says.
+    /// How many answers agree with the author's `truth`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
-    /// What the checks of these answers have come to.
+    /// The results of the checks.
     #[serde(default, skip_serializing_if = "Checks::is_empty")]
     pub checks: Checks,
     /// Everything under `results/`, results of earlier runs included, by the model that answered.
     pub models: BTreeMap<ModelId, ModelTotals>,
-    /// Why each model of the batch's route that is not the first may have answered.
+    /// Why each model of the batch's route after the first may have answered.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fallbacks: BTreeMap<ModelId, Fallback>,
     /// What of the documents of these results was not in the text that was sent, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<LeftOut, LeftOutTotal>,
-    /// Of these results, those of files that an older version of the reader has read: it may make
-    /// another text of them today.
+    /// Of these results, those of files that an older version of the reader has read: its text may
+    /// differ from today's.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub older_reader: u64,
-    /// Of these results, those whose provider gave a reason for their end that is not known here,
-    /// by its own word: whether they are whole is not known.
+    /// Of these results, those with a stop reason that is not known here, by the provider's own word:
+    /// they may be cut.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown_stop_reasons: BTreeMap<String, u64>,
 }
 
-/// One model's part of a batch.
+/// The totals of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelTotals {
     /// Answered documents.
     pub documents: u64,
-    /// Calls that they took.
+    /// Calls for them.
     pub provider_calls: u64,
     /// All input tokens, cached or not.
     pub input_tokens: u64,
@@ -84,7 +83,7 @@ pub struct ModelTotals {
     pub cached_input_tokens: u64,
     /// Output tokens.
     pub output_tokens: u64,
-    /// US dollars, of the calls whose price is known; `null` where it is known of none.
+    /// US dollars of the calls whose price is known; `null` where none is.
     pub cost_usd: Option<f64>,
 }
 

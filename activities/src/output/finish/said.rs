@@ -1,36 +1,36 @@
-//! What was said of documents, and of how many: sentences that differ in a name or a number alone
-//! are one.
+//! Messages of failed documents, and how many documents have each: messages that differ only in a name
+//! or a number count as one.
 
 use serde::{Deserialize, Serialize};
 
-/// So many sentences are told apart; what comes after them is counted with the type alone.
+/// Most different messages that are counted; further ones count only for their type.
 const KEPT: usize = 30;
 
-/// So many are told.
+/// Messages in a report.
 const TOLD: usize = 3;
 
-/// A provider's words are seldom longer.
+/// Longest message, in words: a provider's messages are seldom longer.
 const MAX_WORDS: usize = 300;
 
-/// Sentences of one type of failure.
+/// Messages of one type of failure.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Said(pub Vec<Sentence>);
 
-/// A sentence.
+/// A message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sentence {
-    /// As it was said of the first.
+    /// The message of the first document.
     pub message: String,
-    /// Of how many documents.
+    /// Documents with this message.
     pub documents: u64,
-    /// What all that are the same have in common, while they are counted.
+    /// What equal messages have in common, while they are counted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     form: String,
 }
 
 impl Said {
-    /// `names`: what the sentence may call the document, the longest first.
+    /// Adds a message. `names` are the document's names that it may contain, the longest first.
     pub(super) fn add(&mut self, message: &str, names: &[&str]) {
         if message.is_empty() {
             return;
@@ -44,7 +44,7 @@ impl Said {
         }
     }
 
-    /// The most frequent, in this order; the first that was said goes first among equals.
+    /// The most frequent messages, in this order; of equally frequent ones the older goes first.
     pub(super) fn told(mut self) -> Self {
         self.0.sort_by_key(|sentence| std::cmp::Reverse(sentence.documents));
         self.0.truncate(TOLD);
@@ -53,8 +53,8 @@ impl Said {
     }
 }
 
-/// The sentence without the document's own names, and with one digit for each word that has any: a
-/// number, or a name that a provider gives each call.
+/// The message without the document's own names, and with one digit for each word that contains any: a
+/// number, or an id that a provider gives each call.
 fn form(message: &str, names: &[&str]) -> String {
     let ends = names.iter().filter_map(|name| name.rsplit('/').next());
     let mut text = message.to_owned();
@@ -72,7 +72,7 @@ fn form(message: &str, names: &[&str]) -> String {
     words.map(of_word).collect()
 }
 
-/// Without `name` where it stands as a word: a document may be called `a`.
+/// Removes `name` where it stands as a word: a document may be called `a`.
 fn without(text: &str, name: &str) -> String {
     let mut left = String::with_capacity(text.len());
     let mut from = 0;

@@ -34,7 +34,7 @@ impl Rig {
         self.write(&format!("_tidegate/batch-1/shard-{shard:05}.jsonl"), &lines);
     }
 
-    /// What a shard was sealed with: its results, and those that failed.
+    /// The results of a shard's part, and its failures.
     fn sealed(&self, shard: u32, results: &[Value], failed: &[&str]) {
         self.write(&format!("results/part-{shard:05}.jsonl"), results);
         let failed: Vec<_> = failed
@@ -50,8 +50,7 @@ impl Rig {
         std::fs::write(self.folder.path().join(format!("results/{name}.json")), text).unwrap();
     }
 
-    /// Finishes a batch of shards of two documents, which says that it has worked on all of them,
-    /// or not.
+    /// Finishes a batch of shards of two documents; `done` says whether it has processed all of them.
     async fn finish(&self, documents: u64, done: bool, totals: Totals) -> Finished {
         let plan = Plan { job: self.job.clone(), documents, renamed: 3, ..plan() };
         let started_at = Some("2026-11-22T10:00:00Z".to_owned());
@@ -126,8 +125,8 @@ async fn a_batch_that_is_done_has_everything_and_can_be_finished_again() {
     assert_eq!(rig.report()["succeeded"], json!(1));
 }
 
-/// The first shard was sealed, the second has begun, the third has not; there are results of an
-/// earlier run in all of them, and one of a document that is not in the plan any more.
+/// The first shard was sealed, the second has begun, the third has not. All of them have results of an
+/// earlier run, and there is one of a document that is not in the plan any more.
 #[tokio::test]
 async fn a_cancelled_rerun_keeps_every_result_and_counts_what_was_not_asked() {
     let rig = Rig::new();
@@ -178,7 +177,7 @@ async fn a_document_that_is_nowhere_is_named() {
     assert!(rig.ids("failures.jsonl").is_empty());
 }
 
-/// The parts before were taken up by a worker that died: the next one does not ask for them again.
+/// A worker that died has read the parts before: the next one does not read them again.
 #[tokio::test]
 async fn a_finish_goes_on_where_it_was_broken_off() {
     let rig = Rig::new();
@@ -205,7 +204,7 @@ async fn a_finish_goes_on_where_it_was_broken_off() {
     assert!(failure.message.contains("is gone"), "{failure}");
     assert!(!rig.folder.path().join("results.jsonl").exists(), "it is seen when it is complete");
     std::fs::write(&manifest, third).unwrap();
-    // They are written down: nobody reads them again.
+    // They are written: they are not read again.
     for name in [
         "results/part-00000.jsonl",
         "_tidegate/batch-1/failures-00000.jsonl",

@@ -10,16 +10,16 @@ use crate::{
     storage::{Assembly, Location},
 };
 
-/// Where the results go beside their parts.
+/// The object with all results, beside their parts.
 pub(super) enum Together {
-    /// Nowhere: the parts are all there is.
+    /// None: only the parts exist.
     Nowhere,
     Lines(Assembly),
     Table(Assembly, Box<Table>),
 }
 
 impl Together {
-    /// What a worker before this one has written is taken over.
+    /// Continues from what an earlier worker has written.
     pub(super) fn begin(
         output: &Location,
         folder: &Location,
@@ -48,7 +48,7 @@ impl Together {
         }
     }
 
-    /// What is written so far.
+    /// The written part so far.
     pub(super) fn written(&self) -> Result<Written, Failure> {
         Ok(match self {
             Self::Nowhere => Written::default(),
@@ -57,7 +57,7 @@ impl Together {
         })
     }
 
-    /// Puts it into its place. What batches before this one have left there in another way goes.
+    /// Completes the object, and removes objects that earlier batches have written in another format.
     pub(super) async fn complete(
         self,
         output: &Location,
@@ -84,7 +84,7 @@ impl Together {
     }
 }
 
-/// Adds to an object; see [`lost`].
+/// Appends to an object; see [`lost`] for its errors.
 pub(super) async fn append(
     folder: &Location,
     to: &mut Assembly,
@@ -96,7 +96,7 @@ pub(super) async fn append(
     }
 }
 
-/// Puts an object into its place; see [`lost`].
+/// Completes an object; see [`lost`] for its errors.
 pub(super) async fn complete(folder: &Location, object: Assembly) -> Result<(), Failure> {
     match object.complete().await {
         Ok(()) => Ok(()),

@@ -1,5 +1,5 @@
-//! Results in columns. What has no column, or does not fit into it, is in the last one as JSON, so
-//! that what is read is what was written.
+//! Results in columns. A value without a column, or one that does not fit its column, is kept in the
+//! last column as JSON, so that a result reads as it was written.
 
 use std::{io::Write, sync::Arc};
 
@@ -22,13 +22,13 @@ use serde_json::{Map, Value};
 
 use crate::{failure::Failure, output::line::Line, storage::Location};
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
     /// A list of texts.
     Texts,
-    /// A list of numbers of single precision.
+    /// A list of single-precision numbers.
     Vector,
     Count,
     Real,
@@ -56,12 +56,12 @@ const COLUMNS: [(&str, Kind); 17] = [
     ("saved_usd", Kind::Real),
 ];
 
-/// The column of everything else.
+/// The column for everything else.
 const OTHER: &str = "other";
 
 type Object = Map<String, Value>;
 
-/// A table of these lines, whole.
+/// A whole table of these lines.
 pub(in crate::output) async fn written(
     of: &Location,
     lines: Vec<Bytes>,
@@ -84,7 +84,7 @@ pub(in crate::output) async fn read(of: &Location, whole: Bytes) -> Result<Vec<L
     Ok(ended(of, read.await)?.into_iter().flatten().collect())
 }
 
-/// What became of work on a thread of its own.
+/// The outcome of work on a thread of its own.
 pub(super) fn ended<T>(
     of: &Location,
     done: Result<Result<T, ParquetError>, tokio::task::JoinError>,
@@ -96,7 +96,7 @@ pub(super) fn ended<T>(
     }
 }
 
-/// A table without rows, in memory.
+/// The writer of an empty table, in memory.
 pub(super) fn writer() -> Result<SerializedFileWriter<Vec<u8>>, ParquetError> {
     let column = |(name, kind): &(&str, Kind)| match kind {
         Kind::Text => format!("OPTIONAL BYTE_ARRAY {name} (STRING);"),
@@ -148,7 +148,7 @@ pub(super) fn row_group<W: Write + Send>(
 }
 
 impl Kind {
-    /// Takes a column's values out of the objects; what is no such value stays in them.
+    /// Takes a column's values out of the objects; a value that does not fit stays.
     fn write(
         self,
         column: &mut SerializedColumnWriter<'_>,
@@ -195,7 +195,7 @@ impl Kind {
     }
 }
 
-/// Lists that are not empty, or none.
+/// Writes lists, none of them empty, and nulls.
 fn write_lists<T: DataType>(
     column: &mut SerializedColumnWriter<'_>,
     lists: impl Iterator<Item = Option<Vec<T::T>>>,
@@ -217,27 +217,27 @@ fn write_lists<T: DataType>(
     Ok(())
 }
 
-/// The field of each object, where it can be made into this.
+/// Takes a field out of each object, where it can be converted.
 fn taken<T>(
     name: &str,
     objects: &mut [Object],
     make: impl Fn(Value) -> Result<T, Value>,
 ) -> Vec<Option<T>> {
     let take = |object: &mut Object| {
-        // What is null reads as what is absent.
+        // Null reads as absent.
         let made = make(object.remove(name).filter(|value| !value.is_null())?);
         made.map_err(|value| object.insert(name.to_owned(), value)).ok()
     };
     objects.iter_mut().map(take).collect()
 }
 
-/// The values that are there, and which are.
+/// The values that exist, and which rows have one.
 fn flat<T>(values: Vec<Option<T>>) -> (Vec<T>, Vec<i16>) {
     let levels = values.iter().map(|value| i16::from(value.is_some())).collect();
     (values.into_iter().flatten().collect(), levels)
 }
 
-/// Only of a time that is written as it will be read.
+/// Converts only a time that reads as it was written.
 fn millis(value: Value) -> Result<i64, Value> {
     let time = value.as_str().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
     let millis = time.map(|time| time.timestamp_millis());
@@ -249,7 +249,7 @@ fn rfc3339(millis: i64) -> Option<Value> {
     Some(time.to_rfc3339_opts(SecondsFormat::Millis, true).into())
 }
 
-/// An empty list stays where it is: it could not be told from none.
+/// An empty list stays in the object: in a column it could not be told from none.
 fn texts(value: Value) -> Result<Vec<String>, Value> {
     let list = value.as_array().filter(|list| !list.is_empty()).and_then(|list| {
         list.iter().map(|text| text.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
@@ -257,8 +257,7 @@ fn texts(value: Value) -> Result<Vec<String>, Value> {
     list.ok_or(value)
 }
 
-/// Only of numbers that are written as they will be read.
-// What is not the same afterwards stays.
+/// Converts only numbers that read as they were written; others stay in the object.
 fn vector(value: Value) -> Result<Vec<f32>, Value> {
     let list = value.as_array().filter(|list| !list.is_empty()).and_then(|list| {
         let exact = |it: &Value| {
@@ -270,12 +269,12 @@ fn vector(value: Value) -> Result<Vec<f32>, Value> {
     list.ok_or(value)
 }
 
-/// With as many digits as it has, and not with those that it gets in double precision.
+/// Writes its own digits, without those that a conversion to double precision would add.
 fn single_precision(number: f32) -> Value {
     number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }
 
-/// `None` for what is no result.
+/// `None` for a row that is not a result.
 fn line(row: &Row) -> Option<Line> {
     let mut object = Object::new();
     for (name, field) in row.get_column_iter() {

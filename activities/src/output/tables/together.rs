@@ -1,8 +1,8 @@
-//! All results of a batch in one table, row group by row group.
+//! All results of a batch in one table, written row group by row group.
 //!
-//! A row group's bytes do not depend on those before it, only the places in its description do. So
-//! each is made as a table of its own, and moved behind the last; what follows the last one says
-//! where all of them are. Another worker that knows their descriptions goes on behind them.
+//! A row group's bytes do not depend on the groups before it; only the offsets in its description do.
+//! So each group is written as a table of its own and moved behind the last one, and the footer
+//! describes all of them. Another worker continues from their descriptions.
 
 use std::sync::Arc;
 
@@ -18,26 +18,26 @@ use parquet::{
 use super::columns::{ended, row_group, writer};
 use crate::{failure::Failure, output::jsonl, storage::Location};
 
-/// Of the lines of a row group, as JSON: what is held in memory at once, some four times over.
+/// Bytes of a row group's lines, as JSON: they are held in memory at once, some four times over.
 const GROUP: usize = 8 << 20;
 
-/// What each table begins with, and ends with.
+/// A table begins and ends with this.
 const MAGIC: &[u8] = b"PAR1";
 
-/// Of the description's end: its length, and [`MAGIC`].
+/// Length of the footer's end: its length, and [`MAGIC`].
 const TAIL: usize = 8;
 
-/// A table on the way: what grows of it is handed out as it grows.
+/// A table that is being written; its bytes are returned as it grows.
 pub(in crate::output) struct Table {
     location: Location,
-    /// Those that are handed out.
+    /// The row groups that were returned.
     groups: Vec<RowGroupMetaData>,
     lines: Vec<Bytes>,
     bytes: usize,
 }
 
 impl Table {
-    /// A table without rows, or where another worker has stopped that left its [`Self::state`].
+    /// An empty table, or one that continues from another worker's [`Self::state`].
     pub(in crate::output) fn resume(
         location: Location,
         state: Vec<Bytes>,
@@ -58,13 +58,13 @@ impl Table {
         Ok(table)
     }
 
-    /// What another worker needs to go on: the row groups so far, and the lines of the next.
+    /// The state from which another worker continues: the row groups so far, and the lines of the next.
     pub(in crate::output) fn state(&self) -> Result<[Bytes; 2], Failure> {
         let groups = ended(&self.location, Ok(description(self.groups.clone())))?;
         Ok([groups.into(), self.lines.concat().into()])
     }
 
-    /// A result, as a line. What the table has grown by, if it has.
+    /// Adds a result, as a line. Returns the bytes by which the table has grown, if any.
     pub(in crate::output) async fn append(
         &mut self,
         json: &Bytes,
@@ -74,7 +74,7 @@ impl Table {
         if self.bytes >= GROUP { self.group().await.map(Some) } else { Ok(None) }
     }
 
-    /// What is missing of it.
+    /// Returns the remaining bytes of the table.
     pub(in crate::output) async fn ended(mut self) -> Result<Bytes, Failure> {
         let mut rest = Vec::new();
         if !self.lines.is_empty() {
@@ -86,7 +86,7 @@ impl Table {
         Ok(rest.into())
     }
 
-    /// The next row group, behind those that are there.
+    /// Writes the next row group behind the others.
     async fn group(&mut self) -> Result<Bytes, Failure> {
         let lines = std::mem::take(&mut self.lines);
         self.bytes = 0;
@@ -99,7 +99,7 @@ impl Table {
             let group = writer.flushed_row_groups().first().cloned();
             let group = group.ok_or_else(|| ParquetError::General("no row group".to_owned()))?;
             let bytes = Bytes::from(std::mem::take(writer.inner_mut()));
-            // What the next one is moved by.
+            // The offset of the next group.
             if i64::try_from(bytes.len() - MAGIC.len()) != Ok(group.compressed_size()) {
                 return Err(ParquetError::General("a row group of another length".to_owned()));
             }
@@ -111,7 +111,7 @@ impl Table {
     }
 }
 
-/// The description of a row group that stood alone, behind `before` bytes of others.
+/// The description of a row group that was written alone, moved behind `before` bytes of others.
 fn moved(
     group: RowGroupMetaData,
     number: usize,
@@ -129,7 +129,7 @@ fn moved(
     group.set_file_offset(before + place).set_ordinal(number).build()
 }
 
-/// What stands at the end of a table of these row groups.
+/// The footer of a table of these row groups.
 fn description(groups: Vec<RowGroupMetaData>) -> Result<Vec<u8>, ParquetError> {
     let empty = writer()?;
     let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
@@ -158,7 +158,7 @@ mod tests {
         Storage::new([root]).unwrap().resolve(root).unwrap().child("results.parquet")
     }
 
-    /// Lines whose answers do not shrink.
+    /// Lines whose answers do not compress.
     fn lines(number: usize, length: usize) -> Vec<Bytes> {
         let mut seed = 7_u64;
         let mut letter = || {
@@ -175,7 +175,7 @@ mod tests {
         (0..number).map(line).collect()
     }
 
-    /// The whole table, by workers of whom each dies after so many lines.
+    /// The whole table, written by workers that each die after this many lines.
     async fn written(lines: &[Bytes], each: usize) -> Bytes {
         let mut table = Table::resume(location(), Vec::new()).unwrap();
         let mut whole = Vec::new();
@@ -210,7 +210,7 @@ mod tests {
         let read = read(&location(), whole.clone()).await.unwrap();
         let results = lines.iter().map(|line| Line::of(line.clone()).unwrap().result);
         assert!(read.into_iter().map(|line| line.result).eq(results));
-        // What follows is the description. Of what nobody reads of it, less may be left.
+        // The footer follows. Details of it that are never read may be lost.
         let described = u32::from_le_bytes(*whole[..whole.len() - 4].last_chunk().unwrap());
         let end = whole.len() - TAIL - described as usize;
         let pieced = written(&lines, 1).await;

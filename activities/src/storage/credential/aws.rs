@@ -1,4 +1,4 @@
-//! S3: keys, web identity, container, instance. Profiles are the AWS CLI's.
+//! S3: keys, web identity, container, instance. Profiles are read by the AWS CLI only.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ pub(super) fn found(variables: &Variables<'_>, home: &Path) -> Credential {
     }
 }
 
-/// What names a profile.
+/// Where a profile is named.
 fn profile(variables: &Variables<'_>, home: &Path) -> Option<String> {
     let named = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"]
         .iter()

@@ -4,7 +4,7 @@ use object_store::azure::AzureConfigKey as Key;
 
 use super::found::{Credential, CredentialKind as Kind, Variables};
 
-/// Names that the Azure CLI reads, and what they are called here.
+/// Names that the Azure CLI reads, and the corresponding names here.
 const CLI_NAMES: [(&str, &str, Key); 3] = [
     ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME", Key::AccountName),
     ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY", Key::AccessKey),

@@ -1,4 +1,4 @@
-//! A credential as it was found, and the variables that it may come from.
+//! A credential's kind and origin, and the variables that it may come from.
 
 use std::str::FromStr;
 
@@ -10,9 +10,9 @@ use crate::storage::bucket::key;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CredentialKind {
-    /// AWS: an access key that does not end.
+    /// AWS: an access key that does not expire.
     AccessKey,
-    /// AWS: an access key with a session token, which ends.
+    /// AWS: an access key with a session token, which expires.
     TemporaryKey,
     /// AWS: a role, by the token of a web identity (IRSA).
     WebIdentity,
@@ -24,11 +24,11 @@ pub enum CredentialKind {
     InstanceRole,
     /// Google: the key of a service account.
     ServiceAccountKey,
-    /// Google: a person's, from `gcloud auth application-default login`.
+    /// Google: a person's credential, from `gcloud auth application-default login`.
     AuthorizedUser,
     /// Google: the service account of the machine or pod, from the metadata server.
     MetadataServer,
-    /// Google and Azure: a token that was made elsewhere, which ends.
+    /// Google and Azure: a token that was made elsewhere, which expires.
     BearerToken,
     /// Azure: the storage account's key.
     AccountKey,
@@ -40,20 +40,20 @@ pub enum CredentialKind {
     WorkloadIdentity,
     /// Azure: the identity of the machine.
     ManagedIdentity,
-    /// Azure: that of `az login`.
+    /// Azure: the login of `az login`.
     AzureCli,
     /// Azure: a token of Fabric's own service.
     Fabric,
     /// Requests are not signed.
     Anonymous,
-    /// A file system's: the user that the process runs as.
+    /// A file system's: the user of the process.
     User,
-    /// There is none, or it is of a kind that is not read.
+    /// There is none, or its kind is not supported.
     Unusable,
 }
 
 impl CredentialKind {
-    /// For people.
+    /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::AccessKey => "access key",
@@ -80,14 +80,14 @@ impl CredentialKind {
     }
 }
 
-/// What was found.
+/// A credential's kind and origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Credential {
     /// Its kind.
     pub kind: CredentialKind,
     /// The variables, the file or the service that it comes from.
     pub from: String,
-    /// What is missing or not read, each with how to mend it.
+    /// What is missing or not supported, each with a remedy.
     pub remarks: Vec<String>,
 }
 
@@ -102,18 +102,18 @@ impl Credential {
     }
 }
 
-/// A variable that a store takes an option from.
+/// A variable that sets an option of a store.
 #[derive(Clone, Copy)]
 pub(super) struct Variable<'a> {
     pub(super) name: &'a str,
     pub(super) value: &'a str,
 }
 
-/// Those of the environment, by the options that they set.
+/// The environment's variables, by the options that they set.
 pub(super) struct Variables<'a>(pub(super) &'a [(String, String)]);
 
 impl<'a> Variables<'a> {
-    /// Of several for one option the last holds, as in the builders.
+    /// The last of several variables for one option wins, as in the builders.
     pub(super) fn get<K: FromStr + PartialEq>(&self, option: &K) -> Option<Variable<'a>> {
         let found = self.0.iter().rev().find(|(name, _)| key::<K>(name).as_ref() == Some(option));
         found.map(|(name, value)| Variable { name, value })
@@ -129,7 +129,7 @@ impl<'a> Variables<'a> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// A credential of these variables; one that is set and empty is as good as a wrong key.
+    /// A credential of these variables; an empty variable counts as a wrong key.
     pub(super) fn credential<const N: usize>(
         kind: CredentialKind,
         variables: [Variable<'_>; N],

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::found::{Credential, CredentialKind as Kind, Variables};
 
-/// Below the home folder.
+/// Relative to the home folder.
 const DEFAULT: &str = ".config/gcloud/application_default_credentials.json";
 
 pub(super) fn found(variables: &Variables<'_>, home: &Path) -> Credential {
@@ -46,7 +46,7 @@ pub(super) fn found(variables: &Variables<'_>, home: &Path) -> Credential {
     )
 }
 
-/// What a file of credentials says it is; `known` where its kind is not asked for.
+/// The kind that a file of credentials states; `known` where it is given already.
 fn of_file(file: &Path, named_by: &str, known: Option<Kind>) -> Credential {
     let from = format!("{}, named by {named_by}", file.display());
     let unusable = |remark: String| Credential::new(Kind::Unusable, &from).remark(remark);

@@ -1,6 +1,6 @@
 use super::{CredentialKind as Kind, *};
 
-/// A value that no sentence may hold.
+/// A value that no message may contain.
 const SECRET: &str = "hush-hush";
 
 /// Names and values of environment variables.
@@ -101,7 +101,7 @@ fn a_file_of_google_says_of_which_kind_it_is() {
     assert_eq!(kind(SECRET.to_owned()), Kind::Unusable);
 }
 
-/// What another program calls `TOKEN` is no session token of AWS.
+/// Another program's `TOKEN` is not a session token of AWS.
 #[test]
 fn only_the_vendors_own_names_are_read() {
     for name in ["AWS_REGION", "aws_region", "AZURE_CLIENT_ID", "SERVICE_ACCOUNT"] {

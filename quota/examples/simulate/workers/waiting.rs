@@ -30,7 +30,7 @@ impl Fleet<'_> {
         }
         let (worker, model) = (task.worker, task.model);
         if task.place.is_none() {
-            let place = self.workers[worker].intake.stand(&self.lane, &self.models[model]);
+            let place = self.workers[worker].intake.join_queue(&self.lane, &self.models[model]);
             let waits = self.has_room(worker, model);
             let task = &mut self.tasks[at];
             (task.place, task.waits) = (Some(place), waits);
@@ -92,16 +92,16 @@ impl Fleet<'_> {
         beside
     }
 
-    /// `Shared::told` in `quota/src/shared.rs`.
+    /// `Shared::record_wait` in `quota/src/shared.rs`.
     fn told(&self, at: usize, wait: Micros) {
         let task = &self.tasks[at];
         let cost = Duration::from_micros(self.quotas[task.model].pace_of(&task.document));
         let (wait, model) = (Duration::from_micros(wait), &self.models[task.model]);
         let intake = &self.workers[task.worker].intake;
         match task.ticket {
-            None => intake.told(&self.lane, model, wait, cost),
+            None => intake.record_wait(&self.lane, model, wait, cost),
             Some(_) if wait.is_zero() => {}
-            Some(_) => intake.told_at_least(&self.lane, model, wait, cost),
+            Some(_) => intake.record_least_wait(&self.lane, model, wait, cost),
         }
     }
 
@@ -174,15 +174,15 @@ impl Fleet<'_> {
         }
         (task.at, task.held) = (At::Calling, Some(held));
         if let Some(place) = &mut task.place {
-            place.calls();
+            place.start_call();
         }
         self.events.plan(now + task.document.latency, Event::Complete(at));
     }
 
-    /// `Shared::wake` in `quota/src/asking.rs`.
+    /// `Shared::wake` in `quota/src/reserve_batcher.rs`.
     pub(super) fn wake(&mut self, now: Micros, worker: usize, model: usize, mut room: Micros) {
         let intake = &self.workers[worker].intake;
-        intake.has_room(&self.models[model], Duration::from_micros(room));
+        intake.record_room(&self.models[model], Duration::from_micros(room));
         let waits = |task: &Task| task.in_place && task.model == model;
         let tasks = self.workers[worker].tasks.iter().copied();
         let mut waiting: Vec<usize> = tasks.filter(|at| waits(&self.tasks[*at])).collect();

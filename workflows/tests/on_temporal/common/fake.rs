@@ -1,5 +1,4 @@
-//! The activities, scripted: what each document does is asked of a function, and every call is
-//! recorded.
+//! Scripted activities: a function decides what each document does, and every call is recorded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,25 +19,24 @@ use tokio::sync::{Semaphore, watch};
 
 use super::PATIENCE;
 
-/// What a plan says that refuses the input.
+/// The message of a plan that refuses the input.
 pub const NOTHING_FOUND: &str = "there are no documents under file:///data/in/";
 
-/// What one document does.
+/// What a document's activity does.
 pub enum Act {
     /// Answers at once.
     Succeed(DocumentOutcome),
-    /// Is given up, with a failure of this type, after this much effort.
+    /// Fails for good with this type, after these calls.
     Fail(FailureType, CallCounts),
-    /// Is given up, with a failure of this type and these details.
+    /// Fails for good with this type and these details.
     FailWith(FailureType, FailureDetails),
-    /// Takes one pass through the gate, then answers. Gives way to cancellation.
+    /// Takes one pass through the gate, then answers. Stops if cancelled.
     Wait(Gate),
-    /// The same, and answers with this.
+    /// Takes one pass through the gate, then gives this answer. Stops if cancelled.
     WaitFor(Gate, DocumentOutcome),
-    /// Works until the batch is cancelled, and fails then after one call: for good, or so that it
-    /// would be tried again.
+    /// Works until the batch is cancelled, then fails after one call: for good, or with a retry.
     FailLate { for_good: bool },
-    /// Goes back to Temporal for an hour, without a call.
+    /// Comes back in an hour, without a call.
     Defer,
 }
 
@@ -58,27 +56,27 @@ impl Gate {
         self.0.add_permits(documents);
     }
 
-    /// Lets everything through from now on.
+    /// Lets all documents through from now on.
     pub fn open(&self) {
         self.0.close();
     }
 }
 
-/// Everything the activities were called with.
+/// The recorded calls of the activities.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
-    /// Pages of the plan behind the first.
+    /// Pages of the plan after the first.
     pub pages: Vec<u32>,
     pub plans: Vec<Job>,
     /// Attempts that began: shard and index.
     pub started: Vec<(u32, u32)>,
-    /// Of these, the ones that begin with more room.
+    /// Of these, the indices that begin with more room.
     pub raised: Vec<u32>,
-    /// Of these, the ones that were asked before, with others.
+    /// Of these, the indices that were asked before, with others.
     pub asked: Vec<u32>,
-    /// Attempts that ended, in whichever way.
+    /// Attempts that ended, in any way.
     pub ended: Vec<(u32, u32)>,
-    /// Most attempts that went on at once.
+    /// Most attempts under way at once.
     pub most_at_once: usize,
     /// Steps of documents that are read in parts.
     pub parts: Vec<Step>,
@@ -93,19 +91,19 @@ pub struct Calls {
     pub notified: Vec<Notify>,
 }
 
-/// What the provider says of a batch that is asked after for the nth time, counted from 1.
+/// The state of a provider batch at its nth check, counted from 1.
 type Provider = dyn Fn(&ProviderBatch, usize) -> BatchState + Send + Sync;
 
 type Script = dyn Fn(&DocumentTask) -> Act + Send + Sync;
 
 type PartScript = dyn Fn(&PartTask) -> Act + Send + Sync;
 
-/// The activities. Clones share the record.
+/// The activities. Clones share the recorded calls.
 #[derive(Clone)]
 pub struct Fake {
     plan: Option<Plan>,
     plan_gate: Option<Gate>,
-    /// More pages of the plan, and the gate at which they wait; `None` is one that cannot be made.
+    /// Further pages of the plan, and the gate at which they wait; `None` is a page that fails.
     pages: Vec<Option<u64>>,
     page_gate: Gate,
     cannot_seal: Option<u32>,
@@ -119,12 +117,12 @@ pub struct Fake {
     calls: Arc<watch::Sender<Calls>>,
 }
 
-/// What a document that fails at its first call has made.
+/// Counts of a document that fails at its first call.
 pub fn one_call() -> CallCounts {
     CallCounts { provider_calls: 1, ..CallCounts::default() }
 }
 
-/// What a document that succeeds takes.
+/// The outcome of a document that succeeds.
 pub fn outcome() -> DocumentOutcome {
     DocumentOutcome {
         spend: Spend {
@@ -139,13 +137,13 @@ pub fn outcome() -> DocumentOutcome {
 }
 
 impl Fake {
-    /// Its plan has a window of its own, of which so much is open at first.
+    /// Plans a window of its own, of which `open` places are used at first.
     pub fn opening(mut self, in_flight: u32, open: u32) -> Self {
         self.plan = self.plan.map(|plan| Plan { in_flight, open: Some(open), ..plan });
         self
     }
 
-    /// Its plan thinks that a call takes so many seconds.
+    /// Plans with an expected call time of `call_seconds`.
     pub fn expecting(mut self, call_seconds: u32) -> Self {
         self.plan = self.plan.map(|plan| Plan { call_seconds, ..plan });
         self
@@ -183,8 +181,9 @@ impl Fake {
         }
     }
 
-    /// The same, through a provider's batch API, which says this; not for the tenant `direct`. A batch holds ten documents, and
-    /// answers those that are even; the answers to those whose index ends in 7 are cut, to those in 9 broken.
+    /// Uses a provider's batch API with these states, except for the tenant `direct`. A provider
+    /// batch holds ten documents and answers the even ones; answers to indices that end in 7 are
+    /// cut, and to those in 9 broken.
     pub fn in_provider_batches(
         mut self,
         batching: ProviderBatching,
@@ -194,84 +193,83 @@ impl Fake {
         Self { provider: Arc::new(provider), ..self }
     }
 
-    /// Its plan has looked at what the server knows.
+    /// Plans with these labels.
     pub fn labelled(mut self, labels: Labels) -> Self {
         self.plan = self.plan.map(|plan| Plan { labels: Some(labels), ..plan });
         self
     }
 
-    /// The same, with so many documents in a call, of which those whose index ends in 3 are left
-    /// out.
+    /// Puts `pack` documents into a call; indices that end in 3 are left out of its answer.
     pub fn packed(mut self, pack: u32) -> Self {
         self.plan = self.plan.map(|plan| Plan { pack, ..plan });
         self
     }
 
-    /// Whose documents all succeed at once.
+    /// All documents succeed at once.
     pub fn willing(documents: u64, shard_size: u32) -> Self {
         Self::new(documents, shard_size, |_| Act::Succeed(outcome()))
     }
 
-    /// Whose documents are all read in so many parts.
+    /// All documents are read in parts.
     pub fn long(documents: u64, shard_size: u32, parts: Parts) -> Self {
         Self::new(documents, shard_size, move |_| {
             Act::Succeed(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
         })
     }
 
-    /// The same, whose steps do this.
+    /// Sets what the steps of documents in parts do.
     pub fn with_steps(self, script: impl Fn(&PartTask) -> Act + Send + Sync + 'static) -> Self {
         Self { part_script: Arc::new(script), ..self }
     }
 
-    /// Whose documents all wait at this gate.
+    /// All documents wait at this gate.
     pub fn waiting(documents: u64, shard_size: u32, gate: &Gate) -> Self {
         let gate = gate.clone();
         Self::new(documents, shard_size, move |_| Act::Wait(gate.clone()))
     }
 
-    /// The same, whose plan goes on with pages of so many documents, which wait at this gate; `None`
-    /// is a page that cannot be made.
+    /// Adds pages of the plan, with their documents, which wait at this gate; `None` is a page that
+    /// fails.
     pub fn in_pages(self, pages: &[Option<u64>], gate: &Gate) -> Self {
         Self { pages: pages.to_vec(), page_gate: gate.clone(), ..self }
     }
 
-    /// Whose plan refuses the input.
+    /// The plan refuses the input.
     pub fn without_plan() -> Self {
         Self { plan: None, ..Self::willing(0, 1) }
     }
 
-    /// The same, with a plan that waits at this gate.
+    /// The plan waits at this gate.
     pub fn planning_at(self, gate: &Gate) -> Self {
         Self { plan_gate: Some(gate.clone()), ..self }
     }
 
-    /// The same, without a way to seal this shard.
+    /// This shard cannot be sealed.
     pub fn without_seal_of(self, shard: u32) -> Self {
         Self { cannot_seal: Some(shard), ..self }
     }
 
-    /// The same, whose provider takes no documents from this one on.
+    /// The provider takes no documents from this one on.
     pub fn without_batches_from(self, document: u32) -> Self {
         Self { cannot_submit: Some(document), ..self }
     }
 
-    /// The same, whose provider may have taken documents and says nothing, until it is asked.
+    /// Submissions reach the provider but get no reply.
     pub fn never_sure(self) -> Self {
         Self { never_sure: true, ..self }
     }
 
-    /// The same, whose submissions wait at this gate.
+    /// Submissions wait at this gate.
     pub fn submitting_at(self, gate: &Gate) -> Self {
         Self { submission_gate: Some(gate.clone()), ..self }
     }
 
-    /// The same, whose output holds this in the end.
+    /// Sets the counts that the finish finds in the output.
     pub fn that_finds(self, finished: Finished) -> Self {
         Self { finished: Some(finished), ..self }
     }
 
-    /// Whether its batch has one shard.
+    /// Whether the batch has one shard.
     pub fn is_small(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| plan.shards() == 1)
     }
@@ -280,7 +278,7 @@ impl Fake {
         self.calls.borrow().clone()
     }
 
-    /// Waits until the calls are as expected.
+    /// Waits until the recorded calls satisfy `holds`.
     pub async fn until(&self, what: &str, mut holds: impl FnMut(&Calls) -> bool) -> Calls {
         let mut calls = self.calls.subscribe();
         let reached = tokio::time::timeout(PATIENCE, calls.wait_for(|calls| holds(calls))).await;
@@ -512,7 +510,7 @@ impl Fake {
     }
 }
 
-/// What a document or a step of one does.
+/// Runs the act of a document, or of one of its steps.
 async fn act(
     ctx: &ActivityContext,
     act: Act,
@@ -554,14 +552,14 @@ fn failure(
         .into()
 }
 
-/// Cancellation comes back with a beat. Many a second of each would keep the server from its work on
-/// a slow machine.
+/// Interval of heartbeats, which bring the cancellation. More frequent ones would overload the
+/// server on a slow machine.
 pub(super) const BEAT: Duration = Duration::from_millis(500);
 
-/// Waits at a gate, beating meanwhile.
+/// Waits at a gate, with heartbeats.
 async fn wait(ctx: &ActivityContext, gate: &Gate) -> Result<(), ActivityError> {
     let mut beat = tokio::time::interval(BEAT);
-    // Whoever comes first passes first.
+    // The documents pass in the order of their arrival.
     let mut pass = std::pin::pin!(gate.0.acquire());
     loop {
         tokio::select! {

@@ -1,5 +1,5 @@
-//! A private Temporal dev server, a worker in the test itself, and scripted activities that record
-//! their calls.
+//! A private Temporal dev server, a worker in the test's process, and scripted activities that
+//! record their calls.
 
 #![allow(
     dead_code,
@@ -42,10 +42,10 @@ use tidegate_workflows::{
 };
 use url::Url;
 
-/// Longest wait for anything that a test expects, on a machine that is busy with other things.
+/// Longest wait for anything that a test expects, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Whether tests that can be small are as large as what they stand for, which takes minutes.
+/// Whether tests run at full scale, which takes minutes.
 pub fn full_scale() -> bool {
     std::env::var_os("TIDEGATE_FULL_SCALE").is_some_and(|value| value == "1")
 }
@@ -54,7 +54,7 @@ fn patience() -> Duration {
     if full_scale() { 40 * PATIENCE } else { PATIENCE }
 }
 
-/// How a workflow that has no result ended.
+/// How a workflow without a result ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
     Failed { kind: String, message: String },
@@ -62,8 +62,7 @@ pub enum Ended {
     Terminated,
 }
 
-/// One server for all tests of a binary that need nothing special; each test has a task queue of
-/// its own.
+/// One server for all tests of a binary without special needs; each test has its own task queue.
 pub fn server() -> Option<&'static Temporal> {
     static SERVER: OnceLock<Option<Temporal>> = OnceLock::new();
     SERVER.get_or_init(|| Temporal::start(&[])).as_ref()
@@ -76,18 +75,18 @@ pub async fn client(server: &Temporal) -> Client {
     Client::new(connection, ClientOptions::new("default").build()).unwrap()
 }
 
-/// One worker with scripted activities on a task queue of its own.
+/// One worker with scripted activities and its own task queue.
 #[derive(Clone)]
 pub struct Rig {
     pub client: Client,
     pub fake: Fake,
     queue: String,
     batch_slots: usize,
-    /// Shards are [`scripted::Scripted`].
+    /// The shards are [`scripted::Scripted`].
     scripted_shards: bool,
 }
 
-/// Runs `test` beside a worker, which shuts down after it. Nothing runs where no server can be
+/// Runs `test` beside a worker, which shuts down after it. Does nothing if no server can be
 /// started.
 pub async fn with_worker<T>(
     server: Option<&Temporal>,
@@ -98,7 +97,7 @@ pub async fn with_worker<T>(
     Rig::new(client, fake).with_worker(test).await
 }
 
-/// The same, with shards that have no documents.
+/// Like [`with_worker`], with shards that have no documents.
 pub async fn with_scripted_shards<T>(
     server: Option<&Temporal>,
     fake: Fake,
@@ -109,7 +108,7 @@ pub async fn with_scripted_shards<T>(
     rig.with_worker(test).await
 }
 
-/// The same, where only so many steps that concern a whole batch or shard go on at once.
+/// Like [`with_worker`], with few slots for activities that concern a whole batch or shard.
 pub async fn with_few_slots<T>(
     server: Option<&Temporal>,
     fake: Fake,
@@ -123,8 +122,8 @@ pub async fn with_few_slots<T>(
 
 type Run = Pin<Box<dyn Future<Output = ()>>>;
 
-/// One worker for the workflows and one for the documents of each lane that a test uses, as the
-/// real worker process does it.
+/// One worker for the workflows and one for the documents of each lane that a test uses, like the
+/// real worker process.
 fn worker(rig: &Rig) -> (Run, Box<dyn Fn()>) {
     let Rig { client, fake, queue, batch_slots, scripted_shards } = rig;
     let runtime =
@@ -179,11 +178,11 @@ impl Rig {
         Self { client, fake, queue: unique("queue"), batch_slots: 100, scripted_shards: false }
     }
 
-    /// Runs `test` beside a worker, which shuts down after it; for the first, or for one that comes
-    /// after it.
+    /// Runs `test` beside a worker, which shuts down after it. It may be called again for a second
+    /// worker.
     pub async fn with_worker<T>(self, test: impl AsyncFnOnce(Self) -> T) -> Option<T> {
         let (mut run, stop) = worker(&self);
-        // A test holds its whole batch; on the heap, it does not pass through every frame above.
+        // The future holds a whole batch; on the heap it is not copied through the frames above.
         let test = Box::pin(test(self));
         let ended = async {
             let ended = test.await;
@@ -196,7 +195,7 @@ impl Rig {
         }
     }
 
-    /// Starts a batch with this input; its workflow id.
+    /// Starts a batch with this input.
     pub async fn start(&self, input: &Value) -> Batch {
         self.start_raw(vec![json_payload(input)]).await
     }
@@ -274,7 +273,7 @@ impl Batch {
             .unwrap()
     }
 
-    /// The workflow that works on a shard: the batch itself, if it has no other.
+    /// The workflow that works on a shard; the batch itself if it has only one.
     pub fn shard_id(&self, shard: u32) -> String {
         if self.is_small { self.id.clone() } else { format!("{}/shard-{shard:05}", self.id) }
     }
@@ -358,7 +357,7 @@ impl Batch {
         self.shard(shard).describe(WorkflowDescribeOptions::default()).await.unwrap().status()
     }
 
-    /// Whether a shard has decided something.
+    /// Whether a shard has made a decision.
     pub async fn shard_has_begun(&self, shard: u32) -> bool {
         let history = self
             .shard(shard)
@@ -371,8 +370,8 @@ impl Batch {
         })
     }
 
-    /// Waits until a shard has been sent `signal` this many times: whatever ends after that, it
-    /// sees the signal first.
+    /// Waits until a shard has been sent `signal` this many times: it sees the signal before
+    /// anything that ends later.
     pub async fn shard_has_signal(&self, shard: u32, signal: &str, times: usize) {
         until("a shard has its signal", async || {
             signals(&self.shard_history(shard).await, signal) >= times
@@ -381,13 +380,13 @@ impl Batch {
     }
 }
 
-/// How often a workflow has been sent this signal.
+/// How often a workflow was sent this signal.
 pub fn signals(history: &[HistoryEvent], name: &str) -> usize {
     let of_name = |event: &&HistoryEvent| matches!(&event.attributes, Some(Attributes::WorkflowExecutionSignaledEventAttributes(signal)) if signal.signal_name == name);
     history.iter().filter(of_name).count()
 }
 
-/// Asks again until it is so.
+/// Waits until `holds` is true.
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let asked = async {
         while !holds().await {
@@ -397,7 +396,7 @@ pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
-/// An input that is in order, with these fields changed.
+/// A valid input, with these fields changed.
 pub fn input(changes: &Value) -> Value {
     let mut input = json!({
         "source": "file:///data/in/",
@@ -416,7 +415,7 @@ pub fn json_payload(value: &Value) -> Payload {
     Payload { metadata, data: value.to_string().into_bytes(), ..Payload::default() }
 }
 
-/// Each document of each shard began once, and each shard was sealed once.
+/// Asserts that each document of each shard began once, and each shard was sealed once.
 pub fn assert_each_once(calls: &Calls, shards: u32, documents: u32) {
     let mut started = calls.started.clone();
     started.sort_unstable();

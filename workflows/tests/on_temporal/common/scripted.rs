@@ -1,4 +1,4 @@
-//! Shards that ask nobody, for what is only about those who start them.
+//! Shards without documents, for tests of the workflows that start them.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use tidegate_workflows::contract::{ShardInput, ShardProgress, ShardReport, Total
 
 use super::json_payload;
 
-/// A shard that asks nobody: it gives its places back in two reports, as one does whose documents
-/// end one after the other, and has answered them all.
+/// A shard without documents: it returns its places in two reports, as if its documents ended one
+/// after the other, and reports all of them as answered.
 #[workflow]
 pub struct Scripted {
     input: ShardInput,
@@ -49,7 +49,7 @@ impl Scripted {
             };
             let report = RawValue::new(vec![json_payload(&json!(report))]);
             let parent = ctx.external_workflow(input.parent.clone(), None);
-            // Whoever is gone needs none.
+            // If the parent has ended, the report is dropped.
             let _ = parent.signal(ShardProgress, report, SignalWorkflowOptions::default()).await;
         }
         Ok(answered(input.documents.into()))

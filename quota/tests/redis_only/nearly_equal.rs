@@ -2,7 +2,7 @@
 
 /// The same, but for a microsecond in times, the last places of fractions and one of those who wait,
 /// about: sums are made in another order.
-pub(super) fn alike(one: &str, other: &str) -> bool {
+pub(super) fn nearly_equal(one: &str, other: &str) -> bool {
     let (mut one, mut other, mut before) = (one, other, "");
     while !one.is_empty() && !other.is_empty() {
         let ((first, rest), (second, other_rest)) = (piece(one), piece(other));
@@ -48,7 +48,7 @@ fn number(text: &str) -> Option<(f64, bool)> {
 
 #[test]
 fn what_differs_is_seen() {
-    assert!(alike("a 41.0738s, 3µs, 1.0, 5", "a 41.073801s, 3µs, 1.0000000000000002, 5"));
+    assert!(nearly_equal("a 41.0738s, 3µs, 1.0, 5", "a 41.073801s, 3µs, 1.0000000000000002, 5"));
     for other in [
         "a 41.073802s, 3µs, 1.0, 5",
         "a 41.0738s, 3ms, 1.0, 5",
@@ -56,6 +56,6 @@ fn what_differs_is_seen() {
         "a 41.0738s, 3µs, 1.0, 6",
         "a 41.0738s, 3µs, 1.0",
     ] {
-        assert!(!alike("a 41.0738s, 3µs, 1.0, 5", other), "{other}");
+        assert!(!nearly_equal("a 41.0738s, 3µs, 1.0, 5", other), "{other}");
     }
 }

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use tidegate_quota::{
     Change, Charge, Dimension, Lanes, Limited, Limits, ModelQuota, Options, PerLimit, Quota,
-    Request, history::History,
+    Request, usage_history::History,
 };
 use tidegate_testkit::{PATIENCE, Redis, unique};
 use tidegate_types::{ModelId, Usage};
@@ -49,7 +49,7 @@ async fn what_is_held_is_held_in_every_process_until_it_is_let_go() {
     tokio::time::sleep_until(began + Duration::from_secs(10)).await;
     let seen = operator.inspect(&model).await.unwrap();
     assert!(!seen.pause.is_zero() && seen.reason == "holiday", "{seen:?}");
-    let held = operator.held().await.unwrap();
+    let held = operator.operator_holds().await.unwrap();
     assert!(
         held.batches["night/1"].since > 0
             && held.batches["night/1"].batch == "night"
@@ -84,9 +84,9 @@ async fn a_limit_that_is_set_for_some_time_ends_in_every_process() {
         })
     };
     let set = async || operator.inspect(&model).await.unwrap().get(Dimension::Requests).set;
-    operator.limits_end(&model, Some(Duration::from_secs(3))).await.unwrap();
+    operator.set_limits_expiry(&model, Some(Duration::from_secs(3))).await.unwrap();
     operator.set_limits(&model, &set_to(50)).await.unwrap();
-    let left = operator.held().await.unwrap().limit_left(&model).unwrap();
+    let left = operator.operator_holds().await.unwrap().limit_left(&model).unwrap();
     assert!(left <= Duration::from_secs(3), "{left:?}");
     // While no worker runs, nobody calls, and it stays.
     assert_eq!(set().await, Some(50));
@@ -99,11 +99,11 @@ async fn a_limit_that_is_set_for_some_time_ends_in_every_process() {
         assert!(began.elapsed() < Duration::from_secs(30), "it does not end");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert!(operator.held().await.unwrap().limits.is_empty());
+    assert!(operator.operator_holds().await.unwrap().limits.is_empty());
     // One without an end outlives the time of the one before.
-    operator.limits_end(&model, Some(Duration::from_secs(2))).await.unwrap();
+    operator.set_limits_expiry(&model, Some(Duration::from_secs(2))).await.unwrap();
     operator.set_limits(&model, &set_to(50)).await.unwrap();
-    operator.limits_end(&model, None).await.unwrap();
+    operator.set_limits_expiry(&model, None).await.unwrap();
     operator.set_limits(&model, &set_to(70)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(set().await, Some(70));

@@ -1,5 +1,5 @@
-//! In which words a document is asked about: the system prompt, the turns before, and what stands
-//! beside the document in its own turn.
+//! The words of a document's prompt: the system prompt, the turns before, and what surrounds the
+//! document in its own turn.
 
 use std::borrow::Cow;
 
@@ -14,37 +14,38 @@ use tidegate_workflows::contract::{self, Job};
 use super::template::{self, Text, Variables};
 use crate::output::job::Document;
 
-/// What templates know of every document.
+/// Names that templates know of every document.
 pub(crate) const OF_ALL: [&str; 3] = ["document", "id", "name"];
 
-/// What is known of a document.
+/// Facts of a document for templates.
 #[derive(Debug)]
 pub(crate) struct About<'a> {
     pub(crate) id: &'a str,
-    /// Of its file.
+    /// The name of its file.
     pub(crate) name: Cow<'a, str>,
-    /// A record's own.
+    /// The fields of a record.
     pub(crate) fields: &'a Map<String, serde_json::Value>,
     /// The text that is sent.
     pub(crate) text: &'a str,
 }
 
 impl<'a> About<'a> {
-    /// What is known of a document, where this text of it is sent.
+    /// The facts of a document of which this text is sent.
     pub(crate) fn of(document: &'a Document, text: &'a str) -> Self {
         let Document { id, uri, fields, .. } = document;
         let (file, member) = uri.split_once('#').unwrap_or((uri, ""));
-        // Behind the sign stands a record's number, or what it is called in its archive.
+        // After the `#` stands a record's number, or a name within an archive.
         let is_record = document.text.is_some() || !fields.is_empty();
         let path = if member.is_empty() || is_record { file } else { member };
-        // In an archive within an archive; a second file of its path has a number before it.
+        // The last name counts in an archive within an archive; a second file of one path has a number
+        // before it.
         let path = path.rsplit('#').next().unwrap_or_default();
         let path = percent_decode_str(path).decode_utf8_lossy();
         let name = Cow::Owned(path.rsplit('/').next().unwrap_or_default().to_owned());
         Self { id: id.as_str(), name, fields, text }
     }
 
-    /// What it is called in templates.
+    /// The variables of templates.
     pub(super) fn variables(&self) -> Variables<'a> {
         let fields = self.fields.iter();
         let mut variables: Variables<'_> =
@@ -58,13 +59,13 @@ impl<'a> About<'a> {
 
 /// The words of one call.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Wording<'a> {
+pub(crate) struct PromptText<'a> {
     pub(crate) system: Cow<'a, str>,
     pub(crate) turns: Vec<Turn>,
-    /// Where what is added to the instructions belongs, and what is there.
+    /// Where the instructions stand, and so where a note is added.
     pub(crate) place: Place,
     pub(crate) instructions: Cow<'a, str>,
-    /// The system prompt is the same for all documents.
+    /// Whether the system prompt is equal for all documents.
     pub(crate) is_shared: bool,
 }
 
@@ -75,12 +76,12 @@ pub(crate) enum Place {
     System,
     /// Before the document.
     Before,
-    /// In the document's turn; the document stands in them, or in a turn before.
+    /// In the document's turn; the document stands within them, or in a turn before.
     Around,
 }
 
-impl<'a> Wording<'a> {
-    /// What a batch says about one document.
+impl<'a> PromptText<'a> {
+    /// The words about one document.
     ///
     /// # Errors
     /// A sentence that says where a template cannot be filled.
@@ -112,7 +113,7 @@ impl<'a> Wording<'a> {
         Ok(Self { system, turns, place, instructions, is_shared })
     }
 
-    /// The same, with something said after the instructions.
+    /// Adds a note after the instructions.
     pub(crate) fn add(&mut self, note: &str) {
         self.instructions = format!("{}\n\n{note}", self.instructions).into();
     }
@@ -125,13 +126,13 @@ impl<'a> Wording<'a> {
         }
     }
 
-    /// What is said in the document's own turn.
+    /// What stands in the document's own turn.
     pub(crate) fn said(&self) -> Said<'_> {
         said(self.place, &self.instructions)
     }
 
-    /// Estimated tokens of all of it, but for the markers of roles; and whether those of the
-    /// document are among them.
+    /// Estimated tokens of all words, without the markers of roles; and whether those of the document
+    /// are included.
     pub(crate) fn tokens(&self) -> (u64, bool) {
         let turns: u64 = self.turns.iter().map(|turn| tokens::estimate(&turn.text)).sum();
         let own = tokens::estimate(&self.instructions);
@@ -140,13 +141,12 @@ impl<'a> Wording<'a> {
     }
 }
 
-/// Whether nothing that the author says can take more than a little longer or larger than what is
-/// known of a document.
+/// Whether no text of the author's can grow to much more than the facts of a document.
 pub(crate) fn is_plain(job: &Job) -> bool {
     !job.template || texts(job).into_iter().all(|(_, text)| template::is_plain(text))
 }
 
-/// Everything that a batch's author says in words, with the place where it is written.
+/// All texts of a batch's author, with the field of each.
 pub(crate) fn texts(job: &Job) -> Vec<(String, &str)> {
     let system = job.system.iter().map(|text| ("system".to_owned(), text.as_str()));
     let messages = job.messages.iter().enumerate();
@@ -174,7 +174,7 @@ fn said(place: Place, instructions: &str) -> Said<'_> {
     }
 }
 
-/// An example is asked as a document is, and answered.
+/// An example is a turn with its document, and a turn with its answer.
 fn example(
     job: &Job,
     place: Place,
@@ -237,12 +237,12 @@ mod tests {
         serde_json::from_value(job).unwrap()
     }
 
-    /// The system prompt, the turns, and the document's own.
+    /// The system prompt, the turns, and the document's own turn.
     fn words(more: serde_json::Value) -> (String, Vec<String>, String) {
         let job = job(more);
         let fields = json!({"city": "Husum", "year": 7}).as_object().unwrap().clone();
         let about = About { id: "a-1", name: "a.txt".into(), fields: &fields, text: "Ebb." };
-        let wording = Wording::of(&job, &about).unwrap();
+        let wording = PromptText::of(&job, &about).unwrap();
         let own = prompt::turn(wording.said(), about.text);
         let turns = wording.turns.iter().map(|turn| turn.text.clone()).collect();
         (wording.system().to_owned(), turns, own)
@@ -288,7 +288,7 @@ mod tests {
         let job = job(json!({"template": true, "instructions": "{{ document }}"}));
         let fields = Map::new();
         let about = About { id: "a", name: "a".into(), fields: &fields, text: "Ebb." };
-        let mut wording = Wording::of(&job, &about).unwrap();
+        let mut wording = PromptText::of(&job, &about).unwrap();
         wording.add("Again.");
         assert_eq!((wording.said(), wording.system()), (Said::Instead("Ebb.\n\nAgain."), ""));
         assert!(wording.is_shared && wording.tokens().1);

@@ -1,5 +1,9 @@
-//! How callers of this process are asked about: those of a model, lane, tenant and template together,
-//! when one of them wants an answer.
+//! Asks Redis for the calls of this process. Calls of one model, lane, tenant and template share a
+//! script call.
+
+pub(crate) mod batches;
+pub(crate) mod caller;
+pub(crate) mod waiters;
 
 use std::{
     sync::Arc,
@@ -9,28 +13,31 @@ use std::{
 use tidegate_types::ModelId;
 
 use crate::{
-    asker::{Answer, Asker, Group},
     error::Error,
+    in_flight::Backend,
     metrics,
     model::ModelQuota,
-    questions::{Asking, MAX_CALLS},
     request::Ticket,
-    running::Backend,
+    reserve_batcher::batches::{BatchSender, MAX_CALLS},
+    reserve_batcher::caller::{Answer, Caller, Group},
+    reserve_batcher::waiters::SOON,
     shared::Shared,
     store::{Ask, Decision, Hold, Settlement, Store as _},
-    waiters::SOON,
 };
 
-/// When to ask again for what cannot be decided while Redis is away.
+/// When to ask again about a call that cannot be decided while Redis is away.
 const UNDECIDED: Duration = Duration::from_secs(2);
 
-/// When to look again whether a call is over that only the other store knows.
+/// When to check again for a slot that only the other store counts as taken.
 const OTHERS_RUN: Duration = Duration::from_secs(1);
 
 impl Shared {
-    /// Asks Redis, or while it is away this worker's own share. A call waits for Redis that is
-    /// larger than this share, and every call where nobody knows how large the share is. The only
-    /// error is [`Error::Outdated`].
+    /// Asks Redis or, while it is away, this worker's own share. A call waits for Redis if it is
+    /// larger than this share, or if the share is unknown because Redis has never answered.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Outdated`] only.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         model: &Arc<ModelQuota>,
@@ -43,8 +50,8 @@ impl Shared {
                 return Ok((others_run(ask), Backend::Redis));
             }
         } else if allowed {
-            let (asker, mut answer) = self.asker(model, ask, since);
-            self.question(asker);
+            let (caller, mut answer) = self.caller(model, ask, since);
+            self.join_batch(caller);
             if let Ok(answer) = (&mut answer.receiver).await {
                 return Ok((answer?, Backend::Redis));
             }
@@ -55,7 +62,7 @@ impl Shared {
         }
         let mut share = self.share(model);
         if let Some(concurrent) = &mut share.limits.concurrent {
-            *concurrent = concurrent.saturating_sub(self.running.of(model, Backend::Redis));
+            *concurrent = concurrent.saturating_sub(self.in_flight.count(model, Backend::Redis));
             if *concurrent == 0 {
                 return Ok((others_run(ask), Backend::Local));
             }
@@ -69,27 +76,27 @@ impl Shared {
         Ok((decision, Backend::Local))
     }
 
-    /// Whether calls run here that Redis does not know of, and that a limit on calls in flight is
-    /// about: until they are over this process begins no others.
+    /// Whether calls run here that Redis does not count towards a limit on calls in flight. Until
+    /// they end, this process starts no others.
     fn is_draining(&self, model: &ModelQuota) -> bool {
         let limited = self.redis.is_some() && model.limits.concurrent.is_some();
-        limited && self.running.of(model, Backend::Local) > 0
+        limited && self.in_flight.count(model, Backend::Local) > 0
     }
 
-    /// Whether Redis answers again, found out without a reservation.
+    /// Whether Redis answers again; checked without a reservation.
     async fn is_back(self: &Arc<Self>, model: &ModelQuota) -> bool {
         let Some(redis) = self.redis.as_ref().filter(|_| self.breaker.is_open()) else {
             return true;
         };
         match redis.inspect(model).await {
-            Ok(_) => self.answered(),
-            Err(error) => self.away(&error),
+            Ok(_) => self.record_answer(),
+            Err(error) => self.record_failure(&error),
         }
         !self.breaker.is_open()
     }
 
-    /// Waits in place for so long, or until the call has been asked about with others: then the
-    /// answer. Without one it is to be asked about.
+    /// Waits in place for `length` or until a batch takes the call: then the answer. `None` if the
+    /// caller must ask.
     pub(crate) async fn wait(
         self: &Arc<Self>,
         model: &Arc<ModelQuota>,
@@ -97,8 +104,8 @@ impl Shared {
         since: Instant,
         length: Duration,
     ) -> Option<Result<Decision, Error>> {
-        let (asker, mut answer) = self.asker(model, ask, since);
-        let waiting = self.waiters.wait(asker, length);
+        let (caller, mut answer) = self.caller(model, ask, since);
+        let waiting = self.waiters.add(caller, length);
         match tokio::time::timeout(length, &mut answer.receiver).await {
             Ok(answer) => answer.ok(),
             Err(_) if waiting.end() => None,
@@ -106,95 +113,97 @@ impl Shared {
         }
     }
 
-    /// A caller that does not stand first here is asked about with the first, if that is soon.
+    /// Waits for the batch of an earlier caller of the group, for [`SOON`] at most. `None` if no
+    /// caller is before it.
     pub(crate) async fn wait_behind(
         self: &Arc<Self>,
         model: &Arc<ModelQuota>,
         ask: &Ask,
         since: Instant,
     ) -> Option<Result<Decision, Error>> {
-        let (asker, _) = Asker::new(model, ask, since);
-        let behind = self.has_redis() && self.waiters.are_before(&asker);
+        let (caller, _) = Caller::new(model, ask, since);
+        let behind = self.has_redis() && self.waiters.has_earlier(&caller);
         if behind { self.wait(model, ask, since, SOON).await } else { None }
     }
 
-    fn asker<'a>(
+    fn caller<'a>(
         self: &'a Arc<Self>,
         model: &'a Arc<ModelQuota>,
         ask: &'a Ask,
         since: Instant,
-    ) -> (Asker, Awaited<'a>) {
-        let (asker, receiver) = Asker::new(model, ask, since);
-        (asker, Awaited { shared: self, model, ask, receiver })
+    ) -> (Caller, Awaited<'a>) {
+        let (caller, receiver) = Caller::new(model, ask, since);
+        (caller, Awaited { shared: self, model, ask, receiver })
     }
 
-    /// Asks Redis about a call, with others of its group.
-    fn question(self: &Arc<Self>, asker: Asker) {
-        let (model, group) = (Arc::clone(&asker.model), asker.group());
-        if self.questions.enter(asker) {
+    /// Adds a call to its group's next batch. Starts the sender if the group has none.
+    fn join_batch(self: &Arc<Self>, caller: Caller) {
+        let (model, group) = (Arc::clone(&caller.model), caller.group());
+        if self.batches.join(caller) {
             let shared = Arc::clone(self);
-            tokio::spawn(async move { shared.put_questions(&model, &group).await });
+            tokio::spawn(async move { shared.send_batches(&model, &group).await });
         }
     }
 
-    /// One question after the other, until nobody has come meanwhile.
-    async fn put_questions(self: &Arc<Self>, model: &Arc<ModelQuota>, group: &Group) {
-        let mut asking = Asking::new(&self.questions, group);
-        while let Some(mut askers) = asking.next() {
-            let room = MAX_CALLS.saturating_sub(askers.len());
-            askers.extend(self.waiters.soon(&model.id, group, room));
-            askers.sort_by_key(Asker::turn);
-            if !self.put(model, askers).await {
+    /// Sends one batch after the other until no call is left.
+    async fn send_batches(self: &Arc<Self>, model: &Arc<ModelQuota>, group: &Group) {
+        let mut sender = BatchSender::new(&self.batches, group);
+        while let Some(mut callers) = sender.take_next() {
+            let room = MAX_CALLS.saturating_sub(callers.len());
+            callers.extend(self.waiters.take_due(&model.id, group, room));
+            callers.sort_by_key(Caller::turn);
+            if !self.send_batch(model, callers).await {
                 return;
             }
         }
     }
 
-    /// One question. False if Redis is away.
-    async fn put(self: &Arc<Self>, model: &ModelQuota, askers: Vec<Asker>) -> bool {
+    /// Sends one batch. False if Redis is away.
+    async fn send_batch(self: &Arc<Self>, model: &ModelQuota, callers: Vec<Caller>) -> bool {
         let Some(redis) = &self.redis else { return false };
-        let asks: Vec<Ask> = askers.iter().map(|asker| asker.ask.clone()).collect();
-        metrics::asked(&model.id);
+        let asks: Vec<Ask> = callers.iter().map(|caller| caller.ask.clone()).collect();
+        metrics::count_question(&model.id);
         let decisions = match redis.reserve_all(model, &asks).await {
             Ok(decisions) => decisions,
             Err(error @ Error::Outdated(_)) => {
-                for asker in askers {
-                    let _ = asker.answer.send(Err(error.clone()));
+                for caller in callers {
+                    let _ = caller.answer.send(Err(error.clone()));
                 }
                 return true;
             }
-            // One call that the script does not take must not cost the others their answer.
-            Err(Error::Protocol(_)) if askers.len() > 1 => {
-                for asker in askers {
-                    Box::pin(self.put(model, vec![asker])).await;
+            // If the script rejects one call, ask about each alone: the others must get an answer.
+            Err(Error::Protocol(_)) if callers.len() > 1 => {
+                for caller in callers {
+                    Box::pin(self.send_batch(model, vec![caller])).await;
                 }
                 return true;
             }
             Err(error) => {
-                self.away(&error);
+                self.record_failure(&error);
                 return matches!(error, Error::Protocol(_));
             }
         };
-        self.answered();
-        for (Asker { ask, answer, .. }, (decision, expectation)) in
-            askers.into_iter().zip(decisions)
+        self.record_answer();
+        for (Caller { ask, answer, .. }, (decision, expectation)) in
+            callers.into_iter().zip(decisions)
         {
             self.remember(model, ask.template, expectation);
             if answer.send(Ok(decision)).is_err() && decision == Decision::Granted {
-                // Whoever asked is gone. Before the next question, which may be about the same id.
+                // The caller was dropped. Release before the next batch, which may hold the same
+                // id.
                 self.settle(model, Backend::Redis, &unclaimed(&ask)).await;
             }
         }
         true
     }
 
-    /// So much may go at once: who waits in place is asked about now.
+    /// There is room for `room` of the even pace: callers that wait in place ask now.
     pub(crate) fn wake(self: &Arc<Self>, model: &ModelId, room: Duration) {
-        self.intake.has_room(model, room);
-        for asker in self.waiters.with_room(model, room) {
-            // Who is dropped asks by itself.
-            if self.has_redis() && !self.is_draining(&asker.model) {
-                self.question(asker);
+        self.intake.record_room(model, room);
+        for caller in self.waiters.take_fitting(model, room) {
+            // A caller that is not put into a batch asks by itself.
+            if self.has_redis() && !self.is_draining(&caller.model) {
+                self.join_batch(caller);
             }
         }
     }
@@ -204,7 +213,8 @@ impl Shared {
     }
 }
 
-/// An answer that is waited for. Who is gone when it has come takes nothing: it is given back.
+/// An answer that a caller awaits. If the caller is dropped after a grant, the reservation is
+/// released.
 struct Awaited<'a> {
     shared: &'a Arc<Shared>,
     model: &'a Arc<ModelQuota>,
@@ -225,13 +235,13 @@ impl Drop for Awaited<'_> {
     }
 }
 
-/// As many calls run as may, by the count of both stores. The ticket is good in neither.
+/// The limit on calls in flight is reached, counting both stores. The ticket is valid in neither.
 fn others_run(ask: &Ask) -> Decision {
     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
     Decision::Wait { wait: OTHERS_RUN, hold: Hold::InFlight, deficit: 1, ticket }
 }
 
-/// Gives back what nobody is there to use.
+/// Releases a reservation whose caller was dropped.
 fn unclaimed(ask: &Ask) -> Settlement {
     let released = Settlement::released(ask.reservation.clone());
     Settlement { template: ask.template, ..released }

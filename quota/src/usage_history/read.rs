@@ -1,18 +1,18 @@
-//! Reading a model's last hour: see [`crate::history`].
+//! Reads a model's history from Redis.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
 use tidegate_types::{ModelId, seconds_since_1970};
 
-use crate::{error::Error, history::History, key::ModelKeys, quota::Quota};
+use crate::{error::Error, key::ModelKeys, quota::Quota, usage_history::History};
 
 impl Quota {
-    /// A model's last hour and days, as its fleet has told them; empty without a Redis.
+    /// A model's last hour and days, over the whole fleet; empty without a Redis.
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
     pub async fn history(&self, model: &ModelId) -> Result<History, Error> {
-        let model = self.model(model)?;
+        let model = self.find_model(model)?;
         let Some(redis) = &self.shared.redis else { return Ok(History::default()) };
         let mut all = redis::cmd("HGETALL");
         all.arg(ModelKeys::new(&redis.prefix, &model.quota_name()).history(&model.id));
@@ -21,6 +21,6 @@ impl Quota {
             0 => seconds_since_1970(SystemTime::now()),
             clock => clock / 1_000_000,
         };
-        Ok(History::read(&fields, now))
+        Ok(History::from_fields(&fields, now))
     }
 }

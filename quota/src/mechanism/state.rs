@@ -1,4 +1,4 @@
-//! What the mechanism keeps, part by part.
+//! The parts of the mechanism's state.
 
 use crate::{
     dimension::{Amounts, PerDimension},
@@ -6,26 +6,26 @@ use crate::{
     plan::Units,
 };
 
-/// A call that was admitted.
+/// An admitted call.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) admitted: f64,
     pub(super) lane: usize,
     pub(super) condition: Condition,
     pub(super) amounts: Units,
-    /// By how much it brought its queue on.
+    /// By how much it moved its queue on.
     pub(super) progress: f64,
     pub(super) probe: bool,
-    /// As it was before the call.
+    /// The state before the call, for each dimension.
     pub(super) before: Option<PerDimension<Before>>,
-    /// The fleet has been told of it.
+    /// The call was reported to the fleet.
     pub(super) handed_over: bool,
 }
 
-/// One dimension when a call was admitted, itself left out.
+/// One dimension when a call was admitted, without the call itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Before {
-    /// Less what policies had added.
+    /// Without what policies had added.
     pub(super) drawn: f64,
     pub(super) held: f64,
     pub(super) total: f64,
@@ -36,7 +36,7 @@ pub(super) struct Before {
 pub(super) enum Condition {
     Reserved,
     Settled,
-    /// It has left the window, and its end is not known.
+    /// The call has left the window and has not been settled.
     Outlived,
 }
 
@@ -44,15 +44,15 @@ pub(super) enum Condition {
 #[derive(Debug, Clone)]
 pub(super) struct Gate {
     pub(super) until: f64,
-    pub(super) closed: Closed,
-    /// When the one call went that goes first.
+    pub(super) closed: CloseReason,
+    /// When the probe call was admitted.
     pub(super) probe: Option<f64>,
     pub(super) reason: String,
 }
 
-/// What a gate is closed for.
+/// Why a gate is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Closed {
+pub(crate) enum CloseReason {
     /// By an operator.
     Pause,
     /// Until the day ends or the account is paid.
@@ -61,27 +61,27 @@ pub(crate) enum Closed {
     Refused,
 }
 
-/// What is in flight, and the cap after overloads.
+/// Calls in flight, and the cap after overloads.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Flight {
+pub(super) struct InFlight {
     pub(super) calls: f64,
-    /// 0 for none.
+    /// The cap on calls in flight; 0 for none.
     pub(super) cap: f64,
-    /// In flight when the cap was set.
+    /// Calls in flight when the cap was set.
     pub(super) peak: f64,
     pub(super) capped_at: f64,
 }
 
-impl Flight {
+impl InFlight {
     /// The limit in force; 0 for none.
     pub(super) fn limit(&self, concurrent: f64) -> f64 {
         let capped = self.cap > 0.0 && (concurrent <= 0.0 || self.cap < concurrent);
         if capped { self.cap.floor() } else { concurrent }
     }
 
-    /// The provider is overloaded. A call that was sent before the last overload was known says
-    /// nothing new.
-    pub(super) fn overloaded(&mut self, admitted: f64, now: f64, numbers: &Numbers) {
+    /// Halves the calls in flight after an overload. A call that was sent before the last overload
+    /// was known shows nothing new.
+    pub(super) fn record_overload(&mut self, admitted: f64, now: f64, numbers: &Numbers) {
         if self.cap > 0.0 && admitted <= self.capped_at {
             return;
         }
@@ -91,8 +91,8 @@ impl Flight {
         self.capped_at = now;
     }
 
-    /// A call went well.
-    pub(super) fn went_well(&mut self, numbers: &Numbers) {
+    /// Raises the cap after a call that went well.
+    pub(super) fn record_success(&mut self, numbers: &Numbers) {
         if self.cap > 0.0 {
             self.cap += (numbers.regain * self.peak).max(1.0) / self.cap;
             if self.cap >= self.peak {
@@ -102,7 +102,7 @@ impl Flight {
     }
 }
 
-/// Calls and tokens of a day.
+/// Requests and tokens of a day.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Day {
     pub(super) number: f64,
@@ -110,18 +110,18 @@ pub(super) struct Day {
     pub(super) tokens: f64,
 }
 
-/// Sums over the calls of a template, of which older ones count less.
+/// Sums over the calls of a template; older calls count less.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Learned {
     pub(super) input: f64,
     pub(super) estimated: f64,
     pub(super) output: f64,
     pub(super) weight: f64,
-    /// Input that a cache gives and the provider does not count.
+    /// Input tokens from a cache that the provider does not count.
     pub(super) cached: f64,
 }
 
-/// What a lane used in this process alone.
+/// Use of a lane in this process alone.
 #[derive(Debug)]
 pub(crate) struct Spent {
     pub(crate) lane: usize,

@@ -1,27 +1,27 @@
-//! Calls at once: a limit of their number, and a lower one after overloads.
+//! Calls in flight: a limit on their number, and a lower cap after overloads.
 
 use super::{Mechanism, Obstacle, Terms};
 use crate::store::Hold;
 
 impl Mechanism {
     pub(super) fn add_in_flight(&mut self, lane: usize, by: f64) {
-        for calls in [&mut self.flight.calls, &mut self.lanes[lane].in_flight] {
+        for calls in [&mut self.in_flight.calls, &mut self.lanes[lane].in_flight] {
             *calls = (*calls + by).max(0.0);
         }
     }
 
-    /// How long until a call in flight ends, where as many are in flight as may be. A lane that has
-    /// its guaranteed part leaves to others who wait what is theirs.
+    /// Adds the wait until a call in flight ends, if the limit is reached. A lane at its guaranteed
+    /// share leaves their shares to other lanes that wait.
     pub(super) fn keep_in_flight(&self, terms: &Terms<'_>, lane: usize, obstacle: &mut Obstacle) {
-        let limit = self.flight.limit(self.plan.concurrent);
+        let limit = self.in_flight.limit(self.plan.concurrent);
         if limit <= 0.0 {
             return;
         }
         let own = self.lanes[lane].in_flight;
-        let mut over = self.flight.calls + 1.0 - limit;
+        let mut over = self.in_flight.calls + 1.0 - limit;
         if own + 1.0 > terms.share(lane) * limit {
             for (other, it) in self.lanes.iter().enumerate() {
-                if other != lane && it.waits() > 0.0 {
+                if other != lane && it.waiting_work() > 0.0 {
                     over += (terms.share(other) * limit - it.in_flight).max(0.0).floor();
                 }
             }

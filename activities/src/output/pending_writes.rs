@@ -1,11 +1,10 @@
-//! Answers that cannot be written: they are kept and tried again, and nothing more is bought for
-//! their batch until one is written.
+//! Answers that cannot be written. They are kept and retried, and nothing more is bought for their
+//! batch until one is written.
 //!
-//! An answer is held by the attempt that bought it, under its heartbeat, for as long as Temporal
-//! gives the attempt; with a [`Spool`] it also lies there from the first failure on. Where no
-//! attempt of a batch holds one any more (cancelled, or out of time), one call after a while finds
-//! out whether its results can be written again.
-//!
+//! The attempt that bought an answer holds it, under its heartbeat, for as long as Temporal lets the
+//! attempt run; with a [`Spool`], the answer is also in a file from the first failure on. If no attempt
+//! of a batch holds an answer any more (it was cancelled, or timed out), one call after a while tests
+//! whether results can be written again.
 //! ```text
 //! answer ── written ─────────────────────────────────────────► store
 //!   └ fails ─► held, and in the spool ── written later ──────► store
@@ -42,17 +41,17 @@ use crate::{
     storage::{Error, Location},
 };
 
-/// What cannot be written in this worker.
+/// The answers that this worker cannot write.
 #[derive(Debug, Default)]
-pub struct Unwritten {
-    /// By batch.
+pub struct PendingWrites {
+    /// By the batch's workflow id.
     batches: Mutex<HashMap<String, Batch>>,
     spool: Option<Spool>,
-    /// Files of the spool that no worker like this one can write, as the log has said.
+    /// Files of the spool that no worker like this one can write, which the log has reported.
     stuck: Mutex<HashSet<PathBuf>>,
 }
 
-/// An object that holds what was bought.
+/// An object with an answer that was bought.
 #[derive(Debug)]
 pub struct Bought {
     location: Location,
@@ -62,28 +61,29 @@ pub struct Bought {
 }
 
 impl Bought {
-    /// One that goes to its place unless something is there.
+    /// An object that is written only where none exists.
     pub fn new(location: &Location, bytes: impl Into<Bytes>) -> Self {
         Self { location: location.clone(), bytes: bytes.into(), over: Over::default(), needs: None }
     }
 
-    /// The same, whatever is there.
+    /// Allows it to replace any object.
     pub fn replacing(self) -> Self {
         Self { over: Over { anything: true, ..self.over }, ..self }
     }
 
-    /// The same, in the place of an object with this fingerprint too: what has taken its place
+    /// Allows it to replace the object with this fingerprint. Another object that has replaced that one
     /// meanwhile stays.
     pub fn instead_of(self, object: Option<Fingerprint>) -> Self {
         Self { over: Over { object, ..self.over }, ..self }
     }
 
-    /// The same, which is not written out of the spool any more once this object is gone.
+    /// Makes it obsolete once this object is gone: it is then not written out of the spool any more.
     pub fn needing(self, object: &Location) -> Self {
         Self { needs: Some(object.uri()), ..self }
     }
 
-    /// Writes it, once. Whether it lies there now, and not another that may stay.
+    /// Writes it, once. Returns whether it is stored now; it is not if another object is there that
+    /// must stay.
     ///
     /// # Errors
     /// The store fails.
@@ -100,7 +100,7 @@ impl Bought {
         }
         let Some(object) = self.over.object else { return Ok(false) };
         let there = self.location.read_if_there().await?;
-        // Two attempts overlapped, and the other was faster: its result is as good as ours.
+        // Two attempts overlapped, and the other one was faster: its result is as good as this one.
         let takes_its_place = there.is_none_or(|there| Fingerprint::of_bytes(&there) == object);
         if takes_its_place {
             self.location.write(bytes).await?;
@@ -117,9 +117,9 @@ impl Bought {
 struct Batch {
     /// Attempts that hold an answer.
     held: usize,
-    /// Why the last of its writes failed; `None` once one has succeeded since.
+    /// Why the last write failed; `None` after a success.
     fault: Option<String>,
-    /// When the next call finds out, if no attempt holds an answer.
+    /// When the next call tests the store, if no attempt holds an answer.
     probe_at: Instant,
 }
 
@@ -132,21 +132,21 @@ impl Batch {
     }
 }
 
-impl Unwritten {
-    /// With a folder for what is still unwritten when its attempt or its worker ends.
+impl PendingWrites {
+    /// Adds a folder for answers that are still unwritten when their attempt or worker ends.
     pub fn with_spool(spool: Spool) -> Self {
         Self { spool: Some(spool), ..Self::default() }
     }
 
-    /// Whether an answer could be kept, as far as is known.
+    /// Whether an answer could be written, as far as is known.
     ///
     /// # Errors
-    /// A failure that comes back soon, while the batch's results cannot be written.
+    /// A failure that is retried soon, while the batch's results cannot be written.
     pub fn check(&self, batch: &str, now: Instant) -> Result<(), Failure> {
         self.batches.lock().get(batch).map_or(Ok(()), |batch| batch.check(now))
     }
 
-    /// The same for a call that leaves now: where it is to find out, the next waits for its turn.
+    /// Like [`Self::check`], for a call that is sent now: if this call tests the store, others wait.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -166,11 +166,11 @@ impl Unwritten {
         }))
     }
 
-    /// Writes what an attempt has bought, and tries again for as long as its store fails. Whether it
-    /// lies there then, and not what another attempt was faster with.
+    /// Writes the answer that an attempt has bought, and retries for as long as its store fails.
+    /// Returns whether this answer is stored, and not that of a faster attempt.
     ///
     /// # Errors
-    /// What is no fault of a store.
+    /// Failures that are not a store's.
     pub async fn keep(
         self: &Arc<Self>,
         attempt: &Attempt,
@@ -180,10 +180,11 @@ impl Unwritten {
         self.hold(attempt, None, spool, || bought.write()).instrument(spans::result()).await
     }
 
-    /// Writes what an attempt before this one has bought and could not write, if it lies here.
+    /// Writes the answer that an attempt before this one has bought and could not write, if it is in
+    /// this spool.
     ///
     /// # Errors
-    /// A failure that comes back, while that is not here and its worker may still write it.
+    /// A retried failure, while the answer is elsewhere and its worker may still write it.
     pub async fn recover(
         self: &Arc<Self>,
         attempt: &Attempt,
@@ -204,11 +205,11 @@ impl Unwritten {
         self.hold(attempt, Some(entry), || None, || bought.write()).await.map(drop)
     }
 
-    /// Whether the answer may be bought: it is not known to lie in the spool of another worker,
+    /// Checks that the answer may be bought: it is not known to be in the spool of another worker,
     /// which may come back.
     ///
     /// # Errors
-    /// A failure that comes back, until that has lasted too long.
+    /// A retried failure, until the wait has lasted too long.
     pub fn check_spooled(&self, attempt: &Attempt) -> Result<(), Failure> {
         match attempt.spooled_for(SystemTime::now()) {
             Some(lasting) if lasting < SPOOL_PATIENCE => Err(Failure::spooled()),
@@ -225,8 +226,8 @@ impl Unwritten {
         }
     }
 
-    /// Writes what lies in the spool and no attempt holds, every [`DRAIN_SPOOL`], until it is
-    /// dropped. `resolve` leads to the place of an object.
+    /// Writes the answers in the spool that no attempt holds, every [`DRAIN_SPOOL`], until it is
+    /// dropped. `resolve` turns a URI into a location.
     pub async fn drain(&self, resolve: impl Fn(&str) -> Result<Location, Error>) {
         let Some(spool) = &self.spool else { return };
         loop {
@@ -280,7 +281,7 @@ impl Unwritten {
         Ok(())
     }
 
-    /// Once for each file.
+    /// Logs a file once.
     fn say_stuck(&self, file: PathBuf, error: &dyn std::fmt::Display) {
         let mut stuck = self.stuck.lock();
         if !stuck.contains(&file) {
@@ -298,7 +299,7 @@ impl Unwritten {
         put.ok()
     }
 
-    /// Holds an answer until it is written; from the first failure on it also lies in the spool.
+    /// Holds an answer until it is written; from the first failure on it is also in the spool.
     async fn hold<T, W: Future<Output = Result<T, Failure>>>(
         self: &Arc<Self>,
         attempt: &Attempt,
@@ -362,9 +363,9 @@ impl Unwritten {
 
 /// An answer that is held until this is dropped.
 struct Held {
-    all: Arc<Unwritten>,
+    all: Arc<PendingWrites>,
     batch: String,
-    /// Where it is when this is dropped.
+    /// Where the answer is when this is dropped.
     left: Left,
 }
 
@@ -376,7 +377,7 @@ enum Left {
 }
 
 impl Held {
-    fn new(all: &Arc<Unwritten>, batch: &str) -> Self {
+    fn new(all: &Arc<PendingWrites>, batch: &str) -> Self {
         let fresh = || Batch { held: 0, fault: None, probe_at: Instant::now() };
         all.batches.lock().entry(batch.to_owned()).or_insert_with(fresh).held += 1;
         metrics::answers_held(1.0);
@@ -407,9 +408,9 @@ impl Drop for Held {
     }
 }
 
-/// Nothing is bought that could not be kept: one of the guard's gates.
+/// The guard's gate that lets nothing be bought while results cannot be written.
 #[derive(Debug)]
-pub struct Results(pub Arc<Unwritten>);
+pub struct Results(pub Arc<PendingWrites>);
 
 impl Gate for Results {
     fn name(&self) -> &'static str {
@@ -458,7 +459,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_kept_until_it_is_written_and_nothing_is_bought_meanwhile() {
         let (all, full_disk, tries) =
-            (Arc::new(Unwritten::default()), AtomicBool::new(true), AtomicU32::new(0));
+            (Arc::new(PendingWrites::default()), AtomicBool::new(true), AtomicU32::new(0));
         let mine = attempt("mine");
         let write = || async {
             tries.fetch_add(1, Ordering::SeqCst);
@@ -484,7 +485,7 @@ mod tests {
 
     #[tokio::test]
     async fn when_no_answer_is_held_any_more_one_call_at_a_time_finds_out() {
-        let (all, mine) = (Arc::new(Unwritten::default()), attempt("mine"));
+        let (all, mine) = (Arc::new(PendingWrites::default()), attempt("mine"));
         let kept = all.hold(&mine, None, || None, || async { Err::<(), _>(full()) });
         // As when the batch is cancelled.
         assert!(tokio::time::timeout(Duration::from_millis(50), kept).await.is_err());
@@ -501,7 +502,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_fault_of_a_store_ends_at_once() {
-        let (all, mine) = (Arc::new(Unwritten::default()), attempt("mine"));
+        let (all, mine) = (Arc::new(PendingWrites::default()), attempt("mine"));
         let failure = all
             .hold(&mine, None, || None, || async { Err::<(), _>(Failure::invalid_input("no")) })
             .await;
@@ -510,17 +511,17 @@ mod tests {
     }
 
     /// A worker's storage, and its spool.
-    fn worker(folder: &std::path::Path) -> (Arc<Unwritten>, Storage) {
+    fn worker(folder: &std::path::Path) -> (Arc<PendingWrites>, Storage) {
         let spool = Spool::open(&folder.join("spool")).unwrap();
         let root = format!("file://{}", folder.canonicalize().unwrap().display());
-        (Arc::new(Unwritten::with_spool(spool)), Storage::new([root.as_str()]).unwrap())
+        (Arc::new(PendingWrites::with_spool(spool)), Storage::new([root.as_str()]).unwrap())
     }
 
     #[tokio::test]
     async fn what_outlives_its_attempt_is_written_by_the_next_or_by_whoever_finds_it() {
         let folder = tempfile::tempdir().unwrap();
         let (nowhere, out) = (folder.path().join("nowhere"), folder.path().join("out"));
-        // A link to nowhere: nothing can be put there.
+        // A dangling link: nothing can be written there.
         std::os::unix::fs::symlink(&nowhere, &out).unwrap();
         let (one, storage) = worker(folder.path());
         let uri = |name: &str| {

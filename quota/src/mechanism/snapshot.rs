@@ -1,31 +1,31 @@
-//! What a quota looks like.
+//! The quota's state for people.
 
 use tidegate_types::Lane as Named;
 
-use super::{Lane, Mechanism, Terms, kept::Closed};
+use super::{LaneState, Mechanism, Terms, state::CloseReason};
 use crate::{
+    conversions::{duration, whole},
     dimension::PerDimension,
     lanes::Share,
-    number::{duration, whole},
     numbers::GRAIN,
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
 };
 
 impl Mechanism {
-    /// All but what the policy knows.
+    /// The snapshot without what the policy knows.
     pub(crate) fn snapshot(&self, terms: &Terms<'_>) -> Snapshot {
         let above = |amount: f64| whole(amount.max(0.0).ceil());
-        let calls = crate::number::float(self.ledger.len() as u64);
-        // In the scripts' order, for it is rounded.
+        let calls = crate::conversions::float(self.ledger.len() as u64);
+        // In the scripts' order, because it is rounded.
         let mean = if self.progress > 0.0 { self.progress / GRAIN / calls } else { 1.0 };
         let waiting = |work: f64| work / mean;
         let lane =
-            |((name, share), (place, lane)): (&(Named, Share), (usize, &Lane))| LaneSnapshot {
+            |((name, share), (place, lane)): (&(Named, Share), (usize, &LaneState))| LaneSnapshot {
                 lane: name.clone(),
                 share: *share,
                 elsewhere: false,
-                waiting: if lane.waits() > 0.0 {
-                    whole(waiting(lane.waits()).round()).max(1)
+                waiting: if lane.waiting_work() > 0.0 {
+                    whole(waiting(lane.waiting_work()).round()).max(1)
                 } else {
                     0
                 },
@@ -36,11 +36,11 @@ impl Mechanism {
         let gate = self.gate.as_ref().filter(|gate| gate.until > self.at);
         Snapshot {
             pause: duration(self.closed_for()),
-            exhausted: gate.is_some_and(|gate| gate.closed == Closed::Exhausted),
+            exhausted: gate.is_some_and(|gate| gate.closed == CloseReason::Exhausted),
             reason: gate.map_or_else(String::new, |gate| gate.reason.clone()),
             reservations: self.ledger.len() as u64,
             latency: duration(self.latency),
-            cap: Some(whole(self.flight.cap)).filter(|cap| *cap > 0),
+            cap: Some(whole(self.in_flight.cap)).filter(|cap| *cap > 0),
             day_requests: whole(self.day.requests),
             day_tokens: above(self.day.tokens),
             day_left: duration(terms.day_left(self.at)),
@@ -53,8 +53,8 @@ impl Mechanism {
                 ..DimensionSnapshot::default()
             }),
             in_flight: DimensionSnapshot {
-                used: whole(self.flight.calls),
-                limit: whole(self.flight.limit(self.plan.concurrent)),
+                used: whole(self.in_flight.calls),
+                limit: whole(self.in_flight.limit(self.plan.concurrent)),
                 ..DimensionSnapshot::default()
             },
             lanes: terms.lanes.iter().zip(self.lanes.iter().enumerate()).map(lane).collect(),

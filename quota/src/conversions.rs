@@ -1,4 +1,4 @@
-//! Between whole amounts and times and the floats that are reckoned with.
+//! Conversions between integers, durations and floats, and a wait for people.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ pub(crate) fn float(number: u64) -> f64 {
     number as f64
 }
 
-// The cast saturates, which is what is wanted.
+// The cast saturates, as it should.
 pub(crate) fn whole(number: f64) -> u64 {
     number as u64
 }
 
-/// A number of things.
-// The cast saturates, which is what is wanted.
+/// As an index or a count.
+// The cast saturates, as it should.
 pub(crate) fn index(number: f64) -> usize {
     number as usize
 }
@@ -24,7 +24,7 @@ pub(crate) fn micros(duration: Duration) -> f64 {
 
 /// A wait for people, in two units at most, the smaller one rounded up: `0.4s`, `37s`, `2m 5s`,
 /// `5h 10m`.
-pub(crate) fn told(wait: Duration) -> String {
+pub(crate) fn format_wait(wait: Duration) -> String {
     let tenths = wait.as_millis().div_ceil(100);
     if tenths <= 100 {
         return format!("{}.{}s", tenths / 10, tenths % 10);
@@ -56,7 +56,7 @@ mod tests {
     fn a_wait_is_told_in_two_units_and_never_too_short() {
         let millis =
             [1, 350, 9_999, 37_123, 120_000, 120_001, 121_000, 180_000, 7_200_000, 80_000_001];
-        let said = millis.map(|millis| told(Duration::from_millis(millis)));
+        let said = millis.map(|millis| format_wait(Duration::from_millis(millis)));
         assert_eq!(
             said,
             ["0.1s", "0.4s", "10.0s", "38s", "120s", "2m 1s", "2m 1s", "3m", "2h", "22h 14m"]

@@ -1,4 +1,4 @@
-//! Holding batches and models, letting them go, and learning what is held.
+//! Holds and releases batches and models, and reads the holds.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -8,22 +8,22 @@ use tracing::info;
 use crate::{
     dimension::{Change, PerLimit},
     error::Error,
-    holds::{BATCH, EVERY, Held, HeldBatch, LIMITS, MODEL},
     key,
+    operator_holds::{BATCH, EVERY, HeldBatch, LIMITS, MODEL, OperatorHolds},
     quota::Quota,
     redis_store,
 };
 
-/// The hash lives so long after somebody has last read it.
+/// How long the hash lives after the last read.
 const LIVES: Duration = Duration::from_secs(30 * 86_400);
 
-/// Every so many-th look while nothing goes on.
+/// While idle, only one in this many checks is made.
 const IDLE: u32 = 5;
 
 impl Quota {
-    /// Holds a run of a batch back, or lets it go on: no worker begins a call of it from [`EVERY`] and
-    /// a moment later on. `run` names it, in words that no other run has. Without a Redis it is this
-    /// process that does not.
+    /// Holds a run of a batch, or releases it. After [`EVERY`] and a moment no worker starts a call
+    /// of a held run. `run` is a name that no other run has. Without a Redis this affects this
+    /// process only.
     ///
     /// # Errors
     /// [`Error::Away`].
@@ -42,8 +42,9 @@ impl Quota {
         self.write(&format!("{BATCH}{run}"), value.as_deref()).await
     }
 
-    /// Closes a model's gate for the whole fleet until [`Self::resume`], whoever comes and goes: it
-    /// is closed again before it could open. A Redis that loses everything forgets it.
+    /// Closes a model's gate for the whole fleet until [`Self::resume`]. It survives worker
+    /// restarts: the gate is closed again before it could open. It is lost if Redis loses
+    /// everything.
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
@@ -58,19 +59,23 @@ impl Quota {
         self.write(&format!("{MODEL}{model}"), None).await
     }
 
-    /// For how long a run of a batch has been held, if this process knows it to be.
+    /// How long a run of a batch has been held, if this process knows that it is.
     pub fn batch_held_for(&self, run: &str) -> Option<Duration> {
         let since = self.shared.holds.held.lock().batches.get(run)?.since;
         Some(Duration::from_secs(seconds_since_1970(SystemTime::now()).saturating_sub(since)))
     }
 
-    /// When limits that are set by [`Self::set_limits`] end: `after` so long, or never. To be said
-    /// before they are set. Some worker then gives the configured ones back; while none runs, nobody
-    /// calls.
+    /// Sets when limits of [`Self::set_limits`] end: after this time, or never. Call it before
+    /// setting the limits. Some worker then restores the configured ones; while no worker runs,
+    /// there are no calls either.
     ///
     /// # Errors
     /// [`Error::Away`].
-    pub async fn limits_end(&self, model: &ModelId, after: Option<Duration>) -> Result<(), Error> {
+    pub async fn set_limits_expiry(
+        &self,
+        model: &ModelId,
+        after: Option<Duration>,
+    ) -> Result<(), Error> {
         let until = after.map(|after| seconds_since_1970(SystemTime::now()) + after.as_secs());
         {
             let mut held = self.shared.holds.held.lock();
@@ -84,39 +89,39 @@ impl Quota {
         self.renew_mark().await
     }
 
-    /// Everything that is held.
+    /// Reads all holds.
     ///
     /// # Errors
     /// [`Error::Away`].
-    pub async fn held(&self) -> Result<Held, Error> {
+    pub async fn operator_holds(&self) -> Result<OperatorHolds, Error> {
         let Some(redis) = &self.shared.redis else {
             return Ok(self.shared.holds.held.lock().clone());
         };
         let mut all = redis::cmd("HGETALL");
         all.arg(key::holds(&redis.prefix));
-        Ok(Held::read(redis.connection.command(&all).await?))
+        Ok(OperatorHolds::from_fields(redis.connection.command(&all).await?))
     }
 
-    /// Learns what is held, again and again, and keeps the gates of held models closed, until it is
-    /// dropped. While Redis is away, what was known last stands.
+    /// Reads the holds again and again, and keeps the gates of held models closed, until it is
+    /// dropped. While Redis is away, the last known holds stay.
     pub async fn keep_holds(&self) {
         let mut beat = tokio::time::interval(EVERY);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut beats, mut known) = (0_u32, None);
         loop {
             beat.tick().await;
-            // While nothing goes on, some of the looks will do: a call that begins meanwhile begins
-            // before it could be known of.
-            let rests = self.shared.watch.is_idle() && !beats.is_multiple_of(IDLE);
+            // An idle worker checks less often: a call that starts now starts before a change could
+            // be known.
+            let rests = self.shared.poll_schedule.is_idle() && !beats.is_multiple_of(IDLE);
             beats = beats.wrapping_add(1);
             if rests {
                 continue;
             }
-            let Ok(news) = self.news().await else { continue };
+            let Ok(news) = self.count_changes().await else { continue };
             let is_new = known != Some(news);
-            let is_free = *self.shared.holds.held.lock() == Held::default();
+            let is_free = *self.shared.holds.held.lock() == OperatorHolds::default();
             if (is_new || !is_free)
-                && let Ok(held) = self.held().await
+                && let Ok(held) = self.operator_holds().await
             {
                 *self.shared.holds.held.lock() = held.clone();
                 self.close_again(&held).await;
@@ -124,21 +129,21 @@ impl Quota {
                 known = Some(news);
             }
             if is_new {
-                self.shared.watch.looks_at_all();
+                self.shared.poll_schedule.poll_all();
                 self.shared.news.notify_waiters();
             }
         }
     }
 
-    /// How often operators have changed something.
-    async fn news(&self) -> Result<Option<u64>, Error> {
+    /// The number of changes by operators.
+    async fn count_changes(&self) -> Result<Option<u64>, Error> {
         let Some(redis) = &self.shared.redis else { return Ok(None) };
         let mut get = redis::cmd("GET");
         redis.connection.command(get.arg(key::news(&redis.prefix))).await
     }
 
-    /// An operator has changed something: every worker looks anew.
-    pub(crate) async fn tell_news(&self) -> Result<(), Error> {
+    /// Announces an operator's change: every worker reads the holds and the models again.
+    pub(crate) async fn announce_change(&self) -> Result<(), Error> {
         self.shared.news.notify_waiters();
         let Some(redis) = &self.shared.redis else { return Ok(()) };
         let key = key::news(&redis.prefix);
@@ -147,13 +152,13 @@ impl Quota {
         redis.connection.command::<i64>(lives.arg(&key).arg(LIVES.as_secs())).await.map(drop)
     }
 
-    /// Resolves when an operator has changed something, as far as this worker hears of it.
-    pub async fn hears_news(&self) {
+    /// Resolves when this worker learns of an operator's change.
+    pub async fn wait_for_operator_change(&self) {
         self.shared.news.notified().await;
     }
 
-    /// Long before they open by themselves.
-    async fn close_again(&self, held: &Held) {
+    /// Closes the gates of held models long before they open by themselves.
+    async fn close_again(&self, held: &OperatorHolds) {
         let ttl = self.shared.options.pause_ttl;
         let is_due = {
             let mut closed = self.shared.holds.closed.lock();
@@ -163,37 +168,38 @@ impl Quota {
             }
             is_due
         };
-        if !is_due || *held == Held::default() {
+        if !is_due || *held == OperatorHolds::default() {
             return;
         }
         for (model, reason) in &held.models {
-            // A model of another fleet's configuration is that fleet's to close.
+            // A model of another fleet's configuration is left to that fleet.
             let _ = self.pause(model, ttl, reason).await;
         }
-        // An operator may have let one go in between.
-        let Ok(still) = self.held().await else { return };
+        // An operator may have released one since.
+        let Ok(still) = self.operator_holds().await else { return };
         for model in held.models.keys().filter(|model| !still.models.contains_key(*model)) {
             let _ = self.resume(model).await;
         }
         if let Some(redis) = &self.shared.redis {
-            let _ = lives(redis).await;
+            let _ = extend_life(redis).await;
         }
     }
 
-    /// Gives back the configured limits of models whose time is over.
-    async fn end_limits(&self, held: &Held) {
+    /// Restores the configured limits of models whose set limits have ended.
+    async fn end_limits(&self, held: &OperatorHolds) {
         let now = seconds_since_1970(SystemTime::now());
-        let over =
-            |held: &Held, model: &ModelId| held.limits.get(model).is_some_and(|it| *it <= now);
+        let over = |held: &OperatorHolds, model: &ModelId| {
+            held.limits.get(model).is_some_and(|it| *it <= now)
+        };
         if !held.limits.keys().any(|model| over(held, model)) {
             return;
         }
-        // An operator may have set others in between.
-        let Ok(still) = self.held().await else { return };
+        // An operator may have set others since.
+        let Ok(still) = self.operator_holds().await else { return };
         for model in still.limits.keys().filter(|model| over(&still, model)) {
-            // A model of another fleet's configuration is that fleet's.
+            // A model of another fleet's configuration is left to that fleet.
             if self.set_limits(model, &PerLimit::from_fn(|_| Change::Clear)).await.is_ok()
-                && self.limits_end(model, None).await.is_ok()
+                && self.set_limits_expiry(model, None).await.is_ok()
             {
                 info!(%model, "the limits that were set have ended; the configured ones are in force again");
             }
@@ -207,18 +213,18 @@ impl Quota {
             Some(reason) => {
                 let mut set = redis::cmd("HSET");
                 redis.connection.command::<i64>(set.arg(key).arg(name).arg(reason)).await?;
-                lives(redis).await?;
+                extend_life(redis).await?;
             }
             None => {
                 let mut remove = redis::cmd("HDEL");
                 redis.connection.command::<i64>(remove.arg(key).arg(name)).await?;
             }
         }
-        self.tell_news().await
+        self.announce_change().await
     }
 }
 
-async fn lives(redis: &redis_store::Store) -> Result<(), Error> {
+async fn extend_life(redis: &redis_store::Store) -> Result<(), Error> {
     let mut lives = redis::cmd("EXPIRE");
     lives.arg(key::holds(&redis.prefix)).arg(LIVES.as_secs());
     redis.connection.command::<i64>(&lives).await.map(drop)

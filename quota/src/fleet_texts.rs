@@ -1,21 +1,21 @@
-//! What all workers of a fleet have in common, kept once instead of by each of them: a worker names
-//! it, and whoever wants to know it asks for it by the name.
+//! Texts that a fleet stores once instead of once for each worker. A worker publishes the name of a
+//! text; a reader fetches the text by this name.
 
 use std::time::Duration;
 
 use crate::{error::Error, key, quota::Quota};
 
-/// After the last worker that kept it.
+/// How long a text lives after a worker last kept it.
 const LIVES: Duration = Duration::from_secs(900);
 
 impl Quota {
-    /// Keeps `text` for the fleet, for a quarter of an hour from now on, under a name that no other
-    /// text has. To be repeated within that time, which takes one short command. Without a Redis
-    /// there is no fleet. No credential belongs into it.
+    /// Stores `text` for the fleet for 15 minutes under a name that no other text has. Repeat it
+    /// within that time: that costs one short command. Does nothing without a Redis. The text must
+    /// hold no credential.
     ///
     /// # Errors
     /// [`Error::Away`].
-    pub async fn keep_common(&self, name: &str, text: &str) -> Result<(), Error> {
+    pub async fn keep_fleet_text(&self, name: &str, text: &str) -> Result<(), Error> {
         let Some(redis) = self.redis() else { return Ok(()) };
         let key = key::common(&redis.prefix, name);
         let mut lives = redis::cmd("EXPIRE");
@@ -28,11 +28,11 @@ impl Quota {
         redis.connection.command::<Option<String>>(&set).await.map(drop)
     }
 
-    /// What is kept under this name; `None` where nobody keeps it any more.
+    /// The text with this name; `None` if no worker keeps it any more, or without a Redis.
     ///
     /// # Errors
     /// [`Error::Away`].
-    pub async fn common(&self, name: &str) -> Result<Option<String>, Error> {
+    pub async fn fleet_text(&self, name: &str) -> Result<Option<String>, Error> {
         let Some(redis) = self.redis() else { return Ok(None) };
         let mut get = redis::cmd("GET");
         redis.connection.command(get.arg(key::common(&redis.prefix, name))).await

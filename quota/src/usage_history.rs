@@ -1,6 +1,8 @@
-//! What each model's quota was like in the last hour, and what its calls have come to on each of the
-//! last days: for people who look. It lies beside the quota, bounded, and costs no question while
-//! there is nothing to tell.
+//! The last hour of each model's quota and the number of its calls on each of the last 14 days, for
+//! people. It is stored beside the quota and has a bounded size. A worker with nothing to report
+//! sends nothing.
+
+mod read;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,22 +11,22 @@ use serde::Serialize;
 use tidegate_types::ModelId;
 
 use crate::{
+    conversions::{float, whole},
     dimension::Limited,
     key::ModelKeys,
     model::ModelQuota,
-    number::{float, whole},
     redis_store,
     snapshot::Snapshot,
     store::ProviderSignal,
 };
 
-/// Half a minute is one point.
+/// Seconds of one [`Point`].
 pub const SLOT_SECONDS: u64 = 30;
 const SLOTS: u64 = 120;
 const A_DAY: u64 = 86_400;
 const DAYS: u64 = 14;
 
-/// The last hour, and the last days, each the oldest first; what nobody saw is left out.
+/// The last hour and the last days, each oldest first. Times without a report are left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct History {
     /// The last hour.
@@ -33,35 +35,35 @@ pub struct History {
     pub days: Vec<Day>,
 }
 
-/// Half a minute.
+/// Use in half a minute: the highest value that any worker saw.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Point {
     /// When it began, in seconds since 1970.
     pub at: u64,
-    /// How full the fullest limit was at most; 1 is full.
+    /// Use of the fullest limit; 1 is full.
     pub used: f64,
-    /// Calls in flight, at most.
+    /// Calls in flight.
     pub in_flight: u64,
-    /// Callers that waited for their turn, at most.
+    /// Callers that waited for their turn.
     pub waiting: u64,
-    /// How long the longest queue was, at most.
+    /// Length of the longest queue, in seconds.
     pub queue_seconds: f64,
-    /// What the calls that ended came to.
+    /// Calls that ended.
     #[serde(flatten)]
     pub calls: Calls,
 }
 
-/// A day, of UTC.
+/// A day of UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Day {
     /// When it began, in seconds since 1970.
     pub at: u64,
-    /// What the calls that ended came to.
+    /// Calls that ended.
     #[serde(flatten)]
     pub calls: Calls,
 }
 
-/// Calls that ended.
+/// Calls that ended, by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Calls {
     /// Answered.
@@ -72,12 +74,12 @@ pub struct Calls {
     pub failed: u64,
 }
 
-/// What this process has seen and not yet told.
+/// What this process has seen and not written yet.
 #[derive(Debug, Default)]
-pub(crate) struct Recorder(Mutex<HashMap<ModelId, Seen>>);
+pub(crate) struct Recorder(Mutex<HashMap<ModelId, Sample>>);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Seen {
+struct Sample {
     used: f64,
     in_flight: u64,
     waiting: u64,
@@ -86,8 +88,8 @@ struct Seen {
 }
 
 impl Recorder {
-    /// A call has ended.
-    pub(crate) fn ended(&self, model: &ModelId, answered: bool, signal: ProviderSignal) {
+    /// Counts a call that has ended.
+    pub(crate) fn record_end(&self, model: &ModelId, answered: bool, signal: ProviderSignal) {
         let mut all = self.0.lock();
         let calls = &mut all.entry(model.clone()).or_default().calls;
         match signal {
@@ -97,10 +99,10 @@ impl Recorder {
         }
     }
 
-    /// What the store says of the model.
-    pub(crate) fn seen(&self, model: &ModelId, snapshot: &Snapshot) {
+    /// Takes in a snapshot of the model's quota.
+    pub(crate) fn record_snapshot(&self, model: &ModelId, snapshot: &Snapshot) {
         let part = |limited| {
-            let seen = snapshot.of(limited);
+            let seen = snapshot.for_limit(limited);
             if seen.limit == 0 { 0.0 } else { float(seen.used) / float(seen.limit) }
         };
         let used = Limited::ALL.into_iter().map(part).fold(0.0, f64::max);
@@ -113,10 +115,10 @@ impl Recorder {
         seen.queue_seconds = queue.fold(seen.queue_seconds, f64::max);
     }
 
-    /// Tells it. What cannot be told is lost: nothing depends on it.
-    pub(crate) async fn write(&self, redis: &redis_store::Store, model: &ModelQuota) {
+    /// Writes what was seen to Redis. What cannot be written is lost: nothing depends on it.
+    pub(crate) async fn flush(&self, redis: &redis_store::Store, model: &ModelQuota) {
         let seen = self.0.lock().remove(&model.id).unwrap_or_default();
-        if seen == Seen::default() {
+        if seen == Sample::default() {
             return;
         }
         let keys = [ModelKeys::new(&redis.prefix, &model.quota_name()).history(&model.id)];
@@ -136,7 +138,7 @@ impl Recorder {
 }
 
 impl History {
-    pub(crate) fn read(fields: &BTreeMap<String, String>, now: u64) -> Self {
+    pub(crate) fn from_fields(fields: &BTreeMap<String, String>, now: u64) -> Self {
         let mut history = Self::default();
         for (name, value) in fields {
             let numbers: Vec<u64> =
@@ -183,7 +185,7 @@ mod tests {
             ("day:9".to_owned(), "9 70 5 1".to_owned()),
             ("day:10".to_owned(), "10 9 2 1".to_owned()),
         ];
-        let history = History::read(&fields.into(), now);
+        let history = History::from_fields(&fields.into(), now);
         let calls = Calls { answered: 9, rate_limited: 2, failed: 1 };
         let (used, in_flight, waiting, queue_seconds) = (0.97, 42, 120, 17.5);
         assert_eq!(
@@ -200,11 +202,11 @@ mod tests {
         let mut snapshot = Snapshot::default();
         for used in [90, 97, 3] {
             (snapshot.dimensions.combined.limit, snapshot.dimensions.combined.used) = (100, used);
-            recorder.seen(&model, &snapshot);
+            recorder.record_snapshot(&model, &snapshot);
         }
-        recorder.ended(&model, true, ProviderSignal::None);
-        recorder.ended(&model, false, ProviderSignal::Refused);
-        recorder.ended(&model, false, ProviderSignal::Overloaded);
+        recorder.record_end(&model, true, ProviderSignal::None);
+        recorder.record_end(&model, false, ProviderSignal::Refused);
+        recorder.record_end(&model, false, ProviderSignal::Overloaded);
         let seen = recorder.0.lock()[&model];
         assert_eq!((seen.used, seen.in_flight), (0.97, 0));
         assert_eq!(seen.calls, Calls { answered: 1, rate_limited: 1, failed: 1 });

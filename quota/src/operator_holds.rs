@@ -1,6 +1,8 @@
-//! What operators hold until they say otherwise: batches that are paused, models that are paused
-//! without an end, and when limits end that were set for some time. All lie in one small hash beside the quota, which every worker reads when
-//! a counter has moved that it looks at every [`EVERY`]; nothing of it is asked with a call.
+//! Batches and models that operators have paused without an end, and when limits end that were set
+//! for some time. All lie in one small hash beside the quota. A worker checks a counter every
+//! [`EVERY`] and reads the hash when the counter has moved; calls never read it.
+
+mod operations;
 
 use std::{
     collections::BTreeMap,
@@ -11,36 +13,36 @@ use std::{
 use parking_lot::Mutex;
 use tidegate_types::ModelId;
 
-/// A worker learns within this time what operators have changed, or within five times that where
-/// nothing goes on, and begins nothing that is held 5 s later.
+/// A worker learns of an operator's change within this time, or within five times that while it is
+/// idle. It starts no held call 5 s after that.
 pub const EVERY: Duration = Duration::from_secs(2);
 
-/// What stands before the names in the hash.
+/// Prefixes of the names in the hash.
 pub(crate) const BATCH: &str = "batch:";
 pub(crate) const MODEL: &str = "model:";
 pub(crate) const LIMITS: &str = "limits:";
 
-/// Everything that is held.
+/// All holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held {
-    /// Runs of batches, by names that no other run has.
+pub struct OperatorHolds {
+    /// Held runs of batches, by names that no other run has.
     pub batches: BTreeMap<String, HeldBatch>,
-    /// Models, with the reason that was given.
+    /// Held models, each with the operator's reason.
     pub models: BTreeMap<ModelId, String>,
-    /// Models with limits that were set for some time, and until when, in seconds since 1970.
+    /// Models with limits set for some time, and their end in seconds since 1970.
     pub limits: BTreeMap<ModelId, u64>,
 }
 
-/// A run of a batch that is held.
+/// A held run of a batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeldBatch {
-    /// The batch's id; another run may have the same.
+    /// The batch's id, which other runs may share.
     pub batch: String,
-    /// Since when, in seconds since 1970.
+    /// When it was held, in seconds since 1970.
     pub since: u64,
 }
 
-/// As it is written: when, a space, and the id.
+/// The value in the hash: the time, a space, and the id.
 impl fmt::Display for HeldBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.since, self.batch)
@@ -48,26 +50,26 @@ impl fmt::Display for HeldBatch {
 }
 
 impl HeldBatch {
-    fn read(value: &str) -> Self {
+    fn parse(value: &str) -> Self {
         let (since, batch) = value.split_once(' ').unwrap_or((value, ""));
         Self { batch: batch.to_owned(), since: since.parse().unwrap_or_default() }
     }
 }
 
-/// What this process knows to be held.
+/// The holds that this process knows.
 #[derive(Debug, Default)]
-pub(crate) struct Holds {
-    pub(crate) held: Mutex<Held>,
-    /// When the gates of held models were last closed from here.
+pub(crate) struct KnownHolds {
+    pub(crate) held: Mutex<OperatorHolds>,
+    /// When this process last closed the gates of held models.
     pub(crate) closed: Mutex<Option<Instant>>,
 }
 
-impl Held {
-    pub(crate) fn read(fields: BTreeMap<String, String>) -> Self {
+impl OperatorHolds {
+    pub(crate) fn from_fields(fields: BTreeMap<String, String>) -> Self {
         let mut held = Self::default();
         for (name, reason) in fields {
             if let Some(run) = name.strip_prefix(BATCH) {
-                held.batches.insert(run.to_owned(), HeldBatch::read(&reason));
+                held.batches.insert(run.to_owned(), HeldBatch::parse(&reason));
             } else if let Some(Ok(model)) = name.strip_prefix(MODEL).map(str::parse) {
                 held.models.insert(model, reason);
             } else if let Some(Ok(model)) = name.strip_prefix(LIMITS).map(str::parse) {
@@ -77,7 +79,7 @@ impl Held {
         held
     }
 
-    /// How long the limits that were set for a model still hold; `None` where they do not end.
+    /// How long until the limits set for a model end; `None` if they do not end.
     pub fn limit_left(&self, model: &ModelId) -> Option<Duration> {
         let until = UNIX_EPOCH + Duration::from_secs(*self.limits.get(model)?);
         Some(until.duration_since(SystemTime::now()).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! A call of this process that is to be asked about.
+//! A call of this process that waits for its answer from Redis.
 
 use std::{sync::Arc, time::Instant};
 
@@ -11,7 +11,7 @@ use crate::{
     store::{Ask, Decision},
 };
 
-/// Calls that one question may be about.
+/// Calls of one group can share a script call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Group {
     model: ModelId,
@@ -20,20 +20,20 @@ pub(crate) struct Group {
     template: u64,
 }
 
-/// One that is asked about by whoever puts the next question. It has no answer if Redis has none.
+/// A call and where its answer goes. The sender is dropped without an answer if Redis is away.
 #[derive(Debug)]
-pub(crate) struct Asker {
+pub(crate) struct Caller {
     pub(crate) model: Arc<ModelQuota>,
     pub(crate) ask: Ask,
-    /// When it came.
+    /// When the call asked first.
     pub(crate) since: Instant,
     pub(crate) answer: oneshot::Sender<Result<Decision, Error>>,
 }
 
-/// Where its answer comes.
+/// Receives the answer.
 pub(crate) type Answer = oneshot::Receiver<Result<Decision, Error>>;
 
-impl Asker {
+impl Caller {
     pub(crate) fn new(model: &Arc<ModelQuota>, ask: &Ask, since: Instant) -> (Self, Answer) {
         let (answer, answered) = oneshot::channel();
         (Self { model: Arc::clone(model), ask: ask.clone(), since, answer }, answered)
@@ -48,7 +48,7 @@ impl Asker {
         }
     }
 
-    /// Its turn. Newcomers have none, and stand behind all others as they came.
+    /// Sorts by turn. A call without a ticket comes after all others, in order of arrival.
     pub(crate) fn turn(&self) -> (u64, Instant) {
         (self.ask.ticket.map_or(u64::MAX, |ticket| ticket.position), self.since)
     }

@@ -1,11 +1,11 @@
-//! Limits as a configuration states them, and what the limiter makes of them: every program that
-//! shares a quota must come to the same.
+//! Limits as a configuration states them, converted to [`Limits`] in the same way by every program
+//! that shares a quota.
 
 use std::time::Duration;
 
 use crate::{dimension::PerDimension, limits::Limits};
 
-/// What may go at once where calls are counted by the second: one.
+/// The burst where a limit is stated by the second: one call.
 const EVENLY: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -19,12 +19,12 @@ pub enum Algorithm {
     TokenBucket,
 }
 
-/// One model's limits, as its section in `tidegate.toml` states them. `None` is not stated.
+/// One model's limits as its section in `tidegate.toml` states them; `None` if not stated.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Stated {
+pub struct ConfiguredLimits {
     /// Requests a minute.
     pub rpm: Option<u64>,
-    /// Requests a second: calls then go evenly, and 60 times as many a minute.
+    /// Requests a second: calls then go evenly, 60 times as many a minute.
     pub rps: Option<u64>,
     /// Input and output tokens a minute, counted together.
     pub tpm: Option<u64>,
@@ -50,9 +50,9 @@ pub struct Stated {
     pub window: Option<Duration>,
 }
 
-impl Stated {
-    /// The limits as the limiter wants them, at an endpoint that counts so if nothing else is said.
-    /// What is only taken to be so keeps the margin of what is not known.
+impl ConfiguredLimits {
+    /// The limiter's limits. `usual` is the endpoint's algorithm if none is stated; an assumed
+    /// algorithm keeps the margin of an unknown one.
     pub fn limits(&self, usual: Algorithm) -> Limits {
         let (margin, window) = match self.algorithm {
             Some(Algorithm::TokenBucket) => (1.0, Duration::from_secs(60)),
@@ -76,7 +76,7 @@ impl Stated {
             margin: self.margin.unwrap_or(margin),
             window,
             burst: even.or(self.burst).unwrap_or_else(|| Limits::default().burst),
-            // What is given is kept to; else it is learned.
+            // A stated burst is in force; otherwise it is learned.
             burst_max: (self.burst.is_none() && even.is_none()).then_some(window),
             token_bucket: algorithm == Algorithm::TokenBucket,
             ..Limits::default()

@@ -1,37 +1,37 @@
-//! How often answers are cut, by what is asked. Where one in twenty was, the room is too small for
-//! the question and not for a document: later documents begin with more.
+//! How often answers are cut, by question. From one in twenty on, the cap on output is too small for
+//! the question and not for single documents: later documents begin with a higher one.
 //!
-//! Each worker sees its own answers. One that starts learns from its first ones; what it does not
-//! know yet costs a cut answer each.
+//! Each worker counts its own answers. A new worker learns from its first ones; until then each cut
+//! answer is paid for.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
 use tidegate_types::ModelId;
 
-/// One cut answer may be one odd document.
+/// Minimum number of cut answers: one alone may come from an odd document.
 const ENOUGH: u64 = 2;
 
-/// One in so many.
+/// One cut answer in this many is enough.
 const ONE_IN: u64 = 20;
 
-/// Questions that are remembered; each costs some 50 bytes.
+/// Questions that are remembered; each takes some 50 bytes.
 const REMEMBERED: usize = 10_000;
 
 /// Calls whose answers are about as long.
 #[derive(Debug, Clone, Copy)]
 pub struct Asks<'a> {
-    /// What writes the answer.
+    /// The model that answers.
     pub model: &'a ModelId,
-    /// What is asked.
+    /// Hash of what is asked.
     pub template: u64,
-    /// The room for the answer, in tokens.
+    /// The cap on output, in tokens.
     pub room: u32,
 }
 
-/// Cut answers of this worker, by the model, what it was asked, and with how much room.
+/// Counts of this worker's answers, by model, question and cap.
 #[derive(Debug, Default)]
-pub struct Cuts(Mutex<HashMap<(ModelId, u64, u32), Seen>>);
+pub struct TruncationStats(Mutex<HashMap<(ModelId, u64, u32), Seen>>);
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -39,8 +39,8 @@ struct Seen {
     cut: u64,
 }
 
-impl Cuts {
-    /// An answer came to a call with the room that all documents begin with.
+impl TruncationStats {
+    /// Counts an answer to a call with the cap that all documents begin with.
     pub fn answered(&self, asks: Asks<'_>, is_cut: bool) {
         let mut questions = self.0.lock();
         if questions.len() >= REMEMBERED {
@@ -51,7 +51,7 @@ impl Cuts {
         seen.cut += u64::from(is_cut);
     }
 
-    /// Whether so many answers were cut that the next document begins with more room.
+    /// Whether so many answers were cut that the next document should begin with a higher cap.
     pub fn are_many(&self, asks: Asks<'_>) -> bool {
         let questions = self.0.lock();
         let seen = questions.get(&asks.key());
@@ -72,21 +72,21 @@ mod tests {
 
     #[test]
     fn one_in_twenty_is_many_and_one_alone_is_none() {
-        let cuts = Cuts::default();
+        let stats = TruncationStats::default();
         let (a, b): (ModelId, ModelId) = ("p:a".parse().unwrap(), "p:b".parse().unwrap());
         let asks = Asks { model: &a, template: 7, room: 100 };
-        let answered = |count, is_cut| (0..count).for_each(|_| cuts.answered(asks, is_cut));
+        let answered = |count, is_cut| (0..count).for_each(|_| stats.answered(asks, is_cut));
         answered(1, true);
-        assert!(!cuts.are_many(asks));
+        assert!(!stats.are_many(asks));
         answered(39, false);
         answered(1, true);
-        assert!(!cuts.are_many(asks), "2 of 41");
+        assert!(!stats.are_many(asks), "2 of 41");
         answered(1, true);
-        assert!(cuts.are_many(asks), "3 of 42");
+        assert!(stats.are_many(asks), "3 of 42");
         for other in
             [Asks { room: 400, ..asks }, Asks { template: 8, ..asks }, Asks { model: &b, ..asks }]
         {
-            assert!(!cuts.are_many(other), "{other:?}");
+            assert!(!stats.are_many(other), "{other:?}");
         }
     }
 }

@@ -1,0 +1,204 @@
+//! Log lines for changes of state: a gate that closes or opens, a lane that starves. Each is one
+//! line, whatever the number of calls. A gate that closes again and again is logged twice a minute
+//! at most.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use tidegate_types::{Lane, ModelId};
+use tracing::{info, warn};
+
+use crate::snapshot::Snapshot;
+
+/// Closings of a gate within this time of the last logged one are only counted.
+const SELDOM: Duration = Duration::from_secs(30);
+
+/// A faulty script fails at each call: one line in this time.
+const FAULTS: Duration = Duration::from_secs(60);
+
+/// A lane is starved after it has waited this long while others were served.
+const STARVED_AFTER: Duration = Duration::from_secs(60);
+
+/// What this process has seen of each model's gate and lanes.
+#[derive(Debug, Default)]
+pub(crate) struct StateChanges(Mutex<HashMap<ModelId, ModelState>>);
+
+#[derive(Debug, Default)]
+struct ModelState {
+    /// When the gate closed, if it is closed.
+    closed: Option<Instant>,
+    /// When a closing was last logged.
+    logged: Option<Instant>,
+    /// Closings since then that were not logged.
+    unlogged: u32,
+    /// Lanes that wait while others are served: since when, and whether that was logged.
+    starving: HashMap<Lane, (Instant, bool)>,
+}
+
+/// A log line about a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GateMessage {
+    Closed { unlogged: u32 },
+    Open { after: Duration, unlogged: u32 },
+}
+
+impl StateChanges {
+    /// Notes that the gate is closed for `wait`, and logs it.
+    pub(crate) fn record_closed(
+        &self,
+        model: &ModelId,
+        wait: Duration,
+        reason: &str,
+        exhausted: bool,
+    ) {
+        let message = self.0.lock().entry(model.clone()).or_default().note_closed(Instant::now());
+        if let Some(GateMessage::Closed { unlogged }) = message {
+            let what = if exhausted { "the model is exhausted" } else { "the gate is closed" };
+            warn!(%model, reason, times_since_last_told = unlogged, "{what} for {wait:.1?}; nobody calls before");
+        }
+    }
+
+    /// Notes that the gate is open, and logs it if its closing was logged.
+    pub(crate) fn record_open(&self, model: &ModelId) {
+        let message = self.0.lock().get_mut(model).and_then(|seen| seen.note_open(Instant::now()));
+        if let Some(GateMessage::Open { after, unlogged }) = message {
+            info!(%model, times_since_last_told = unlogged, "the gate is open again after {after:.1?}");
+        }
+    }
+
+    /// Takes in a model's snapshot.
+    pub(crate) fn record_snapshot(&self, model: &ModelId, snapshot: &Snapshot) {
+        if snapshot.exhausted || !snapshot.pause.is_zero() {
+            return self.record_closed(model, snapshot.pause, &snapshot.reason, snapshot.exhausted);
+        }
+        self.record_open(model);
+        let starved = {
+            let mut all = self.0.lock();
+            all.entry(model.clone()).or_default().take_starved(snapshot, Instant::now())
+        };
+        for lane in starved {
+            warn!(%model, %lane, "this lane has waited for {STARVED_AFTER:?} while others were served; its share may be too small for its largest call");
+        }
+    }
+}
+
+/// Faults of the scripts, of which one a minute is logged.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Mutex<(Option<Instant>, u32)>);
+
+impl Faults {
+    /// If this fault should be logged: the number of faults that were not logged since the last
+    /// one.
+    pub(crate) fn take_unlogged(&self, now: Instant) -> Option<u32> {
+        let mut faults = self.0.lock();
+        if faults.0.is_some_and(|logged| now.saturating_duration_since(logged) < FAULTS) {
+            faults.1 += 1;
+            return None;
+        }
+        faults.0 = Some(now);
+        Some(std::mem::take(&mut faults.1))
+    }
+}
+
+impl ModelState {
+    fn note_closed(&mut self, now: Instant) -> Option<GateMessage> {
+        if self.closed.replace(self.closed.unwrap_or(now)).is_some() {
+            return None;
+        }
+        if self.logged.is_some_and(|logged| now.saturating_duration_since(logged) < SELDOM) {
+            self.unlogged += 1;
+            return None;
+        }
+        self.logged = Some(now);
+        Some(GateMessage::Closed { unlogged: std::mem::take(&mut self.unlogged) })
+    }
+
+    /// The message, if the closing was logged.
+    fn note_open(&mut self, now: Instant) -> Option<GateMessage> {
+        let closed = self.closed.take()?;
+        let was_logged = self.logged.is_some_and(|logged| logged >= closed);
+        let (after, unlogged) = (now.saturating_duration_since(closed), self.unlogged);
+        was_logged.then_some(GateMessage::Open { after, unlogged })
+    }
+
+    /// Lanes that have just become starved.
+    fn take_starved(&mut self, snapshot: &Snapshot, now: Instant) -> Vec<Lane> {
+        let others_go = snapshot.lanes.iter().any(|lane| lane.in_flight > 0);
+        let mut starved = Vec::new();
+        for lane in &snapshot.lanes {
+            if lane.waiting == 0 || lane.in_flight > 0 || !others_go {
+                self.starving.remove(&lane.lane);
+                continue;
+            }
+            let (since, logged) = self.starving.entry(lane.lane.clone()).or_insert((now, false));
+            if !*logged && now.saturating_duration_since(*since) >= STARVED_AFTER {
+                *logged = true;
+                starved.push(lane.lane.clone());
+            }
+        }
+        starved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{dimension::Amounts, snapshot::LaneSnapshot};
+
+    #[test]
+    fn a_closing_is_logged_once_and_not_too_often() {
+        let (mut seen, start) = (ModelState::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(seen.note_open(at(0)), None, "it was open all along");
+        assert_eq!(seen.note_closed(at(0)), Some(GateMessage::Closed { unlogged: 0 }));
+        assert_eq!(seen.note_closed(at(1)), None, "it is closed already");
+        let after = Duration::from_secs(4);
+        assert_eq!(seen.note_open(at(4)), Some(GateMessage::Open { after, unlogged: 0 }));
+        for second in [6, 8, 10] {
+            assert_eq!(
+                (seen.note_closed(at(second)), seen.note_open(at(second + 1))),
+                (None, None)
+            );
+        }
+        assert_eq!(seen.note_closed(at(31)), Some(GateMessage::Closed { unlogged: 3 }));
+    }
+
+    #[test]
+    fn a_fault_of_every_call_is_logged_once_a_minute() {
+        let (faults, start) = (Faults::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(faults.take_unlogged(at(0)), Some(0));
+        assert!((1..60).all(|second| faults.take_unlogged(at(second)).is_none()));
+        assert_eq!(faults.take_unlogged(at(60)), Some(59));
+    }
+
+    #[test]
+    fn a_lane_starves_while_others_are_served() {
+        let lane = |name: &str, waiting, in_flight| LaneSnapshot {
+            lane: name.to_owned().try_into().unwrap(),
+            share: crate::Share::ALL,
+            elsewhere: false,
+            waiting,
+            queue: Duration::ZERO,
+            in_flight,
+            used: Amounts::default(),
+        };
+        let lanes = |waiting, in_flight| Snapshot {
+            lanes: vec![lane("batch", waiting, 0), lane("standard", 0, in_flight)],
+            ..Snapshot::default()
+        };
+        let (mut seen, start) = (ModelState::default(), Instant::now());
+        let later = start + STARVED_AFTER;
+        assert!(seen.take_starved(&lanes(3, 2), start).is_empty(), "not yet");
+        assert_eq!(seen.take_starved(&lanes(3, 2), later).len(), 1);
+        assert!(seen.take_starved(&lanes(3, 2), later).is_empty(), "it was logged");
+        assert!(seen.take_starved(&lanes(0, 2), later).is_empty(), "it is served again");
+        assert!(
+            seen.take_starved(&lanes(3, 0), later + STARVED_AFTER).is_empty(),
+            "no lane is served"
+        );
+    }
+}
