@@ -3,7 +3,7 @@
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 
-use super::{figures, keys};
+use super::{format, keys};
 pub(super) use crate::config::provider::setting;
 use crate::temporal::{ANSWER_WITHIN, Temporal};
 
@@ -16,7 +16,7 @@ pub(super) fn no_worker(temporal: &Temporal) -> String {
     format!(
         "no worker answers on the task queue \"{}\"; start one with `tidegate worker`; where some run, they are too busy to answer within {}",
         temporal.task_queue(),
-        figures::span(ANSWER_WITHIN)
+        format::duration(ANSWER_WITHIN)
     )
 }
 

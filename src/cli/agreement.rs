@@ -4,7 +4,7 @@ use tidegate_activities::output::agreement::{Agreement, Rate};
 
 use super::{
     exit::Outcome,
-    figures::{count, counted, percent},
+    format::{count, percent, plural},
     output::{self, Table},
 };
 
@@ -29,7 +29,7 @@ pub(super) fn table(agreement: &Agreement) -> String {
     for (name, field) in &agreement.fields {
         let most = field.confusion.first().map(ToString::to_string);
         let Rate { compared, .. } = field.rate;
-        table.row(vec![
+        table.add_row(vec![
             name.clone(),
             count(compared),
             with_interval(field.rate),
@@ -37,7 +37,7 @@ pub(super) fn table(agreement: &Agreement) -> String {
         ]);
     }
     let all = agreement.documents;
-    table.row(vec![
+    table.add_row(vec![
         "all fields".to_owned(),
         count(all.compared),
         with_interval(all),
@@ -51,12 +51,12 @@ pub(super) fn unmatched(agreement: &Agreement) -> Vec<String> {
     let Agreement { without_document, without_truth, .. } = agreement;
     let mut sentences = Vec::new();
     if without_document.count > 0 {
-        let ids = counted(without_document.count, "id");
+        let ids = plural(without_document.count, "id");
         sentences
             .push(format!("{ids} of the truth in no document of this batch: {without_document}"));
     }
     if without_truth.count > 0 {
-        let documents = counted(without_truth.count, "document");
+        let documents = plural(without_truth.count, "document");
         sentences.push(format!("{documents} without a row in the truth: {without_truth}"));
     }
     sentences
@@ -66,7 +66,7 @@ pub(super) fn unmatched(agreement: &Agreement) -> Vec<String> {
 /// the answers in messages.
 pub(super) fn enough(agreement: Option<&Agreement>, at_least: f64, whose: &str) -> Outcome {
     let Some(agreement) = agreement else {
-        output::say(&format!(
+        output::print_message(&format!(
             "{whose}: nothing was compared; --at-least {at_least} cannot be said"
         ));
         return Outcome::Faulty;
@@ -75,10 +75,10 @@ pub(super) fn enough(agreement: Option<&Agreement>, at_least: f64, whose: &str) 
     if from >= at_least {
         return Outcome::Done;
     }
-    output::say(&format!(
+    output::print_message(&format!(
         "{whose}: {} agree, of {}; of all documents perhaps no more than {}, and --at-least asks for {}",
         percent(agreement.documents.part()),
-        counted(agreement.documents.compared, "document"),
+        plural(agreement.documents.compared, "document"),
         percent(from),
         percent(at_least),
     ));

@@ -4,9 +4,9 @@
 //! Each prompt is a separate activity ([`Temporal::submit`]) whose id is derived from the input, so that
 //! repeating the command continues where it stopped and pays nothing twice.
 
-mod asked;
-mod large;
+mod large_answer;
 mod lines;
+mod question;
 mod table;
 
 use std::{
@@ -24,10 +24,10 @@ use tidegate_types::{Lane, ModelId};
 use tidegate_workflows::contract::SubmittedCall;
 use tokio::sync::mpsc;
 
-use self::asked::{Asked, Output};
+use self::question::{Output, Question};
 use super::{
+    batch_flags::{schema, text},
     exit::{Outcome, usage},
-    given::{schema, text},
     output,
 };
 use crate::{
@@ -97,7 +97,7 @@ struct Asking {
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
-    let common = common(&args)?;
+    let common = common_fields(&args)?;
     if !config.quota_lanes()?.iter().any(|(known, _)| *known == args.lane) {
         return Err(usage(format!("--lane: there is no lane called {}", args.lane)));
     }
@@ -110,14 +110,14 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             let prompt = text("--prompt", prompt)?;
             let (answer, error) = (args.column.clone(), args.error_column.clone());
             let added = table::Added { answer, error };
-            let (rows, table) = table::read(io::stdin(), io::stdout(), prompt, added)?;
-            return Box::pin(answered(&asking, rows, at_once, table)).await;
+            let (rows, table) = table::read_rows(io::stdin(), io::stdout(), prompt, added)?;
+            return Box::pin(answer_all(&asking, rows, at_once, table)).await;
         }
         if io::stdin().is_terminal() {
-            output::say("a prompt a line; Ctrl-D ends them");
+            output::print_message("a prompt a line; Ctrl-D ends them");
         }
         let lines = lines::Lines { as_json: args.json };
-        Box::pin(answered(&asking, lines::read(), at_once, lines)).await
+        Box::pin(answer_all(&asking, lines::read_lines(), at_once, lines)).await
     };
     tokio::select! {
         outcome = answers => outcome,
@@ -128,7 +128,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
 }
 
 /// The fields of `tidegate.call` except the prompt.
-fn common(args: &Args) -> anyhow::Result<Map<String, Value>> {
+fn common_fields(args: &Args) -> anyhow::Result<Map<String, Value>> {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -145,16 +145,16 @@ fn common(args: &Args) -> anyhow::Result<Map<String, Value>> {
     Ok(fields)
 }
 
-async fn answered<O: Output>(
+async fn answer_all<O: Output>(
     asking: &Asking,
-    asked: mpsc::Receiver<anyhow::Result<Asked<O::Beside>>>,
+    asked: mpsc::Receiver<anyhow::Result<Question<O::Context>>>,
     at_once: u32,
     mut out: O,
 ) -> anyhow::Result<Outcome> {
     let mut asked_before: HashMap<[u8; 16], u32> = HashMap::new();
     let asked = stream::unfold(asked, async |mut asked| Some((asked.recv().await?, asked)));
     let answers = asked
-        .map_ok(|Asked { number, beside, prompt }| {
+        .map_ok(|Question { number, beside, prompt }| {
             // A blank prompt is not asked.
             let input = prompt.map(|prompt| asking.input(prompt));
             let input =
@@ -163,9 +163,12 @@ async fn answered<O: Output>(
                 let outcome = match input {
                     Err(why) => Some(Err(why)),
                     Ok(None) => None,
-                    Ok(Some((id, input))) => {
-                        Some(asking.one(&id, input).await.with_context(|| goes_on::<O>(number))?)
-                    }
+                    Ok(Some((id, input))) => Some(
+                        asking
+                            .ask_one(&id, input)
+                            .await
+                            .with_context(|| resume_hint::<O>(number))?,
+                    ),
                 };
                 anyhow::Ok((number, beside, outcome))
             }
@@ -179,9 +182,9 @@ async fn answered<O: Output>(
         let outcome = match outcome {
             None => Ok(json!({ "answer": "" })),
             Some(Err(why)) => Err(why),
-            Some(Ok(outcome)) => large::whole(outcome, asking.calls.as_ref())
+            Some(Ok(outcome)) => large_answer::load(outcome, asking.calls.as_ref())
                 .await
-                .with_context(|| goes_on::<O>(number))?,
+                .with_context(|| resume_hint::<O>(number))?,
         };
         match &outcome {
             Ok(_) => succeeded += u64::from(is_asked),
@@ -189,7 +192,7 @@ async fn answered<O: Output>(
                 failed += 1;
                 // A thousand lines may fail for one reason: print it once.
                 if *why != told {
-                    output::say(&format!("{} {number}: {why}", O::UNIT));
+                    output::print_message(&format!("{} {number}: {why}", O::UNIT));
                     told.clone_from(why);
                 }
             }
@@ -198,12 +201,12 @@ async fn answered<O: Output>(
             break;
         }
     }
-    output::say(&format!("{succeeded} answered, {failed} failed"));
+    output::print_message(&format!("{succeeded} answered, {failed} failed"));
     Ok(if failed == 0 { Outcome::Done } else { Outcome::SomeFailed })
 }
 
 /// Calls go on when the command ends.
-fn goes_on<O: Output>(number: u64) -> String {
+fn resume_hint<O: Output>(number: u64) -> String {
     format!("{} {number}; the same command goes on where this one ended", O::UNIT)
 }
 
@@ -219,7 +222,7 @@ impl Asking {
     }
 
     /// The outcome of a call, or why there is none.
-    async fn one(&self, id: &str, input: Value) -> anyhow::Result<Result<Value, String>> {
+    async fn ask_one(&self, id: &str, input: Value) -> anyhow::Result<Result<Value, String>> {
         let length = input["prompt"].as_str().map_or(0, str::len);
         if length > MAX_PROMPT {
             return Ok(Err(format!(

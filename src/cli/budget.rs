@@ -96,10 +96,10 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         .await
         .context("it cannot be set; `tidegate doctor` looks closer")?;
     if set.json {
-        output::json(&json!({ "payer": payer.to_string(), "spent_usd": set.spent_usd }))?;
+        output::print_json(&json!({ "payer": payer.to_string(), "spent_usd": set.spent_usd }))?;
     } else {
         let usd = set.spent_usd;
-        output::say(&format!(
+        output::print_message(&format!(
             "{payer} has spent {usd} USD; documents that wait for it go on within seconds"
         ));
     }

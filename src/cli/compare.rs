@@ -31,15 +31,15 @@ use crate::{
 
 use super::{
     agreement,
+    batch_flags::BatchFlags,
+    batch_report::BatchReport,
     exit::{Outcome, usage},
-    figures::{count, dollars},
     follow::{Followed, follow},
-    given::Given,
+    format::{count, dollars},
     keys,
     output::{self, Table},
-    place,
-    reported::Reported,
-    sampled::{self, Answered},
+    paths,
+    sample_report::{self, Answered},
 };
 
 /// The default number of documents in a comparison.
@@ -52,7 +52,7 @@ pub(super) struct Args {
     #[arg(required = true, num_args = 1.., value_name = "MODEL")]
     models: Vec<ModelId>,
     #[command(flatten)]
-    given: Given<true>,
+    given: BatchFlags<true>,
     /// End with 1 unless so large a part of each model's answers agrees with --truth, or with the
     /// first model's answers, by the lower end of the interval that holds it in 95 of 100 samples
     #[arg(long, value_name = "PART", value_parser = agreement::part)]
@@ -63,7 +63,7 @@ pub(super) struct Args {
 }
 
 /// The batch of one model.
-struct Asked {
+struct ModelBatch {
     model: ModelId,
     id: String,
     input: BatchInput,
@@ -72,7 +72,7 @@ struct Asked {
 
 /// The result of one model's batch.
 #[derive(Debug, Serialize)]
-struct Seen {
+struct ModelResult {
     model: ModelId,
     workflow_id: String,
     output: String,
@@ -101,7 +101,7 @@ struct Pair {
 #[derive(Debug, Serialize)]
 struct Comparison {
     documents_in_all: Option<u64>,
-    models: Vec<Seen>,
+    models: Vec<ModelResult>,
     pairs: Vec<Pair>,
 }
 
@@ -115,19 +115,23 @@ struct Difference<'a> {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let base = args.given.input()?;
-    let asked = asked(&args.models, &base)?;
+    let asked = plan_batches(&args.models, &base)?;
     let services = worker::services_without_providers(config)?;
     let temporal = Temporal::open(config).await?;
     check(&services, &temporal, &asked).await?;
     for one in &asked {
         temporal.start(&one.id, &one.input).await?;
-        output::say(&format!("{}: batch {}", one.model, output::styled(output::STRONG, &one.id)));
+        output::print_message(&format!(
+            "{}: batch {}",
+            one.model,
+            output::styled(output::STRONG, &one.id)
+        ));
     }
     let mut models = Vec::new();
     for one in &asked {
         match follow(config, &temporal, &one.id, signal::stop()).await? {
             Followed::Ended(Ending::Completed(progress)) => {
-                models.push(seen(config, &services, one, &progress).await?);
+                models.push(read_result(config, &services, one, &progress).await?);
             }
             Followed::Ended(Ending::Cancelled(_)) => {
                 anyhow::bail!("{} was cancelled; the same command goes on where it stood", one.id);
@@ -136,17 +140,17 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
                 anyhow::bail!("the batch {} has not been finished: {why}", one.id);
             }
             Followed::Detached => {
-                output::say(
+                output::print_message(
                     "detached; the work goes on. The same command, later, compares what is there and buys nothing twice",
                 );
                 return Ok(Outcome::Done);
             }
         }
     }
-    let comparison = compared(&services, &asked, models, &base.output).await?;
+    let comparison = compare_results(&services, &asked, models, &base.output).await?;
     record(&services, &asked, &comparison, args.at_least, &base.output).await?;
     if args.json {
-        output::json(&comparison)?;
+        output::print_json(&comparison)?;
     } else {
         show(&comparison, &base.output)?;
     }
@@ -157,8 +161,8 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
 
 /// Makes a batch for each model. Each model's answers have a separate folder, where the next run finds
 /// them.
-fn asked(models: &[ModelId], base: &BatchInput) -> anyhow::Result<Vec<Asked>> {
-    let mut asked: Vec<Asked> = Vec::new();
+fn plan_batches(models: &[ModelId], base: &BatchInput) -> anyhow::Result<Vec<ModelBatch>> {
+    let mut asked: Vec<ModelBatch> = Vec::new();
     for model in models {
         if asked.iter().any(|it| it.model == *model) {
             return Err(usage(format!("{model} is named twice")));
@@ -174,20 +178,24 @@ fn asked(models: &[ModelId], base: &BatchInput) -> anyhow::Result<Vec<Asked>> {
         };
         let job = input::parse(&temporal::json(&input)).map_err(usage)?.job;
         let source = input.source.as_deref().unwrap_or_default();
-        let id = place::batch_id(source, chrono::Utc::now(), rand::random());
-        asked.push(Asked { model: model.clone(), id, input, job });
+        let id = paths::batch_id(source, chrono::Utc::now(), rand::random());
+        asked.push(ModelBatch { model: model.clone(), id, input, job });
     }
     Ok(asked)
 }
 
 /// Checks every model before the first call: its name, its price if there is a budget, and whether a
 /// worker has a key for it. This machine's configuration should equal the workers'.
-async fn check(services: &Services, temporal: &Temporal, asked: &[Asked]) -> anyhow::Result<()> {
+async fn check(
+    services: &Services,
+    temporal: &Temporal,
+    asked: &[ModelBatch],
+) -> anyhow::Result<()> {
     // Without Redis, the workers' keys are unknown.
     let cards = cards(&services.guard.quota).await.unwrap_or_default();
     let mut wrong: Vec<String> = Vec::new();
-    for Asked { model, job, .. } in asked {
-        let refused = match asks(services, job).await {
+    for ModelBatch { model, job, .. } in asked {
+        let refused = match models_of(services, job).await {
             Ok(models) => keys::unable(&cards, &temporal.queue(), &models),
             Err(failure) if failure.kind == FailureType::InvalidInput => Some(failure.message),
             Err(failure) => return Err(failure).context(format!("looking at {model}")),
@@ -204,7 +212,7 @@ async fn check(services: &Services, temporal: &Temporal, asked: &[Asked]) -> any
 ///
 /// # Errors
 /// The batch's plan would fail with this error.
-async fn asks(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failure> {
+async fn models_of(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failure> {
     let models = plan::check(services, job).await?;
     if job.budget_usd.is_some() {
         plan::forecast(services, job).await?.check(job.budget_usd)?;
@@ -212,21 +220,21 @@ async fn asks(services: &Services, job: &Job) -> Result<Vec<ModelId>, Failure> {
     Ok(models)
 }
 
-async fn seen(
+async fn read_result(
     config: &Config,
     services: &Services,
-    asked: &Asked,
+    asked: &ModelBatch,
     progress: &Progress,
-) -> anyhow::Result<Seen> {
+) -> anyhow::Result<ModelResult> {
     let place = services.storage.resolve(&asked.job.output).context("output")?;
     let lines = place.child("results.jsonl").read_if_there().await;
     let lines = lines.with_context(|| format!("reading the answers of {}", asked.model))?;
-    let answers: Vec<Answered> = sampled::lines(&lines.unwrap_or_default())?;
+    let answers: Vec<Answered> = sample_report::lines(&lines.unwrap_or_default())?;
     let answers: BTreeMap<_, _> = answers.into_iter().map(|it| (it.id.clone(), it)).collect();
     let prices = answers.values().filter_map(Answered::usd);
     let (sum, priced) = prices.fold((0.0, 0_u32), |(sum, count), usd| (sum + usd, count + 1));
-    let reported = Reported::of(config, progress).await;
-    Ok(Seen {
+    let reported = BatchReport::read(config, progress).await;
+    Ok(ModelResult {
         model: asked.model.clone(),
         workflow_id: asked.id.clone(),
         output: asked.job.output.clone(),
@@ -240,10 +248,10 @@ async fn seen(
 }
 
 /// Compares the results, and writes the comparison beside the models' outputs.
-async fn compared(
+async fn compare_results(
     services: &Services,
-    asked: &[Asked],
-    mut models: Vec<Seen>,
+    asked: &[ModelBatch],
+    mut models: Vec<ModelResult>,
     output: &str,
 ) -> anyhow::Result<Comparison> {
     let whole = match asked.first() {
@@ -259,7 +267,7 @@ async fn compared(
     let (mut pairs, mut lines) = (Vec::new(), Vec::new());
     for (at, one) in models.iter().enumerate() {
         for other in &models[at + 1..] {
-            let Compared { agreement, disagreements } = between(one, other);
+            let Compared { agreement, disagreements } = compare_answers(one, other);
             for Disagreement { id, field, expected, answered } in &disagreements {
                 let answers = BTreeMap::from([(&one.model, expected), (&other.model, answered)]);
                 serde_json::to_writer(&mut lines, &Difference { id, field, answers })?;
@@ -281,7 +289,7 @@ async fn compared(
 /// if it was recorded before.
 async fn record(
     services: &Services,
-    asked: &[Asked],
+    asked: &[ModelBatch],
     comparison: &Comparison,
     at_least: Option<f64>,
     output: &str,
@@ -326,7 +334,7 @@ async fn record(
 }
 
 /// Compares another model's answers with the first model's answers as the truth.
-fn between(one: &Seen, other: &Seen) -> Compared {
+fn compare_answers(one: &ModelResult, other: &ModelResult) -> Compared {
     let mut compared = Compared::default();
     for (id, first) in &one.answers {
         let expected = match serde_json::from_str(&first.answer) {
@@ -357,20 +365,20 @@ fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> {
             usd(seen.cost_usd_of_all),
         ];
         let truth = with_truth.then(|| truth.unwrap_or_default());
-        table.row(row.into_iter().chain(truth).collect());
+        table.add_row(row.into_iter().chain(truth).collect());
     }
-    output::data(&table.text())?;
+    output::print_data(&table.text())?;
     // All models were asked about the same documents.
     let agreement = comparison.models.iter().find_map(|seen| seen.agreement.as_ref());
     let unmatched = agreement.map(agreement::unmatched).unwrap_or_default();
-    unmatched.iter().for_each(|sentence| output::say(sentence));
+    unmatched.iter().for_each(|sentence| output::print_message(sentence));
     for Pair { models: [one, other], agreement } in &comparison.pairs {
-        output::data(&format!("\n{other}, where {one} is taken to be right:"))?;
-        output::data(&agreement::table(agreement))?;
+        output::print_data(&format!("\n{other}, where {one} is taken to be right:"))?;
+        output::print_data(&agreement::table(agreement))?;
     }
-    output::say(&format!(
+    output::print_message(&format!(
         "what differs, document by document: disagreements.jsonl in {}",
-        place::shown(output)
+        paths::display_url(output)
     ));
     Ok(())
 }
@@ -378,7 +386,7 @@ fn show(comparison: &Comparison, output: &str) -> anyhow::Result<()> {
 fn enough(comparison: &Comparison, at_least: f64) -> Outcome {
     let by_truth = comparison.models.iter().any(|seen| seen.agreement.is_some());
     let outcomes: Vec<Outcome> = if by_truth {
-        let of = |seen: &Seen| {
+        let of = |seen: &ModelResult| {
             agreement::enough(seen.agreement.as_ref(), at_least, &seen.model.to_string())
         };
         comparison.models.iter().map(of).collect()
@@ -400,7 +408,7 @@ mod tests {
 
     use super::*;
 
-    fn seen(model: &str, answers: &[(&str, &str)]) -> Seen {
+    fn result(model: &str, answers: &[(&str, &str)]) -> ModelResult {
         let lines: Vec<String> = answers
             .iter()
             .map(|(id, answer)| {
@@ -408,8 +416,8 @@ mod tests {
                 line.to_string()
             })
             .collect();
-        let read: Vec<Answered> = sampled::lines(lines.join("\n").as_bytes()).unwrap();
-        Seen {
+        let read: Vec<Answered> = sample_report::lines(lines.join("\n").as_bytes()).unwrap();
+        ModelResult {
             model: model.parse().unwrap(),
             workflow_id: String::new(),
             output: String::new(),
@@ -425,9 +433,9 @@ mod tests {
     #[test]
     fn models_are_compared_field_by_field() {
         let one =
-            seen("a:one", &[("1", r#"{"to": "Anna", "total": 5}"#), ("2", "yes"), ("3", "x")]);
-        let other = seen("a:two", &[("1", r#"{"total": 5.0, "to": "Berta"}"#), ("2", "yes ")]);
-        let Compared { agreement, disagreements } = between(&one, &other);
+            result("a:one", &[("1", r#"{"to": "Anna", "total": 5}"#), ("2", "yes"), ("3", "x")]);
+        let other = result("a:two", &[("1", r#"{"total": 5.0, "to": "Berta"}"#), ("2", "yes ")]);
+        let Compared { agreement, disagreements } = compare_answers(&one, &other);
         assert_eq!((agreement.documents.agreed, agreement.documents.compared), (1, 2));
         assert_eq!(agreement.unanswered, 1);
         assert_eq!(agreement.fields["total"].rate.agreed, 1);

@@ -16,9 +16,9 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     if args.json {
-        output::json(&json!({ "file": config.file(), "keys": show::keys(config) }))?;
+        output::print_json(&json!({ "file": config.file(), "keys": show::keys(config) }))?;
     } else {
-        output::data(&show::toml(config))?;
+        output::print_data(&show::toml(config))?;
     }
     Ok(Outcome::Done)
 }

@@ -26,7 +26,7 @@ pub(super) async fn run(args: Args, mut config: Config) -> anyhow::Result<Outcom
     }
     let page = page::start(&config).await?;
     let page = page.ok_or_else(|| usage("there is nowhere to serve the page; give --listen"))?;
-    output::data(&page.url())?;
+    output::print_data(&page.url())?;
     signal::stop().await;
     Ok(Outcome::Done)
 }

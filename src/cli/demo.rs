@@ -16,7 +16,7 @@ use tidegate_workflows::{contract::Progress, input::BatchInput};
 use super::{
     exit::Outcome,
     follow::{Followed, follow},
-    output, page, place,
+    output, page, paths,
     servers::Fetch,
 };
 use crate::{
@@ -73,7 +73,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<Outcome> {
 
 /// Starts an embedded stack, and a batch on it as a user would.
 async fn with_tidegate(samples: &Samples, folder: &Path, keep: bool) -> anyhow::Result<Outcome> {
-    output::say("starting Temporal, Redis, a simulated provider and a worker");
+    output::print_message("starting Temporal, Redis, a simulated provider and a worker");
     let mut config = Config::default();
     config.worker.max_concurrent_documents = CALLERS;
     config.storage.roots.clear();
@@ -82,9 +82,9 @@ async fn with_tidegate(samples: &Samples, folder: &Path, keep: bool) -> anyhow::
     let mut stack = Stack::start(Options { config, simulated: vec![DEMO], roots }).await?;
     let report = process(&mut stack, samples, folder).await;
     if let Ok(report) = &report {
-        output::data(&report.to_string())?;
+        output::print_data(&report.to_string())?;
         if keep {
-            output::say(&format!(
+            output::print_message(&format!(
                 "\nTemporal's UI is at {}; Ctrl-C ends it all",
                 stack.temporal().ui()
             ));
@@ -105,7 +105,7 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
     let temporal = Temporal::open(&config).await?;
     let id = format!("demo-{}", chrono::Local::now().format("%Y%m%d-%H%M%S"));
     let page = stack.temporal().workflow_page(&id);
-    output::say(&format!(
+    output::print_message(&format!(
         "{} documents, {} at {} tokens a minute",
         samples.documents.len(),
         DEMO.id(),
@@ -113,9 +113,9 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
     ));
     let ours = page::start_for_one(&config).await;
     if let Some(ours) = &ours {
-        output::say(&format!("watch it: {}", ours.url_with_token()));
+        output::print_message(&format!("watch it: {}", ours.url_with_token()));
     }
-    output::say(&format!("or in Temporal's UI: {page}"));
+    output::print_message(&format!("or in Temporal's UI: {page}"));
     let began = Instant::now();
     if !temporal.start(&id, &input(samples, folder)?).await? {
         bail!("a batch called {id} runs already");
@@ -169,8 +169,8 @@ fn report(
 /// The workflow's input, as for `temporal workflow start`.
 fn input(samples: &Samples, folder: &Path) -> anyhow::Result<BatchInput> {
     Ok(BatchInput {
-        source: Some(place::source(&samples.folder.to_string_lossy())?),
-        output: place::output(&folder.to_string_lossy())?,
+        source: Some(paths::source_url(&samples.folder.to_string_lossy())?),
+        output: paths::output_url(&folder.to_string_lossy())?,
         instructions: INSTRUCTIONS.to_owned(),
         model: Some(DEMO.id().parse()?),
         max_output_tokens: Some(MAX_OUTPUT_TOKENS),

@@ -18,7 +18,7 @@ use crate::{
     temporal::Temporal,
 };
 
-use super::{exit::Outcome, figures, keys, output, place, trouble::Trouble};
+use super::{exit::Outcome, format, keys, output, paths, trouble::Trouble};
 use check::{Check, State};
 
 /// Object stores can be slow.
@@ -27,10 +27,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// The name of an object that does not exist, used as a probe.
 const PROBE: &str = ".tidegate-doctor";
 
-/// Look at Temporal, Redis, the configuration, credentials and storage; say how to mend each fault
+/// Diagnosis at Temporal, Redis, the configuration, credentials and storage; say how to mend each fault
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Look at this store alone: which credential it is opened with, and what it may do there (a small
+    /// Diagnosis at this store alone: which credential it is opened with, and what it may do there (a small
     /// object is written and removed): s3://bucket/prefix, gs://…, az://…, https://…, or a folder
     #[arg(value_name = "STORE")]
     store: Option<String>,
@@ -44,12 +44,12 @@ pub(super) async fn run(
     config: Result<Config, ConfigError>,
 ) -> anyhow::Result<Outcome> {
     if let Some(store) = &args.store {
-        let found = Box::pin(store::look(&place::output(store)?, config.as_ref().ok())).await;
-        return told(found.checks, found.json, &args, Outcome::Faulty);
+        let found = Box::pin(store::probe(&paths::output_url(store)?, config.as_ref().ok())).await;
+        return report(found.checks, found.json, &args, Outcome::Faulty);
     }
     let at_fault = if config.is_ok() { Outcome::Faulty } else { Outcome::WronglySetUp };
     let checks = match config {
-        Ok(config) => all(&config).await,
+        Ok(config) => check_all(&config).await,
         Err(error) => error
             .faults
             .iter()
@@ -62,11 +62,11 @@ pub(super) async fn run(
             })
             .collect(),
     };
-    told(checks, json!({}), &args, at_fault)
+    report(checks, json!({}), &args, at_fault)
 }
 
 /// Prints the checks; returns `at_fault` if any of them fails.
-fn told(
+fn report(
     checks: Vec<Check>,
     mut more: Value,
     args: &Args,
@@ -77,10 +77,10 @@ fn told(
     if args.json {
         more["ok"] = (failed == 0).into();
         more["checks"] = json!(checks);
-        output::json(&more)?;
+        output::print_json(&more)?;
     } else {
-        output::data(&checks.iter().map(|check| check.text()).collect::<String>())?;
-        output::say(&match (failed, doubtful) {
+        output::print_data(&checks.iter().map(|check| check.text()).collect::<String>())?;
+        output::print_message(&match (failed, doubtful) {
             (0, 0) => "all is well".to_owned(),
             (0, remarks) => format!("no fault; to be looked at: {remarks}"),
             (1, _) => "1 fault".to_owned(),
@@ -90,13 +90,13 @@ fn told(
     Ok(if failed == 0 { Outcome::Done } else { at_fault })
 }
 
-async fn all(config: &Config) -> Vec<Check> {
+async fn check_all(config: &Config) -> Vec<Check> {
     let mut checks = vec![configuration(config)];
     checks.extend(fallbacks(config));
     let (temporal, redis, providers, storage) = tokio::join!(
         temporal(config),
-        Box::pin(redis::all(config)),
-        Box::pin(providers::all(config)),
+        Box::pin(redis::check_all(config)),
+        Box::pin(providers::check_all(config)),
         storage(config)
     );
     checks.extend(temporal.into_iter().chain(redis).chain(providers));
@@ -114,7 +114,7 @@ fn configuration(config: &Config) -> Check {
         return Check::fail("configuration", seen, "correct it: no worker starts with this");
     }
     let warnings = config.warnings();
-    let seen = format!("{from}; {}", figures::counted(config.models.len() as u64, "model"));
+    let seen = format!("{from}; {}", format::plural(config.models.len() as u64, "model"));
     if warnings.is_empty() {
         Check::ok("configuration", seen)
     } else {
@@ -283,7 +283,7 @@ async fn fleet(config: &Config) -> Vec<Check> {
             ),
         )
     }));
-    for trouble in limiter.models().filter_map(|model| Trouble::of(&cards, &model.id)) {
+    for trouble in limiter.models().filter_map(|model| Trouble::from_cards(&cards, &model.id)) {
         let (name, seen, next) = (trouble.name(), trouble.sentence(), trouble.advice());
         checks.push(if trouble.is_down() {
             Check::fail(&name, seen, next)
@@ -348,7 +348,7 @@ async fn one_root(root: &str) -> Check {
         }
     };
     if location.exists_as_folder_or_file().is_some() {
-        return folder(&label, &place::shown(root));
+        return folder(&label, &paths::display_url(root));
     }
     // The answer that an object does not exist needs the permission to read it.
     match tokio::time::timeout(ANSWER_WITHIN, location.child(PROBE).size()).await {
@@ -418,7 +418,7 @@ mod tests {
     #[tokio::test]
     async fn folders_are_looked_at() {
         let folder = tempfile::tempdir().unwrap();
-        let url = place::folder_url(folder.path()).unwrap();
+        let url = paths::folder_url(folder.path()).unwrap();
         assert_eq!(one_root(&url).await.state, State::Ok);
         let gone = one_root(&format!("{url}gone")).await;
         assert_eq!((gone.state, gone.seen.as_str()), (State::Fail, "there is no such folder"));

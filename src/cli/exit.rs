@@ -51,7 +51,7 @@ impl Outcome {
 
 /// Prints an error with its causes.
 pub(super) fn failed(error: &anyhow::Error) -> ExitCode {
-    output::say(&format!("{} {}", styled(BAD, "error:"), sentence(error)));
+    output::print_message(&format!("{} {}", styled(BAD, "error:"), sentence(error)));
     ExitCode::from(code(error))
 }
 

@@ -29,17 +29,17 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     let read = match read.context("starting the process that reads")? {
         Ok(read) => read,
         Err(unreadable) => {
-            output::say(&format!("{} {file}: {unreadable}", styled(BAD, "error:")));
+            output::print_message(&format!("{} {file}: {unreadable}", styled(BAD, "error:")));
             return Ok(Outcome::Faulty);
         }
     };
     match std::io::stdout().is_terminal() {
-        true => output::data(&harmless(&read.text))?,
-        false => output::data(&read.text)?,
+        true => output::print_data(&harmless(&read.text))?,
+        false => output::print_data(&read.text)?,
     }
     for (number, picture) in (1..).zip(&read.pictures) {
         let (width, height) = (picture.width, picture.height);
-        output::say(&styled(
+        output::print_message(&styled(
             FAINT,
             format!("picture {number}: {width} × {height}, is sent as it is seen"),
         ));
@@ -48,7 +48,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         let places: Vec<String> = count.places.iter().map(place).collect();
         let places =
             if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
-        output::say(&format!("{}: {}{places}", kind.as_str(), count.count));
+        output::print_message(&format!("{}: {}{places}", kind.as_str(), count.count));
     }
     Ok(Outcome::Done)
 }

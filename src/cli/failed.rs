@@ -7,7 +7,7 @@ use tidegate_workflows::contract::Progress;
 
 use crate::config::Config;
 
-use super::{advice, figures::count, reported::Reported};
+use super::{advice, batch_report::BatchReport, format::count};
 
 /// The failures of one type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,15 +25,15 @@ const SAMPLES: usize = 3;
 
 /// A batch's failures by type, most frequent first. The messages of an ended batch are in its output, if
 /// this machine can read it.
-pub(super) async fn of(config: &Config, progress: &Progress) -> Vec<Failed> {
+pub(super) async fn by_type(config: &Config, progress: &Progress) -> Vec<Failed> {
     if progress.totals.failed == 0 {
         return Vec::new();
     }
-    let given_up = Reported::of(config, progress).await.given_up;
-    gathered(progress, given_up.unwrap_or_default())
+    let given_up = BatchReport::read(config, progress).await.given_up;
+    gather(progress, given_up.unwrap_or_default())
 }
 
-fn gathered(progress: &Progress, mut given_up: GivenUp) -> Vec<Failed> {
+fn gather(progress: &Progress, mut given_up: GivenUp) -> Vec<Failed> {
     let failed = progress.totals.failures.by_count().into_iter().map(|(kind, documents)| {
         let told = given_up.0.remove(kind).unwrap_or_default();
         let (said, mut samples) = (told.messages.0, told.samples);
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    fn told(failures: &[(&str, &str, &str)]) -> GivenUp {
+    fn given_up(failures: &[(&str, &str, &str)]) -> GivenUp {
         let mut given_up = GivenUp::default();
         for (id, error_type, message) in failures {
             let line = json!({ "id": id, "error_type": error_type, "message": message });
@@ -128,7 +128,7 @@ mod tests {
         failures.iter().for_each(|(_, kind, _)| counts.add(kind));
         let totals = Totals { failed: 5, failures: counts, ..Totals::default() };
         let progress = Progress { totals, ..Progress::default() };
-        let failed = gathered(&progress, told(&failures));
+        let failed = gather(&progress, given_up(&failures));
         assert_eq!(
             failed[0].sentence(),
             "5 × UnreadableDocument: 2 × the document is empty; 1 × the PDF is damaged: it has no pages; 1 × this is binary data; 1 × something else"
@@ -147,8 +147,8 @@ mod tests {
         }
         let totals = Totals { failed: 3, failures, ..Totals::default() };
         let progress = Progress { totals, done: true, ..Progress::default() };
-        let given_up = told(&[("a", "Unauthorized", "invalid x-api-key")]);
-        let failed = gathered(&progress, given_up);
+        let given_up = given_up(&[("a", "Unauthorized", "invalid x-api-key")]);
+        let failed = gather(&progress, given_up);
         assert_eq!(failed[0].sentence(), "2 × Unauthorized: invalid x-api-key");
         assert_eq!((failed[0].samples.join(" "), failed[1].samples.len()), ("a".to_owned(), 0));
         assert_eq!(failed[1].sentence(), "1 × TooLarge");

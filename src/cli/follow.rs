@@ -17,7 +17,9 @@ use crate::{
     temporal::{Away, Ending, NoProgress, Temporal},
 };
 
-use super::{advice, cause, exit::Outcome, figures, outlook::Ahead, output, sampled, summary};
+use super::{
+    advice, diagnosis, eta::EtaTracker, exit::Outcome, format, output, sample_report, summary,
+};
 
 /// The interval of progress queries: at first, and for a long batch. Each query is an action, which
 /// Temporal Cloud charges for.
@@ -57,13 +59,13 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         Some(id) => id,
         None => temporal.newest().await?.id,
     };
-    let wanted = Wanted { as_json: args.json, ..Wanted::default() };
-    to_its_end(config, &temporal, &id, wanted, |_| None).await
+    let wanted = EndDisplay { as_json: args.json, ..EndDisplay::default() };
+    follow_to_end(config, &temporal, &id, wanted, |_| None).await
 }
 
 /// How a batch's end is shown.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Wanted<'a> {
+pub(super) struct EndDisplay<'a> {
     pub(super) as_json: bool,
     /// The job of a sample, if the batch is one.
     pub(super) sample: Option<&'a Job>,
@@ -72,24 +74,24 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Follows a batch and shows how it ended. `hint` returns the remedy for a batch that broke.
-pub(super) async fn to_its_end(
+pub(super) async fn follow_to_end(
     config: &Config,
     temporal: &Temporal,
     id: &str,
-    Wanted { as_json, sample, at_least }: Wanted<'_>,
+    EndDisplay { as_json, sample, at_least }: EndDisplay<'_>,
     hint: impl Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Outcome> {
     match follow(config, temporal, id, signal::stop()).await? {
         Followed::Detached => {
-            output::say(&format!(
+            output::print_message(&format!(
                 "detached; the work goes on. Come back with: tidegate follow {id}"
             ));
             Ok(Outcome::Done)
         }
         Followed::Ended(Ending::Completed(progress)) => {
-            let outcome = summary::completed(config, id, &progress, as_json, at_least).await?;
+            let outcome = summary::show_completed(config, id, &progress, as_json, at_least).await?;
             if let Some(job) = sample.filter(|_| !as_json) {
-                sampled::show(config, job).await?;
+                sample_report::show(config, job).await?;
             }
             Ok(outcome)
         }
@@ -117,16 +119,16 @@ pub(super) async fn follow(
 ) -> anyhow::Result<Followed> {
     let mut bar = Bar::new();
     let followed = tokio::select! {
-        ending = ending(temporal, id) => ending.map(Followed::Ended),
+        ending = wait_for_end(temporal, id) => ending.map(Followed::Ended),
         () = detach => Ok(Followed::Detached),
-        never = show(config, temporal, id, &mut bar) => match never {},
+        never = show_progress(config, temporal, id, &mut bar) => match never {},
     };
     bar.end();
     followed
 }
 
 /// Waits for a batch's end, even if the server is away for a while.
-async fn ending(temporal: &Temporal, id: &str) -> anyhow::Result<Ending> {
+async fn wait_for_end(temporal: &Temporal, id: &str) -> anyhow::Result<Ending> {
     let mut away_since = None;
     loop {
         let asked = Instant::now();
@@ -147,7 +149,7 @@ async fn ending(temporal: &Temporal, id: &str) -> anyhow::Result<Ending> {
     }
 }
 
-async fn show(
+async fn show_progress(
     config: &Config,
     temporal: &Temporal,
     id: &str,
@@ -155,7 +157,7 @@ async fn show(
 ) -> std::convert::Infallible {
     let (mut unanswered, mut ended, mut since) = (0, 0, Instant::now());
     let began = Instant::now();
-    let (mut stands, mut ahead) = (None, Ahead::new(config, temporal, id));
+    let (mut stands, mut ahead) = (None, EtaTracker::new(config, temporal, id));
     loop {
         match temporal.progress(id).await {
             Ok(progress) => {
@@ -164,9 +166,9 @@ async fn show(
                     (ended, since, stands) = (progress.totals.ended(), Instant::now(), None);
                 } else if since.elapsed() >= STANDS_AFTER {
                     since = Instant::now();
-                    stands = why(config, temporal, id).await;
+                    stands = find_cause(config, temporal, id).await;
                 }
-                let left = ahead.left(&progress).await;
+                let left = ahead.time_left(&progress).await;
                 bar.show(&progress, left, stands.as_deref());
             }
             // The failed query took seconds already, so it counts at once.
@@ -188,9 +190,10 @@ async fn show(
 }
 
 /// The cause, if the batch stands still.
-async fn why(config: &Config, temporal: &Temporal, id: &str) -> Option<String> {
+async fn find_cause(config: &Config, temporal: &Temporal, id: &str) -> Option<String> {
     let batch = temporal.describe(id).await.ok()?;
-    let cause = cause::look(config, &config.quota().ok()?, temporal, &batch).await.ok()?.cause;
+    let cause =
+        diagnosis::diagnose(config, &config.quota().ok()?, temporal, &batch).await.ok()?.cause;
     cause.stands.then_some(cause.sentence)
 }
 
@@ -222,7 +225,7 @@ impl Bar {
     }
 
     fn show(&mut self, progress: &Progress, left: Option<Duration>, stands: Option<&str>) {
-        let words = words(progress, SystemTime::now(), left, stands);
+        let words = progress_text(progress, SystemTime::now(), left, stands);
         self.set(progress.totals.ended(), progress.documents, &words);
     }
 
@@ -247,7 +250,7 @@ impl Bar {
     fn line(&mut self, text: &str) {
         let Some((last, said)) = &mut self.lines else { return };
         if text != said && last.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
-            output::say(text);
+            output::print_message(text);
             (*last, *said) = (Some(Instant::now()), text.to_owned());
         }
     }
@@ -255,7 +258,7 @@ impl Bar {
 
 /// The text of the progress. `left` is the time until the batch is done, if more is known than the pace
 /// so far; `stands` is the cause if nothing goes on, so that the end is unknown.
-fn words(
+fn progress_text(
     progress: &Progress,
     now: SystemTime,
     left: Option<Duration>,
@@ -265,22 +268,22 @@ fn words(
         return stands.unwrap_or("listing the source").to_owned();
     }
     let totals = &progress.totals;
-    let elapsed = figures::time(progress.started_at.as_deref())
+    let elapsed = format::parse_time(progress.started_at.as_deref())
         .and_then(|start| now.duration_since(start).ok());
     let mut words = Vec::new();
     if progress.paused {
         words.push("paused".to_owned());
     }
-    words.extend(elapsed.and_then(|elapsed| figures::rate(totals.worked(), elapsed)));
+    words.extend(elapsed.and_then(|elapsed| format::rate(totals.worked(), elapsed)));
     words.push(format!("{} in flight", totals.in_flight));
     words.push(format!("{} × 429", totals.spend.rate_limited));
     if totals.failed > 0 {
         words.push(format!("{} failed", totals.failed));
     }
     let by_pace =
-        || figures::time(progress.eta.as_deref()).and_then(|eta| eta.duration_since(now).ok());
+        || format::parse_time(progress.eta.as_deref()).and_then(|eta| eta.duration_since(now).ok());
     let left = left.or_else(by_pace).filter(|_| !progress.paused && stands.is_none());
-    words.extend(left.map(|left| format!("ETA {}", figures::span(left))));
+    words.extend(left.map(|left| format!("ETA {}", format::duration(left))));
     words.extend(stands.map(|why| format!("ETA unknown: {why}")));
     words.join(" · ")
 }
@@ -295,26 +298,26 @@ mod tests {
     fn the_figures_of_a_running_batch() {
         let mut progress =
             Progress { started_at: Some("2026-11-20T10:00:00Z".to_owned()), ..Progress::default() };
-        let now = figures::time(Some("2026-11-20T10:00:20Z")).unwrap();
-        assert_eq!(words(&progress, now, None, None), "listing the source");
-        assert_eq!(words(&progress, now, None, Some("no room")), "no room");
+        let now = format::parse_time(Some("2026-11-20T10:00:20Z")).unwrap();
+        assert_eq!(progress_text(&progress, now, None, None), "listing the source");
+        assert_eq!(progress_text(&progress, now, None, Some("no room")), "no room");
         progress.documents = 100;
         progress.eta = Some("2026-11-20T10:01:30Z".to_owned());
         progress.totals = Totals { succeeded: 40, in_flight: 12, ..Totals::default() };
         progress.totals.spend.rate_limited = 1;
         assert_eq!(
-            words(&progress, now, None, None),
+            progress_text(&progress, now, None, None),
             "2.0/s · 12 in flight · 1 × 429 · ETA 1m 10s"
         );
         let left = Some(Duration::from_secs(220));
-        let burst = words(&progress, now, left, None);
+        let burst = progress_text(&progress, now, left, None);
         assert_eq!(burst, "2.0/s · 12 in flight · 1 × 429 · ETA 3m 40s");
-        let stands = words(&progress, now, left, Some("the provider is down"));
+        let stands = progress_text(&progress, now, left, Some("the provider is down"));
         assert!(stands.ends_with("1 × 429 · ETA unknown: the provider is down"), "{stands}");
         progress.paused = true;
         progress.totals.failed = 2;
         assert_eq!(
-            words(&progress, now, None, None),
+            progress_text(&progress, now, None, None),
             "paused · 2.1/s · 12 in flight · 1 × 429 · 2 failed"
         );
         assert_eq!(progress.totals.ended(), 42);

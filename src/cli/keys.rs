@@ -7,7 +7,7 @@ use tidegate_calls::worker_status::{RefusedKey, WorkerStatus};
 use tidegate_providers::Vendor;
 use tidegate_types::ModelId;
 
-use super::{advice, figures::span};
+use super::{advice, format::duration};
 
 /// The remedy, for this provider or for the provider that the message names.
 pub(super) fn remedy(provider: Option<&str>) -> String {
@@ -34,7 +34,7 @@ pub(super) fn sentence(worker: &str, key: &RefusedKey) -> String {
         |model| format!("does not accept its key for {model}"),
     );
     let since = SystemTime::UNIX_EPOCH + Duration::from_secs(key.since);
-    let since = span(since.elapsed().unwrap_or_default());
+    let since = duration(since.elapsed().unwrap_or_default());
     let place = if key.place.is_empty() { String::new() } else { format!("; key: {}", key.place) };
     format!("{worker}: {} {what}{status}, for {since}{place}", key.provider)
 }

@@ -10,7 +10,7 @@ use crate::config::{Config, duration::HumanDuration};
 
 use super::{
     exit::{Outcome, usage},
-    figures::{count, span},
+    format::{count, duration},
     output::{self, Table},
     quota,
 };
@@ -120,14 +120,14 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             if !set.json {
                 let ends = match length {
                     Some(length) => {
-                        let length = span(length);
+                        let length = duration(length);
                         format!("A worker gives the configured limits back after {length}")
                     }
                     None => format!(
                         "Redis keeps it for 30 days after its last use: write it into [models.\"{model}\"] of tidegate.toml if it is to stay"
                     ),
                 };
-                output::say(&format!(
+                output::print_message(&format!(
                     "set for the whole fleet at once; use in the window stays. {ends}"
                 ));
             }
@@ -138,7 +138,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             change(&limiter, &model, &PerLimit::from_fn(|_| Change::Clear), json).await?;
             limiter.set_limits_expiry(&model, None).await.with_context(|| not_set(&model))?;
             if !json {
-                output::say(
+                output::print_message(
                     "the configured limits are in force again, for the whole fleet at once; use in the window stays",
                 );
             }
@@ -174,7 +174,7 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
         let mut limits = serde_json::Map::new();
         for (name, [configured, set, in_force]) in rows(model, &snapshot) {
             let cell = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), count);
-            table.row(vec![
+            table.add_row(vec![
                 model.id.to_string(),
                 name.to_owned(),
                 cell(configured),
@@ -189,9 +189,9 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
         values.push(json!({ "model": model.id, "limits": Value::Object(limits) }));
     }
     if json {
-        output::json(&values)?
+        output::print_json(&values)?
     } else {
-        output::data(&table.text())?
+        output::print_data(&table.text())?
     }
     Ok(Outcome::Done)
 }

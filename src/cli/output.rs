@@ -23,7 +23,7 @@ pub(super) const FAINT: Style = Style::new().dimmed();
 const GAP: u16 = 2;
 
 /// Writes a text to stdout. A reader that closes the pipe (`| head`) is no error.
-pub(super) fn data(text: &str) -> anyhow::Result<()> {
+pub(super) fn print_data(text: &str) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
     match write!(stdout, "{text}{end}").and_then(|()| stdout.flush()) {
@@ -35,12 +35,12 @@ pub(super) fn data(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes a value to stdout as JSON.
-pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
-    data(&serde_json::to_string_pretty(value).context("writing JSON")?)
+pub(super) fn print_json<T: Serialize>(value: &T) -> anyhow::Result<()> {
+    print_data(&serde_json::to_string_pretty(value).context("writing JSON")?)
 }
 
 /// Writes a line to stderr. A failure of that cannot be reported anywhere.
-pub(super) fn say(text: &str) {
+pub(super) fn print_message(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
@@ -59,7 +59,7 @@ impl Table {
         Self(table)
     }
 
-    pub(super) fn row(&mut self, cells: Vec<String>) {
+    pub(super) fn add_row(&mut self, cells: Vec<String>) {
         self.0.add_row(cells);
     }
 
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn numbers_stand_to_the_right_and_words_to_the_left() {
         let mut table = Table::new(&["MODEL", "USED", "ETA"]);
-        table.row(vec!["openai:é".into(), "9".into(), "-".into()]);
-        table.row(vec!["a:b".into(), "1,200".into(), "5s".into()]);
+        table.add_row(vec!["openai:é".into(), "9".into(), "-".into()]);
+        table.add_row(vec!["a:b".into(), "1,200".into(), "5s".into()]);
         assert_eq!(
             plain(&table.text()),
             "MODEL      USED  ETA\nopenai:é      9    -\na:b       1,200   5s\n"

@@ -10,7 +10,7 @@ use crate::config::{Config, duration::HumanDuration};
 
 use super::{
     exit::{Outcome, usage},
-    figures, output, quota,
+    format, output, quota,
 };
 
 /// Close a model's gate for the whole fleet
@@ -49,11 +49,11 @@ pub(super) async fn pause(args: PauseArgs, config: &Config) -> anyhow::Result<Ou
     };
     if args.json {
         let seconds = closed.map(|closed| closed.as_secs_f64());
-        output::json(&json!({ "model": model, "paused_seconds": seconds }))?;
+        output::print_json(&json!({ "model": model, "paused_seconds": seconds }))?;
     } else {
-        output::say(&match (closed, length) {
+        output::print_message(&match (closed, length) {
             (Some(closed), Some(length)) => {
-                let (span, shortened) = (figures::span(closed), shortened(length, closed));
+                let (span, shortened) = (format::duration(closed), shortened(length, closed));
                 format!("{model} is paused for {span}{shortened}")
             }
             _ => format!("{model} is paused until `tidegate resume {model}`"),
@@ -88,16 +88,16 @@ pub(super) async fn resume(args: ResumeArgs, config: &Config) -> anyhow::Result<
     let failed = || format!("{model} could not be resumed; `tidegate doctor` looks closer");
     quota.resume(&model).await.with_context(failed)?;
     if args.json {
-        output::json(&json!({ "model": model, "paused_seconds": 0.0 }))?;
+        output::print_json(&json!({ "model": model, "paused_seconds": 0.0 }))?;
     } else {
-        output::say(&opened(&model, *config.gate.max_backoff));
+        output::print_message(&opened(&model, *config.gate.max_backoff));
     }
     Ok(Outcome::Done)
 }
 
 /// Documents in Temporal have a time at which they come back, and cannot be called earlier.
 fn opened(model: &ModelId, max_backoff: Duration) -> String {
-    let within = figures::span(max_backoff);
+    let within = format::duration(max_backoff);
     format!(
         "{model} is open; documents that waited at its gate come back by themselves, within {within}"
     )

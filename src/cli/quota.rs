@@ -11,9 +11,9 @@ use crate::config::Config;
 
 use super::{
     exit::{Outcome, usage},
-    figures::{self, count, percent, span},
+    format::{self, count, duration, percent},
     output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled},
-    snapshot::{Beside, ModelSeen},
+    snapshot::{ModelView, Sources},
 };
 
 /// Limits, use, headroom, waiting and pauses of each model
@@ -50,17 +50,17 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             .inspect(&model.id)
             .await
             .context("the quota cannot be seen; `tidegate doctor` looks closer")?;
-        seen.push(ModelSeen::new(&model, &snapshot, Beside { cards: &cards, held: &held }));
+        seen.push(ModelView::new(&model, &snapshot, Sources { cards: &cards, held: &held }));
     }
     if args.json {
-        output::json(&seen)?;
+        output::print_json(&seen)?;
     } else if seen.is_empty() {
-        output::say(
+        output::print_message(
             "no model is configured; add a [models.\"provider:model\"] section with its limits",
         );
     } else {
         let texts: Vec<String> = seen.iter().map(text).collect();
-        output::data(&texts.join("\n"))?;
+        output::print_data(&texts.join("\n"))?;
     }
     Ok(Outcome::Done)
 }
@@ -77,14 +77,14 @@ pub(super) fn known(quota: &Quota, name: &str) -> anyhow::Result<ModelId> {
     Err(usage(format!("no limits are configured for {id}; configured: {names}")))
 }
 
-fn text(seen: &ModelSeen) -> String {
+fn text(seen: &ModelView) -> String {
     let closed = seen.is_closed();
     let state = if closed { styled(BAD, seen.gate()) } else { styled(GOOD, "open") };
     let mut text = format!("{}  {state}\n", styled(STRONG, seen.model.as_str()));
     if closed && seen.paused_until_resume {
         text += &format!("  until `tidegate resume {}`\n", seen.model);
     } else if closed {
-        let end = figures::stamp(SystemTime::now() + seconds(seen.paused_seconds));
+        let end = format::rfc3339(SystemTime::now() + seconds(seen.paused_seconds));
         text += &format!("  until {end}; `tidegate resume {}` opens it now\n", seen.model);
     } else if let Some(binds) = &seen.binds {
         text += &format!("  {} {binds}\n", styled(DOUBTFUL, "binds"));
@@ -95,7 +95,7 @@ fn text(seen: &ModelSeen) -> String {
     }
     let mut limits = Table::new(&["  PER MINUTE", "LIMIT", "IN USE", "OF", "FREE", "USED", "HELD"]);
     for limit in &seen.limits {
-        limits.row(vec![
+        limits.add_row(vec![
             format!("  {}", limit.limited.title()),
             limit.limit.map_or_else(|| "-".to_owned(), count),
             count(limit.used),
@@ -114,7 +114,7 @@ fn text(seen: &ModelSeen) -> String {
         }
     }
     if let Some(left) = seen.set_for_seconds {
-        let left = span(Duration::from_secs(left));
+        let left = duration(Duration::from_secs(left));
         text += &format!("  what is set ends by itself in {left}\n");
     }
     if let Some(unused) = &seen.unused_output {
@@ -122,7 +122,7 @@ fn text(seen: &ModelSeen) -> String {
     }
     text += &format!("  in flight {}", count(seen.in_flight));
     if seen.call_seconds > 0.0 {
-        text += &format!(", a call takes {}", span(seconds(seen.call_seconds)));
+        text += &format!(", a call takes {}", duration(seconds(seen.call_seconds)));
     }
     if let Some(useful) = seen.useful_in_flight {
         text += &format!("; the quota keeps {} busy", count(useful));
@@ -135,18 +135,18 @@ fn text(seen: &ModelSeen) -> String {
     ];
     for (which, limit, used) in days {
         let Some(limit) = limit else { continue };
-        let (used, limit, left) = (count(used), count(limit), span(seconds(day.left_seconds)));
+        let (used, limit, left) = (count(used), count(limit), duration(seconds(day.left_seconds)));
         let counts = which.counts();
         text += &format!("  {counts} today {used} of {limit}; a new day begins in {left}\n");
     }
     let mut lanes = Table::new(&["  LANE", "SHARE", "IN FLIGHT", "QUEUE", "WAITING"]);
     for lane in &seen.lanes {
         let elsewhere = if lane.elsewhere { " (of other workers)" } else { "" };
-        lanes.row(vec![
+        lanes.add_row(vec![
             format!("  {}{elsewhere}", lane.lane),
             percent(lane.share),
             count(lane.in_flight),
-            span(seconds(lane.queue_seconds)),
+            duration(seconds(lane.queue_seconds)),
             count(lane.waiting),
         ]);
     }
@@ -169,8 +169,8 @@ mod tests {
     use super::*;
     use crate::cli::snapshot::binds;
 
-    fn seen(model: &ModelQuota, snapshot: &Snapshot) -> ModelSeen {
-        ModelSeen::new(model, snapshot, Beside { cards: &[], held: &OperatorHolds::default() })
+    fn seen(model: &ModelQuota, snapshot: &Snapshot) -> ModelView {
+        ModelView::new(model, snapshot, Sources { cards: &[], held: &OperatorHolds::default() })
     }
 
     #[tokio::test]

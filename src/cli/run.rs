@@ -16,17 +16,17 @@ use crate::{
 
 use super::{
     agreement,
+    batch_flags::BatchFlags,
     exit::{Outcome, usage},
-    follow::{self, Wanted},
-    given::Given,
-    output, place, summary,
+    follow::{self, EndDisplay},
+    output, paths, summary,
 };
 
 /// Start a batch and follow it; Ctrl-C detaches, and the work goes on
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    given: Given,
+    given: BatchFlags,
     /// Say what the batch would take: documents, tokens, price and time. Nothing is started and
     /// nothing spent
     // Beside --budget-usd in the help.
@@ -61,7 +61,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     let id = args
         .workflow_id
         .clone()
-        .unwrap_or_else(|| place::batch_id(source, chrono::Utc::now(), rand::random()));
+        .unwrap_or_else(|| paths::batch_id(source, chrono::Utc::now(), rand::random()));
     // The trace begins here, and ends with the batch if it is followed.
     let span = tracing::info_span!("tidegate run", batch = id);
     start(&args, config, &id, (&input, &batch)).instrument(span).await
@@ -82,11 +82,15 @@ async fn start(
         return detached(args, id, is_new);
     }
     let sample = batch.job.sample.map(|_| &batch.job);
-    output::say(&format!("batch {} on {}", output::styled(output::STRONG, id), temporal.address()));
+    output::print_message(&format!(
+        "batch {} on {}",
+        output::styled(output::STRONG, id),
+        temporal.address()
+    ));
     let source = input.source.as_deref().unwrap_or_default();
-    let hint = |why: &str| place::roots_hint(why, config, source, &input.output);
-    let wanted = Wanted { as_json: args.json, sample, at_least: args.at_least };
-    follow::to_its_end(config, &temporal, id, wanted, hint).await
+    let hint = |why: &str| paths::roots_hint(why, config, source, &input.output);
+    let wanted = EndDisplay { as_json: args.json, sample, at_least: args.at_least };
+    follow::follow_to_end(config, &temporal, id, wanted, hint).await
 }
 
 /// Follows a running batch with an equal input; a running batch with another input is an error.
@@ -98,7 +102,7 @@ async fn runs_already(temporal: &Temporal, id: &str, batch: &Batch) -> anyhow::R
             "a batch called {id} runs already, with another input, and goes on as it was started; choose another --workflow-id, or end that one first: temporal workflow cancel --workflow-id {id}"
         )));
     }
-    output::say(&format!("a batch called {id} runs already, and goes on"));
+    output::print_message(&format!("a batch called {id} runs already, and goes on"));
     Ok(())
 }
 
@@ -108,9 +112,9 @@ async fn dry_run(args: &Args, job: &Job, config: &Config) -> anyhow::Result<Outc
     let forecast = plan::forecast(&services, job).await?;
     let over = forecast.check(job.budget_usd);
     if args.json {
-        output::json(&forecast)?;
+        output::print_json(&forecast)?;
     } else {
-        output::data(&output::pairs(&summary::forecast(&forecast, job.pack.is_some())))?;
+        output::print_data(&output::pairs(&summary::forecast(&forecast, job.pack.is_some())))?;
     }
     over?;
     Ok(Outcome::Done)
@@ -118,11 +122,11 @@ async fn dry_run(args: &Args, job: &Job, config: &Config) -> anyhow::Result<Outc
 
 fn detached(args: &Args, id: &str, is_new: bool) -> anyhow::Result<Outcome> {
     if args.json {
-        output::json(&json!({ "workflow_id": id }))?;
+        output::print_json(&json!({ "workflow_id": id }))?;
     } else {
-        output::data(id)?;
+        output::print_data(id)?;
         let started = if is_new { "started. " } else { "" };
-        output::say(&format!("{started}See how it goes with: tidegate status {id}"));
+        output::print_message(&format!("{started}See how it goes with: tidegate status {id}"));
     }
     Ok(Outcome::Done)
 }

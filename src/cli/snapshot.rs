@@ -16,12 +16,13 @@ mod verdict;
 mod worker;
 
 pub(super) use batch::{
-    BatchSeen, Known, alone as batch_alone, forecast, known, seen as batch_seen,
+    BatchView, Known, forecast, inspect as inspect_batch, inspect_alone as inspect_batch_alone,
+    known,
 };
-pub(super) use budget::BudgetSeen;
-pub(super) use fleet::{Eye, Snapshot};
-pub(super) use model::{Beside, LimitSeen, ModelSeen, binds, unused};
-pub(super) use worker::WorkerSeen;
+pub(super) use budget::BudgetView;
+pub(super) use fleet::{Snapshot, SnapshotCache};
+pub(super) use model::{LimitView, ModelView, Sources, binds, unused};
+pub(super) use worker::WorkerView;
 
 #[cfg(test)]
 pub(super) use fleet::tests::busy;

@@ -7,12 +7,12 @@ use crate::{config::Config, temporal::Temporal};
 
 use super::{
     advice,
+    batch_report::BatchReport,
     exit::Outcome,
     failed,
-    figures::{self, count},
+    format::{self, count},
     output::{self, Table},
-    reported::Reported,
-    snapshot::{self, BatchSeen, Known},
+    snapshot::{self, BatchView, Known},
     summary, webhook,
 };
 
@@ -47,7 +47,7 @@ async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> a
         true => None,
         false => webhook::sentence(temporal, &batch).await,
     };
-    let seen = snapshot::batch_alone(config, &config.quota()?, temporal, batch).await;
+    let seen = snapshot::inspect_batch_alone(config, &config.quota()?, temporal, batch).await;
     if as_json {
         let mut value = seen.value()?;
         // These two fields are always present.
@@ -55,24 +55,24 @@ async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> a
         value["failures_by_type"] = failed::value(&seen.failed, None);
         value["webhook"] = webhook.into();
         value["cancel_requested"] = seen.batch.cancel_requested.into();
-        return output::json(&value);
+        return output::print_json(&value);
     }
     let mut rows = rows(&seen);
     if let Known::Progress(progress) = &seen.known {
-        let full_price = Reported::of(config, progress).await.full_price;
+        let full_price = BatchReport::read(config, progress).await.full_price;
         rows.extend(full_price.map(|why| ("note", why)));
     }
     rows.extend(webhook.map(|told| ("webhook", told)));
-    output::data(&output::pairs(&rows))
+    output::print_data(&output::pairs(&rows))
 }
 
-fn rows(seen: &BatchSeen) -> Vec<(&'static str, String)> {
+fn rows(seen: &BatchView) -> Vec<(&'static str, String)> {
     let (batch, running) = (&seen.batch, seen.batch.is_running());
     let mut rows = vec![("batch", batch.id.clone()), ("status", batch.status.as_str().to_owned())];
     if running && batch.cancel_requested {
         rows.push(("cancelled", advice::CANCELLED.to_owned()));
     }
-    rows.extend(batch.started.map(|time| ("started", figures::stamp(time))));
+    rows.extend(batch.started.map(|time| ("started", format::rfc3339(time))));
     let why = seen.cause.as_ref().map(|cause| ("why", cause.sentence.clone()));
     match &seen.known {
         Known::Progress(progress) => {
@@ -82,7 +82,7 @@ fn rows(seen: &BatchSeen) -> Vec<(&'static str, String)> {
                 rows.push(("done", done));
                 let paused = if progress.paused { ", paused" } else { "" };
                 rows.push(("in flight", format!("{}{paused}", count(totals.in_flight))));
-                let eta = seen.eta().map(figures::span);
+                let eta = seen.eta().map(format::duration);
                 rows.push(("ETA", eta.unwrap_or_else(|| "unknown".to_owned())));
             }
             rows.extend(why);
@@ -110,18 +110,18 @@ async fn list(
     batches.truncate(limit);
     let asked = batches.into_iter().map(|batch| async move {
         if batch.is_running() {
-            return snapshot::batch_seen(config, limiter, temporal, batch).await;
+            return snapshot::inspect_batch(config, limiter, temporal, batch).await;
         }
         let known = snapshot::known(temporal, &batch).await;
-        BatchSeen::listed(batch, known)
+        BatchView::listed(batch, known)
     });
-    let mut batches: Vec<BatchSeen> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+    let mut batches: Vec<BatchView> = stream::iter(asked).buffered(AT_ONCE).collect().await;
     snapshot::forecast(&mut batches);
     if as_json {
-        return output::json(&batches);
+        return output::print_json(&batches);
     }
     if batches.is_empty() {
-        output::say(&format!(
+        output::print_message(&format!(
             "no batches in the namespace {} of {}",
             temporal.namespace(),
             temporal.address()
@@ -135,21 +135,21 @@ async fn list(
         let figure = |of: fn(&Progress) -> u64| {
             seen.progress().map_or_else(dash, |progress| count(of(progress)))
         };
-        table.row(vec![
+        table.add_row(vec![
             seen.id().to_owned(),
             seen.status().to_owned(),
             figure(|progress| progress.totals.ended()),
             figure(|progress| progress.documents),
             figure(|progress| progress.totals.failed),
             figure(|progress| progress.totals.spend.rate_limited),
-            seen.batch.started.map_or_else(dash, figures::stamp),
-            seen.took().map_or_else(dash, figures::span),
-            seen.eta().map_or_else(dash, figures::span),
+            seen.batch.started.map_or_else(dash, format::rfc3339),
+            seen.took().map_or_else(dash, format::duration),
+            seen.eta().map_or_else(dash, format::duration),
         ]);
     }
-    output::data(&table.text())?;
+    output::print_data(&table.text())?;
     if is_cut {
-        output::say(&format!("there are more; --limit N lists more than {limit}"));
+        output::print_message(&format!("there are more; --limit N lists more than {limit}"));
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ async fn list(
 #[cfg(test)]
 mod tests {
     use crate::{
-        cli::cause::Cause,
+        cli::diagnosis::Cause,
         temporal::{Batch, Status},
     };
 
@@ -173,10 +173,10 @@ mod tests {
             closed: None,
             cancel_requested: true,
         };
-        let mut seen = BatchSeen::listed(batch, Known::Nothing("no worker answers".to_owned()));
+        let mut seen = BatchView::listed(batch, Known::Nothing("no worker answers".to_owned()));
         let cause = |sentence: &str| Some(Cause { sentence: sentence.to_owned(), stands: true });
         seen.cause = cause("no worker answers");
-        let said = |seen: &BatchSeen| {
+        let said = |seen: &BatchView| {
             let rows = rows(seen);
             let said = rows.iter().filter(|(_, text)| text == "no worker answers").count();
             (said, rows)

@@ -11,8 +11,8 @@ use crate::{
 };
 
 use super::{
+    batch_flags::text,
     exit::{Outcome, usage},
-    given::text,
     output,
 };
 
@@ -57,7 +57,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     let failed = || format!("{activity} by the id {id}");
     let call = SubmittedCall { activity: activity.clone(), lane, input };
     match temporal.submit(&id, &call).await.with_context(failed)? {
-        Submitted::Done(outcome) => output::json(&outcome)?,
+        Submitted::Done(outcome) => output::print_json(&outcome)?,
         Submitted::Failed(why) => return Err(anyhow::anyhow!(why).context(failed())),
         Submitted::Another => {
             return Err(usage(format!(

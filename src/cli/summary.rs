@@ -14,11 +14,11 @@ use crate::config::Config;
 
 use super::{
     agreement,
+    batch_report::BatchReport,
     exit::Outcome,
     failed,
-    figures::{self, between, count, dollars, price, ratio, span},
-    output, place,
-    reported::Reported,
+    format::{self, between, count, dollars, duration, price, ratio},
+    output, paths,
 };
 
 /// Names and values for [`output::pairs`].
@@ -69,13 +69,13 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
             known.to_owned()
         } else if spend.unpriced_calls > 0 {
             let calls = count(spend.unpriced_calls);
-            format!("{} (no price is known for the model of {calls} calls)", figures::cost(spend))
+            format!("{} (no price is known for the model of {calls} calls)", format::cost(spend))
         } else {
-            figures::cost(spend)
+            format::cost(spend)
         },
     ));
-    rows.extend(took.map(|took| ("time", span(took))));
-    rows.push(("results", place::shown(&progress.output)));
+    rows.extend(took.map(|took| ("time", duration(took))));
+    rows.push(("results", paths::display_url(&progress.output)));
     rows
 }
 
@@ -88,7 +88,7 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
     };
     let time = forecast.seconds.map(|range| {
         let [from, to] = [range.from, range.to]
-            .map(|seconds| span(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
+            .map(|seconds| duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
         if forecast.provider_batch {
             format!("{from} to {to}, through the provider's batch API")
         } else {
@@ -123,16 +123,16 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
 }
 
 /// Shows the result of an ended batch; failed documents make the exit code 3.
-pub(super) async fn completed(
+pub(super) async fn show_completed(
     config: &Config,
     id: &str,
     progress: &Progress,
     as_json: bool,
     at_least: Option<f64>,
 ) -> anyhow::Result<Outcome> {
-    let failed = failed::of(config, progress).await;
-    let Reported { full_price, older_reader, agreement, checks, .. } =
-        Reported::of(config, progress).await;
+    let failed = failed::by_type(config, progress).await;
+    let BatchReport { full_price, older_reader, agreement, checks, .. } =
+        BatchReport::read(config, progress).await;
     if as_json {
         let mut value = with_id(id, progress)?;
         value["failures_by_type"] = failed::value(&failed, None);
@@ -149,38 +149,38 @@ pub(super) async fn completed(
             value["agreement"] =
                 serde_json::to_value(agreement).context("writing the agreement")?;
         }
-        output::json(&value)?;
+        output::print_json(&value)?;
     } else {
-        let took = figures::time(progress.started_at.as_deref()).map(figures::since);
+        let took = format::parse_time(progress.started_at.as_deref()).map(format::time_since);
         let mut rows = rows(progress, took);
-        rows.extend(checked(&checks));
+        rows.extend(check_rows(&checks));
         rows.extend(full_price.map(|why| ("note", why)));
-        rows.extend((older_reader > 0).then(|| ("note", read_before(older_reader))));
-        output::data(&output::pairs(&rows))?;
+        rows.extend((older_reader > 0).then(|| ("note", older_reader_note(older_reader))));
+        output::print_data(&output::pairs(&rows))?;
         if let Some(agreement) = &agreement {
-            output::data(&agreement::table(agreement))?;
+            output::print_data(&agreement::table(agreement))?;
         }
     }
     let unmatched = agreement.as_ref().map(agreement::unmatched).unwrap_or_default();
-    unmatched.iter().for_each(|sentence| output::say(sentence));
+    unmatched.iter().for_each(|sentence| output::print_message(sentence));
     if let Some(at_least) = at_least
         && agreement::enough(agreement.as_ref(), at_least, id) == Outcome::Faulty
     {
         return Ok(Outcome::Faulty);
     }
     if progress.totals.failed > 0 {
-        let where_to = place::shown(&progress.output);
-        output::say(&format!(
+        let where_to = paths::display_url(&progress.output);
+        output::print_message(&format!(
             "{} failed; failures.jsonl in {where_to} names each",
-            figures::counted(progress.totals.failed, "document")
+            format::plural(progress.totals.failed, "document")
         ));
-        output::say(output::pairs(&failed::rows(&failed, None)).trim_end());
+        output::print_message(output::pairs(&failed::rows(&failed, None)).trim_end());
     }
     Ok(outcome(progress))
 }
 
 /// The outcomes of each check, and how many documents went on to the next model.
-fn checked(checks: &Checks) -> Vec<(&'static str, String)> {
+fn check_rows(checks: &Checks) -> Vec<(&'static str, String)> {
     let row = |(name, totals): (&String, &CheckTotals)| {
         let parts = [
             (totals.passed, "passed"),
@@ -203,10 +203,10 @@ fn checked(checks: &Checks) -> Vec<(&'static str, String)> {
 }
 
 /// A note: results of an older reader may be wrong, and a plain rerun keeps them.
-fn read_before(results: u64) -> String {
+fn older_reader_note(results: u64) -> String {
     format!(
         "{} of an older version of the reader; --reread asks anew where the text differs today",
-        figures::counted(results, "result")
+        format::plural(results, "result")
     )
 }
 

@@ -17,7 +17,7 @@ use crate::config::Config;
 use super::{
     exit::{Outcome, usage},
     output,
-    snapshot::{Eye, Snapshot},
+    snapshot::{Snapshot, SnapshotCache},
 };
 use view::{Choice, Screen};
 
@@ -36,33 +36,33 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
-    let eye = Eye::new(config)?;
+    let cache = SnapshotCache::new(config)?;
     if args.json {
-        output::json(&*eye.look().await)?;
+        output::print_json(&*cache.get().await)?;
         return Ok(Outcome::Done);
     }
     if !std::io::stdout().is_terminal() {
         return Err(usage("this is no terminal; `tidegate top --json` says all of it once"));
     }
     let mut terminal = ratatui::try_init().context("the terminal cannot be used")?;
-    let ended = Box::pin(live(&eye, &mut terminal)).await;
+    let ended = Box::pin(live(&cache, &mut terminal)).await;
     ratatui::restore();
     ended.map(|()| Outcome::Done)
 }
 
-async fn live(eye: &Eye, terminal: &mut DefaultTerminal) -> anyhow::Result<()> {
+async fn live(cache: &SnapshotCache, terminal: &mut DefaultTerminal) -> anyhow::Result<()> {
     let mut keys = keys();
     let mut screen =
         Screen::new(Snapshot { verdict: "looking …".to_owned(), ..Snapshot::default() });
     // One update at a time; keys are handled in the meantime.
-    let look = || eye.look().boxed();
+    let look = || cache.get().boxed();
     let (mut looking, mut is_looking) = (look(), true);
     let mut beat = tokio::time::interval(EVERY);
     loop {
         terminal.draw(|frame| screen.draw(frame)).context("drawing")?;
         tokio::select! {
             seen = &mut looking, if is_looking => {
-                screen.see(Arc::unwrap_or_clone(seen));
+                screen.update(Arc::unwrap_or_clone(seen));
                 is_looking = false;
             }
             _ = beat.tick(), if !is_looking => (looking, is_looking) = (look(), true),
@@ -75,8 +75,8 @@ async fn live(eye: &Eye, terminal: &mut DefaultTerminal) -> anyhow::Result<()> {
                 Some(Key::Close) => screen.open = false,
                 Some(Key::Sort) => screen.by_use = !screen.by_use,
                 Some(Key::Pause(pause)) => {
-                    screen.said = steer(eye, screen.choice(), pause).await;
-                    eye.forget().await;
+                    screen.said = steer(cache, screen.choice(), pause).await;
+                    cache.forget().await;
                     (looking, is_looking) = (look(), true);
                 }
             },
@@ -85,19 +85,19 @@ async fn live(eye: &Eye, terminal: &mut DefaultTerminal) -> anyhow::Result<()> {
 }
 
 /// Pauses or resumes the choice; returns a message.
-async fn steer(eye: &Eye, choice: Choice<'_>, pause: bool) -> String {
+async fn steer(cache: &SnapshotCache, choice: Choice<'_>, pause: bool) -> String {
     let (what, done) = match choice {
         Choice::Model(model) => {
             let id = &model.model;
             let done = match pause {
-                true => eye.quota.hold_model(id, REASON).await,
-                false => eye.quota.resume(id).await,
+                true => cache.quota.hold_model(id, REASON).await,
+                false => cache.quota.resume(id).await,
             };
             (id.to_string(), done.map_err(anyhow::Error::from))
         }
         Choice::Batch(batch) => {
             let signal = if pause { "pause" } else { "resume" };
-            let done = async { eye.temporal().await?.signal(batch.id(), signal).await };
+            let done = async { cache.temporal().await?.signal(batch.id(), signal).await };
             (batch.id().to_owned(), done.await)
         }
         Choice::Nothing => return "nothing is chosen".to_owned(),

@@ -14,7 +14,7 @@ use tidegate_types::{ModelId, seconds_since_1970};
 
 use super::{
     advice,
-    figures::{count, span},
+    format::{count, duration},
 };
 
 /// Seconds after the last call from which its age is mentioned.
@@ -37,7 +37,7 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    /// Of `model`; `None` where its calls have met no fault lately.
+    /// The faults of `model`; `None` if its calls have had no recent fault.
     pub(super) fn of(cards: &[(String, Card)], model: &ModelId) -> Option<Self> {
         let calls: Vec<&RecentCalls> =
             cards.iter().filter_map(|(_, card)| card.calls.get(model)).collect();
@@ -148,7 +148,7 @@ impl Trouble {
 }
 
 fn ago(since: u64) -> String {
-    span(Duration::from_secs(now().saturating_sub(since)))
+    duration(Duration::from_secs(now().saturating_sub(since)))
 }
 
 fn now() -> u64 {

@@ -13,12 +13,13 @@ use crate::{
 
 use super::{
     advice::CANCELLED,
-    cause::{self, Look},
+    diagnosis::{self, Diagnosis},
+    eta,
     exit::Outcome,
     failed,
-    figures::{self, count, span},
-    keys, outlook, output,
-    snapshot::{Beside, ModelSeen},
+    format::{self, count, duration},
+    keys, output,
+    snapshot::{ModelView, Sources},
     trouble::Trouble,
     webhook,
 };
@@ -40,33 +41,33 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         None => temporal.newest().await?,
     };
     if !batch.is_running() {
-        ended(config, &temporal, &batch, args.json).await?;
+        show_ended(config, &temporal, &batch, args.json).await?;
         return Ok(Outcome::Done);
     }
     let limiter = config.quota()?;
-    let look = cause::look(config, &limiter, &temporal, &batch).await?;
-    let left = outlook::left(config, &limiter, &temporal, &batch.id, &look).await;
+    let look = diagnosis::diagnose(config, &limiter, &temporal, &batch).await?;
+    let left = eta::time_left(config, &limiter, &temporal, &batch.id, &look).await;
     if args.json {
         let mut value = value(&batch, &look);
-        value["eta"] = left.map(|left| figures::stamp(SystemTime::now() + left)).into();
+        value["eta"] = left.map(|left| format::rfc3339(SystemTime::now() + left)).into();
         value["refused_keys"] = keys::value(&look.cards, &temporal.queue());
-        output::json(&value)?;
+        output::print_json(&value)?;
     } else {
-        output::data(&text(&batch, &look, left))?;
+        output::print_data(&text(&batch, &look, left))?;
     }
     Ok(Outcome::Done)
 }
 
-async fn ended(
+async fn show_ended(
     config: &Config,
     temporal: &Temporal,
     batch: &Batch,
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let at = batch.closed.map(|time| format!(" at {}", figures::stamp(time))).unwrap_or_default();
+    let at = batch.closed.map(|time| format!(" at {}", format::rfc3339(time))).unwrap_or_default();
     let (failures, words) = match temporal.ending_of(batch).await? {
         Ending::Completed(progress) => {
-            let failed = failed::of(config, &progress).await;
+            let failed = failed::by_type(config, &progress).await;
             let said = failed::sentence(&failed).map(|said| format!("; failed: {said}"));
             (failed, said.unwrap_or_default())
         }
@@ -81,7 +82,7 @@ async fn ended(
         batch.id
     );
     if as_json {
-        return output::json(&json!({
+        return output::print_json(&json!({
             "workflow_id": batch.id,
             "status": batch.status.as_str(),
             "why": sentence,
@@ -89,22 +90,22 @@ async fn ended(
             "failures": failed::value(&failures, None),
         }));
     }
-    output::data(&format!("{}: {sentence}\n", batch.id))
+    output::print_data(&format!("{}: {sentence}\n", batch.id))
 }
 
-fn text(batch: &Batch, look: &Look, left: Option<Duration>) -> String {
-    let Look { class, waits, .. } = look;
+fn text(batch: &Batch, look: &Diagnosis, left: Option<Duration>) -> String {
+    let Diagnosis { class, waits, .. } = look;
     let mut rows = vec![("batch", batch.id.clone()), ("why", look.cause.sentence.clone())];
     if batch.cancel_requested {
         rows.push(("cancelled", CANCELLED.to_owned()));
     }
-    rows.push(("ETA", left.map_or_else(|| "unknown".to_owned(), span)));
+    rows.push(("ETA", left.map_or_else(|| "unknown".to_owned(), duration)));
     let models: Vec<&str> = class.models.iter().map(ModelId::as_str).collect();
     let models = if models.is_empty() { "-".to_owned() } else { models.join(", ") };
     rows.push(("calls", format!("{models}, lane {}, tenant {}", class.lane, class.tenant)));
     rows.push(("with a worker", format!("{} (calling, or a moment before)", count(waits.working))));
     if waits.gone > 0 {
-        rows.push(("with a dead one", cause::with_the_gone(waits)));
+        rows.push(("with a dead one", diagnosis::with_the_gone(waits)));
     }
     let reasons =
         [("for resume", waits.paused), ("for their turn", waits.turn), ("for a slot", waits.slot)];
@@ -133,15 +134,15 @@ fn text(batch: &Batch, look: &Look, left: Option<Duration>) -> String {
         .as_ref()
         .and_then(|(_, seen)| seen.lanes.iter().find(|lane| lane.lane == class.lane))
     {
-        let (waiting, queue) = (count(lane.waiting), span(lane.queue));
+        let (waiting, queue) = (count(lane.waiting), duration(lane.queue));
         rows.push(("its lane", format!("about {waiting} wait; the queue is {queue} long")));
     }
-    rows.extend(waits.next.map(|next| ("tried again", cause::again(next))));
+    rows.extend(waits.next.map(|next| ("tried again", diagnosis::again(next))));
     output::pairs(&rows)
 }
 
-fn value(batch: &Batch, look: &Look) -> Value {
-    let Look { class, waits, .. } = look;
+fn value(batch: &Batch, look: &Diagnosis) -> Value {
+    let Diagnosis { class, waits, .. } = look;
     json!({
         "workflow_id": batch.id,
         "status": batch.status.as_str(),
@@ -161,12 +162,12 @@ fn value(batch: &Batch, look: &Look) -> Value {
         "waiting_for_writes": waits.unwritten,
         "waiting_for_resume": waits.paused,
         "binding": waits.binding.map(WaitsFor::as_str),
-        "next_attempt": waits.next.map(|(first, _)| figures::stamp(first)),
-        "last_attempt": waits.next.map(|(_, last)| figures::stamp(last)),
+        "next_attempt": waits.next.map(|(first, _)| format::rfc3339(first)),
+        "last_attempt": waits.next.map(|(_, last)| format::rfc3339(last)),
         "faults": look.troubles.iter().map(Trouble::value).collect::<Vec<_>>(),
         "failures": look.progress.as_ref().map(|progress| progress.totals.failures),
         "quota": look.quota.as_ref().map(|(model, seen)| {
-            ModelSeen::new(model, seen, Beside { cards: &look.cards, held: &look.held })
+            ModelView::new(model, seen, Sources { cards: &look.cards, held: &look.held })
         }),
     })
 }

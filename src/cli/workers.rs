@@ -9,10 +9,10 @@ use crate::config::Config;
 
 use super::{
     exit::Outcome,
-    figures::{count, span},
+    format::{count, duration},
     keys,
     output::{self, Table},
-    snapshot::WorkerSeen,
+    snapshot::WorkerView,
 };
 
 /// Live workers: version, age, slots, and what their calls have come to lately
@@ -26,26 +26,26 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let cards = worker_statuses(&config.quota()?).await;
     let cards = cards.context("the workers cannot be seen; `tidegate doctor` looks closer")?;
-    let workers = WorkerSeen::all(&cards);
+    let workers = WorkerView::all(&cards);
     if args.json {
-        output::json(&workers)?;
+        output::print_json(&workers)?;
     } else if workers.is_empty() {
-        output::say("no worker is alive; start one with `tidegate worker`");
+        output::print_message("no worker is alive; start one with `tidegate worker`");
     } else {
-        output::data(&text(&workers))?;
+        output::print_data(&text(&workers))?;
     }
     Ok(Outcome::Done)
 }
 
-fn text(workers: &[WorkerSeen]) -> String {
+fn text(workers: &[WorkerView]) -> String {
     let mut table =
         Table::new(&["WORKER", "VERSION", "QUEUE", "FOR", "SLOTS", "ANSWERED", "FAILED"]);
     for worker in workers {
-        table.row(vec![
+        table.add_row(vec![
             worker.worker.clone(),
             worker.version.clone(),
             worker.queue.clone(),
-            span(Duration::from_secs(worker.seconds)),
+            duration(Duration::from_secs(worker.seconds)),
             count(worker.slots),
             count(worker.answered()),
             count(worker.failed()),
@@ -90,7 +90,7 @@ mod tests {
             },
             ..WorkerStatus::default()
         };
-        let workers = WorkerSeen::all(&[("w-1".to_owned(), card)]);
+        let workers = WorkerView::all(&[("w-1".to_owned(), card)]);
         let text = output::plain(&text(&workers));
         let line: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(line, ["w-1", "1.2.3", "default/tidegate", "2h", "5m", "200", "40", "2"]);

@@ -87,7 +87,7 @@ impl Known {
     /// Writes the JSON to store.
     pub(crate) fn encode_json(&self) -> Vec<u8> {
         // Numbers, lists and names: writing cannot fail.
-        serde_json::to_vec(self).unwrap_or_default()
+        serde_json::to_vec(&self).unwrap_or_default()
     }
 
     /// The knowledge for a process's own share of the quota, on its own clock.

@@ -9,16 +9,16 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::asked::{Asked, Output, answer, read_on};
+use super::question::{Output, Question, answer, unless_closed};
 
 /// Reads the lines of stdin, in a thread that ends with this process.
-pub(super) fn read() -> mpsc::Receiver<anyhow::Result<Asked<()>>> {
+pub(super) fn read_lines() -> mpsc::Receiver<anyhow::Result<Question<()>>> {
     let (sender, lines) = mpsc::channel(64);
     thread::spawn(move || {
         for (number, line) in (1..).zip(io::stdin().lock().lines()) {
             let line = line.with_context(|| format!("line {number} of stdin cannot be read"));
-            let line = line.map(|line| if number == 1 { unmarked(line) } else { line });
-            let asked = line.map(|line| Asked { number, beside: (), prompt: Ok(line) });
+            let line = line.map(|line| if number == 1 { strip_bom(line) } else { line });
+            let asked = line.map(|line| Question { number, beside: (), prompt: Ok(line) });
             if sender.blocking_send(asked).is_err() {
                 return;
             }
@@ -28,7 +28,7 @@ pub(super) fn read() -> mpsc::Receiver<anyhow::Result<Asked<()>>> {
 }
 
 /// Removes a byte-order mark.
-fn unmarked(line: String) -> String {
+fn strip_bom(line: String) -> String {
     line.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(line)
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Lines {
 }
 
 impl Output for Lines {
-    type Beside = ();
+    type Context = ();
 
     const UNIT: &'static str = "line";
 
@@ -50,14 +50,14 @@ impl Output for Lines {
         (): (),
         outcome: Result<Value, String>,
     ) -> anyhow::Result<bool> {
-        let line = shown(number, outcome, self.as_json);
+        let line = format_outcome(number, outcome, self.as_json);
         let mut stdout = io::stdout().lock();
-        read_on(writeln!(stdout, "{line}").and_then(|()| stdout.flush()))
+        unless_closed(writeln!(stdout, "{line}").and_then(|()| stdout.flush()))
     }
 }
 
 /// An outcome on one line.
-fn shown(number: u64, outcome: Result<Value, String>, as_json: bool) -> String {
+fn format_outcome(number: u64, outcome: Result<Value, String>, as_json: bool) -> String {
     if as_json {
         return match outcome {
             Ok(Value::Object(mut fields)) => {
@@ -78,15 +78,16 @@ mod tests {
 
     #[test]
     fn a_mark_at_the_beginning_is_not_asked() {
-        assert_eq!(["\u{feff}Why?", "Why?"].map(|line| unmarked(line.to_owned())), ["Why?"; 2]);
+        assert_eq!(["\u{feff}Why?", "Why?"].map(|line| strip_bom(line.to_owned())), ["Why?"; 2]);
     }
 
     #[test]
     fn an_answer_stays_on_its_line() {
-        let answer = |text: &str| shown(1, Ok(json!({ "answer": text })), false);
+        let answer = |text: &str| format_outcome(1, Ok(json!({ "answer": text })), false);
         assert_eq!(answer("one\ntwo\r\nthree"), "one\\ntwo\\nthree");
-        assert_eq!(shown(7, Err("no".to_owned()), false), "");
-        let whole = |outcome| serde_json::from_str::<Value>(&shown(7, outcome, true)).unwrap();
+        assert_eq!(format_outcome(7, Err("no".to_owned()), false), "");
+        let whole =
+            |outcome| serde_json::from_str::<Value>(&format_outcome(7, outcome, true)).unwrap();
         assert_eq!(whole(Err("no".to_owned())), json!({ "line": 7, "failed": "no" }));
         assert_eq!(whole(Ok(json!({ "answer": "a" }))), json!({ "line": 7, "answer": "a" }));
     }

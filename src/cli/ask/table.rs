@@ -12,11 +12,11 @@ use tidegate_activities::document::ask::row::RowPrompt;
 use tidegate_documents::records::delimiter;
 use tokio::sync::mpsc;
 
-use super::asked::{Asked, Output, answer, read_on};
+use super::question::{Output, Question, answer, unless_closed};
 use crate::cli::exit::usage;
 
 /// The byte-order mark by which Excel marks and recognizes UTF-8.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// The added columns.
 #[derive(Debug, Clone)]
@@ -33,16 +33,16 @@ impl Added {
     }
 }
 
-type Rows = mpsc::Receiver<anyhow::Result<Asked<StringRecord>>>;
+type Rows = mpsc::Receiver<anyhow::Result<Question<StringRecord>>>;
 
 /// Reads the table's head, then its rows in a thread that ends with this process.
-pub(super) fn read<R: Read + Send + 'static, W: Write>(
+pub(super) fn read_rows<R: Read + Send + 'static, W: Write>(
     input: R,
     output: W,
     prompt: String,
     added: Added,
 ) -> anyhow::Result<(Rows, Table<W>)> {
-    let (form, input) = Form::of(input)?;
+    let (form, input) = Form::detect(input)?;
     let mut reader = ReaderBuilder::new().delimiter(form.delimiter).from_reader(input);
     let head = reader.headers().context("the head of the table cannot be read")?.clone();
     if head.iter().all(str::is_empty) {
@@ -76,19 +76,19 @@ pub(super) fn read<R: Read + Send + 'static, W: Write>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Form {
     delimiter: u8,
-    is_marked: bool,
+    has_bom: bool,
     has_crlf: bool,
 }
 
 impl Form {
     /// Detects the format from the table's first line.
-    fn of<R: Read>(input: R) -> anyhow::Result<(Self, impl Read)> {
+    fn detect<R: Read>(input: R) -> anyhow::Result<(Self, impl Read)> {
         let mut input = BufReader::new(input);
         let mut first = Vec::new();
         input.read_until(b'\n', &mut first).context("stdin cannot be read")?;
         let form = Self {
             delimiter: delimiter(&first),
-            is_marked: first.starts_with(MARK),
+            has_bom: first.starts_with(BOM),
             has_crlf: first.ends_with(b"\r\n"),
         };
         Ok((form, Cursor::new(first).chain(input)))
@@ -109,8 +109,8 @@ impl<W: Write> Table<W> {
         head: &StringRecord,
         added: Added,
     ) -> anyhow::Result<Self> {
-        if form.is_marked {
-            output.write_all(MARK).context("writing to stdout")?;
+        if form.has_bom {
+            output.write_all(BOM).context("writing to stdout")?;
         }
         let terminator = if form.has_crlf { Terminator::CRLF } else { Terminator::Any(b'\n') };
         let writer = WriterBuilder::new()
@@ -125,12 +125,12 @@ impl<W: Write> Table<W> {
     /// False if the reader has closed the pipe.
     fn row<'a>(&mut self, cells: impl Iterator<Item = &'a str>) -> anyhow::Result<bool> {
         let written = self.writer.write_record(cells).map_err(io::Error::from);
-        read_on(written.and_then(|()| self.writer.flush()))
+        unless_closed(written.and_then(|()| self.writer.flush()))
     }
 }
 
 impl<W: Write> Output for Table<W> {
-    type Beside = StringRecord;
+    type Context = StringRecord;
 
     const UNIT: &'static str = "row";
 
@@ -159,9 +159,9 @@ mod tests {
     fn answered(table: &'static str, error: Option<&str>) -> anyhow::Result<String> {
         let added = Added { answer: "answer".to_owned(), error: error.map(str::to_owned) };
         let (mut rows, mut table) =
-            read(table.as_bytes(), Vec::new(), "<{{ city }}>".to_owned(), added)?;
+            read_rows(table.as_bytes(), Vec::new(), "<{{ city }}>".to_owned(), added)?;
         while let Some(asked) = rows.blocking_recv() {
-            let Asked { number, beside, prompt } = asked?;
+            let Question { number, beside, prompt } = asked?;
             let failed = beside[0].is_empty().then(|| "no, \"none\"".to_owned());
             let outcome = failed.map_or_else(|| Ok(json!({ "answer": prompt.unwrap() })), Err);
             assert!(table.write(number, beside, outcome)?);

@@ -24,7 +24,7 @@ pub(super) async fn run(samples: &Samples, folder: &Path) -> anyhow::Result<Outc
         .context("the simulated provider does not start")?;
     let documents = samples.documents.clone();
     let total = documents.len() as u64;
-    output::say(&format!(
+    output::print_message(&format!(
         "{total} documents, {} at {} tokens a minute; {CALLERS} callers that retry on their own",
         DEMO.id(),
         DEMO.tpm
@@ -68,6 +68,6 @@ pub(super) async fn run(samples: &Samples, folder: &Path) -> anyhow::Result<Outc
         limit: DEMO.tpm,
         places: vec![("answers", results.display().to_string())],
     };
-    output::data(&report.to_string())?;
+    output::print_data(&report.to_string())?;
     Ok(if failed == 0 { Outcome::Done } else { Outcome::SomeFailed })
 }

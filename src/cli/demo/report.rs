@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use tidegate_simulator::{FaultKind, ModelAccount};
 
 use crate::cli::{
-    figures::{count, ratio},
+    format::{count, ratio},
     output,
 };
 
@@ -44,7 +44,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let admitted = &self.account.admitted;
-        let quota = QuotaUse::of(&self.account, self.limit);
+        let quota = QuotaUse::from_account(&self.account, self.limit);
         let mut rows = vec![
             ("documents", count(self.documents)),
             ("succeeded", count(self.succeeded)),
@@ -93,7 +93,7 @@ pub(super) struct QuotaUse {
 impl QuotaUse {
     /// From a model's account; `None` if the run is too short: the full bucket at the start would count
     /// too much.
-    fn of(account: &ModelAccount, limit: u64) -> Option<Self> {
+    fn from_account(account: &ModelAccount, limit: u64) -> Option<Self> {
         let seconds = account.last_admission? - account.first_admission?;
         (seconds >= MIN_SECONDS).then_some(Self { tokens: account.admitted.tokens, limit, seconds })
     }
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn it_is_tokens_over_limit_times_time() {
         let mut account = ModelAccount { first_admission: Some(2.0), ..ModelAccount::default() };
-        assert_eq!(QuotaUse::of(&account, 60_000), None);
+        assert_eq!(QuotaUse::from_account(&account, 60_000), None);
         account.last_admission = Some(32.0);
         account.admitted = Amounts { requests: 9, tokens: 27_000, input: 26_000, output: 1_000 };
-        let quota = QuotaUse::of(&account, 60_000).unwrap();
+        let quota = QuotaUse::from_account(&account, 60_000).unwrap();
         assert!((quota.share() - 0.9).abs() < 1e-9);
         assert_eq!(quota.to_string(), "90 %");
     }

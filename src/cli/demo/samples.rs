@@ -39,7 +39,9 @@ pub(super) fn write(folder: &Path, count: Option<u32>) -> anyhow::Result<Samples
     let available = all.len();
     let wanted = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(available);
     if wanted > available {
-        output::say(&format!("there are {available} sample documents; all are processed"));
+        output::print_message(&format!(
+            "there are {available} sample documents; all are processed"
+        ));
     }
     let wanted = wanted.min(available);
     let mut documents = Vec::new();

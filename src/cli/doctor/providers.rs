@@ -21,7 +21,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// Providers that are asked at once.
 const AT_ONCE: usize = 8;
 
-pub(super) async fn all(config: &Config) -> Vec<Check> {
+pub(super) async fn check_all(config: &Config) -> Vec<Check> {
     let used = config.used_providers();
     let used = used.iter().filter_map(|name| Some((name, config.providers.get(name)?)));
     let checks = used.map(|(name, provider)| async move {

@@ -13,7 +13,7 @@ use tidegate_providers::Providers;
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Quota, wrong_keys::WrongKey};
 
 use crate::{
-    cli::figures,
+    cli::format,
     config::{Config, mask},
 };
 
@@ -30,7 +30,7 @@ const CLOCKS_APART: Duration = Duration::from_secs(1);
 const START: &str =
     "start Redis (redis-server) or Valkey, or correct redis.url or TIDEGATE_REDIS__URL";
 
-pub(super) async fn all(config: &Config) -> Vec<Check> {
+pub(super) async fn check_all(config: &Config) -> Vec<Check> {
     let url = &config.redis.url;
     let mut checks = Vec::new();
     for node in nodes(url) {
@@ -68,7 +68,7 @@ async fn node_checks(url: &str) -> (Vec<Check>, bool) {
             checks.extend([version(&name, &info), eviction(&name, &info)]);
             let saves = ask::<Vec<String>>(&mut connection, &["CONFIG", "GET", "save"]).await;
             let saves = saves.ok().and_then(|pair| pair.into_iter().nth(1));
-            checks.extend(kept(&name, &info, saves.as_deref()));
+            checks.extend(check_persistence(&name, &info, saves.as_deref()));
         }
         Err(error) => checks.push(Check::doubtful(
             &name,
@@ -168,7 +168,7 @@ fn eviction(name: &str, info: &InfoDict) -> Check {
 
 /// Whether a restart loses operators' settings. `saves` is the answer to `CONFIG GET save`, if that is
 /// permitted.
-fn kept(name: &str, info: &InfoDict, saves: Option<&str>) -> Option<Check> {
+fn check_persistence(name: &str, info: &InfoDict, saves: Option<&str>) -> Option<Check> {
     let has_log = info.get::<u64>("aof_enabled").is_some_and(|enabled| enabled > 0);
     match (has_log, saves) {
         (true, _) => Some(Check::ok(name, "keeps its data over a restart (append-only file)")),
@@ -193,11 +193,11 @@ fn clock(name: &str, before: SystemTime, after: SystemTime, theirs: Duration) ->
             name,
             format!(
                 "its clock is within {} of ours",
-                figures::span(CLOCKS_APART.min(apart + took))
+                format::duration(CLOCKS_APART.min(apart + took))
             ),
         )
     } else {
-        let seen = format!("its clock is {} away from ours", figures::span(apart));
+        let seen = format!("its clock is {} away from ours", format::duration(apart));
         Check::doubtful(
             name,
             seen,
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_redis_that_forgets_is_told_of() {
-        let seen = |text: &str, saves: Option<&str>| kept("redis", &info(text), saves);
+        let seen = |text: &str, saves: Option<&str>| check_persistence("redis", &info(text), saves);
         let states = [("aof_enabled:1", Some("")), ("aof_enabled:0", Some("3600 1"))];
         for (text, saves) in states {
             assert_eq!(seen(text, saves).unwrap().state, State::Ok, "{text}");

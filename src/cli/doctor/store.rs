@@ -12,7 +12,7 @@ use tidegate_activities::{
 use url::Url;
 
 use crate::{
-    cli::place,
+    cli::paths,
     config::{Config, mask},
 };
 
@@ -25,7 +25,7 @@ pub(super) struct Found {
 }
 
 /// Tries all operations at the location; `config` tells whether workers may use it.
-pub(super) async fn look(place: &str, config: Option<&Config>) -> Found {
+pub(super) async fn probe(place: &str, config: Option<&Config>) -> Found {
     let Ok(url) = Url::parse(place) else {
         let remedy = "write file:///folder/, s3://bucket/prefix/, gs://…, az://… or https://…";
         return Found::new(place, None, None, vec![Check::fail("store", "it is no URI", remedy)]);
@@ -46,7 +46,7 @@ pub(super) async fn look(place: &str, config: Option<&Config>) -> Found {
         }
     };
     if location.exists_as_folder_or_file() == Some(false) {
-        let path = place::shown(place);
+        let path = paths::display_url(place);
         checks.push(Check::fail(
             "store",
             "there is no such folder",
@@ -55,7 +55,7 @@ pub(super) async fn look(place: &str, config: Option<&Config>) -> Found {
         return Found::new(place, Some(credential), None, checks);
     }
     let access = location.try_access(credential.kind).await;
-    checks.extend(of_access(&url, credential.kind, &access));
+    checks.extend(check_access(&url, credential.kind, &access));
     Found::new(place, Some(credential), Some(&access), checks)
 }
 
@@ -85,7 +85,7 @@ impl Found {
     }
 }
 
-fn of_credential(credential: &Credential) -> Check {
+fn check_credential(credential: &Credential) -> Check {
     let seen = format!("{}; {}", credential.kind.name(), credential.from);
     match (credential.kind, credential.remarks.is_empty()) {
         (CredentialKind::Unusable, _) => {
@@ -97,7 +97,7 @@ fn of_credential(credential: &Credential) -> Check {
 }
 
 /// Checks whether workers with this configuration would refuse the location.
-fn of_roots(place: &str, config: &Config) -> Option<Check> {
+fn check_roots(place: &str, config: &Config) -> Option<Check> {
     let roots = config.storage.roots.iter().map(String::as_str);
     let error = Storage::new(roots).ok()?.resolve(place).err()?;
     matches!(&error, Error::Invalid(why) if why.contains("outside the allowed roots")).then(|| {
@@ -116,7 +116,7 @@ fn is_read_only(access: &Access) -> bool {
         && access.list.works() != Some(false)
 }
 
-fn of_access(url: &Url, kind: CredentialKind, access: &Access) -> Vec<Check> {
+fn check_access(url: &Url, kind: CredentialKind, access: &Access) -> Vec<Check> {
     let mut checks = Vec::new();
     if let Tried::Fails(error) = &access.credential {
         let remedy = match kind {
@@ -240,19 +240,19 @@ mod tests {
     #[tokio::test]
     async fn a_folder_is_tried_and_left_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let url = place::folder_url(folder.path()).unwrap();
-        let found = look(&url, None).await;
+        let url = paths::folder_url(folder.path()).unwrap();
+        let found = probe(&url, None).await;
         assert!(found.checks.iter().all(|check| check.state == State::Ok), "{:?}", found.checks);
         assert_eq!(found.json["may"]["create_if_absent"], true);
         assert_eq!(found.json["read_only"], false);
         assert_eq!(found.json["credential"]["kind"], "user");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let config = Config::default();
-        let outside = look(&url, Some(&config)).await;
+        let outside = probe(&url, Some(&config)).await;
         assert!(outside.checks.iter().any(|check| check.name == "roots"), "{:?}", outside.checks);
-        let gone = look(&format!("{url}gone/"), None).await;
+        let gone = probe(&format!("{url}gone/"), None).await;
         assert!(gone.checks.iter().any(|check| check.seen == "there is no such folder"));
-        assert_eq!(look("data", None).await.checks[0].state, State::Fail);
+        assert_eq!(probe("data", None).await.checks[0].state, State::Fail);
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
             left: None,
         };
         let url = Url::parse("s3://b/p").unwrap();
-        let checks = of_access(&url, CredentialKind::AccessKey, &access);
+        let checks = check_access(&url, CredentialKind::AccessKey, &access);
         let names: Vec<_> = checks.iter().map(|check| check.name.as_str()).collect();
         assert_eq!(names, ["list", "read", "use"]);
         assert_eq!(checks[2].seen, "it is read only");

@@ -34,14 +34,14 @@ impl Access {
             let decoded = STANDARD.decode(basic).ok();
             let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
             let password = decoded.as_deref().and_then(|pair| pair.split_once(':'));
-            return password.is_some_and(|(_, password)| same(password, token));
+            return password.is_some_and(|(_, password)| equals_in_constant_time(password, token));
         }
-        given.strip_prefix("Bearer ").is_some_and(|given| same(given, token))
+        given.strip_prefix("Bearer ").is_some_and(|given| equals_in_constant_time(given, token))
     }
 }
 
 /// Compares in constant time.
-fn same(given: &str, token: &str) -> bool {
+fn equals_in_constant_time(given: &str, token: &str) -> bool {
     let differs = given.bytes().zip(token.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
     given.len() == token.len() && differs == 0
 }

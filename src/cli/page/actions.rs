@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_quota::{Change, Limited, PerLimit, Quota};
 use tidegate_types::ModelId;
 
-use crate::cli::{figures, quota, snapshot::Eye};
+use crate::cli::{format, quota, snapshot::SnapshotCache};
 
 /// The longest duration of an override.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);
@@ -58,7 +58,7 @@ impl fmt::Display for Action {
             write!(f, " {}={value}", limit.escape_debug())?;
         }
         if let Some(seconds) = self.seconds {
-            write!(f, " for {}", figures::span(Duration::from_secs(seconds)))?;
+            write!(f, " for {}", format::duration(Duration::from_secs(seconds)))?;
         }
         if !self.why.is_empty() {
             write!(f, ": {}", self.why.escape_debug())?;
@@ -72,12 +72,12 @@ impl Action {
     ///
     /// # Errors
     /// A sentence for the user: what is unknown or does not answer.
-    pub(super) async fn carry_out(&self, eye: &Eye) -> anyhow::Result<()> {
+    pub(super) async fn carry_out(&self, cache: &SnapshotCache) -> anyhow::Result<()> {
         match (&self.model, &self.batch) {
             (Some(model), None) => {
-                self.on_model(&eye.quota, &quota::known(&eye.quota, model)?).await
+                self.on_model(&cache.quota, &quota::known(&cache.quota, model)?).await
             }
-            (None, Some(batch)) => self.on_batch(eye, batch).await,
+            (None, Some(batch)) => self.on_batch(cache, batch).await,
             _ => bail!("name a model or a batch, and one of them"),
         }
     }
@@ -94,7 +94,7 @@ impl Action {
                         if closed + Duration::from_secs(1) < length {
                             bail!(
                                 "paused for {} and no longer (gate.pause-ttl); choose \"until it is taken back\" for more",
-                                figures::span(closed)
+                                format::duration(closed)
                             );
                         }
                     }
@@ -120,8 +120,8 @@ impl Action {
         }
     }
 
-    async fn on_batch(&self, eye: &Eye, batch: &str) -> anyhow::Result<()> {
-        let temporal = eye.temporal().await?;
+    async fn on_batch(&self, cache: &SnapshotCache, batch: &str) -> anyhow::Result<()> {
+        let temporal = cache.temporal().await?;
         match self.action {
             What::Pause => temporal.signal(batch, "pause").await,
             What::Resume => temporal.signal(batch, "resume").await,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 use tidegate_quota::usage_history::{Point, SLOT_SECONDS};
 
-use crate::cli::figures;
+use crate::cli::format;
 
 const SLOTS: u64 = 120;
 const HEIGHT: f64 = 40.0;
@@ -74,13 +74,13 @@ pub(super) const CHARTS: [Chart; 4] = [
     Chart {
         title: "fullest limit",
         value: |point| point.used,
-        shown: figures::percent,
+        shown: format::percent,
         top: 1.0,
         class: "use",
     },
     Chart {
         title: "calls in flight",
-        value: |point| figures::ratio(point.in_flight, 1),
+        value: |point| format::ratio(point.in_flight, 1),
         shown: whole,
         top: 4.0,
         class: "flight",
@@ -89,14 +89,14 @@ pub(super) const CHARTS: [Chart; 4] = [
         title: "longest wait",
         value: |point| point.queue_seconds,
         shown: |seconds| {
-            figures::span(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default())
+            format::duration(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default())
         },
         top: 10.0,
         class: "wait",
     },
     Chart {
         title: "refused or failed",
-        value: |point| figures::ratio(point.calls.rate_limited + point.calls.failed, 1),
+        value: |point| format::ratio(point.calls.rate_limited + point.calls.failed, 1),
         shown: whole,
         top: 4.0,
         class: "refused",

@@ -9,9 +9,9 @@ use tidegate_types::seconds_since_1970;
 use super::chart::CHARTS;
 use crate::cli::{
     advice,
-    figures::{self, cost, count, dollars, percent, ratio, span},
+    format::{self, cost, count, dollars, duration, percent, ratio},
     keys,
-    snapshot::{BatchSeen, BudgetSeen, LimitSeen, ModelSeen, Snapshot, WorkerSeen},
+    snapshot::{BatchView, BudgetView, LimitView, ModelView, Snapshot, WorkerView},
 };
 
 /// The note in place of buttons.
@@ -52,24 +52,24 @@ pub(super) fn fleet(seen: &Snapshot, may_act: bool) -> Markup {
         section aria-labelledby="batches" {
             h2 #batches { "Batches" }
             @if seen.batches.is_empty() { p .faint { "none" } }
-            @for batch in &seen.batches { (of_batch(batch, may_act)) }
+            @for batch in &seen.batches { (render_batch(batch, may_act)) }
         }
         section aria-labelledby="models" {
             h2 #models { "Models" }
             @if seen.models.is_empty() { p .faint { "none is configured, or they cannot be seen" } }
-            @for model in &seen.models { (of_model(model, now(seen), may_act)) }
+            @for model in &seen.models { (render_model(model, now(seen), may_act)) }
         }
-        @if !seen.budgets.is_empty() { (of_budgets(&seen.budgets)) }
-        (of_workers(&seen.workers))
+        @if !seen.budgets.is_empty() { (render_budgets(&seen.budgets)) }
+        (render_workers(&seen.workers))
         @if !may_act { p .faint { (NO_ACTIONS) } }
     }
 }
 
 fn now(seen: &Snapshot) -> u64 {
-    figures::time(Some(&seen.at)).map_or(0, seconds_since_1970)
+    format::parse_time(Some(&seen.at)).map_or(0, seconds_since_1970)
 }
 
-fn of_model(model: &ModelSeen, now: u64, may_act: bool) -> Markup {
+fn render_model(model: &ModelView, now: u64, may_act: bool) -> Markup {
     let name = model.model.as_str();
     html! {
         article {
@@ -83,9 +83,9 @@ fn of_model(model: &ModelSeen, now: u64, may_act: bool) -> Markup {
             }
             @if let Some(trouble) = &model.trouble { p .bad[model.is_down] { (trouble) } }
             @if let (Some(binds), false) = (&model.binds, model.is_closed()) { p { "binds: " (binds) } }
-            (of_limits(model, may_act))
+            (render_limits(model, may_act))
             @if let Some(left) = model.set_for_seconds {
-                p .faint { "what is set ends by itself in " (span(Duration::from_secs(left))) }
+                p .faint { "what is set ends by itself in " (duration(Duration::from_secs(left))) }
             }
             p .faint {
                 (count(model.in_flight)) " calls in flight"
@@ -95,7 +95,7 @@ fn of_model(model: &ModelSeen, now: u64, may_act: bool) -> Markup {
                     (count(lane.waiting)) " wait, the queue is " (seconds(lane.queue_seconds)) " long"
                 }
             }
-            (of_day(model))
+            (render_day(model))
             @if let Some(history) = &model.history {
                 div .charts { @for chart in &CHARTS { (chart.draw(&history.points, now)) } }
                 @if !history.days.is_empty() {
@@ -104,7 +104,7 @@ fn of_model(model: &ModelSeen, now: u64, may_act: bool) -> Markup {
                         table {
                             thead { tr { th { "day (UTC)" } th .number { "429s" } th .number { "failed otherwise" } th .number { "answered" } } }
                             tbody { @for day in history.days.iter().rev() { tr {
-                                td { (figures::stamp(UNIX_EPOCH + Duration::from_secs(day.at)).split('T').next().unwrap_or_default()) }
+                                td { (format::rfc3339(UNIX_EPOCH + Duration::from_secs(day.at)).split('T').next().unwrap_or_default()) }
                                 td .number { (count(day.calls.rate_limited)) }
                                 td .number { (count(day.calls.failed)) }
                                 td .number { (count(day.calls.answered)) }
@@ -117,7 +117,7 @@ fn of_model(model: &ModelSeen, now: u64, may_act: bool) -> Markup {
     }
 }
 
-fn of_limits(model: &ModelSeen, may_act: bool) -> Markup {
+fn render_limits(model: &ModelView, may_act: bool) -> Markup {
     let is_set = model.limits.iter().any(|limit| limit.set.is_some());
     html! {
         div .scroll { table {
@@ -125,13 +125,13 @@ fn of_limits(model: &ModelSeen, may_act: bool) -> Markup {
                 th { "limit a minute" } th { "used" } th .number { "of" } th .number { "configured" }
                 th .number { "set" } th .number { "stated" } th { "who set it" } @if may_act { th { } }
             } }
-            tbody { @for limit in &model.limits { (of_limit(model.model.as_str(), limit, may_act)) } }
+            tbody { @for limit in &model.limits { (render_limit(model.model.as_str(), limit, may_act)) } }
         } }
         @if may_act && is_set { (button("clear_limits", OnWhat::Model(model.model.as_str()), "")) }
     }
 }
 
-fn of_limit(model: &str, limit: &LimitSeen, may_act: bool) -> Markup {
+fn render_limit(model: &str, limit: &LimitView, may_act: bool) -> Markup {
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), count);
     let who = if limit.why.is_empty() { "as configured".to_owned() } else { limit.why.join("; ") };
     html! {
@@ -153,7 +153,7 @@ fn of_limit(model: &str, limit: &LimitSeen, may_act: bool) -> Markup {
     }
 }
 
-fn of_day(model: &ModelSeen) -> Markup {
+fn render_day(model: &ModelView) -> Markup {
     let day = &model.day;
     let limits =
         [("requests", day.requests, day.requests_limit), ("tokens", day.tokens, day.tokens_limit)];
@@ -164,10 +164,11 @@ fn of_day(model: &ModelSeen) -> Markup {
     }
 }
 
-fn of_batch(seen: &BatchSeen, may_act: bool) -> Markup {
+fn render_batch(seen: &BatchView, may_act: bool) -> Markup {
     let (id, running) = (seen.id(), seen.batch.is_running());
-    let end =
-        seen.eta().map_or_else(|| "end unknown".to_owned(), |eta| format!("done in {}", span(eta)));
+    let end = seen
+        .eta()
+        .map_or_else(|| "end unknown".to_owned(), |eta| format!("done in {}", duration(eta)));
     html! {
         article .batch {
             div .head {
@@ -191,7 +192,7 @@ fn of_batch(seen: &BatchSeen, may_act: bool) -> Markup {
                     b { (count(totals.ended())) } " of " (count(progress.documents))
                     @if totals.failed > 0 { " · " span .bad { (count(totals.failed)) " failed" } }
                     @if running { " · " (count(totals.in_flight)) " in flight · " (end) }
-                    @if let (false, Some(took)) = (running, seen.took()) { " · took " (span(took)) }
+                    @if let (false, Some(took)) = (running, seen.took()) { " · took " (duration(took)) }
                     " · " (format!("{:.0}", seen.per_minute())) " a minute"
                     " · " (cost(&totals.spend))
                     @if totals.spend.rate_limited > 0 { " · " (count(totals.spend.rate_limited)) " 429s" }
@@ -221,7 +222,7 @@ fn of_batch(seen: &BatchSeen, may_act: bool) -> Markup {
     }
 }
 
-fn of_budgets(budgets: &[BudgetSeen]) -> Markup {
+fn render_budgets(budgets: &[BudgetView]) -> Markup {
     html! {
         section aria-labelledby="budgets" {
             h2 #budgets { "Budgets of today" }
@@ -236,7 +237,7 @@ fn of_budgets(budgets: &[BudgetSeen]) -> Markup {
     }
 }
 
-fn of_workers(workers: &[WorkerSeen]) -> Markup {
+fn render_workers(workers: &[WorkerView]) -> Markup {
     let first = workers.first().map(|worker| &worker.configuration);
     let differ = workers.iter().any(|worker| Some(&worker.configuration) != first);
     html! {
@@ -253,7 +254,7 @@ fn of_workers(workers: &[WorkerSeen]) -> Markup {
                     td { (worker.version) }
                     td .bad[differ] { (worker.configuration) }
                     td { (worker.queue) }
-                    td { (span(Duration::from_secs(worker.seconds))) }
+                    td { (duration(Duration::from_secs(worker.seconds))) }
                     td .number { (count(worker.slots)) }
                     td .number { (count(worker.answered())) }
                     td .number { (count(worker.failed())) }
@@ -264,7 +265,7 @@ fn of_workers(workers: &[WorkerSeen]) -> Markup {
     }
 }
 
-fn refused(worker: &WorkerSeen, key: &RefusedKey) -> Markup {
+fn refused(worker: &WorkerView, key: &RefusedKey) -> Markup {
     html! { div .bad { (keys::sentence(&worker.worker, key)) } }
 }
 
@@ -273,7 +274,7 @@ fn meter(part: f64) -> Markup {
 }
 
 fn seconds(number: f64) -> String {
-    span(Duration::try_from_secs_f64(number).unwrap_or_default())
+    duration(Duration::try_from_secs_f64(number).unwrap_or_default())
 }
 
 /// The target of a button.

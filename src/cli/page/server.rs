@@ -19,7 +19,7 @@ use tokio::{net::TcpListener, task::AbortHandle};
 use tracing::{info, warn};
 
 use super::{access::Access, actions::Action, html};
-use crate::{cli::snapshot::Eye, config::Config, listener};
+use crate::{cli::snapshot::SnapshotCache, config::Config, listener};
 
 /// The interval of updates of an open page.
 const EVERY: Duration = Duration::from_secs(2);
@@ -56,7 +56,7 @@ impl Drop for Page {
 }
 
 struct Shared {
-    eye: Eye,
+    cache: SnapshotCache,
     access: Access,
 }
 
@@ -94,24 +94,24 @@ async fn serve(config: &Config, listen: &str, token: Option<String>) -> anyhow::
         );
     }
     let access = Access { bound, token: token.clone() };
-    let shared = Arc::new(Shared { eye: Eye::new(config)?, access });
+    let shared = Arc::new(Shared { cache: SnapshotCache::new(config)?, access });
     let file = |kind, text| get(move || async move { ([(header::CONTENT_TYPE, kind)], text) });
     let router = Router::new()
-        .route("/", get(whole))
+        .route("/", get(whole_page))
         .route("/snapshot.json", get(json))
         .route("/events", get(events))
         .route("/actions", post(act))
         .route("/page.css", file("text/css", include_str!("page.css")))
         .route("/page.js", file("text/javascript", include_str!("page.js")))
         .route("/favicon.svg", file("image/svg+xml", include_str!("favicon.svg")))
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guarded))
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared);
     let server = tokio::spawn(listener::serve(listener, router));
     Ok(Page { bound, token, server: server.abort_handle() })
 }
 
 /// Refuses foreign hosts and readers without the token, and sets the security headers.
-async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     if !listener::is_own_host(shared.access.bound, headers) {
         return (StatusCode::FORBIDDEN, "this page is not served under that name").into_response();
@@ -133,13 +133,13 @@ async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next
     response
 }
 
-async fn whole(State(shared): State<Arc<Shared>>) -> Html<String> {
-    let seen = shared.eye.look().await;
+async fn whole_page(State(shared): State<Arc<Shared>>) -> Html<String> {
+    let seen = shared.cache.get().await;
     Html(html::page(&seen, shared.access.token.is_some()).into_string())
 }
 
 async fn json(State(shared): State<Arc<Shared>>) -> Response {
-    Json(&*shared.eye.look().await).into_response()
+    Json(&*shared.cache.get().await).into_response()
 }
 
 /// Streams the changing part of the page.
@@ -150,7 +150,7 @@ async fn events(
         if !first {
             tokio::time::sleep(EVERY).await;
         }
-        let seen = shared.eye.look().await;
+        let seen = shared.cache.get().await;
         let part = html::fleet(&seen, shared.access.token.is_some()).into_string();
         Some((Ok(Event::default().data(part)), (shared, false)))
     });
@@ -173,8 +173,8 @@ async fn act(
         };
         return (StatusCode::UNAUTHORIZED, why).into_response();
     }
-    let done = action.carry_out(&shared.eye).await;
-    shared.eye.forget().await;
+    let done = action.carry_out(&shared.cache).await;
+    shared.cache.forget().await;
     match done {
         Ok(()) => {
             info!(%from, %action, "done from the page");

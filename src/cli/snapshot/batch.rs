@@ -10,11 +10,10 @@ use tidegate_workflows::contract::Progress;
 use crate::{
     cli::{
         advice,
-        cause::{self, Cause, Look},
+        diagnosis::{self, Cause, Diagnosis},
+        eta::{self, Estimate},
         failed::{self, Failed},
-        figures,
-        outlook::{self, Outlook},
-        place, summary,
+        format, paths, summary,
     },
     config::Config,
     temporal::{Batch, Ending, NoProgress, Temporal},
@@ -30,7 +29,7 @@ pub(in crate::cli) enum Known {
 
 /// A batch in a snapshot.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::cli) struct BatchSeen {
+pub(in crate::cli) struct BatchView {
     pub(in crate::cli) batch: Batch,
     pub(in crate::cli) known: Known,
     /// What holds a running batch back.
@@ -38,7 +37,7 @@ pub(in crate::cli) struct BatchSeen {
     /// Failures by type, most frequent first.
     pub(in crate::cli) failed: Vec<Failed>,
     /// The estimate of its remaining time.
-    pub(in crate::cli) outlook: Option<Outlook>,
+    pub(in crate::cli) outlook: Option<Estimate>,
     /// The time left, with the other batches at the same time; otherwise only the pace so far is known.
     pub(in crate::cli) left: Option<Duration>,
 }
@@ -61,64 +60,64 @@ pub(in crate::cli) async fn known(temporal: &Temporal, batch: &Batch) -> Known {
 }
 
 /// Inspects a batch, without its effect on other batches: [`forecast`] adds that.
-pub(in crate::cli) async fn seen(
+pub(in crate::cli) async fn inspect(
     config: &Config,
     limiter: &Quota,
     temporal: &Temporal,
     batch: Batch,
-) -> BatchSeen {
-    looked(config, limiter, temporal, batch).await.0
+) -> BatchView {
+    inspect_and_diagnose(config, limiter, temporal, batch).await.0
 }
 
 /// Inspects a batch, and estimates its end beside the other batches.
-pub(in crate::cli) async fn alone(
+pub(in crate::cli) async fn inspect_alone(
     config: &Config,
     limiter: &Quota,
     temporal: &Temporal,
     batch: Batch,
-) -> BatchSeen {
-    let (mut seen, look) = looked(config, limiter, temporal, batch).await;
+) -> BatchView {
+    let (mut seen, look) = inspect_and_diagnose(config, limiter, temporal, batch).await;
     if let Some(look) = &look {
-        seen.left = outlook::left(config, limiter, temporal, seen.id(), look).await;
+        seen.left = eta::time_left(config, limiter, temporal, seen.id(), look).await;
     }
     seen
 }
 
-async fn looked(
+async fn inspect_and_diagnose(
     config: &Config,
     limiter: &Quota,
     temporal: &Temporal,
     batch: Batch,
-) -> (BatchSeen, Option<Look>) {
+) -> (BatchView, Option<Diagnosis>) {
     let mut known = known(temporal, &batch).await;
     let look = match batch.is_running() {
-        true => cause::look(config, limiter, temporal, &batch).await.ok(),
+        true => diagnosis::diagnose(config, limiter, temporal, &batch).await.ok(),
         false => None,
     };
     if let (Known::Progress(progress), Some(look)) = (&mut known, &look) {
         progress.totals.spend += look.waits.spent;
     }
-    let outlook = look.as_ref().and_then(Outlook::seen);
+    let outlook = look.as_ref().and_then(Estimate::from_diagnosis);
     let cause = look.as_ref().map(|look| look.cause.clone());
     let failed = match &known {
-        Known::Progress(progress) => failed::of(config, progress).await,
+        Known::Progress(progress) => failed::by_type(config, progress).await,
         Known::Nothing(_) => Vec::new(),
     };
-    (BatchSeen { batch, known, cause, failed, outlook, left: None }, look)
+    (BatchView { batch, known, cause, failed, outlook, left: None }, look)
 }
 
 /// Estimates when these batches will be done, all at the same time.
-pub(in crate::cli) fn forecast(batches: &mut [BatchSeen]) {
-    let outlook = |seen: &BatchSeen| seen.outlook.clone().filter(|_| !seen.is_paused());
-    let all: Vec<Option<Outlook>> = batches.iter().map(outlook).collect();
+pub(in crate::cli) fn forecast(batches: &mut [BatchView]) {
+    let outlook = |seen: &BatchView| seen.outlook.clone().filter(|_| !seen.is_paused());
+    let all: Vec<Option<Estimate>> = batches.iter().map(outlook).collect();
     for (place, seen) in batches.iter_mut().enumerate() {
         let others = all.iter().enumerate().filter(|(other, _)| *other != place);
         let others = others.filter_map(|(_, other)| other.as_ref());
-        seen.left = all.get(place).and_then(Option::as_ref).map(|own| own.left(others));
+        seen.left = all.get(place).and_then(Option::as_ref).map(|own| own.time_left(others));
     }
 }
 
-impl BatchSeen {
+impl BatchView {
     /// A batch without a diagnosis.
     pub(in crate::cli) fn listed(batch: Batch, known: Known) -> Self {
         Self { batch, known, cause: None, failed: Vec::new(), outlook: None, left: None }
@@ -155,14 +154,15 @@ impl BatchSeen {
         if !self.batch.is_running() || self.cause.as_ref().is_some_and(|cause| cause.stands) {
             return None;
         }
-        self.left.or_else(|| figures::time(progress.eta.as_deref()).and_then(figures::until))
+        self.left
+            .or_else(|| format::parse_time(progress.eta.as_deref()).and_then(format::time_until))
     }
 
     /// Documents processed to their end a minute, since the start.
     pub(in crate::cli) fn per_minute(&self) -> f64 {
         let minutes = self.took().unwrap_or_default().as_secs_f64() / 60.0;
         let worked = self.progress().map_or(0, |progress| progress.totals.worked());
-        if minutes > 0.0 { figures::ratio(worked, 1) / minutes } else { 0.0 }
+        if minutes > 0.0 { format::ratio(worked, 1) / minutes } else { 0.0 }
     }
 
     /// What holds it back, or why nothing is known of it.
@@ -181,12 +181,12 @@ impl BatchSeen {
             Known::Nothing(why) => json!({ "workflow_id": self.batch.id, "message": why }),
         };
         value["status"] = self.batch.status.as_str().into();
-        value["closed_at"] = self.batch.closed.map(figures::stamp).into();
+        value["closed_at"] = self.batch.closed.map(format::rfc3339).into();
         if value["started_at"].is_null() {
-            value["started_at"] = self.batch.started.map(figures::stamp).into();
+            value["started_at"] = self.batch.started.map(format::rfc3339).into();
         }
         if let Known::Progress(progress) = &self.known {
-            value["results"] = place::shown(&progress.output).into();
+            value["results"] = paths::display_url(&progress.output).into();
             value["documents_per_minute"] = self.per_minute().into();
         }
         if let Some(cause) = &self.cause {
@@ -194,7 +194,7 @@ impl BatchSeen {
         }
         if self.batch.is_running() {
             // The contract's field, with the estimate from the quota, while the batch runs.
-            value["eta"] = self.eta().map(|left| figures::stamp(SystemTime::now() + left)).into();
+            value["eta"] = self.eta().map(|left| format::rfc3339(SystemTime::now() + left)).into();
         }
         if !self.failed.is_empty() {
             value["failures_by_type"] = failed::value(&self.failed, None);
@@ -203,7 +203,7 @@ impl BatchSeen {
     }
 }
 
-impl Serialize for BatchSeen {
+impl Serialize for BatchView {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.value().map_err(serde::ser::Error::custom)?.serialize(to)
     }

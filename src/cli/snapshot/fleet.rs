@@ -14,14 +14,14 @@ use tidegate_quota::Quota;
 use tokio::sync::Mutex;
 
 use super::{
-    batch::{self, BatchSeen},
-    budget::{self, BudgetSeen},
-    model::{Beside, ModelSeen},
+    batch::{self, BatchView},
+    budget::{self, BudgetView},
+    model::{ModelView, Sources},
     verdict,
-    worker::WorkerSeen,
+    worker::WorkerView,
 };
 use crate::{
-    cli::figures,
+    cli::format,
     config::{Config, mask},
     temporal::{Batch, Temporal},
 };
@@ -46,16 +46,16 @@ pub(in crate::cli) struct Snapshot {
     pub(in crate::cli) at: String,
     /// One sentence about the fleet's state.
     pub(in crate::cli) verdict: String,
-    pub(in crate::cli) models: Vec<ModelSeen>,
-    pub(in crate::cli) batches: Vec<BatchSeen>,
-    pub(in crate::cli) workers: Vec<WorkerSeen>,
-    pub(in crate::cli) budgets: Vec<BudgetSeen>,
+    pub(in crate::cli) models: Vec<ModelView>,
+    pub(in crate::cli) batches: Vec<BatchView>,
+    pub(in crate::cli) workers: Vec<WorkerView>,
+    pub(in crate::cli) budgets: Vec<BudgetView>,
     /// What could not be read, and why.
     pub(in crate::cli) away: Vec<String>,
 }
 
 /// Takes snapshots of a fleet, and shares each with all readers.
-pub(in crate::cli) struct Eye {
+pub(in crate::cli) struct SnapshotCache {
     pub(in crate::cli) config: Config,
     pub(in crate::cli) quota: Quota,
     /// Connected for the first snapshot, and again until that succeeds.
@@ -67,13 +67,13 @@ pub(in crate::cli) struct Eye {
 #[derive(Debug, Default)]
 struct Batches {
     asked: Option<Instant>,
-    seen: Vec<BatchSeen>,
+    seen: Vec<BatchView>,
     /// Ended batches do not change.
-    ended: HashMap<(String, Option<SystemTime>), BatchSeen>,
+    ended: HashMap<(String, Option<SystemTime>), BatchView>,
     away: Option<String>,
 }
 
-impl Eye {
+impl SnapshotCache {
     pub(in crate::cli) fn new(config: &Config) -> anyhow::Result<Self> {
         Ok(Self {
             config: config.clone(),
@@ -85,7 +85,7 @@ impl Eye {
     }
 
     /// The current snapshot. What cannot be read is named, and the rest is present.
-    pub(in crate::cli) async fn look(&self) -> Arc<Snapshot> {
+    pub(in crate::cli) async fn get(&self) -> Arc<Snapshot> {
         // Concurrent readers wait here and get this snapshot.
         let mut last = self.last.lock().await;
         if let Some((at, seen)) = &*last
@@ -93,7 +93,7 @@ impl Eye {
         {
             return Arc::clone(seen);
         }
-        let seen = Arc::new(Box::pin(self.take()).await);
+        let seen = Arc::new(Box::pin(self.collect()).await);
         *last = Some((Instant::now(), Arc::clone(&seen)));
         seen
     }
@@ -114,7 +114,7 @@ impl Eye {
         Ok(opened)
     }
 
-    async fn take(&self) -> Snapshot {
+    async fn collect(&self) -> Snapshot {
         let mut away = Vec::new();
         let quota = &self.quota;
         let cards = worker_statuses(quota).await.unwrap_or_else(|error| {
@@ -132,7 +132,7 @@ impl Eye {
             match quota.inspect(&model.id).await {
                 Ok(seen) => {
                     let mut seen =
-                        ModelSeen::new(model, &seen, Beside { cards: &cards, held: &held });
+                        ModelView::new(model, &seen, Sources { cards: &cards, held: &held });
                     seen.history = quota.history(&model.id).await.ok();
                     models.push(seen);
                 }
@@ -143,19 +143,20 @@ impl Eye {
         let (batches, of_batches) = Box::pin(self.batches()).await;
         away.extend(of_batches);
         let mut seen = Snapshot {
-            at: figures::stamp(SystemTime::now()),
+            at: format::rfc3339(SystemTime::now()),
             verdict: String::new(),
             models,
             batches,
-            workers: WorkerSeen::all(&cards),
+            workers: WorkerView::all(&cards),
             budgets,
             away,
         };
-        seen.verdict = verdict::of(&seen.models, &seen.batches, seen.workers.len(), &seen.away);
+        seen.verdict =
+            verdict::summarize(&seen.models, &seen.batches, seen.workers.len(), &seen.away);
         seen
     }
 
-    async fn batches(&self) -> (Vec<BatchSeen>, Option<String>) {
+    async fn batches(&self) -> (Vec<BatchView>, Option<String>) {
         let mut batches = self.batches.lock().await;
         if batches.asked.is_none_or(|asked| asked.elapsed() >= BATCHES_EVERY) {
             match Box::pin(self.ask(&batches.ended)).await {
@@ -175,17 +176,17 @@ impl Eye {
 
     async fn ask(
         &self,
-        ended: &HashMap<(String, Option<SystemTime>), BatchSeen>,
-    ) -> anyhow::Result<Vec<BatchSeen>> {
+        ended: &HashMap<(String, Option<SystemTime>), BatchView>,
+    ) -> anyhow::Result<Vec<BatchView>> {
         let temporal = &self.temporal().await?;
         let listed = temporal.list(BATCHES).await?;
         let asked = listed.into_iter().map(|batch| async move {
             match ended.get(&key(&batch)) {
                 Some(seen) if !batch.is_running() => seen.clone(),
-                _ => batch::seen(&self.config, &self.quota, temporal, batch).await,
+                _ => batch::inspect(&self.config, &self.quota, temporal, batch).await,
             }
         });
-        let mut seen: Vec<BatchSeen> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let mut seen: Vec<BatchView> = stream::iter(asked).buffered(AT_ONCE).collect().await;
         batch::forecast(&mut seen);
         Ok(seen)
     }
@@ -206,7 +207,7 @@ pub(in crate::cli) mod tests {
 
     use super::*;
     use crate::{
-        cli::{cause::Cause, failed::Failed, snapshot::Known},
+        cli::{diagnosis::Cause, failed::Failed, snapshot::Known},
         temporal::Status,
     };
 
@@ -231,12 +232,12 @@ pub(in crate::cli) mod tests {
             used: Default::default(),
         }];
         let held = OperatorHolds::default();
-        let model = ModelSeen::new(&model, &quota, Beside { cards: &[], held: &held });
+        let model = ModelView::new(&model, &quota, Sources { cards: &[], held: &held });
         let batch = |id: &str, status, totals, documents| {
             let now = SystemTime::now();
             let started = now - Duration::from_secs(600);
-            let eta =
-                (status == Status::Running).then(|| figures::stamp(now + Duration::from_secs(937)));
+            let eta = (status == Status::Running)
+                .then(|| format::rfc3339(now + Duration::from_secs(937)));
             let progress = Progress { documents, totals, eta, ..Progress::default() };
             let closed = (status != Status::Running).then_some(now);
             let batch = Batch {
@@ -247,7 +248,7 @@ pub(in crate::cli) mod tests {
                 closed,
                 cancel_requested: false,
             };
-            BatchSeen::listed(batch, Known::Progress(Box::new(progress)))
+            BatchView::listed(batch, Known::Progress(Box::new(progress)))
         };
         let mut totals =
             Totals { succeeded: 1_247, failed: 3, in_flight: 162, ..Totals::default() };
@@ -270,7 +271,7 @@ pub(in crate::cli) mod tests {
         let batches = vec![night, done];
         Snapshot {
             at: "2026-11-20T18:50:00Z".to_owned(),
-            verdict: verdict::of(&models, &batches, 1, &[]),
+            verdict: verdict::summarize(&models, &batches, 1, &[]),
             models,
             batches,
             workers: vec![WorkerSeen::new("tidegate-a-1", &WorkerStatus::default())],

@@ -16,7 +16,7 @@ use tidegate_quota::{
 use tidegate_types::ModelId;
 
 use crate::cli::{
-    figures::{count, percent, ratio, span},
+    format::{count, duration, percent, ratio},
     trouble::Trouble,
 };
 
@@ -28,7 +28,7 @@ const MUCH_CUT: f64 = 0.9;
 
 /// A model's quota in a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(in crate::cli) struct ModelSeen {
+pub(in crate::cli) struct ModelView {
     pub(in crate::cli) model: ModelId,
     pub(in crate::cli) window_seconds: f64,
     /// Seconds until the gate opens; 0 if it is open.
@@ -55,14 +55,14 @@ pub(in crate::cli) struct ModelSeen {
     pub(in crate::cli) call_seconds: f64,
     /// The number of calls in flight that uses the quota fully.
     pub(in crate::cli) useful_in_flight: Option<u64>,
-    pub(in crate::cli) day: DaySeen,
+    pub(in crate::cli) day: DayView,
     pub(in crate::cli) reservations: u64,
     /// Seconds until the set limits end by themselves; `None` if they do not.
     pub(in crate::cli) set_for_seconds: Option<u64>,
     #[serde(serialize_with = "limits_by_name")]
-    pub(in crate::cli) limits: Vec<LimitSeen>,
+    pub(in crate::cli) limits: Vec<LimitView>,
     #[serde(serialize_with = "lanes_by_name")]
-    pub(in crate::cli) lanes: Vec<LaneSeen>,
+    pub(in crate::cli) lanes: Vec<LaneView>,
     /// The last hour, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::cli) history: Option<History>,
@@ -70,7 +70,7 @@ pub(in crate::cli) struct ModelSeen {
 
 /// Limits for a day.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub(in crate::cli) struct DaySeen {
+pub(in crate::cli) struct DayView {
     pub(in crate::cli) requests_limit: Option<u64>,
     pub(in crate::cli) requests: u64,
     pub(in crate::cli) tokens_limit: Option<u64>,
@@ -80,7 +80,7 @@ pub(in crate::cli) struct DaySeen {
 
 /// One limit: its origin and its use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(in crate::cli) struct LimitSeen {
+pub(in crate::cli) struct LimitView {
     #[serde(skip)]
     pub(in crate::cli) limited: Limited,
     /// The configured limit.
@@ -96,12 +96,12 @@ pub(in crate::cli) struct LimitSeen {
     pub(in crate::cli) others: u64,
     pub(in crate::cli) headroom: u64,
     /// The policy's rate, burst and window, with their reasons.
-    pub(in crate::cli) plan: Option<PlanSeen>,
+    pub(in crate::cli) plan: Option<PlanView>,
 }
 
 /// The policy's decision for one limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(in crate::cli) struct PlanSeen {
+pub(in crate::cli) struct PlanView {
     pub(in crate::cli) a_minute: u64,
     pub(in crate::cli) a_minute_why: String,
     pub(in crate::cli) at_once: u64,
@@ -111,7 +111,7 @@ pub(in crate::cli) struct PlanSeen {
     pub(in crate::cli) strict_window_why: String,
 }
 
-impl PlanSeen {
+impl PlanView {
     fn new(plan: &Allowance) -> Self {
         let why = |reasoned: &Reasoned| reasoned.why.to_string();
         Self {
@@ -127,7 +127,7 @@ impl PlanSeen {
 
 /// One lane.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(in crate::cli) struct LaneSeen {
+pub(in crate::cli) struct LaneView {
     #[serde(skip)]
     pub(in crate::cli) lane: String,
     pub(in crate::cli) share: f64,
@@ -141,19 +141,19 @@ pub(in crate::cli) struct LaneSeen {
 
 /// Further sources beside the quota.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::cli) struct Beside<'a> {
+pub(in crate::cli) struct Sources<'a> {
     pub(in crate::cli) cards: &'a [(String, Card)],
     pub(in crate::cli) held: &'a OperatorHolds,
 }
 
-impl ModelSeen {
+impl ModelView {
     pub(in crate::cli) fn new(
         model: &ModelQuota,
         snapshot: &Snapshot,
-        Beside { cards, held }: Beside<'_>,
+        Sources { cards, held }: Sources<'_>,
     ) -> Self {
-        let trouble = Trouble::of(cards, &model.id);
-        let lanes = snapshot.lanes.iter().map(|lane| LaneSeen {
+        let trouble = Trouble::from_cards(cards, &model.id);
+        let lanes = snapshot.lanes.iter().map(|lane| LaneView {
             lane: lane.lane.to_string(),
             share: lane.share.guaranteed,
             burst: lane.share.ceiling,
@@ -181,7 +181,7 @@ impl ModelSeen {
             in_flight: snapshot.in_flight.used,
             call_seconds: snapshot.latency.as_secs_f64(),
             useful_in_flight: call_stats::calls_to_fill_limits(model.limits.window, snapshot),
-            day: DaySeen {
+            day: DayView {
                 requests_limit: model.limits.requests_per_day,
                 requests: snapshot.day_requests,
                 tokens_limit: model.limits.tokens_per_day,
@@ -216,32 +216,32 @@ impl ModelSeen {
     }
 
     /// The fullest limit.
-    pub(in crate::cli) fn fullest(&self) -> Option<&LimitSeen> {
+    pub(in crate::cli) fn fullest(&self) -> Option<&LimitView> {
         self.limits.iter().max_by(|a, b| a.part().total_cmp(&b.part()))
     }
 }
 
-impl LimitSeen {
+impl LimitView {
     /// The used fraction of the limit; 0 without a limit.
     pub(in crate::cli) fn part(&self) -> f64 {
         ratio(self.used, self.effective_limit)
     }
 }
 
-fn limits_by_name<S: Serializer>(limits: &[LimitSeen], to: S) -> Result<S::Ok, S::Error> {
+fn limits_by_name<S: Serializer>(limits: &[LimitView], to: S) -> Result<S::Ok, S::Error> {
     let by_name: BTreeMap<_, _> = limits.iter().map(|it| (it.limited.name(), it)).collect();
     to.collect_map(by_name)
 }
 
-fn lanes_by_name<S: Serializer>(lanes: &[LaneSeen], to: S) -> Result<S::Ok, S::Error> {
+fn lanes_by_name<S: Serializer>(lanes: &[LaneView], to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(lanes.iter().map(|lane| (&lane.lane, lane)))
 }
 
 /// Every limit that is configured or in force: the four of the window, then concurrent calls.
-fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitSeen> {
+fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitView> {
     let seen = |limited| {
         let (limit, seen) = (model.limits.get(limited), *snapshot.for_limit(limited));
-        LimitSeen {
+        LimitView {
             limited,
             limit,
             effective_limit: seen.limit,
@@ -252,7 +252,7 @@ fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitSeen> {
             reserved: seen.held,
             others: seen.others,
             headroom: seen.limit.saturating_sub(seen.used),
-            plan: seen.plan.as_ref().map(PlanSeen::new),
+            plan: seen.plan.as_ref().map(PlanView::new),
         }
     };
     let all = Limited::ALL.into_iter().map(seen);
@@ -314,7 +314,7 @@ pub(in crate::cli) fn binds(
     let spent =
         |day: &DayLimit| model.limits.day(*day).is_some_and(|limit| snapshot.day(*day) >= limit);
     if let Some(day) = DayLimit::ALL.into_iter().find(spent) {
-        return Some(format!("{day}: spent; a new day begins in {}", span(snapshot.day_left)));
+        return Some(format!("{day}: spent; a new day begins in {}", duration(snapshot.day_left)));
     }
     let limits = limits(model, snapshot);
     let fullest = limits.iter().max_by(|a, b| a.part().total_cmp(&b.part()))?;
@@ -345,8 +345,10 @@ pub(in crate::cli) fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<
 /// `paused for 1m 0s: reason`; without a length, until an operator resumes it.
 fn gate(exhausted: bool, length: Option<Duration>, reason: &str) -> String {
     let state = if exhausted { "exhausted" } else { "paused" };
-    let length = length
-        .map_or_else(|| "until it is resumed".to_owned(), |length| format!("for {}", span(length)));
+    let length = length.map_or_else(
+        || "until it is resumed".to_owned(),
+        |length| format!("for {}", duration(length)),
+    );
     let colon = if reason.is_empty() { "" } else { ": " };
     format!("{state} {length}{colon}{reason}")
 }

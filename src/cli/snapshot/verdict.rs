@@ -1,21 +1,21 @@
 //! One sentence about the fleet: the most serious fact first.
 
-use super::{batch::BatchSeen, model::ModelSeen};
-use crate::cli::figures::{count, percent, span};
+use super::{batch::BatchView, model::ModelView};
+use crate::cli::format::{count, duration, percent};
 
 /// From this use on, a limit holds calls back.
 const BINDS: f64 = 0.9;
 
-pub(super) fn of(
-    models: &[ModelSeen],
-    batches: &[BatchSeen],
+pub(super) fn summarize(
+    models: &[ModelView],
+    batches: &[BatchView],
     workers: usize,
     away: &[String],
 ) -> String {
     if let Some(away) = away.first() {
         return away.clone();
     }
-    let running: Vec<&BatchSeen> =
+    let running: Vec<&BatchView> =
         batches.iter().filter(|batch| batch.batch.is_running()).collect();
     if let Some(trouble) = grave(models, &running, workers) {
         return trouble;
@@ -39,13 +39,13 @@ pub(super) fn of(
         etas.into_iter()
             .max()
             .flatten()
-            .map_or_else(String::new, |left| format!("; done in {}", span(left)))
+            .map_or_else(String::new, |left| format!("; done in {}", duration(left)))
     };
     let fullest = models
         .iter()
         .filter_map(|model| Some((model, model.fullest()?)))
         .max_by(|(_, a), (_, b)| a.part().total_cmp(&b.part()));
-    let waiting: u64 = models.iter().map(ModelSeen::waiting).sum();
+    let waiting: u64 = models.iter().map(ModelView::waiting).sum();
     match fullest {
         Some((model, limit)) if limit.part() >= BINDS || waiting > 0 => {
             let (part, name) = (percent(limit.part()), limit.limited.title());
@@ -60,7 +60,7 @@ pub(super) fn of(
 }
 
 /// What prevents all work, if there is work.
-fn grave(models: &[ModelSeen], running: &[&BatchSeen], workers: usize) -> Option<String> {
+fn grave(models: &[ModelView], running: &[&BatchView], workers: usize) -> Option<String> {
     if workers == 0 && !running.is_empty() {
         let batches = batches_of(running.len());
         return Some(format!(
@@ -95,7 +95,7 @@ mod tests {
     fn one_sentence_says_how_it_goes_the_gravest_thing_first() {
         let mut seen = busy();
         let said = |seen: &crate::cli::snapshot::Snapshot| {
-            super::of(&seen.models, &seen.batches, seen.workers.len(), &seen.away)
+            super::summarize(&seen.models, &seen.batches, seen.workers.len(), &seen.away)
         };
         let fine = said(&seen);
         assert!(

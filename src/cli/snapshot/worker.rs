@@ -14,7 +14,7 @@ use tidegate_types::ModelId;
 
 /// A worker in a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(in crate::cli) struct WorkerSeen {
+pub(in crate::cli) struct WorkerView {
     pub(in crate::cli) worker: String,
     pub(in crate::cli) version: String,
     /// The fingerprint of its limits; equal within one fleet.

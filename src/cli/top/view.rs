@@ -10,8 +10,8 @@ use ratatui::{
 
 use crate::cli::{
     advice,
-    figures::{cost, count, counted, percent, span},
-    snapshot::{BatchSeen, ModelSeen, Snapshot},
+    format::{cost, count, duration, percent, plural},
+    snapshot::{BatchView, ModelView, Snapshot},
 };
 
 const KEYS: &str = "↑↓ choose  enter open  p pause  r resume  s sort  q quit";
@@ -36,8 +36,8 @@ pub(super) struct Screen {
 /// The chosen item.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Choice<'a> {
-    Model(&'a ModelSeen),
-    Batch(&'a BatchSeen),
+    Model(&'a ModelView),
+    Batch(&'a BatchView),
     Nothing,
 }
 
@@ -47,7 +47,7 @@ impl Screen {
     }
 
     /// Takes a new snapshot; the choice stays.
-    pub(super) fn see(&mut self, seen: Snapshot) {
+    pub(super) fn update(&mut self, seen: Snapshot) {
         let name = |choice: Choice<'_>| match choice {
             Choice::Model(model) => Some(model.model.to_string()),
             Choice::Batch(batch) => Some(batch.id().to_owned()),
@@ -68,10 +68,10 @@ impl Screen {
     }
 
     /// The models in the order of the screen.
-    fn models(&self) -> Vec<&ModelSeen> {
-        let mut models: Vec<&ModelSeen> = self.seen.models.iter().collect();
+    fn models(&self) -> Vec<&ModelView> {
+        let mut models: Vec<&ModelView> = self.seen.models.iter().collect();
         if self.by_use {
-            let part = |model: &ModelSeen| model.fullest().map_or(0.0, |limit| limit.part());
+            let part = |model: &ModelView| model.fullest().map_or(0.0, |limit| limit.part());
             models.sort_by(|a, b| part(b).total_cmp(&part(a)));
         }
         models
@@ -130,7 +130,7 @@ impl Screen {
             verdict,
         );
         let (workers, at) = (self.seen.workers.len() as u64, &self.seen.at);
-        let workers = counted(workers, "worker");
+        let workers = plural(workers, "worker");
         frame.render_widget(Line::styled(format!("{workers} · {at}"), faint()), rest);
     }
 
@@ -187,7 +187,7 @@ fn show(frame: &mut Frame<'_>, area: Rect, table: Table<'_>, chosen: Option<usiz
     frame.render_stateful_widget(table.row_highlight_style(reversed()), area, &mut state);
 }
 
-fn model_lines(model: &ModelSeen) -> Vec<String> {
+fn model_lines(model: &ModelView) -> Vec<String> {
     let mut lines = vec![format!("{}: {}", model.model, model.gate())];
     lines.extend(model.trouble.clone());
     lines.extend(model.limits.iter().map(|limit| {
@@ -199,12 +199,12 @@ fn model_lines(model: &ModelSeen) -> Vec<String> {
     lines.extend(model.lanes.iter().map(|lane| {
         let queue = std::time::Duration::try_from_secs_f64(lane.queue_seconds).unwrap_or_default();
         let (flight, waiting) = (count(lane.in_flight), count(lane.waiting));
-        format!("lane {}: {flight} in flight, about {waiting} wait {}", lane.lane, span(queue))
+        format!("lane {}: {flight} in flight, about {waiting} wait {}", lane.lane, duration(queue))
     }));
     lines
 }
 
-fn batch_lines(batch: &BatchSeen) -> Vec<String> {
+fn batch_lines(batch: &BatchView) -> Vec<String> {
     let why = batch.why().unwrap_or("nothing holds it back");
     let mut lines = vec![format!("{}: {why}", batch.id())];
     for failed in &batch.failed {
@@ -227,7 +227,7 @@ fn batch_lines(batch: &BatchSeen) -> Vec<String> {
     lines
 }
 
-fn of_model(model: &ModelSeen) -> Vec<String> {
+fn of_model(model: &ModelView) -> Vec<String> {
     let (limit, used) = model.fullest().map_or_else(
         || ("-".to_owned(), "-".to_owned()),
         |limit| {
@@ -239,9 +239,9 @@ fn of_model(model: &ModelSeen) -> Vec<String> {
     vec![model.model.to_string(), limit, used, flight, waiting, model.gate()]
 }
 
-fn of_batch(batch: &BatchSeen) -> Vec<String> {
+fn of_batch(batch: &BatchView) -> Vec<String> {
     let running = batch.batch.is_running();
-    let eta = batch.eta().map_or_else(|| if running { "unknown" } else { "" }.to_owned(), span);
+    let eta = batch.eta().map_or_else(|| if running { "unknown" } else { "" }.to_owned(), duration);
     let Some(progress) = batch.progress() else {
         return vec![batch.id().to_owned(), batch.status().to_owned()];
     };
@@ -362,9 +362,9 @@ mod tests {
         assert!(id(&screen).starts_with("invoices"), "{}", id(&screen));
         let mut seen = busy();
         seen.batches.insert(0, seen.batches[0].clone());
-        screen.see(seen);
+        screen.update(seen);
         assert!(id(&screen).starts_with("invoices"), "a new batch came before it");
-        screen.see(Snapshot::default());
+        screen.update(Snapshot::default());
         assert_eq!(screen.choice(), Choice::Nothing);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A line or a row with its prompt, and what is printed beside its answer.
 #[derive(Debug)]
-pub(super) struct Asked<T> {
+pub(super) struct Question<T> {
     /// Counted from 1.
     pub(super) number: u64,
     pub(super) beside: T,
@@ -18,7 +18,7 @@ pub(super) struct Asked<T> {
 /// Writes answers, in the order of the prompts.
 pub(super) trait Output {
     /// What is printed beside an answer.
-    type Beside;
+    type Context;
 
     /// The name of the unit that has one answer.
     const UNIT: &'static str;
@@ -27,7 +27,7 @@ pub(super) trait Output {
     fn write(
         &mut self,
         number: u64,
-        beside: Self::Beside,
+        beside: Self::Context,
         outcome: Result<Value, String>,
     ) -> anyhow::Result<bool>;
 }
@@ -38,7 +38,7 @@ pub(super) fn answer(outcome: &Value) -> &str {
 }
 
 /// False if the reader has closed the pipe (`| head`).
-pub(super) fn read_on(written: io::Result<()>) -> anyhow::Result<bool> {
+pub(super) fn unless_closed(written: io::Result<()>) -> anyhow::Result<bool> {
     match written {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

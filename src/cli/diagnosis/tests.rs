@@ -16,13 +16,13 @@ fn the_gravest_cause_is_given() {
         Arc::new(Lanes::single()),
     )
     .unwrap();
-    let class = class(&json!({ "model": "a:b", "lane": "interactive" }), &Config::default());
+    let class = read_class(&json!({ "model": "a:b", "lane": "interactive" }), &Config::default());
     let held = OperatorHolds::default();
     assert_eq!(class.lane.as_str(), "interactive");
     let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
     let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
     let why = |waits: &Waits, snapshot: &Snapshot| {
-        answer(&class, waits, None, None, (Some((&model, snapshot)), &held, None, &[])).sentence
+        find_cause(&class, waits, None, None, (Some((&model, snapshot)), &held, None, &[])).sentence
     };
     assert_eq!(why(&turn, &snapshot), "it waits for quota: tokens");
     let unwritten = Waits { unwritten: 2, turn: 5, ..Waits::default() };
@@ -36,7 +36,8 @@ fn the_gravest_cause_is_given() {
     );
     let mut held = held.clone();
     held.models.insert("a:b".parse().unwrap(), "holiday".to_owned());
-    let by_hand = answer(&class, &turn, None, None, (Some((&model, &snapshot)), &held, None, &[]));
+    let by_hand =
+        find_cause(&class, &turn, None, None, (Some((&model, &snapshot)), &held, None, &[]));
     assert!(by_hand.sentence.contains("the gate: paused until it is resumed: holiday;"));
     let finish = FailingStep {
         what: "its results cannot be put together",
@@ -44,13 +45,19 @@ fn the_gravest_cause_is_given() {
         next: None,
     };
     let ended = Waits { step: Some(finish), ..Waits::default() };
-    let cause = answer(&class, &ended, None, None, (None, &held, None, &[]));
+    let cause = find_cause(&class, &ended, None, None, (None, &held, None, &[]));
     assert!(cause.stands && cause.sentence.contains("put together: Transient: no space left"));
     let totals = Totals { in_flight: 40, ..Totals::default() };
     let progress = Progress { totals, ..Progress::default() };
     let waiting = |waits: &Waits| {
-        answer(&class, waits, Some(&progress), None, (Some((&model, &snapshot)), &held, None, &[]))
-            .sentence
+        find_cause(
+            &class,
+            waits,
+            Some(&progress),
+            None,
+            (Some((&model, &snapshot)), &held, None, &[]),
+        )
+        .sentence
     };
     assert!(
         waiting(&Waits::default())
@@ -58,7 +65,7 @@ fn the_gravest_cause_is_given() {
     );
     assert!(waiting(&turn).contains("it waits for the gate"), "not while documents wait here");
     assert_eq!(
-        answer(
+        find_cause(
             &class,
             &turn,
             None,
@@ -75,7 +82,7 @@ fn what_a_bound_on_output_costs_is_part_of_the_cause() {
     let lanes = Arc::new(Lanes::single());
     let model =
         ModelQuota::new("openai:m".parse().unwrap(), limits, Charge::CAUTIOUS, lanes).unwrap();
-    let class = class(&json!({ "model": "openai:m" }), &Config::default());
+    let class = read_class(&json!({ "model": "openai:m" }), &Config::default());
     let held = OperatorHolds::default();
     let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
     let of = |used, held| DimensionSnapshot { used, held, ..DimensionSnapshot::default() };
@@ -84,7 +91,8 @@ fn what_a_bound_on_output_costs_is_part_of_the_cause() {
     snapshot.dimensions.input = of(60 * 1_400, 0);
     snapshot.dimensions.output = of(60 * 200, 0);
     snapshot.dimensions.combined = DimensionSnapshot { limit: 2_000_000, ..of(60 * 10_000, 0) };
-    let cause = answer(&class, &turn, None, None, (Some((&model, &snapshot)), &held, None, &[]));
+    let cause =
+        find_cause(&class, &turn, None, None, (Some((&model, &snapshot)), &held, None, &[]));
     for part in ["it waits for quota: tokens", "; max_output_tokens is taken to count", "= 640"] {
         assert!(cause.sentence.contains(part), "{}", cause.sentence);
     }
@@ -101,7 +109,7 @@ fn a_limit_that_refusals_have_cut_is_told_where_it_binds() {
     for (factor, is_told) in [(0.06, true), (0.98, false)] {
         snapshot.factor = factor;
         let seen = (Some((&model, &snapshot)), &held, None, &[][..]);
-        let sentence = answer(&class, &turn, None, None, seen).sentence;
+        let sentence = find_cause(&class, &turn, None, None, seen).sentence;
         assert!(sentence.starts_with("it waits for quota: "), "{sentence}");
         let told = "; refusals have cut the limit to 6.0 %; it comes back by 1 % a minute";
         assert_eq!(sentence.contains(told), is_told, "{sentence}");
@@ -110,7 +118,7 @@ fn a_limit_that_refusals_have_cut_is_told_where_it_binds() {
 
 #[test]
 fn a_run_that_continued_as_new_has_its_class_too() {
-    let class = class(
+    let class = read_class(
         &json!({ "continued": { "job": { "model": "a:b", "lane": "standard", "tenant": "x" } } }),
         &Config::default(),
     );
@@ -130,7 +138,7 @@ fn a_pools_name_stands_for_its_members() {
     let text = format!("{}{}[models.\"openai:m\"]\nrpm = 10\n", member("a"), member("b"));
     std::fs::write(&file, text).unwrap();
     let config = Config::from_layers(Some(&file), []).unwrap();
-    let models = class(&json!({ "model": "openai:m" }), &config).models;
+    let models = read_class(&json!({ "model": "openai:m" }), &config).models;
     let names: Vec<&str> = models.iter().map(ModelId::as_str).collect();
     assert_eq!(names, ["openai/a:m", "openai/b:m"]);
 }
@@ -139,14 +147,14 @@ fn model() -> (ModelQuota, Class) {
     let limits = Limits::default().with(Dimension::Combined, 1_000);
     let (charge, lanes) = (Charge::default(), Arc::new(Lanes::single()));
     let model = ModelQuota::new("a:b".parse().unwrap(), limits, charge, lanes).unwrap();
-    (model, class(&json!({ "model": "a:b" }), &Config::default()))
+    (model, read_class(&json!({ "model": "a:b" }), &Config::default()))
 }
 
 fn why(waits: &Waits) -> String {
     let (model, class) = model();
     let open = Snapshot { factor: 1.0, ..Snapshot::default() };
     let quota = Some((&model, &open));
-    answer(&class, waits, None, None, (quota, &OperatorHolds::default(), None, &[])).sentence
+    find_cause(&class, waits, None, None, (quota, &OperatorHolds::default(), None, &[])).sentence
 }
 
 /// Adds half a second, so that the number of whole seconds stays while the test runs.

@@ -8,7 +8,7 @@ use tidegate_workflows::contract::Job;
 use crate::{config::Config, worker};
 
 use super::{
-    figures::{between, count, dollars, percent, price},
+    format::{between, count, dollars, percent, price},
     output::{self, Table},
 };
 
@@ -55,7 +55,7 @@ pub(super) async fn show(config: &Config, job: &Job) -> anyhow::Result<()> {
         bytes.with_context(|| format!("reading {name} of the sample"))
     };
     let Some(results) = read("results.jsonl").await? else {
-        output::say("the sample's answers lie in the parts under results/");
+        output::print_message("the sample's answers lie in the parts under results/");
         return Ok(());
     };
     let results: Vec<Answered> = lines(&results)?;
@@ -63,12 +63,16 @@ pub(super) async fn show(config: &Config, job: &Job) -> anyhow::Result<()> {
         Some(bytes) => lines(&bytes)?,
         None => Vec::new(),
     };
-    output::data(&table(&results, &failures))?;
+    output::print_data(&table(&results, &failures))?;
     let whole = plan::forecast(&services, &Job { sample: None, ..job.clone() }).await;
     match whole {
-        Ok(whole) => output::data(&output::pairs(&of_all(&results, &failures, whole.documents))),
+        Ok(whole) => {
+            output::print_data(&output::pairs(&of_all(&results, &failures, whole.documents)))
+        }
         Err(failure) => {
-            output::say(&format!("what the whole would take is not known here: {failure}"));
+            output::print_message(&format!(
+                "what the whole would take is not known here: {failure}"
+            ));
             Ok(())
         }
     }
@@ -84,7 +88,7 @@ fn table(results: &[Answered], failures: &[Failed]) -> String {
     let mut table = Table::new(&["DOCUMENT", "ANSWER", "TOKENS IN", "OUT", "COST"]);
     for result in results {
         let mark = if result.finish == "complete" { "" } else { "(cut) " };
-        table.row(vec![
+        table.add_row(vec![
             result.id.clone(),
             result.embedding.as_ref().map_or_else(
                 || format!("{mark}{}", short(&result.answer)),
@@ -97,7 +101,7 @@ fn table(results: &[Answered], failures: &[Failed]) -> String {
     }
     for failure in failures {
         let what = format!("{}: {}", failure.error_type, short(&failure.message));
-        table.row(vec![failure.id.clone(), what, String::new(), String::new(), String::new()]);
+        table.add_row(vec![failure.id.clone(), what, String::new(), String::new(), String::new()]);
     }
     table.text()
 }

@@ -21,8 +21,8 @@ use tidegate_types::{Charge, Lane, ModelId, Spend};
 use tidegate_workflows::contract::Progress;
 
 use super::{
-    cause::{self, Class, Look},
-    figures,
+    diagnosis::{self, Class, Diagnosis},
+    format,
 };
 use crate::{config::Config, temporal::Temporal};
 
@@ -37,7 +37,7 @@ const SETTLED: u32 = 4;
 
 /// What a running batch still needs of its model, and the rates that the quota gives.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::cli) struct Outlook {
+pub(in crate::cli) struct Estimate {
     /// The model, or the group of models with one quota.
     quota: String,
     lane: Lane,
@@ -64,16 +64,16 @@ pub(in crate::cli) struct Outlook {
     is_young: bool,
 }
 
-impl Outlook {
+impl Estimate {
     /// From a batch's diagnosis.
-    pub(in crate::cli) fn seen(look: &Look) -> Option<Self> {
+    pub(in crate::cli) fn from_diagnosis(look: &Diagnosis) -> Option<Self> {
         let (model, seen) = look.quota.as_ref()?;
-        Self::of(&look.class, look.progress.as_ref()?, (model, seen), SystemTime::now())
+        Self::from_progress(&look.class, look.progress.as_ref()?, (model, seen), SystemTime::now())
     }
 
     /// From a running batch's progress. `None` before its first document is done, and if its model is
     /// unknown or not asked: a provider's batch API has no such quota.
-    pub(in crate::cli) fn of(
+    pub(in crate::cli) fn from_progress(
         class: &Class,
         progress: &Progress,
         (model, seen): (&ModelQuota, &Snapshot),
@@ -85,27 +85,27 @@ impl Outlook {
         if totals.worked() == 0 || (seen.used().requests == 0 && !waits) {
             return None;
         }
-        let a_call = a_call(&totals.spend, &model.charge, seen)?;
-        let left = figures::ratio(progress.documents.saturating_sub(totals.ended()), 1);
+        let a_call = use_of_a_call(&totals.spend, &model.charge, seen)?;
+        let left = format::ratio(progress.documents.saturating_sub(totals.ended()), 1);
         let a_document = match totals.spend.provider_calls {
             0 => 1.0,
-            calls => figures::ratio(calls, totals.worked()),
+            calls => format::ratio(calls, totals.worked()),
         };
         // Admitted calls are charged already.
         let admitted = lane.map_or(0, |lane| lane.in_flight).min(totals.in_flight);
-        let admitted = figures::ratio(admitted, 1);
+        let admitted = format::ratio(admitted, 1);
         let calls = (left * a_document - admitted).max(0.0);
         let share = lane.map_or(tidegate_quota::Share::ALL, |lane| lane.share);
         let window = model.limits.window.as_secs_f64();
         let rates = seen.dimensions.map(|it| {
-            let limit = figures::ratio(it.limit.saturating_sub(it.others), 1);
+            let limit = format::ratio(it.limit.saturating_sub(it.others), 1);
             (limit > 0.0).then(|| limit * share.ceiling / window)
         });
-        let at_once = figures::ratio(seen.for_limit(Limited::InFlight).limit, 1) * share.ceiling;
+        let at_once = format::ratio(seen.for_limit(Limited::InFlight).limit, 1) * share.ceiling;
         let latency = seen.latency.as_secs_f64();
-        let began = figures::time(progress.started_at.as_deref());
+        let began = format::parse_time(progress.started_at.as_deref());
         let age = began.and_then(|began| now.duration_since(began).ok()).unwrap_or_default();
-        let eta = figures::time(progress.eta.as_deref());
+        let eta = format::parse_time(progress.eta.as_deref());
         Some(Self {
             quota: quota_of(model).to_owned(),
             lane: class.lane.clone(),
@@ -114,7 +114,7 @@ impl Outlook {
             calls,
             rates,
             calls_rate: (at_once > 0.0 && latency > 0.0).then(|| at_once / latency),
-            free: seen.dimensions.map(|it| figures::ratio(it.limit.saturating_sub(it.used), 1)),
+            free: seen.dimensions.map(|it| format::ratio(it.limit.saturating_sub(it.used), 1)),
             bursts: model.limits.burst_max.is_some(),
             waits,
             gate: seen.pause,
@@ -125,7 +125,10 @@ impl Outlook {
     }
 
     /// The time until the batch is done, with these other batches at the same time.
-    pub(in crate::cli) fn left<'a>(&self, others: impl IntoIterator<Item = &'a Self>) -> Duration {
+    pub(in crate::cli) fn time_left<'a>(
+        &self,
+        others: impl IntoIterator<Item = &'a Self>,
+    ) -> Duration {
         let beside: Vec<&Self> =
             others.into_iter().filter(|other| other.quota == self.quota).collect();
         let longest = self.by_quota(&beside, 0.0);
@@ -145,7 +148,7 @@ impl Outlook {
             let weight = |it: &Self| {
                 let beside = others.iter().filter(|other| other.lane == it.lane).count();
                 let own = usize::from(self.lane == it.lane);
-                it.share / figures::ratio((beside + own) as u64, 1)
+                it.share / format::ratio((beside + own) as u64, 1)
             };
             // Another batch has its share until it or this batch is done.
             let mine = of(self);
@@ -168,14 +171,14 @@ fn quota_of(model: &ModelQuota) -> &str {
 
 /// What one call uses. If the provider counts permitted but unused output, the window's figures include
 /// it and the batch's own do not.
-fn a_call(spend: &Spend, charge: &Charge, seen: &Snapshot) -> Option<PerDimension<f64>> {
+fn use_of_a_call(spend: &Spend, charge: &Charge, seen: &Snapshot) -> Option<PerDimension<f64>> {
     let settled = seen.dimensions.map(|it| it.used.saturating_sub(it.held));
     let of_window =
-        (settled.requests > 0).then(|| settled.map(|used| figures::ratio(used, settled.requests)));
+        (settled.requests > 0).then(|| settled.map(|used| format::ratio(used, settled.requests)));
     let own = (spend.provider_calls > 0).then(|| {
         let cached = if charge.cached_input { 0 } else { spend.cached_input_tokens };
         let input = spend.input_tokens.saturating_sub(cached);
-        let a_call = |amount| figures::ratio(amount, spend.provider_calls);
+        let a_call = |amount| format::ratio(amount, spend.provider_calls);
         let used = Amounts::call(input, spend.output_tokens).map(a_call);
         let combined = used.input + used.output * charge.output_weight;
         PerDimension { requests: 1.0, combined, ..used }
@@ -185,32 +188,32 @@ fn a_call(spend: &Spend, charge: &Charge, seen: &Snapshot) -> Option<PerDimensio
 
 /// The time until a diagnosed batch is done, beside the other batches, which are asked; `None` if
 /// unknown.
-pub(in crate::cli) async fn left(
+pub(in crate::cli) async fn time_left(
     config: &Config,
     limiter: &Quota,
     temporal: &Temporal,
     id: &str,
-    look: &Look,
+    look: &Diagnosis,
 ) -> Option<Duration> {
     let progress = look.progress.as_ref().filter(|progress| !progress.paused)?;
     if look.cause.stands {
         return None;
     }
-    let Some(own) = Outlook::seen(look) else {
-        return figures::time(progress.eta.as_deref()).and_then(figures::until);
+    let Some(own) = Estimate::from_diagnosis(look) else {
+        return format::parse_time(progress.eta.as_deref()).and_then(format::time_until);
     };
     let (model, seen) = look.quota.as_ref()?;
-    Some(own.left(&others(config, limiter, temporal, id, (model, seen)).await))
+    Some(own.time_left(&estimate_others(config, limiter, temporal, id, (model, seen)).await))
 }
 
 /// What the other running batches need of this model.
-async fn others(
+async fn estimate_others(
     config: &Config,
     limiter: &Quota,
     temporal: &Temporal,
     id: &str,
     quota: (&ModelQuota, &Snapshot),
-) -> Vec<Outlook> {
+) -> Vec<Estimate> {
     let running = temporal.running().await.unwrap_or_default();
     let same = |model: &ModelId| {
         let found = limiter.models().find(|it| it.id == *model);
@@ -219,19 +222,21 @@ async fn others(
     let mut others = Vec::new();
     for other in running.iter().filter(|other| *other != id).take(OTHERS) {
         let Ok(input) = temporal.input(other).await else { continue };
-        let class = cause::class(&input, config);
+        let class = diagnosis::read_class(&input, config);
         if !class.models.first().is_some_and(same) {
             continue;
         }
         let progress = temporal.progress(other).await.ok().filter(|progress| !progress.paused);
         let now = SystemTime::now();
-        others.extend(progress.and_then(|progress| Outlook::of(&class, &progress, quota, now)));
+        others.extend(
+            progress.and_then(|progress| Estimate::from_progress(&class, &progress, quota, now)),
+        );
     }
     others
 }
 
 /// Estimates the end of the batch that is followed.
-pub(in crate::cli) struct Ahead<'a> {
+pub(in crate::cli) struct EtaTracker<'a> {
     config: &'a Config,
     temporal: &'a Temporal,
     id: &'a str,
@@ -239,10 +244,10 @@ pub(in crate::cli) struct Ahead<'a> {
     class: Option<Class>,
     looked: Option<Instant>,
     quota: Option<(ModelQuota, Snapshot)>,
-    others: Vec<Outlook>,
+    others: Vec<Estimate>,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> EtaTracker<'a> {
     pub(in crate::cli) fn new(config: &'a Config, temporal: &'a Temporal, id: &'a str) -> Self {
         Self {
             config,
@@ -258,26 +263,32 @@ impl<'a> Ahead<'a> {
 
     /// The time until it is done, from this progress; the quota is read from time to time. `None` if that
     /// adds nothing to the pace so far.
-    pub(in crate::cli) async fn left(&mut self, progress: &Progress) -> Option<Duration> {
+    pub(in crate::cli) async fn time_left(&mut self, progress: &Progress) -> Option<Duration> {
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
-            self.look().await;
+            self.refresh().await;
             self.looked = Some(Instant::now());
         }
         let (model, seen) = self.quota.as_ref()?;
-        let own = Outlook::of(self.class.as_ref()?, progress, (model, seen), SystemTime::now())?;
-        Some(own.left(&self.others))
+        let own = Estimate::from_progress(
+            self.class.as_ref()?,
+            progress,
+            (model, seen),
+            SystemTime::now(),
+        )?;
+        Some(own.time_left(&self.others))
     }
 
-    async fn look(&mut self) {
+    async fn refresh(&mut self) {
         let Some(limiter) = &self.limiter else { return };
         if self.class.is_none() {
             let input = self.temporal.input(self.id).await.ok();
-            self.class = input.map(|input| cause::class(&input, self.config));
+            self.class = input.map(|input| diagnosis::read_class(&input, self.config));
         }
         let Some(class) = &self.class else { return };
-        self.quota = cause::quota(limiter, class).await.0;
+        self.quota = diagnosis::decisive_quota(limiter, class).await.0;
         if let Some((model, seen)) = &self.quota {
-            self.others = others(self.config, limiter, self.temporal, self.id, (model, seen)).await;
+            self.others =
+                estimate_others(self.config, limiter, self.temporal, self.id, (model, seen)).await;
         }
     }
 }

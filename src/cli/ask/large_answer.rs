@@ -9,7 +9,7 @@ use tidegate_activities::{calls::Calls, storage::Error};
 ///
 /// # Errors
 /// The store does not answer: repeating the command reads it later.
-pub(super) async fn whole(
+pub(super) async fn load(
     outcome: Value,
     calls: Option<&Calls>,
 ) -> anyhow::Result<Result<Value, String>> {
@@ -48,9 +48,9 @@ mod tests {
         let answers = url::Url::from_directory_path(folder.path().canonicalize().unwrap()).unwrap();
         let calls = Calls::open(answers.as_str(), &[], 1).unwrap();
         let small = json!({ "answer": "ebb" });
-        assert_eq!(whole(small.clone(), None).await.unwrap(), Ok(small));
+        assert_eq!(load(small.clone(), None).await.unwrap(), Ok(small));
         let unread = async |uri: &str, calls: Option<&Calls>| {
-            let why = whole(json!({ "answer_uri": uri }), calls).await.unwrap().unwrap_err();
+            let why = load(json!({ "answer_uri": uri }), calls).await.unwrap().unwrap_err();
             assert!(why.contains(&format!("lies at {uri}")), "{why}");
             why
         };

@@ -10,12 +10,12 @@ use tidegate_workflows::{
     input::{self, BatchInput, FIELDS, Field, Flag, Takes},
 };
 
-use super::{exit::usage, place};
+use super::{exit::usage, paths};
 
 /// The given flags and their values. With `MANY`, the flags for the model are left out: the command names
 /// several models separately.
 #[derive(Debug, Clone)]
-pub(super) struct Given<const MANY: bool = false>(Vec<(&'static Field, Takes, Value)>);
+pub(super) struct BatchFlags<const MANY: bool = false>(Vec<(&'static Field, Takes, Value)>);
 
 fn flags(many: bool) -> impl Iterator<Item = (&'static Field, &'static Flag)> {
     let is_asked = move |field: &&Field| !(many && matches!(field.name, "model" | "route"));
@@ -80,7 +80,7 @@ fn raw(matches: &ArgMatches, field: &Field, flag: &Flag) -> Option<Value> {
     }
 }
 
-impl<const MANY: bool> FromArgMatches for Given<MANY> {
+impl<const MANY: bool> FromArgMatches for BatchFlags<MANY> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = flags(MANY)
             .filter_map(|(field, flag)| Some((field, flag.takes, raw(matches, field, flag)?)));
@@ -93,7 +93,7 @@ impl<const MANY: bool> FromArgMatches for Given<MANY> {
     }
 }
 
-impl<const MANY: bool> Args for Given<MANY> {
+impl<const MANY: bool> Args for BatchFlags<MANY> {
     fn augment_args(command: Command) -> Command {
         command.args(flags(MANY).map(|(field, flag)| argument(field, flag)))
     }
@@ -103,7 +103,7 @@ impl<const MANY: bool> Args for Given<MANY> {
     }
 }
 
-impl<const MANY: bool> Given<MANY> {
+impl<const MANY: bool> BatchFlags<MANY> {
     /// The workflow's input; absent flags keep the workflow's defaults.
     pub(super) fn input(&self) -> anyhow::Result<BatchInput> {
         let mut fields = Map::new();
@@ -130,8 +130,8 @@ impl<const MANY: bool> Given<MANY> {
 fn value(option: &str, takes: Takes, raw: &Value) -> anyhow::Result<Option<Value>> {
     let given = raw.as_str().unwrap_or_default();
     Ok(Some(match takes {
-        Takes::Documents | Takes::Source => place::source(given)?.into(),
-        Takes::Results => place::output(given)?.into(),
+        Takes::Documents | Takes::Source => paths::source_url(given)?.into(),
+        Takes::Results => paths::output_url(given)?.into(),
         Takes::Text => text(option, given)?.into(),
         Takes::Instructions => {
             let text = text(option, given)?;
@@ -215,10 +215,10 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        given: Given,
+        given: BatchFlags,
     }
 
-    fn given(extra: &[&str]) -> Given {
+    fn given(extra: &[&str]) -> BatchFlags {
         let line = ["x", "s3://b/in/", "--output", "s3://b/out/", "--model", "a:b"];
         Line::try_parse_from(line.iter().chain(extra))
             .map(|line| line.given)

@@ -19,7 +19,7 @@ use self::waits::FailingStep;
 pub(super) use self::waits::Waits;
 use super::{
     advice,
-    figures::{self, count, counted, span},
+    format::{self, count, duration, plural},
     keys,
     snapshot::{binds, unused},
     trouble::Trouble,
@@ -59,7 +59,7 @@ impl Cause {
 }
 
 /// The diagnosis of a running batch.
-pub(super) struct Look {
+pub(super) struct Diagnosis {
     pub(super) class: Class,
     pub(super) waits: Waits,
     pub(super) progress: Option<Progress>,
@@ -72,19 +72,19 @@ pub(super) struct Look {
 }
 
 /// Diagnoses a running batch.
-pub(super) async fn look(
+pub(super) async fn diagnose(
     config: &Config,
     limiter: &Quota,
     temporal: &Temporal,
     batch: &Batch,
-) -> anyhow::Result<Look> {
-    let class = class(&temporal.input(&batch.id).await?, config);
+) -> anyhow::Result<Diagnosis> {
+    let class = read_class(&temporal.input(&batch.id).await?, config);
     let pending = temporal.pending(&batch.id).await?;
     // Read after the activities: a worker that has one of these has said so before it took it.
     let cards = cards(limiter).await;
     let live =
         cards.as_ref().ok().map(|cards| cards.iter().map(|(name, _)| name.as_str()).collect());
-    let mut waits = Waits::of(&pending, live.as_ref());
+    let mut waits = Waits::count(&pending, live.as_ref());
     let (versions, pinned) = tokio::try_join!(temporal.versions(), temporal.pinned(&batch.id))?;
     let idle = versions.idle(temporal.task_queue(), &batch.id, pinned.as_ref());
     let progress = temporal.progress(&batch.id).await;
@@ -92,7 +92,7 @@ pub(super) async fn look(
         matches!(progress, Err(NoProgress::NoWorker)).then(|| advice::no_worker(temporal))
     });
     let progress = progress.ok();
-    let (quota, redis_away) = quota(limiter, &class).await;
+    let (quota, redis_away) = decisive_quota(limiter, &class).await;
     if quota.as_ref().is_some_and(|(_, seen)| others_wait(seen, &class.lane)) {
         waits.slots_wait_for_quota();
     }
@@ -100,9 +100,10 @@ pub(super) async fn look(
     let (cards, queue) = (cards.unwrap_or_default(), temporal.queue());
     let of_queue: Vec<_> = cards.iter().filter(|(_, card)| card.queue == queue).cloned().collect();
     let troubles: Vec<Trouble> =
-        class.models.iter().filter_map(|model| Trouble::of(&of_queue, model)).collect();
+        class.models.iter().filter_map(|model| Trouble::from_cards(&of_queue, model)).collect();
     let refused = class.models.first().and_then(|model| keys::why(&cards, &queue, model));
-    let (most_failed, away) = (waits.of_keys(), redis_away.map(|error| away(config, &error)));
+    let (most_failed, away) =
+        (waits.are_mostly_refused_keys(), redis_away.map(|error| redis_is_away(config, &error)));
     let mut cause = match refused {
         // If other workers go on, returned documents do not explain anything else.
         Some(refused) if no_worker.is_none() && most_failed => {
@@ -112,16 +113,22 @@ pub(super) async fn look(
         }
         _ => {
             let quota = quota.as_ref().map(|(model, seen)| (model, seen));
-            answer(&class, &waits, progress.as_ref(), no_worker, (quota, &held, away, &troubles))
+            find_cause(
+                &class,
+                &waits,
+                progress.as_ref(),
+                no_worker,
+                (quota, &held, away, &troubles),
+            )
         }
     };
     // It is unknown when a paused model is resumed.
     cause.stands |= quota.as_ref().is_some_and(|(model, _)| held.models.contains_key(&model.id));
-    Ok(Look { class, waits, progress, quota, troubles, cards: of_queue, held, cause })
+    Ok(Diagnosis { class, waits, progress, quota, troubles, cards: of_queue, held, cause })
 }
 
 /// The decisive model of this class and its quota; or why it cannot be read.
-pub(super) async fn quota(
+pub(super) async fn decisive_quota(
     limiter: &Quota,
     class: &Class,
 ) -> (Option<(ModelQuota, Snapshot)>, Option<String>) {
@@ -152,7 +159,7 @@ fn others_wait(seen: &Snapshot, lane: &Lane) -> bool {
 }
 
 /// The consequence of an unreachable Redis.
-fn away(config: &Config, error: &str) -> String {
+fn redis_is_away(config: &Config, error: &str) -> String {
     format!(
         "Redis does not answer at {}: {error}; until it is back each worker keeps to its share of the limits, and documents with a budget wait; next: start it, or correct redis.url (`tidegate doctor` looks closer)",
         mask::url(&config.redis.url)
@@ -160,7 +167,7 @@ fn away(config: &Config, error: &str) -> String {
 }
 
 /// Reads a batch's input, as typed or as an earlier run passed it on.
-pub(super) fn class(input: &Value, config: &Config) -> Class {
+pub(super) fn read_class(input: &Value, config: &Config) -> Class {
     let input = input.pointer("/continued/job").unwrap_or(input);
     let text = |field: &str| input[field].as_str().unwrap_or_default();
     let (model, route) = (text("model").parse::<ModelId>().ok(), text("route"));
@@ -188,7 +195,7 @@ type Seen<'a> =
     (Option<(&'a ModelQuota, &'a Snapshot)>, &'a OperatorHolds, Option<String>, &'a [Trouble]);
 
 /// The most serious cause.
-fn answer(
+fn find_cause(
     class: &Class,
     waits: &Waits,
     progress: Option<&Progress>,
@@ -208,7 +215,7 @@ fn answer(
     if *waits == Waits::default() && in_flight > 0 {
         return Cause::slows(format!(
             "the provider works on {} in its batch API; it is asked for them every ten minutes at least, and has a day",
-            counted(in_flight, "document")
+            plural(in_flight, "document")
         ));
     }
     if waits.unwritten > 0 {
@@ -256,7 +263,10 @@ fn answer(
         let bound = binds(model, snapshot, held)
             .or_else(|| waits.binding.map(|binding| binding.to_string()));
         let bound = bound.map_or_else(String::new, |binding| format!(": {binding}"));
-        return Cause::slows(format!("it waits for quota{bound}{}", counts(model, snapshot)));
+        return Cause::slows(format!(
+            "it waits for quota{bound}{}",
+            unused_output_note(model, snapshot)
+        ));
     }
     if waits.slot > 0 {
         return Cause::slows(
@@ -265,7 +275,7 @@ fn answer(
     }
     Cause::slows(match binds(model, snapshot, held) {
         Some(binds) => {
-            let counts = counts(model, snapshot);
+            let counts = unused_output_note(model, snapshot);
             format!("it goes on as fast as the quota allows: {binds}{counts}")
         }
         None if waits.working > 0 => {
@@ -276,7 +286,7 @@ fn answer(
 }
 
 /// A note if the limit on output takes part of the quota; otherwise empty.
-fn counts(model: &ModelQuota, snapshot: &Snapshot) -> String {
+fn unused_output_note(model: &ModelQuota, snapshot: &Snapshot) -> String {
     unused(model, snapshot).map_or_else(String::new, |unused| format!("; {unused}"))
 }
 
@@ -297,13 +307,13 @@ fn paused(waits: &Waits) -> String {
 /// `1 document waits`, `2 documents wait`.
 fn documents(number: u64, does: &str, many_do: &str) -> String {
     let verb = if number == 1 { does } else { many_do };
-    format!("{} {verb}", counted(number, "document"))
+    format!("{} {verb}", plural(number, "document"))
 }
 
 /// The time until the first and the last of the waiting documents are tried again.
 pub(super) fn again((first, last): (SystemTime, SystemTime)) -> String {
     let [first, last] =
-        [first, last].map(|time| span(figures::until(time).unwrap_or(Duration::ZERO)));
+        [first, last].map(|time| duration(format::time_until(time).unwrap_or(Duration::ZERO)));
     if first == last {
         format!("in {first}")
     } else {
@@ -313,10 +323,10 @@ pub(super) fn again((first, last): (SystemTime, SystemTime)) -> String {
 
 /// The documents of a lost worker.
 pub(super) fn with_the_gone(waits: &Waits) -> String {
-    let left = waits.given_up.and_then(figures::until).unwrap_or(Duration::ZERO) + FIRST_RETRY;
+    let left = waits.given_up.and_then(format::time_until).unwrap_or(Duration::ZERO) + FIRST_RETRY;
     let (were, they) = if waits.gone == 1 { ("was", "it begins") } else { ("were", "they begin") };
-    let documents = counted(waits.gone, "document");
-    format!("{documents} {were} with a worker that is gone; {they} again within {}", span(left))
+    let documents = plural(waits.gone, "document");
+    format!("{documents} {were} with a worker that is gone; {they} again within {}", duration(left))
 }
 
 /// Documents that are retried after a failure.
@@ -326,9 +336,12 @@ fn backs_off(waits: &Waits, kind: &str, number: u64, model: &ModelId) -> String 
     // A failure of Temporal's own, or of another program, has no remedy here.
     let next = FailureType::parse(kind).map_or_else(
         || {
-            let until = waits.again.get(kind).copied().and_then(figures::until);
+            let until = waits.again.get(kind).copied().and_then(format::time_until);
             let first = if number == 1 { "it is tried again" } else { "the first is tried again" };
-            format!("{first} in {}; the workers' logs say more", span(until.unwrap_or_default()))
+            format!(
+                "{first} in {}; the workers' logs say more",
+                duration(until.unwrap_or_default())
+            )
         },
         |_| format!("next: {}", advice::next(kind, Some(model))),
     );
@@ -337,9 +350,9 @@ fn backs_off(waits: &Waits, kind: &str, number: u64, model: &ModelId) -> String 
 
 /// A failing step of the batch itself, which is retried and which the reader must repair.
 fn failing(step: &FailingStep) -> String {
-    let again = step.next.and_then(figures::until).filter(|left| !left.is_zero());
+    let again = step.next.and_then(format::time_until).filter(|left| !left.is_zero());
     let again =
-        again.map_or_else(|| "now".to_owned(), |left| format!("in {}", figures::span(left)));
+        again.map_or_else(|| "now".to_owned(), |left| format!("in {}", format::duration(left)));
     format!(
         "{}: {}; it is tried again {again}; next: mend what it names (room, rights and keys of the batch's source and output, or Redis)",
         step.what, step.why

@@ -12,7 +12,7 @@ use crate::config::Config;
 use super::exit::usage;
 
 /// The URL of documents, from a URL or a path to a folder, a file or a glob.
-pub(super) fn source(text: &str) -> anyhow::Result<String> {
+pub(super) fn source_url(text: &str) -> anyhow::Result<String> {
     if is_url(text) {
         return Ok(text.to_owned());
     }
@@ -36,7 +36,7 @@ pub(super) fn source(text: &str) -> anyhow::Result<String> {
 }
 
 /// The URL of results, from a URL or a path to a folder that need not exist.
-pub(super) fn output(text: &str) -> anyhow::Result<String> {
+pub(super) fn output_url(text: &str) -> anyhow::Result<String> {
     if is_url(text) { Ok(text.to_owned()) } else { folder_url(&absolute(text)?) }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn folder_url(path: &Path) -> anyhow::Result<String> {
 }
 
 /// A URL for people: the path, if it is a file URL.
-pub(super) fn shown(url: &str) -> String {
+pub(super) fn display_url(url: &str) -> String {
     let path = url
         .parse::<Url>()
         .ok()
@@ -96,7 +96,7 @@ pub(super) fn batch_id(source: &str, now: DateTime<Utc>, chance: u32) -> String 
 
 /// The last part of the path without a wildcard; for a bucket alone, its name.
 fn last_name(source: &str) -> String {
-    let source = shown(source);
+    let source = display_url(source);
     let path = source.split_once("://").map_or(source.as_str(), |(_, path)| path);
     let mut parts =
         path.split('/').filter(|part| !part.is_empty() && !part.contains(['*', '?', '[']));
@@ -154,22 +154,25 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         std::fs::write(path.join("a[1].md"), "").unwrap();
         let (path, root) = (path.to_str().unwrap(), folder_url(folder.path()).unwrap());
-        assert_eq!(source(path).unwrap(), format!("{root}my%20docs/"));
+        assert_eq!(source_url(path).unwrap(), format!("{root}my%20docs/"));
         assert_eq!(
-            source(&format!("{path}/../my docs/./b.md")).unwrap(),
+            source_url(&format!("{path}/../my docs/./b.md")).unwrap(),
             format!("{root}my%20docs/b.md")
         );
-        assert_eq!(source(&format!("{path}/a[1].md")).unwrap(), format!("{root}my%20docs/a[1].md"));
         assert_eq!(
-            source(&format!("{path}/**/x y*.md")).unwrap(),
+            source_url(&format!("{path}/a[1].md")).unwrap(),
+            format!("{root}my%20docs/a[1].md")
+        );
+        assert_eq!(
+            source_url(&format!("{path}/**/x y*.md")).unwrap(),
             format!("{root}my%20docs/**/x y*.md")
         );
-        assert_eq!(output(&format!("{path}/out")).unwrap(), format!("{root}my%20docs/out/"));
-        assert_eq!(source("s3://b/p/*.md").unwrap(), "s3://b/p/*.md");
-        assert!(source("*.md").unwrap().starts_with("file:///"));
-        assert!(source("").is_err());
-        assert_eq!(shown("file:///a%20b/c/"), "/a b/c/");
-        assert_eq!(shown("s3://b/p"), "s3://b/p");
+        assert_eq!(output_url(&format!("{path}/out")).unwrap(), format!("{root}my%20docs/out/"));
+        assert_eq!(source_url("s3://b/p/*.md").unwrap(), "s3://b/p/*.md");
+        assert!(source_url("*.md").unwrap().starts_with("file:///"));
+        assert!(source_url("").is_err());
+        assert_eq!(display_url("file:///a%20b/c/"), "/a b/c/");
+        assert_eq!(display_url("s3://b/p"), "s3://b/p");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::config::Config;
 
 /// Some fields of `report.json`.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Reported {
+pub(super) struct BatchReport {
     started_at: Option<String>,
     /// The messages of failed documents.
     pub(super) given_up: Option<GivenUp>,
@@ -30,22 +30,22 @@ pub(super) struct Reported {
     pub(super) older_reader: u64,
 }
 
-impl Reported {
+impl BatchReport {
     /// The report of an ended batch; empty for a running batch, and if the output has the report of a
     /// later batch.
-    pub(super) async fn of(config: &Config, progress: &Progress) -> Self {
+    pub(super) async fn read(config: &Config, progress: &Progress) -> Self {
         if !progress.done {
             return Self::default();
         }
-        read(config, progress).await.unwrap_or_default()
+        read_report(config, progress).await.unwrap_or_default()
     }
 }
 
-async fn read(config: &Config, progress: &Progress) -> Option<Reported> {
+async fn read_report(config: &Config, progress: &Progress) -> Option<BatchReport> {
     let storage = Storage::new(config.storage.roots.iter().map(String::as_str)).ok()?;
     let output = storage.resolve(&progress.output).ok()?;
     let report = output.child("report.json").read_if_there().await.ok()??;
-    let report = serde_json::from_slice::<Reported>(&report).ok()?;
+    let report = serde_json::from_slice::<BatchReport>(&report).ok()?;
     (report.started_at == progress.started_at).then_some(report)
 }
 
@@ -70,7 +70,7 @@ mod tests {
         let started_at = Some("2026-11-22T10:00:00Z".to_owned());
         let progress = Progress { totals, done: true, output, started_at, ..Progress::default() };
         let said = async |progress: &Progress| {
-            let given_up = Reported::of(&config, progress).await.given_up?;
+            let given_up = BatchReport::read(&config, progress).await.given_up?;
             Some(given_up.0["TooLarge"].messages.0[0].message.clone())
         };
         let messages = json!([{"message": "in the report", "documents": 2}]);
@@ -80,7 +80,7 @@ mod tests {
             json!({"started_at": "2026-11-22T10:00:00Z", "given_up": given_up, "full_price": "no"}),
         );
         assert_eq!(said(&progress).await.as_deref(), Some("in the report"));
-        assert_eq!(Reported::of(&config, &progress).await.full_price.as_deref(), Some("no"));
+        assert_eq!(BatchReport::read(&config, &progress).await.full_price.as_deref(), Some("no"));
         let earlier = Some("2026-11-21T10:00:00Z".to_owned());
         assert_eq!(said(&Progress { started_at: earlier, ..progress.clone() }).await, None);
         assert_eq!(said(&Progress { done: false, ..progress }).await, None);

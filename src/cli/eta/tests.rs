@@ -46,8 +46,8 @@ impl Flow {
         totals.spend.input_tokens = whole(self.tokens * 0.75) * worked;
         totals.spend.output_tokens = whole(self.tokens * 0.25) * worked;
         let rest = at * (self.documents - self.done(at)) / self.done(at);
-        let eta = (worked > 0).then(|| figures::stamp(clock(at + rest)));
-        let started_at = Some(figures::stamp(clock(0.0)));
+        let eta = (worked > 0).then(|| format::rfc3339(clock(at + rest)));
+        let started_at = Some(format::rfc3339(clock(0.0)));
         Progress { documents, totals, started_at, eta, ..Progress::default() }
     }
 
@@ -72,9 +72,9 @@ impl Flow {
         (model, seen)
     }
 
-    fn outlook(&self, at: f64) -> Option<Outlook> {
+    fn outlook(&self, at: f64) -> Option<Estimate> {
         let (model, seen) = self.quota(at);
-        Outlook::of(&Class::default(), &self.progress(at), (&model, &seen), clock(at))
+        Estimate::from_progress(&Class::default(), &self.progress(at), (&model, &seen), clock(at))
     }
 }
 
@@ -109,9 +109,9 @@ fn a_batch_that_begins_with_a_burst_takes_the_quotas_time_for_the_rest() {
     let flow =
         Flow { documents: 1_000.0, tokens: 2_000.0, limit: 400_000.0, burst: 1.0, seconds: 4.0 };
     let by_pace = flow.progress(16.0);
-    let by_pace = figures::time(by_pace.eta.as_deref()).unwrap();
+    let by_pace = format::parse_time(by_pace.eta.as_deref()).unwrap();
     let by_pace = by_pace.duration_since(clock(16.0)).unwrap().as_secs();
-    let left = flow.outlook(16.0).unwrap().left([]).as_secs();
+    let left = flow.outlook(16.0).unwrap().time_left([]).as_secs();
     assert_eq!((by_pace, whole(flow.ends() - 16.0)), (50, 230));
     assert!((225..=235).contains(&left), "{left}");
 }
@@ -138,7 +138,7 @@ fn forecasts_lie_within_a_factor_of_one_and_a_half() {
             let outlook = flow.outlook(at).unwrap();
             let pace = outlook.by_pace.unwrap().as_secs_f64();
             let ratio = |left: f64| (left / truth).max(truth / left);
-            worst[0] = worst[0].max(ratio(outlook.left([]).as_secs_f64()));
+            worst[0] = worst[0].max(ratio(outlook.time_left([]).as_secs_f64()));
             worst[1] = worst[1].max(ratio(pace.max(0.1)));
             asked += 1;
             at += 1.0;
@@ -157,19 +157,23 @@ fn batches_of_one_model_share_what_it_admits() {
         Flow { documents: 1_000.0, tokens: 2_000.0, limit: 400_000.0, burst: 0.0, seconds: 1.0 };
     let small = Flow { documents: 400.0, ..flow };
     let (all, some) = (flow.outlook(30.0).unwrap(), small.outlook(30.0).unwrap());
-    let (alone, beside) = (all.left([]).as_secs_f64(), all.left([&some]).as_secs_f64());
+    let (alone, beside) = (all.time_left([]).as_secs_f64(), all.time_left([&some]).as_secs_f64());
     // 901 calls of one batch and 301 of the other remain, at 3.3 a second.
     assert!((beside - alone - 301.0 / 3.306).abs() < 2.0, "{alone} {beside}");
-    let (alone, beside) = (some.left([]).as_secs_f64(), some.left([&all]).as_secs_f64());
+    let (alone, beside) = (some.time_left([]).as_secs_f64(), some.time_left([&all]).as_secs_f64());
     assert!((beside / alone - 2.0).abs() < 0.05, "{alone} {beside}: each has half");
     // In a lane with nine tenths guaranteed, the other batch waits.
     let first =
-        Outlook { lane: "interactive".to_owned().try_into().unwrap(), share: 0.9, ..some.clone() };
-    let later = Outlook { share: 0.1, ..all };
-    let ahead = first.left([&later]).as_secs_f64();
+        Estimate { lane: "interactive".to_owned().try_into().unwrap(), share: 0.9, ..some.clone() };
+    let later = Estimate { share: 0.1, ..all };
+    let ahead = first.time_left([&later]).as_secs_f64();
     assert!((ahead / alone - 10.0 / 9.0).abs() < 0.05, "{alone} {ahead}");
-    let elsewhere = Outlook { quota: "openai:other".to_owned(), ..some.clone() };
-    assert_eq!(some.left([&elsewhere]), some.left([]), "another model's quota is another");
+    let elsewhere = Estimate { quota: "openai:other".to_owned(), ..some.clone() };
+    assert_eq!(
+        some.time_left([&elsewhere]),
+        some.time_left([]),
+        "another model's quota is another"
+    );
 }
 
 #[test]
@@ -180,7 +184,9 @@ fn a_closed_gate_is_waited_for_first_and_nothing_is_known_before_the_first_answe
     let (model, mut seen) = flow.quota(20.0);
     let progress = flow.progress(20.0);
     let left = |seen: &Snapshot| {
-        Outlook::of(&Class::default(), &progress, (&model, seen), clock(20.0)).unwrap().left([])
+        Estimate::from_progress(&Class::default(), &progress, (&model, seen), clock(20.0))
+            .unwrap()
+            .time_left([])
     };
     let open = left(&seen);
     seen.pause = Duration::from_secs(90);
@@ -188,7 +194,7 @@ fn a_closed_gate_is_waited_for_first_and_nothing_is_known_before_the_first_answe
     // The provider's batch API is used, which has no quota here.
     seen.dimensions = Default::default();
     seen.lanes[0].waiting = 0;
-    let idle = Outlook::of(&Class::default(), &progress, (&model, &seen), clock(20.0));
+    let idle = Estimate::from_progress(&Class::default(), &progress, (&model, &seen), clock(20.0));
     assert_eq!(idle, None);
 }
 
@@ -204,7 +210,7 @@ fn what_a_call_uses_is_the_batchs_own_unless_the_bound_on_output_counts() {
     let mut seen = Snapshot::default();
     seen.dimensions.requests = used(0, 14.0, 4.0);
     seen.dimensions.combined = used(400_000, 62_000.0, 12_000.0);
-    let of = |charge: Charge| a_call(&spend, &charge, &seen).unwrap().combined;
+    let of = |charge: Charge| use_of_a_call(&spend, &charge, &seen).unwrap().combined;
     let charge = Charge { cached_input: true, output_weight: 1.0, ..Charge::default() };
     assert!(charge.unused_returns);
     assert_eq!(of(charge), 1_200.0);

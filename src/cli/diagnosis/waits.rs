@@ -64,7 +64,7 @@ pub(in crate::cli) struct FailingStep {
 }
 
 impl FailingStep {
-    fn of(step: &Pending) -> Option<Self> {
+    fn from_activity(step: &Pending) -> Option<Self> {
         let what = match step.activity.as_str() {
             "tidegate.plan" | "tidegate.plan_more" => "it cannot be planned",
             "tidegate.seal_shard" => "results of a shard cannot be put together",
@@ -79,7 +79,7 @@ impl FailingStep {
 
 impl Waits {
     /// Whether refused keys are the failure of most waiting documents.
-    pub(in crate::cli) fn of_keys(&self) -> bool {
+    pub(in crate::cli) fn are_mostly_refused_keys(&self) -> bool {
         let most = self.backing_off.iter().max_by_key(|(_, documents)| **documents);
         most.is_some_and(|(kind, _)| kind == FailureType::Unauthorized.as_str())
     }
@@ -97,9 +97,9 @@ impl Waits {
     }
 
     /// Counts the pending activities. `live` are the names in the registry of workers, if it can be read.
-    pub(in crate::cli) fn of(pending: &[Pending], live: Option<&BTreeSet<&str>>) -> Self {
+    pub(in crate::cli) fn count(pending: &[Pending], live: Option<&BTreeSet<&str>>) -> Self {
         let (mut waits, mut bindings) = (Self::default(), BTreeMap::<WaitsFor, u64>::new());
-        waits.step = pending.iter().find_map(FailingStep::of);
+        waits.step = pending.iter().find_map(FailingStep::from_activity);
         for step in pending.iter().filter(|step| is_of_documents(step)) {
             if let Some(LastFailure { details, .. }) = &step.failure {
                 waits.spent += Spend::from(details.counts) + details.discarded.spend;
@@ -196,7 +196,7 @@ mod tests {
     fn documents_are_counted_by_what_they_wait_for() {
         let bare =
             Pending { activity: "tidegate.process_document".to_owned(), ..Pending::default() };
-        let seen = Waits::of(
+        let seen = Waits::count(
             &[
                 failed(20, "QuotaWait", Some(WaitsFor::Tokens)),
                 failed(40, "QuotaWait", Some(WaitsFor::Tokens)),
@@ -246,13 +246,13 @@ mod tests {
         };
         let pending = [with("dead", 25), with("dead", 30), with("dead", 5), with("alive", 30)];
         let live = BTreeSet::from(["alive"]);
-        let seen = Waits::of(&pending, Some(&live));
+        let seen = Waits::count(&pending, Some(&live));
         assert_eq!((seen.gone, seen.working), (2, 2), "one of the dead was heard of just now");
         let left = seen.given_up.unwrap().duration_since(SystemTime::now()).unwrap();
         assert!((13..=15).contains(&left.as_secs()), "the last of them: {left:?}");
         assert!(!seen.most_are_gone());
-        assert!(Waits::of(&pending[..2], Some(&live)).most_are_gone());
-        let unknown = Waits::of(&pending, None);
+        assert!(Waits::count(&pending[..2], Some(&live)).most_are_gone());
+        let unknown = Waits::count(&pending, None);
         assert_eq!((unknown.gone, unknown.working), (0, 4), "Redis is away: nobody knows");
     }
 
@@ -260,7 +260,7 @@ mod tests {
     fn a_failing_step_of_the_batch_itself_is_kept_with_its_words() {
         let of = |activity: &str| {
             let activity = activity.to_owned();
-            Waits::of(&[Pending { activity, ..failed(9, "Transient", None) }], None)
+            Waits::count(&[Pending { activity, ..failed(9, "Transient", None) }], None)
         };
         let step = of("tidegate.finish").step.unwrap();
         assert_eq!(
@@ -270,14 +270,14 @@ mod tests {
         assert!(step.next.is_some());
         assert_eq!(of("tidegate.process_document").step, None);
         let untried = Pending { activity: "tidegate.plan".to_owned(), ..Pending::default() };
-        assert_eq!(Waits::of(&[untried], None), Waits::default());
+        assert_eq!(Waits::count(&[untried], None), Waits::default());
     }
 
     #[test]
     fn what_is_said_of_a_budget_is_kept() {
-        let waits = Waits::of(&[failed(2, "QuotaWait", Some(WaitsFor::Budget))], None);
+        let waits = Waits::count(&[failed(2, "QuotaWait", Some(WaitsFor::Budget))], None);
         assert_eq!(waits.money.as_deref(), Some("why"));
-        let waits = Waits::of(&[failed(2, "QuotaWait", Some(WaitsFor::Gate))], None);
+        let waits = Waits::count(&[failed(2, "QuotaWait", Some(WaitsFor::Gate))], None);
         assert_eq!(waits.money, None);
     }
 
@@ -285,9 +285,9 @@ mod tests {
     fn a_limit_says_more_than_the_turns_behind_it() {
         let turn = || failed(20, "QuotaWait", Some(WaitsFor::Turn));
         let tokens = failed(20, "QuotaWait", Some(WaitsFor::Tokens));
-        assert_eq!(Waits::of(&[turn(), turn()], None).binding, Some(WaitsFor::Turn));
-        assert_eq!(Waits::of(&[turn(), tokens, turn()], None).binding, Some(WaitsFor::Tokens));
-        let of_an_earlier_version = Waits::of(&[failed(20, "QuotaWait", None)], None);
+        assert_eq!(Waits::count(&[turn(), turn()], None).binding, Some(WaitsFor::Turn));
+        assert_eq!(Waits::count(&[turn(), tokens, turn()], None).binding, Some(WaitsFor::Tokens));
+        let of_an_earlier_version = Waits::count(&[failed(20, "QuotaWait", None)], None);
         assert_eq!((of_an_earlier_version.turn, of_an_earlier_version.binding), (1, None));
     }
 }

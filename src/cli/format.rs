@@ -13,12 +13,12 @@ pub(super) fn count(number: u64) -> String {
 }
 
 /// `1 document`, `2 documents`.
-pub(super) fn counted(number: u64, what: &str) -> String {
+pub(super) fn plural(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// `4.2s`, `1m 5s`, `2h 3m`: two units at most.
-pub(super) fn span(length: Duration) -> String {
+pub(super) fn duration(length: Duration) -> String {
     let seconds = length.as_secs_f64();
     if seconds < 9.95 {
         return format!("{seconds:.1}s");
@@ -83,22 +83,22 @@ pub(super) fn ratio(part: u64, whole: u64) -> f64 {
 }
 
 /// Parses an RFC 3339 time.
-pub(super) fn time(text: Option<&str>) -> Option<SystemTime> {
+pub(super) fn parse_time(text: Option<&str>) -> Option<SystemTime> {
     text.and_then(|text| DateTime::parse_from_rfc3339(text).ok()).map(SystemTime::from)
 }
 
 /// An RFC 3339 time, to the second.
-pub(super) fn stamp(time: SystemTime) -> String {
+pub(super) fn rfc3339(time: SystemTime) -> String {
     DateTime::<Utc>::from(time).to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
 /// The time until then; `None` if it has passed.
-pub(super) fn until(time: SystemTime) -> Option<Duration> {
+pub(super) fn time_until(time: SystemTime) -> Option<Duration> {
     time.duration_since(SystemTime::now()).ok()
 }
 
 /// The time since then; 0 if it is in the future.
-pub(super) fn since(time: SystemTime) -> Duration {
+pub(super) fn time_since(time: SystemTime) -> Duration {
     SystemTime::now().duration_since(time).unwrap_or_default()
 }
 
@@ -110,13 +110,13 @@ mod tests {
     fn figures_read_well() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         let spans = [0.04, 4.25, 9.96, 59.6, 65.0, 7_400.0, 180_000.0]
-            .map(|seconds| span(Duration::from_secs_f64(seconds)));
+            .map(|seconds| duration(Duration::from_secs_f64(seconds)));
         assert_eq!(spans, ["0.0s", "4.2s", "10s", "1m 0s", "1m 5s", "2h 3m", "2d 2h"]);
         assert_eq!(rate(64, Duration::from_secs(20)).as_deref(), Some("3.2/s"));
         assert_eq!(rate(20, Duration::from_secs(30)).as_deref(), Some("40/min"));
         assert_eq!(rate(0, Duration::from_secs(30)), None);
         assert_eq!([0.0, 0.0132, 12.3].map(dollars), ["$0.00", "$0.0132", "$12.30"]);
         assert_eq!(percent(0.9721), "97.2 %");
-        assert_eq!([1, 2_000].map(|n| counted(n, "document")), ["1 document", "2,000 documents"]);
+        assert_eq!([1, 2_000].map(|n| plural(n, "document")), ["1 document", "2,000 documents"]);
     }
 }
