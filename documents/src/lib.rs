@@ -84,7 +84,7 @@ mod unseen;
 mod xml;
 
 /// Counts the changes that let a parser make other text of the same bytes.
-pub const READER_VERSION: u32 = 3;
+pub const READER_VERSION: u32 = 4;
 
 /// Whether pages of PDFs are drawn where [`Limits::page_pictures`] asks for it.
 pub const DRAWS_PAGES: bool = cfg!(feature = "pages");

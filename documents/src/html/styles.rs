@@ -85,7 +85,7 @@ pub(super) fn looks(page: &Html) -> Looks {
             looks.markers.insert(node.id(), marker.clone());
         }
         let around = node.parent().and_then(|parent| paints.get(&parent.id()).copied());
-        let mut paint = around.unwrap_or(Paint::on(paper));
+        let mut paint = around.unwrap_or_else(|| Paint::on(paper));
         match style.get(&Property::Color) {
             Some((_, Said::Color(color))) => (paint.color, paint.is_clear) = (*color, false),
             Some((_, Said::Clear)) => paint.is_clear = true,
@@ -100,7 +100,7 @@ pub(super) fn looks(page: &Html) -> Looks {
         };
         paint.is_through |= ["clip", "letters"].into_iter().any(|it| is(Property::Through(it)));
         paint.veil = match style.get(&Property::Visibility) {
-            Some((_, Said::Is(true))) => paint.veil.or(Some(node.id())),
+            Some((_, Said::Is(true))) => paint.veil.or_else(|| Some(node.id())),
             Some(_) => {
                 lifted.extend(paint.veil);
                 None

@@ -149,8 +149,9 @@ impl Sight {
         let bounds = path.bounding_box();
         let within = self.clips.last().map_or(bounds, |clip| clip.intersect(bounds));
         self.clips.push(within);
-        let painted = self.letters.iter().rposition(|letter| letter.is_painted);
-        let letters = painted.map_or(0, |at| at + 1).max(self.before)..self.letters.len();
+        let last = self.letters.get(self.before..).unwrap_or_default().iter().rev();
+        let count = last.take_while(|letter| !letter.is_painted).count();
+        let letters = self.letters.len() - count..self.letters.len();
         if path.elements().len() > OUTLINES && !letters.is_empty() {
             self.cut.push((self.clips.len(), letters));
         }
