@@ -10,11 +10,11 @@ class Message(TypedDict):
     content: str
 
 class CallInput(TypedDict):
-    # The model that answers; or
+    # The model that answers, or
     model: NotRequired[str]
     # a configured list of models.
     route: NotRequired[str]
-    # What is asked; or
+    # The question, or
     prompt: NotRequired[str | ByUri]
     # several turns, the last of which asks.
     messages: NotRequired[list[Message] | ByUri]
@@ -22,7 +22,7 @@ class CallInput(TypedDict):
     system: NotRequired[str]
     # Most output tokens.
     max_output_tokens: NotRequired[int]
-    # What becomes of an answer that is cut or empty.
+    # What happens to an answer that is cut or empty.
     on_cut: NotRequired[Literal['raise', 'keep', 'fail']]
     # JSON Schema that the answer must satisfy.
     schema: NotRequired[dict[str, Any]]
@@ -30,9 +30,9 @@ class CallInput(TypedDict):
     parameters: NotRequired[dict[str, Any]]
     # How much a reasoning model thinks.
     effort: NotRequired[Literal['none', 'low', 'medium', 'high']]
-    # Whose budget pays.
+    # The tenant whose budget pays.
     tenant: NotRequired[str]
-    # Which calls belong together; by default those of a workflow.
+    # The group that the call belongs to; by default its workflow.
     batch: NotRequired[str]
     # Instead of all that is asked: a body in the vendor's own form, sent as it is.
     body: NotRequired[dict[str, Any] | ByUri]
@@ -42,25 +42,25 @@ class EmbedInput(TypedDict):
     model: str
     # The texts.
     inputs: list[str] | ByUri
-    # Numbers of each vector.
+    # Dimensions of each vector.
     dimensions: NotRequired[int]
     # Fields of the vendor's request.
     parameters: NotRequired[dict[str, Any]]
-    # Whose budget pays.
+    # The tenant whose budget pays.
     tenant: NotRequired[str]
-    # Which calls belong together; by default those of a workflow.
+    # The group that the call belongs to; by default its workflow.
     batch: NotRequired[str]
 
 class CallOutcome(TypedDict):
     # The model's answer.
     answer: NotRequired[str]
-    # The same as JSON, where a schema was given.
+    # The answer as JSON, if a schema was given.
     value: NotRequired[Any]
-    # The vendor's reply as it came, where a body was given.
+    # The vendor's reply as it came, if a body was given.
     reply: NotRequired[Any]
-    # Where all of this lies, in place of what is too large to be returned.
+    # URI of the whole outcome; set instead of fields that are too large to return.
     answer_uri: NotRequired[str]
-    # Whether the answer is all of it: `complete`, `cut` or `unknown`.
+    # Whether the answer is whole: `complete`, `cut` or `unknown`.
     finish: str
     # The model that answered.
     model: str
@@ -70,25 +70,25 @@ class CallOutcome(TypedDict):
     cached_input_tokens: int
     # Output tokens, reasoning included.
     output_tokens: int
-    # Tokens and price are estimated: the provider did not say what it used, or said what cannot be.
+    # Tokens and price are estimated: the provider reported no usage, or an impossible one.
     usage_unknown: NotRequired[bool]
-    # US dollars; absent where no price is known.
+    # US dollars; absent if no price is known.
     cost_usd: NotRequired[float | None]
-    # Provider calls that it took, the last one included.
+    # Provider calls, including the last one.
     provider_calls: int
 
 class EmbedOutcome(TypedDict):
     # A vector for each input, in their order; all of the same length.
     vectors: NotRequired[list[list[float]]]
-    # Where all of this lies, in place of vectors that are too large to be returned.
+    # URI of the whole outcome; set instead of vectors that are too large to return.
     answer_uri: NotRequired[str]
     # The model that gave them.
     model: str
     # Input tokens.
     input_tokens: int
-    # Tokens and price are estimated: the provider did not say what it used.
+    # Tokens and price are estimated: the provider reported no usage.
     usage_unknown: NotRequired[bool]
-    # US dollars; absent where no price is known.
+    # US dollars; absent if no price is known.
     cost_usd: NotRequired[float | None]
-    # Provider calls that they took, the last one included.
+    # Provider calls, including the last one.
     provider_calls: int

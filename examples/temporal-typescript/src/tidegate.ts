@@ -11,11 +11,11 @@ export interface Message {
 }
 
 export interface CallInput {
-  /** The model that answers; or */
+  /** The model that answers, or */
   model?: string;
   /** a configured list of models. */
   route?: string;
-  /** What is asked; or */
+  /** The question, or */
   prompt?: string | ByUri;
   /** several turns, the last of which asks. */
   messages?: Message[] | ByUri;
@@ -23,7 +23,7 @@ export interface CallInput {
   system?: string;
   /** Most output tokens. */
   max_output_tokens?: number;
-  /** What becomes of an answer that is cut or empty. */
+  /** What happens to an answer that is cut or empty. */
   on_cut?: 'raise' | 'keep' | 'fail';
   /** JSON Schema that the answer must satisfy. */
   schema?: Record<string, unknown>;
@@ -31,9 +31,9 @@ export interface CallInput {
   parameters?: Record<string, unknown>;
   /** How much a reasoning model thinks. */
   effort?: 'none' | 'low' | 'medium' | 'high';
-  /** Whose budget pays. */
+  /** The tenant whose budget pays. */
   tenant?: string;
-  /** Which calls belong together; by default those of a workflow. */
+  /** The group that the call belongs to; by default its workflow. */
   batch?: string;
   /** Instead of all that is asked: a body in the vendor's own form, sent as it is. */
   body?: Record<string, unknown> | ByUri;
@@ -44,26 +44,26 @@ export interface EmbedInput {
   model: string;
   /** The texts. */
   inputs: string[] | ByUri;
-  /** Numbers of each vector. */
+  /** Dimensions of each vector. */
   dimensions?: number;
   /** Fields of the vendor's request. */
   parameters?: Record<string, unknown>;
-  /** Whose budget pays. */
+  /** The tenant whose budget pays. */
   tenant?: string;
-  /** Which calls belong together; by default those of a workflow. */
+  /** The group that the call belongs to; by default its workflow. */
   batch?: string;
 }
 
 export interface CallOutcome {
   /** The model's answer. */
   answer?: string;
-  /** The same as JSON, where a schema was given. */
+  /** The answer as JSON, if a schema was given. */
   value?: unknown;
-  /** The vendor's reply as it came, where a body was given. */
+  /** The vendor's reply as it came, if a body was given. */
   reply?: unknown;
-  /** Where all of this lies, in place of what is too large to be returned. */
+  /** URI of the whole outcome; set instead of fields that are too large to return. */
   answer_uri?: string;
-  /** Whether the answer is all of it: `complete`, `cut` or `unknown`. */
+  /** Whether the answer is whole: `complete`, `cut` or `unknown`. */
   finish: string;
   /** The model that answered. */
   model: string;
@@ -73,27 +73,27 @@ export interface CallOutcome {
   cached_input_tokens: number;
   /** Output tokens, reasoning included. */
   output_tokens: number;
-  /** Tokens and price are estimated: the provider did not say what it used, or said what cannot be. */
+  /** Tokens and price are estimated: the provider reported no usage, or an impossible one. */
   usage_unknown?: boolean;
-  /** US dollars; absent where no price is known. */
+  /** US dollars; absent if no price is known. */
   cost_usd?: number | null;
-  /** Provider calls that it took, the last one included. */
+  /** Provider calls, including the last one. */
   provider_calls: number;
 }
 
 export interface EmbedOutcome {
   /** A vector for each input, in their order; all of the same length. */
   vectors?: number[][];
-  /** Where all of this lies, in place of vectors that are too large to be returned. */
+  /** URI of the whole outcome; set instead of vectors that are too large to return. */
   answer_uri?: string;
   /** The model that gave them. */
   model: string;
   /** Input tokens. */
   input_tokens: number;
-  /** Tokens and price are estimated: the provider did not say what it used. */
+  /** Tokens and price are estimated: the provider reported no usage. */
   usage_unknown?: boolean;
-  /** US dollars; absent where no price is known. */
+  /** US dollars; absent if no price is known. */
   cost_usd?: number | null;
-  /** Provider calls that they took, the last one included. */
+  /** Provider calls, including the last one. */
   provider_calls: number;
 }
