@@ -435,9 +435,9 @@ fn sdk_worker(
         .map_err(|error| anyhow::anyhow!("starting the Temporal worker: {error}"))
 }
 
-/// What the fleet is told of this worker.
-pub(crate) fn about(config: &Config) -> About {
-    About {
+/// This worker's description in the registry of workers.
+pub(crate) fn about(config: &Config) -> WorkerFacts {
+    WorkerFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: seconds_since_1970(SystemTime::now()),
         slots: config.worker.max_concurrent_documents as u64,

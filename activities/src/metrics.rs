@@ -43,7 +43,7 @@ pub(crate) fn count_batch_answer(
     cost_usd: Option<f64>,
     tenant: &Tenant,
 ) {
-    tidegate_calls::metrics::batch_call(model, usage, failed);
+    tidegate_calls::metrics::count_batch_call(model, usage, failed);
     count_documents(1, failed.map_or("succeeded", Kind::label));
     if failed.is_none() {
         count_answer(model, cost_usd, tenant);

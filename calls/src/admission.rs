@@ -59,7 +59,7 @@ impl Admitted {
         let Self { mut call, passed } = self;
         let timer = metrics::Call::start(&call.request.model);
         call.guard.call_stats.record_start(&call.request.model, timer.started);
-        call.attempt.calling();
+        call.attempt.count_call();
         call.permit.sent();
         call.holds.sent();
         Sent { call, circuit: passed.leave(), timer }

@@ -178,8 +178,8 @@ impl Guard {
         budget: &CallBudget,
     ) -> Result<Admitted, Held> {
         let asking = || asking(attempt, &request.model, Instant::now());
-        let tell = |held| self.tell_if_elsewhere(request, held);
-        self.gates.check(asking(), budget).map_err(tell)?;
+        let mark = |held| self.mark_elsewhere(request, held);
+        self.gates.check(asking(), budget).map_err(mark)?;
         let mut place = self.quota.join_queue(&request.lane, &request.model);
         let permit = self.permit(attempt, request).await;
         let permit = permit.map_err(|refused| Held::by_quota(refused, attempt))?;

@@ -370,10 +370,10 @@ impl Keys {
             let is_refused = !card.refused.is_empty();
             let knows_nobody = self.state.lock().others.is_none();
             let hears = compares || (is_refused && (asks || knows_nobody));
-            if let Ok(Some(said)) = quota.publish_status(worker, &words, hears).await {
-                let mut said = read(said);
-                if compares && tell_apart(quota, &mut said).await.is_ok() {
-                    compare(&said, &mut differs);
+            if let Ok(Some(reports)) = quota.publish_status(worker, &words, hears).await {
+                let mut reports = read(reports);
+                if compares && load_differing(quota, &mut reports).await.is_ok() {
+                    report_differences(&reports, &mut differs);
                 }
                 if knows_nobody || (hears && is_refused) {
                     self.set_others(worker, queue, reports);

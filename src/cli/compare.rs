@@ -15,7 +15,7 @@ use tidegate_activities::{
     },
     services::Services,
 };
-use tidegate_calls::card::cards;
+use tidegate_calls::worker_status::worker_statuses;
 use tidegate_types::{FailureType, ModelId};
 use tidegate_workflows::{
     contract::{Job, Progress},
@@ -192,7 +192,7 @@ async fn check(
     asked: &[ModelBatch],
 ) -> anyhow::Result<()> {
     // Without Redis, the workers' keys are unknown.
-    let cards = cards(&services.guard.quota).await.unwrap_or_default();
+    let cards = worker_statuses(&services.guard.quota).await.unwrap_or_default();
     let mut wrong: Vec<String> = Vec::new();
     for ModelBatch { model, job, .. } in asked {
         let refused = match models_of(services, job).await {

@@ -5,7 +5,7 @@ mod waits;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use tidegate_calls::card::{Card, cards};
+use tidegate_calls::worker_status::{WorkerStatus, worker_statuses};
 use tidegate_quota::{ModelQuota, Quota, Snapshot, operator_holds::OperatorHolds};
 use tidegate_types::{Lane, ModelId, Tenant};
 use tidegate_workflows::contract::{FailureType, Progress, WaitsFor};
@@ -66,7 +66,7 @@ pub(super) struct Diagnosis {
     /// The decisive model and its quota.
     pub(super) quota: Option<(ModelQuota, Snapshot)>,
     pub(super) troubles: Vec<Trouble>,
-    pub(super) cards: Vec<(String, Card)>,
+    pub(super) cards: Vec<(String, WorkerStatus)>,
     pub(super) held: OperatorHolds,
     pub(super) cause: Cause,
 }
@@ -80,8 +80,8 @@ pub(super) async fn diagnose(
 ) -> anyhow::Result<Diagnosis> {
     let class = read_class(&temporal.input(&batch.id).await?, config);
     let pending = temporal.pending(&batch.id).await?;
-    // Read after the activities: a worker that has one of these has said so before it took it.
-    let cards = cards(limiter).await;
+    // Read after the activities: a worker registers before it takes an activity.
+    let cards = worker_statuses(limiter).await;
     let live =
         cards.as_ref().ok().map(|cards| cards.iter().map(|(name, _)| name.as_str()).collect());
     let mut waits = Waits::count(&pending, live.as_ref());

@@ -40,7 +40,11 @@ pub(super) fn sentence(worker: &str, key: &RefusedKey) -> String {
 }
 
 /// Why documents for `model` do not go on, if refused keys are the cause.
-pub(super) fn why(cards: &[(String, WorkerStatus)], queue: &str, model: &ModelId) -> Option<String> {
+pub(super) fn why(
+    cards: &[(String, WorkerStatus)],
+    queue: &str,
+    model: &ModelId,
+) -> Option<String> {
     let of_queue = || cards.iter().filter(|(_, card)| card.queue == queue);
     let (good, bad): (Vec<_>, Vec<_>) = of_queue().partition(|(_, card)| card.can_ask(model));
     let refusals: Vec<String> = bad
@@ -61,7 +65,11 @@ pub(super) fn why(cards: &[(String, WorkerStatus)], queue: &str, model: &ModelId
 }
 
 /// Why no live worker can ask any of these models; `None` if no worker is known.
-pub(super) fn unable(cards: &[(String, WorkerStatus)], queue: &str, models: &[ModelId]) -> Option<String> {
+pub(super) fn unable(
+    cards: &[(String, WorkerStatus)],
+    queue: &str,
+    models: &[ModelId],
+) -> Option<String> {
     let mut workers = cards.iter().filter(|(_, card)| card.queue == queue).peekable();
     workers.peek()?;
     if workers.any(|(_, card)| models.iter().any(|model| card.can_ask(model))) {

@@ -42,7 +42,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         })
         .cloned()
         .collect();
-    let cards = cards(&quota).await.unwrap_or_default();
+    let cards = worker_statuses(&quota).await.unwrap_or_default();
     let held = quota.operator_holds().await.unwrap_or_default();
     let mut seen = Vec::new();
     for model in models {

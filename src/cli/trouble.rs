@@ -38,7 +38,7 @@ pub(super) struct Trouble {
 
 impl Trouble {
     /// The faults of `model`; `None` if its calls have had no recent fault.
-    pub(super) fn of(cards: &[(String, Card)], model: &ModelId) -> Option<Self> {
+    pub(super) fn from_cards(cards: &[(String, WorkerStatus)], model: &ModelId) -> Option<Self> {
         let calls: Vec<&RecentCalls> =
             cards.iter().filter_map(|(_, card)| card.calls.get(model)).collect();
         let last = calls.iter().filter(|calls| !calls.kind.is_empty()).max_by_key(|it| it.at)?;
@@ -179,7 +179,7 @@ mod tests {
     fn a_provider_is_down_when_no_worker_gets_an_answer() {
         let model: ModelId = "a:b".parse().unwrap();
         let (begun, of) =
-            (now() - 60, |cards: &[(String, WorkerStatus)]| Trouble::of(cards, &model));
+            (now() - 60, |cards: &[(String, WorkerStatus)]| Trouble::from_cards(cards, &model));
         let down = of(&[worker(4, begun, begun - 9), worker(2, begun + 1, 0)]).unwrap();
         let sentence = down.sentence();
         assert!(sentence.starts_with("a does not answer, for 1m 0s: Overloaded (529): the tide is out (6 in a row, the last 5"), "{sentence}");

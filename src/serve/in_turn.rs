@@ -73,8 +73,8 @@ pub(super) async fn ask_in_turn<'r, 'a, T>(
     if !knows_tickets && call.wait.may_be_back {
         for (index, model) in (0..).zip(&route.models) {
             if let Some(ticket) = quota.take_turn(&call.holder.name, &name(model)).await {
-                attempt.asks(index);
-                attempt.deferred(Some(ticket));
+                attempt.choose_model(index);
+                attempt.defer(Some(ticket));
                 break;
             }
         }

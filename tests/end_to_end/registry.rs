@@ -26,7 +26,7 @@ use crate::{
 
 /// Workers that do all that a worker does in the registry, and nothing else. They have one
 /// connection together.
-fn simulated(quota: &Quota, workers: u32, about: &About) -> JoinSet<()> {
+fn simulated(quota: &Quota, workers: u32, about: &WorkerFacts) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for number in 0..workers {
         let (quota, about) = (quota.clone(), about.clone());

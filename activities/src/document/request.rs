@@ -213,7 +213,7 @@ impl Call {
     ) -> Result<(ModelId, Option<Usage>, Value), Failure> {
         let Self { operation, body, name, route, asked, place } = self;
         let named = (*operation, name.as_str());
-        let read = Ways::read(named, body, asked, route, &services.providers);
+        let read = DialectRoute::read(named, body, asked, route, &services.providers);
         let ways = read.map_err(|why| refusal(place, &why.to_string()))?;
         let (caller, terms) = (services.caller(), shard.terms());
         let (model, usage, reply) = ways.ask(caller, &attempt.call, terms, body).await?;

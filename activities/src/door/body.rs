@@ -25,7 +25,7 @@ pub(super) async fn ask(
     body: Fields,
 ) -> Result<CallOutcome, Failure> {
     let CallContext { services, lane, patience, .. } = asked;
-    let (model, tenant) = call.of_body().map_err(Failure::invalid_input)?;
+    let (model, tenant) = call.into_body().map_err(Failure::invalid_input)?;
     if body.get("stream").is_some_and(|stream| stream == true) {
         return Err(Failure::invalid_input(
             "body asks for its answer piece by piece, and an activity returns it whole; leave stream out",

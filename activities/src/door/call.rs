@@ -45,7 +45,7 @@ pub(super) async fn ask(
     let CallContext { services, lane, patience, kept, .. } = asked;
     let job = Job { lane: lane.clone(), ..call.job().map_err(Failure::invalid_input)? };
     let judge = job.schema.as_ref().map(Judge::compile).transpose()?;
-    let route = route_of(&job.target, &services.routes)?.of_no_question()?;
+    let route = route_of(&job.target, &services.routes)?.require_equivalents()?;
     let mut job = model_parameters::with_parameters(services, &job, &route)?;
     if job.default_output {
         let (guard, thinking) = (&services.guard, job.thinking_tokens());

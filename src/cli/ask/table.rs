@@ -62,7 +62,7 @@ pub(super) fn read_rows<R: Read + Send + 'static, W: Write>(
             let row = row.with_context(|| format!("row {number} of the table cannot be read"));
             let asked = row.map(|row| {
                 let prompt = prompt.fill(head.iter().zip(&row));
-                Asked { number, beside: row, prompt }
+                Question { number, beside: row, prompt }
             });
             if sender.blocking_send(asked).is_err() {
                 return;

@@ -31,8 +31,8 @@ pub(super) async fn probe(place: &str, config: Option<&Config>) -> Found {
         return Found::new(place, None, None, vec![Check::fail("store", "it is no URI", remedy)]);
     };
     let credential = Credential::find(&url);
-    let mut checks = vec![of_credential(&credential)];
-    checks.extend(config.and_then(|config| of_roots(place, config)));
+    let mut checks = vec![check_credential(&credential)];
+    checks.extend(config.and_then(|config| check_roots(place, config)));
     let location = Storage::for_access_test(place).and_then(|storage| storage.resolve(place));
     let location = match location {
         Ok(location) => location,

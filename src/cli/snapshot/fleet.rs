@@ -274,8 +274,8 @@ pub(in crate::cli) mod tests {
             verdict: verdict::summarize(&models, &batches, 1, &[]),
             models,
             batches,
-            workers: vec![WorkerSeen::new("tidegate-a-1", &WorkerStatus::default())],
-            budgets: vec![BudgetSeen {
+            workers: vec![WorkerView::new("tidegate-a-1", &WorkerStatus::default())],
+            budgets: vec![BudgetView {
                 tenant: "acme".to_owned().try_into().unwrap(),
                 budget_usd: 10.0,
                 spent_usd: 7.5,

@@ -142,7 +142,7 @@ pub(in crate::cli) struct LaneView {
 /// Further sources beside the quota.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Sources<'a> {
-    pub(in crate::cli) cards: &'a [(String, Card)],
+    pub(in crate::cli) cards: &'a [(String, WorkerStatus)],
     pub(in crate::cli) held: &'a OperatorHolds,
 }
 

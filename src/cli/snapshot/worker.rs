@@ -29,7 +29,7 @@ pub(in crate::cli) struct WorkerView {
     pub(in crate::cli) calls: BTreeMap<ModelId, RecentCalls>,
 }
 
-impl WorkerSeen {
+impl WorkerView {
     pub(in crate::cli) fn new(worker: &str, card: &WorkerStatus) -> Self {
         let started = SystemTime::UNIX_EPOCH + Duration::from_secs(card.about.started);
         Self {
@@ -45,8 +45,8 @@ impl WorkerSeen {
         }
     }
 
-    /// By name.
-    pub(in crate::cli) fn all(cards: &[(String, Card)]) -> Vec<Self> {
+    /// All workers, sorted by name.
+    pub(in crate::cli) fn all(cards: &[(String, WorkerStatus)]) -> Vec<Self> {
         let mut all: Vec<Self> = cards.iter().map(|(name, card)| Self::new(name, card)).collect();
         all.sort_by(|a, b| a.worker.cmp(&b.worker));
         all

@@ -245,7 +245,7 @@ impl<'a> Question<'a> {
 impl caller::Question for Question<'_> {
     /// Those whose answer was cut are the ones with long answers: what the others use says too little
     /// about them.
-    fn alike(&self) -> u64 {
+    fn template(&self) -> u64 {
         let raises = self.raises.to_le_bytes();
         if self.was_cut { self.template ^ hash([&b"raised"[..], &raises]) } else { self.template }
     }

@@ -216,7 +216,7 @@ impl Checking<'_> {
     async fn give_up(&self, pending: Pending, failure: Failure, place: &Location) -> Failure {
         let Self { attempt, kept, .. } = self;
         attempt.set_failed_checks(names(&pending.failed_checks()));
-        attempt.call.failed_as(failure.kind);
+        attempt.call.record_failure(failure.kind);
         if failure.kind == FailureType::CheckFailed
             && let Some(result) = pending.into_result(attempt, self.shard.job.escalate)
             && result.keep(kept).await
