@@ -304,7 +304,7 @@ async fn question(
             let text = std::str::from_utf8(&bytes).map_err(|_| missing_step(folder))?;
             let own = evidence.then(|| TextPart(part as usize, start, text.to_owned()));
             let text = format!(
-                "[TextPart {} of {} of a longer document]\n\n{text}",
+                "[Part {} of {} of a longer document]\n\n{text}",
                 part + 1,
                 parts.count
             );
