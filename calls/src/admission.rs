@@ -24,20 +24,21 @@ use crate::{
     guard::Guard,
     health::BreakerGuard,
     keys::KeyNow,
-    metrics, settle,
+    metrics::CallTimer,
+    settle,
 };
 
 /// Permission for one call. If it is dropped before [`Self::sent`], everything is released.
 #[derive(Debug)]
 #[must_use = "an admission that is dropped is given back"]
 pub struct Admitted {
-    pub(crate) call: Box<Call>,
+    pub(crate) call: Box<HeldCall>,
     pub(crate) passed: Passed,
 }
 
-/// A call, and what is held for it.
+/// An admitted call, and what is held for it.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct HeldCall {
     pub(crate) attempt: Attempt,
     pub(crate) request: Request,
     pub(crate) permit: Permit,
@@ -57,7 +58,7 @@ impl Admitted {
     /// The request is about to leave. It is counted first, so that a crash cannot hide it.
     pub fn sent(self) -> Sent {
         let Self { mut call, passed } = self;
-        let timer = metrics::Call::start(&call.request.model);
+        let timer = CallTimer::start(&call.request.model);
         call.guard.call_stats.record_start(&call.request.model, timer.started);
         call.attempt.count_call();
         call.permit.sent();
@@ -75,9 +76,9 @@ impl Admitted {
 #[derive(Debug)]
 #[must_use = "a call that is dropped stays charged with all that was reserved"]
 pub struct Sent {
-    call: Box<Call>,
+    call: Box<HeldCall>,
     circuit: Option<BreakerGuard>,
-    timer: metrics::Call,
+    timer: CallTimer,
 }
 
 impl Sent {
@@ -86,7 +87,7 @@ impl Sent {
     /// would buy the answer twice. The task ends when Redis knows.
     pub fn settled(self, usage: Option<&Usage>, observed: &Observed) -> JoinHandle<()> {
         let Self { call, circuit, timer } = self;
-        let Call { request, permit, holds, guard, .. } = *call;
+        let HeldCall { request, permit, holds, guard, .. } = *call;
         if let Some(circuit) = circuit {
             circuit.succeeded();
         }
@@ -110,21 +111,21 @@ impl Sent {
     /// The call's use cannot be known: all that was reserved stays charged. Returns when the
     /// limiter knows.
     pub async fn keep_charged(self) {
-        let Call { permit, holds, .. } = *self.call;
+        let HeldCall { permit, holds, .. } = *self.call;
         permit.keep_charged().await;
         holds.settle(None).await;
     }
 
     /// The provider did no work for the call, so it costs nothing. Returns when the limiter knows.
     pub async fn unused(self) {
-        let Call { permit, holds, .. } = *self.call;
+        let HeldCall { permit, holds, .. } = *self.call;
         permit.settle_unused().await;
         holds.settle(Some(&Usage::default())).await;
     }
 
     /// The call has not left after all. Everything is released; returns when the limiter knows.
     pub async fn never_left(self) {
-        let Call { attempt, permit, holds, .. } = *self.call;
+        let HeldCall { attempt, permit, holds, .. } = *self.call;
         attempt.take_back_call();
         permit.release().await;
         holds.settle(Some(&Usage::default())).await;
@@ -145,7 +146,7 @@ impl Sent {
         version: Option<u64>,
         error: &Error,
     ) -> Failure {
-        let Call { request, guard, .. } = &*self.call;
+        let HeldCall { request, guard, .. } = &*self.call;
         let key = provider.key().filter(|_| error.kind == Kind::Unauthorized);
         let renewed = key.zip(version).is_some_and(|(key, version)| {
             guard.gates.keys.read_again(request.model.provider(), key, version)
@@ -157,7 +158,7 @@ impl Sent {
     /// Like [`Self::refused`], with the state of the call's key.
     pub async fn refused_after(self, error: &Error, key: KeyNow<'_>) -> Failure {
         let Self { call, circuit, timer } = self;
-        let Call { attempt, request, permit, holds, guard, _place } = *call;
+        let HeldCall { attempt, request, permit, holds, guard, _place } = *call;
         if let Some(circuit) = circuit {
             circuit.failed(error, attempt.document(), Instant::now());
         }

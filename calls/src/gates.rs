@@ -123,14 +123,8 @@ pub struct Held {
 impl Held {
     /// Held by the limiter. An attempt that got a ticket keeps it.
     pub(crate) fn by_quota(refused: Refused, attempt: &Attempt) -> Self {
-        match &refused {
-            Refused::Wait { ticket, .. } => attempt.defer(Some(*ticket)),
-            Refused::Paused { ticket, .. } => attempt.defer(*ticket),
-            Refused::Exhausted { .. }
-            | Refused::NeverFits { .. }
-            | Refused::Outdated(_)
-            | Refused::UnknownModel(_)
-            | Refused::UnknownLane(_) => {}
+        if let Some((_, ticket)) = refused.comes_back() {
+            attempt.defer(ticket);
         }
         let failure = Failure::refused(&refused);
         Self { gate: "quota", about: None, failure, refused: Some(Box::new(refused)) }

@@ -168,7 +168,7 @@ struct Obstacle {
 impl Obstacle {
     const NONE: Self = Self { wait: 0.0, hold: Hold::Turn, over: 0.0 };
 
-    fn at_least(&mut self, wait: f64, hold: Hold, over: f64) {
+    fn raise(&mut self, wait: f64, hold: Hold, over: f64) {
         if wait > self.wait {
             *self = Self { wait, hold, over };
         }
@@ -261,9 +261,7 @@ impl Mechanism {
             let turn = whole(position.turn) + 1;
             let ticket = Ticket { epoch: self.epoch, position: turn };
             return match obstacle.hold {
-                Hold::Gate => {
-                    Decision::Paused { wait: duration(obstacle.wait), ticket: Some(ticket) }
-                }
+                Hold::Gate => Decision::Paused { wait: duration(obstacle.wait), ticket },
                 hold => {
                     let wait = duration(self.spread_wait(terms, ask.lane, obstacle.wait));
                     let deficit = whole(obstacle.over.ceil());

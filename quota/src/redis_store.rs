@@ -30,7 +30,7 @@ use crate::{
     request::Ticket,
     script::{Script, Scripts},
     snapshot::Snapshot,
-    store::{Ask, Decision, Expectation, LimitChanges, Meter, Pause, Settled, Settlement},
+    store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
     tasks::Tasks,
     wire,
     wire_read::{Inspected, PolicyTask, read_inspected},
@@ -374,10 +374,9 @@ impl crate::store::Store for Store {
         used: Amounts,
         drawn: Amounts,
     ) -> Result<(), Error> {
-        let meter = Meter { used: drawn.map(Some), ..Meter::default() };
-        let settlement = Settlement { meter, ..Settlement::used(name, used) };
+        let settlement = Settlement::used(name, used);
         let (lane, _) = self.lane_number(model, lane).await?;
-        let mode = wire::Mode::Charged(lane);
+        let mode = wire::Mode::Charged(lane, drawn);
         let outcome = wire::pack_settlement(model, &settlement, mode, self.pause_ttl, self.clock());
         self.run_settle(model, &settlement, outcome).await.map(drop)
     }

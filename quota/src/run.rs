@@ -13,11 +13,7 @@ use parking_lot::Mutex;
 use tidegate_types::Usage;
 
 use crate::{
-    permit::Permit,
-    quota::{Quota, shorten_wait},
-    refused::Refused,
-    request::Request,
-    store::Meter,
+    come_back, permit::Permit, quota::Quota, refused::Refused, request::Request, store::Meter,
 };
 
 /// The most calls in all to a provider that has no room.
@@ -144,7 +140,7 @@ impl Quota {
     /// refusal, which carries the ticket.
     ///
     /// # Errors
-    /// As [`Self::admit_patiently`]; [`Refused::Wait`] or [`Refused::Paused`] once stopped.
+    /// As [`Self::admit_patiently`]; once stopped one that comes back.
     pub async fn admit_patiently_until(
         &self,
         request: &Request,
@@ -162,14 +158,10 @@ impl Quota {
                 Ok(permit) => return Ok(permit),
                 Err(refused) => refused,
             };
-            let (wait, ticket) = match refused {
-                Refused::Wait { wait, ticket, .. } => (wait, Some(ticket)),
-                Refused::Paused { wait, ticket, .. } => (wait, ticket),
-                _ => return Err(refused),
-            };
+            let Some((wait, ticket)) = refused.comes_back() else { return Err(refused) };
             request.ticket = ticket;
             // Ask early: turns move up and limits are raised.
-            let wait = shorten_wait(wait).min(self.shared.options.max_slot_wait);
+            let wait = come_back::in_place(wait).min(self.shared.options.max_slot_wait);
             tokio::select! {
                 () = &mut stop => return Err(refused),
                 () = tokio::time::sleep(wait) => {}
@@ -309,6 +301,29 @@ mod tests {
         let (stopped, later) = tokio::join!(stopped, later);
         let (stopped, later) = (turn(stopped), turn(later));
         assert!(stopped < later, "{stopped} came before {later}");
+    }
+
+    /// The limit has room for one call in ten seconds. Without its ticket the call would come behind
+    /// what its first ask left in the queue.
+    #[tokio::test]
+    async fn a_call_that_waits_for_the_gate_keeps_its_turn() {
+        let id: ModelId = "test:model".parse().unwrap();
+        let limits = Limits {
+            margin: 1.0,
+            window: Duration::from_mins(1),
+            burst: Some(Duration::from_secs(10)),
+            ..Limits::default().with(Dimension::Requests, 6)
+        };
+        let model =
+            ModelQuota::new(id.clone(), limits, Charge::default(), Arc::new(Lanes::single()));
+        let options = Options {
+            max_slot_wait: Duration::from_secs(5),
+            jitter: Duration::ZERO,
+            ..Options::default()
+        };
+        let quota = Quota::in_memory([model.unwrap()], options);
+        quota.pause(&id, Duration::from_millis(300), "429").await.unwrap();
+        quota.admit(&Request::once(id)).await.unwrap().release().await;
     }
 
     #[tokio::test]

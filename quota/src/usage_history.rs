@@ -2,8 +2,6 @@
 //! people. It is stored beside the quota and has a bounded size. A worker with nothing to report
 //! sends nothing.
 
-mod read;
-
 use std::collections::{BTreeMap, HashMap};
 
 use parking_lot::Mutex;

@@ -42,9 +42,7 @@ const fn chat_completions(body: fn(&Request<'_>, Dialect) -> Result<Vec<u8>, Err
         path: &["chat", "completions"],
         body,
         segments: None,
-        observed: errors::observed,
         read: response::read,
-        refused: |error, _| error,
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) const COMPATIBLE: Profile = Profile {
     key_header: ("authorization", "Bearer "),
     credentials: Credentials::Key,
     error_names: openai::NAMES,
+    refused: |error, _| error,
+    observed: openai::observed,
     charge: Charge::CAUTIOUS,
     token_buckets: false,
     prices: "",

@@ -120,7 +120,7 @@ both_stores! {
 }
 
 fn paced(combined: u64) -> Limits {
-    Limits { burst: Duration::from_secs(1), ..limits(combined) }
+    Limits { burst: Some(Duration::from_secs(1)), ..limits(combined) }
 }
 
 /// The lanes' indexes: batch 0, interactive 1, standard 2.

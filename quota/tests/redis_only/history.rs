@@ -103,7 +103,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
 
 pub(super) fn lanes_and_dimensions() -> ModelQuota {
     let limits = Limits {
-        burst: Duration::from_secs(2),
+        burst: Some(Duration::from_secs(2)),
         ..limits(2_500)
             .with(Dimension::Requests, 30)
             .with(Dimension::Input, 2_000)
@@ -118,12 +118,7 @@ pub(super) fn lanes_and_dimensions() -> ModelQuota {
 /// As above, with a learned burst.
 pub(super) fn learning(token_bucket: bool) -> ModelQuota {
     let fixed = lanes_and_dimensions();
-    let limits = Limits {
-        burst: Duration::from_secs(1),
-        burst_max: Some(Duration::from_secs(60)),
-        token_bucket,
-        ..fixed.limits
-    };
+    let limits = Limits { burst: None, token_bucket, ..fixed.limits };
     // This provider's final counts are learned too.
     ModelQuota {
         limits,
