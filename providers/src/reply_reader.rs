@@ -111,7 +111,8 @@ impl ReplyReader {
     ) -> Result<(Value, Context<'a>), Error> {
         let context = self.context(redactor, (self.vendor().0.observed)(&reply.headers));
         if !reply.is_success() {
-            return Err((self.vendor().0.refused)(context.refused_call(reply), reply));
+            let error = context.refused_call(reply);
+            return Err((self.vendor().0.refused)(error, reply.status, &reply.headers));
         }
         let body = match reply.json() {
             Ok(body) => body,

@@ -8,12 +8,8 @@ pub(crate) use response::usage;
 
 use crate::reply_reader::Protocol;
 
-pub(super) static RESPONSES: Protocol = Protocol {
-    path: &["responses"],
-    body: request::body,
-    segments: None,
-    read: response::read,
-};
+pub(super) static RESPONSES: Protocol =
+    Protocol { path: &["responses"], body: request::body, segments: None, read: response::read };
 
 #[cfg(test)]
 mod tests;
