@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! admit ──► Admitted ──sent──► Sent ──┬─ settled   answered: what it used
-//!              │                 │    └─ refused   failed: what it cost, and what it means for the fleet
+//!              │                 │    └─ failed    refused, or broken off: what it cost, and what it means for the fleet
 //!              │ dropped         │ dropped
 //!              ▼                 ▼
 //!          given back       stays charged: the provider may have done the work
@@ -72,7 +72,7 @@ impl Admitted {
     }
 }
 
-/// A call under way. If it is dropped before it is settled or refused, everything stays charged.
+/// A call under way. If it is dropped before it is settled or has failed, everything stays charged.
 #[derive(Debug)]
 #[must_use = "a call that is dropped stays charged with all that was reserved"]
 pub struct Sent {
@@ -92,8 +92,8 @@ impl Sent {
             circuit.succeeded();
         }
         guard.gates.keys.accepted(&request.model);
-        guard.gates.accounts.answered(&request.model, Instant::now());
-        guard.gates.names.answered(&request.model, Instant::now());
+        guard.gates.accounts.doubts.answered(&request.model, Instant::now());
+        guard.gates.unknown_models.answered(&request.model, Instant::now());
         let took = timer.started.elapsed();
         timer.succeeded(usage);
         let (model, bound) = (&request.model, request.max_output_tokens);
@@ -134,13 +134,13 @@ impl Sent {
     /// The provider refused or failed. The call's charge and the effect on the fleet are settled in
     /// one step: a 429 closes the gate, an overload lowers the number of calls in flight, and a
     /// spent account or day closes the gate until its reset.
-    pub async fn refused(self, error: &Error) -> Failure {
-        self.refused_after(error, KeyNow::TheSame(None)).await
+    pub async fn failed(self, error: &Error) -> Failure {
+        self.failed_after(error, KeyNow::TheSame(None)).await
     }
 
-    /// Like [`Self::refused`], with the provider, and the version of the key that the call was made
+    /// Like [`Self::failed`], with the provider, and the version of the key that the call was made
     /// with.
-    pub(crate) async fn refused_by(
+    pub(crate) async fn failed_by(
         self,
         provider: &dyn Provider,
         version: Option<u64>,
@@ -152,11 +152,11 @@ impl Sent {
             guard.gates.keys.read_again(request.model.provider(), key, version)
         });
         let now = if renewed { KeyNow::Replaced } else { KeyNow::TheSame(provider.key()) };
-        self.refused_after(error, now).await
+        self.failed_after(error, now).await
     }
 
-    /// Like [`Self::refused`], with the state of the call's key.
-    pub async fn refused_after(self, error: &Error, key: KeyNow<'_>) -> Failure {
+    /// Like [`Self::failed`], with the state of the call's key.
+    pub async fn failed_after(self, error: &Error, key: KeyNow<'_>) -> Failure {
         let Self { call, circuit, timer } = self;
         let HeldCall { attempt, request, permit, holds, guard, _place } = *call;
         if let Some(circuit) = circuit {
@@ -176,7 +176,7 @@ impl Sent {
         let faults = attempt.faults();
         let no_such_request = || {
             let (model, run, now) = (&request.model, &attempt.run, Instant::now());
-            guard.gates.names.refused(model, run, error, faults, now)
+            guard.gates.unknown_models.refused(model, run, error, faults, now)
         };
         let failure = match error.kind {
             Kind::Unauthorized => {
@@ -192,7 +192,7 @@ impl Sent {
             }
             Kind::QuotaExhausted => {
                 let account = (&request.model, None);
-                match guard.gates.accounts.refused(account, &error.message, Instant::now()) {
+                match guard.gates.accounts.doubts.refused(account, &error.message, Instant::now()) {
                     Some(failure) if faults < MAX_FAULTS => {
                         // No verdict yet: the call is settled like any failed call.
                         settled_as.to_mut().kind = Kind::Transient;

@@ -10,7 +10,7 @@ use crate::{
     attempt::{Attempt, Patience},
     budget::CallBudget,
     gates::{About, Held},
-    guard::{Guard, asking},
+    guard::{Guard, checked_call},
     spans,
     waiting::{WATCH, WaitSlot},
 };
@@ -41,18 +41,17 @@ impl Guard {
         request: &Request,
         budget: &CallBudget,
     ) -> Result<Admitted, Held> {
-        let asking = || asking(attempt, &request.model, Instant::now());
+        let call = || checked_call(attempt, &request.model, Instant::now());
         let mark = |held| self.mark_elsewhere(request, held);
-        self.gates.check(asking(), budget).map_err(mark)?;
+        self.gates.check(call(), budget).map_err(mark)?;
         let mut place = self.quota.join_queue(&request.lane, &request.model);
         let permit = self.permit(attempt, request).await;
         let permit = permit.map_err(|refused| Held::by_quota(refused, attempt))?;
         place.start_call();
         let holds = budget.hold(attempt, &request.reservation).await.map_err(Held::by_budget)?;
-        let passed = self.gates.enter(asking(), budget).map_err(mark)?;
+        let passed = self.gates.enter(call(), budget).map_err(mark)?;
         let (attempt, request, guard) = (attempt.clone(), request.clone(), self.clone());
-        let call =
-            Box::new(HeldCall { attempt, request, permit, holds, guard, _place: place });
+        let call = Box::new(HeldCall { attempt, request, permit, holds, guard, _place: place });
         Ok(Admitted { call, passed })
     }
 

@@ -38,7 +38,7 @@
 mod answer;
 mod bounds;
 mod limiter;
-mod provider;
+pub mod provider;
 mod retry;
 mod size;
 
@@ -48,7 +48,6 @@ use tidegate_types::{FailureType, WaitsFor};
 
 pub use self::{
     bounds::*,
-    provider::provider_failure,
     retry::{Retry, StoreFault},
 };
 

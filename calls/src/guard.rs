@@ -16,7 +16,7 @@ use crate::{
     backoff::Backoff,
     budget::CallBudget,
     failure::Failure,
-    gates::{Asking, Gate, Gates},
+    gates::{Check, CheckedCall, Gates},
     learned_caps::LearnedCaps,
     metrics,
     plausible_usage::is_plausible,
@@ -64,7 +64,7 @@ impl Guard {
 
     /// Adds the gate `results`, which knows whether a batch's results can be written.
     #[must_use]
-    pub fn with_results(self, results: Arc<dyn Gate>) -> Self {
+    pub fn with_results(self, results: Arc<dyn Check>) -> Self {
         Self { gates: self.gates.with_results(results), ..self }
     }
 
@@ -145,7 +145,7 @@ impl Guard {
             Err(error) => {
                 spans::record_failure(&span, &error);
                 drop(span);
-                Err(sent.refused_by(provider, version, &error).await)
+                Err(sent.failed_by(provider, version, &error).await)
             }
         }
     }
@@ -154,7 +154,7 @@ impl Guard {
     /// allow. If not, another model should be asked.
     #[must_use]
     pub fn can_be_asked(&self, attempt: &Attempt, model: &ModelId, now: Instant) -> bool {
-        self.gates.let_ask(asking(attempt, model, now))
+        self.gates.let_ask(checked_call(attempt, model, now))
     }
 
     /// Whether the model cannot be asked with this worker's key, but perhaps with another worker's.
@@ -164,7 +164,7 @@ impl Guard {
         model: &ModelId,
         now: Instant,
     ) -> bool {
-        let checked = self.gates.keys.check(asking(attempt, model, now));
+        let checked = self.gates.keys.check(checked_call(attempt, model, now));
         checked.is_err_and(|failure| failure.is_retried())
     }
 
@@ -174,12 +174,16 @@ impl Guard {
     /// # Errors
     /// A retryable failure: another worker may buy it, or this one later.
     pub fn check(&self, attempt: &Attempt, model: &ModelId) -> Result<(), Failure> {
-        Ok(self.gates.of_batch(asking(attempt, model, Instant::now()))?)
+        Ok(self.gates.of_batch(checked_call(attempt, model, Instant::now()))?)
     }
 }
 
-pub(crate) fn asking<'a>(attempt: &'a Attempt, model: &'a ModelId, now: Instant) -> Asking<'a> {
-    Asking { attempt, model, now }
+pub(crate) fn asking<'a>(
+    attempt: &'a Attempt,
+    model: &'a ModelId,
+    now: Instant,
+) -> CheckedCall<'a> {
+    CheckedCall { attempt, model, now }
 }
 
 /// What the guard needs of any call's reply.

@@ -18,6 +18,7 @@ use crate::{
     connection::{ANSWER_WITHIN, Connection},
     dimension::Amounts,
     error::Error,
+    kept_tasks::KeptTasks,
     key::{self, ModelKeys},
     lane_numbers::LaneNumbers,
     lanes::Lanes,
@@ -31,7 +32,6 @@ use crate::{
     script::{Script, Scripts},
     snapshot::Snapshot,
     store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
-    tasks::Tasks,
     wire,
     wire_read::{Inspected, PolicyTask, read_inspected},
 };
@@ -54,7 +54,7 @@ pub struct Store {
     began: u64,
     /// The last known state of each quota.
     remembered: Arc<Mutex<HashMap<String, Remembered>>>,
-    tasks: Tasks,
+    tasks: KeptTasks,
 }
 
 impl fmt::Debug for Store {
@@ -99,7 +99,7 @@ impl Store {
             clock: Arc::default(),
             began: micros_since_1970(),
             remembered: Arc::default(),
-            tasks: Tasks::default(),
+            tasks: KeptTasks::default(),
         })
     }
 

@@ -31,10 +31,10 @@ const EXHAUSTED: Duration = Duration::from_secs(900);
 /// Reports the outcome of a call of [`Quota::run`]. The last report counts; without one, the whole
 /// reservation stays charged. Clones report on the same call.
 #[derive(Debug, Clone, Default)]
-pub struct Call(Arc<Mutex<Report>>);
+pub struct CallReport(Arc<Mutex<Reported>>);
 
 #[derive(Debug, Clone, Default)]
-struct Report {
+struct Reported {
     outcome: Outcome,
     meter: Meter,
 }
@@ -57,7 +57,7 @@ impl Outcome {
     }
 }
 
-impl Call {
+impl CallReport {
     /// Reports an answer and what it used.
     pub fn usage(&self, usage: &Usage) {
         self.set_outcome(Outcome::Used(*usage));
@@ -96,14 +96,14 @@ impl Call {
     }
 
     async fn settle(&self, mut permit: Permit) -> Outcome {
-        let Report { outcome, meter } = self.0.lock().clone();
+        let Reported { outcome, meter } = self.0.lock().clone();
         permit.observed(meter);
         match &outcome {
             Outcome::Unknown => permit.keep_charged().await,
             Outcome::Used(usage) => permit.settle(usage).await,
             Outcome::Unused => permit.settle_unused().await,
             Outcome::RateLimited(wait) => {
-                permit.refused(wait.unwrap_or(PAUSE), "rate_limited").await;
+                permit.rate_limited(wait.unwrap_or(PAUSE), "rate_limited").await;
             }
             Outcome::Overloaded => permit.overloaded().await,
             Outcome::Exhausted(until, reason) => {
@@ -194,8 +194,8 @@ impl Quota {
     /// # }
     /// ```
     ///
-    /// If the work fails and has reported that the provider had no room ([`Call::rate_limited`],
-    /// [`Call::overloaded`]), it is repeated when there is room, up to five times in all. If the
+    /// If the work fails and has reported that the provider had no room ([`CallReport::rate_limited`],
+    /// [`CallReport::overloaded`]), it is repeated when there is room, up to five times in all. If the
     /// future is dropped before the call, everything is released; if during the call, the
     /// reservation stays charged.
     ///
@@ -204,14 +204,14 @@ impl Quota {
     pub async fn run<T, E>(
         &self,
         request: Request,
-        mut work: impl AsyncFnMut(Call) -> Result<T, E>,
+        mut work: impl AsyncFnMut(CallReport) -> Result<T, E>,
     ) -> Result<T, Stopped<E>> {
         for number in 1.. {
             let reservation = format!("{}.{number}", request.reservation);
             let request = Request { reservation, ..request.clone() };
             let mut permit = self.admit_patiently(&request).await.map_err(Stopped::Refused)?;
             permit.sent();
-            let call = Call::default();
+            let call = CallReport::default();
             let result = work(call.clone()).await;
             let outcome = call.settle(permit).await;
             match result {

@@ -196,7 +196,7 @@ pub enum ProviderSignal {
     None,
     /// Refused for a rate: the limits are lowered for a while, and a single probe call goes first
     /// when the gate opens.
-    Refused,
+    RateLimited,
     /// Overloaded: fewer calls in flight for a while.
     Overloaded,
     /// Nothing more before the day ends or the account is paid.

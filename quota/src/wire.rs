@@ -116,7 +116,7 @@ pub(crate) fn pack_settlement(
     let sample = settlement.sample;
     let signal = match settlement.signal {
         ProviderSignal::None => 0,
-        ProviderSignal::Refused => 1,
+        ProviderSignal::RateLimited => 1,
         ProviderSignal::Overloaded => 2,
         ProviderSignal::Exhausted => 3,
         ProviderSignal::Lost => 4,

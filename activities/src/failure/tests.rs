@@ -1,6 +1,6 @@
 use std::time::{Duration, SystemTime};
 
-use tidegate_calls::failure::provider_failure;
+use tidegate_calls::failure::provider::provider_failure;
 use tidegate_providers::{self as providers, Kind};
 use tidegate_quota::{Dimension, Hold, Refused, Ticket};
 use tidegate_types::ModelId;

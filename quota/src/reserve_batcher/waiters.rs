@@ -171,8 +171,7 @@ mod tests {
         let (first, before_far) = (caller(10, "a").0, caller(25, "a").0);
         let _waiting = [(soon, SOON / 2), (far, 9 * SOON), (other, SOON / 2), (newcomer, SOON)]
             .map(|(caller, length)| waiters.add(caller, length));
-        let has_earlier =
-            |it: &Caller| waiters.has_earlier(&it.model.id, &it.group(), it.turn());
+        let has_earlier = |it: &Caller| waiters.has_earlier(&it.model.id, &it.group(), it.turn());
         assert!(has_earlier(&before_far) && !has_earlier(&first));
         assert_eq!(names(waiters.take_due(&model, &group, 1)), ["20"]);
         assert_eq!(names(waiters.take_due(&model, &group, 9)), ["0"]);

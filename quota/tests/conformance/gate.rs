@@ -88,7 +88,7 @@ pub(super) async fn a_refused_probe_closes_the_gate_again<S: Store>(rig: &Rig<S>
     assert_eq!(rig.reserve(&probe).await, Decision::Granted);
     rig.advance(Duration::from_millis(200));
     let before = rig.store.inspect(&rig.model).await.unwrap().factor;
-    refused(rig, &probe, ProviderSignal::Refused, pause(30)).await;
+    refused(rig, &probe, ProviderSignal::RateLimited, pause(30)).await;
     let decision = rig.reserve(&rig.ask(10)).await;
     assert!(
         matches!(decision, Decision::Paused { wait, .. } if wait == Duration::from_secs(30)),

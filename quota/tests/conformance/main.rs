@@ -181,7 +181,7 @@ async fn is_refused<S: Store>(rig: &Rig<S>) {
     }
     let ask = rig.ask(10);
     rig.reserve(&ask).await;
-    refused(rig, &ask, ProviderSignal::Refused, pause(20)).await;
+    refused(rig, &ask, ProviderSignal::RateLimited, pause(20)).await;
 }
 
 fn combined_alone(change: Change) -> LimitChanges {

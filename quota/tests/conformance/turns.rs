@@ -128,7 +128,7 @@ pub(super) async fn callers_that_never_come_back_hold_up_no_other_behind_a_close
 ) {
     let first = rig.ask(900);
     rig.reserve(&first).await;
-    refused(rig, &first, ProviderSignal::Refused, pause(20)).await;
+    refused(rig, &first, ProviderSignal::RateLimited, pause(20)).await;
     for _ in 0..10 {
         let decision = rig.reserve(&rig.ask(900)).await;
         assert!(matches!(decision, Decision::Paused { .. }), "{decision:?}");

@@ -235,7 +235,7 @@ impl<'a> Fleet<'a> {
             settlement.sample = None;
             settlement.signal = if self.chance.part() < 0.7 {
                 settlement.pause = Some(Pause { length, reason: "429".to_owned() });
-                ProviderSignal::Refused
+                ProviderSignal::RateLimited
             } else {
                 ProviderSignal::Overloaded
             };
