@@ -82,8 +82,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         4 => (0_u8..40, 0_u64..500, 0_u64..300).prop_map(|(id, input, output)| Step::Settle { id, input, output }),
         2 => (0_u8..40).prop_map(|id| Step::Release { id }),
         2 => (0_u8..40, 0_usize..7, 0_u64..20).prop_map(|(id, signal, seconds)| {
-            use ProviderSignal::{Exhausted, Lost, Overloaded, Refused};
-            let signal = [Refused, Refused, Refused, Overloaded, Overloaded, Exhausted, Lost][signal];
+            use ProviderSignal::{Exhausted, Lost, Overloaded, RateLimited};
+            let signal = [RateLimited, RateLimited, RateLimited, Overloaded, Overloaded, Exhausted, Lost][signal];
             Step::Fail { id, signal, seconds }
         }),
         3 => (0_u8..40, 0_u64..3_000, 1_000_u64..4_000).prop_map(|(id, used, limit)| Step::Meter { id, used, limit }),
