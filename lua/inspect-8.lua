@@ -32,6 +32,7 @@ Reply
 --- @include "include/entries"
 --- @include "include/recount"
 --- @include "include/levels"
+--- @include "include/holds"
 --- @include "include/day"
 --- @include "include/queue"
 --- @include "include/room"
@@ -75,7 +76,7 @@ local all = {
 }
 for dimension = 1, DIMENSIONS do
   local slot = dimension_slot(dimension)
-  for _, field in ipairs({ RATE, CAPACITY, STRICT, MOST, DRAWN, TOTAL, HELD }) do
+  for _, field in ipairs({ RATE, CAPACITY, PLAN_WINDOW, MOST, DRAWN, TOTAL, HELD }) do
     all[#all + 1] = state[slot + field]
   end
 end

@@ -20,6 +20,7 @@ parts![
     "include/day",
     "include/entries",
     "include/gate",
+    "include/holds",
     "include/learned",
     "include/levels",
     "include/log",

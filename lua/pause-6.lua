@@ -23,6 +23,7 @@ Reply: integers
 --- @include "include/state"
 --- @include "include/entries"
 --- @include "include/levels"
+--- @include "include/holds"
 --- @include "include/gate"
 local call, quota = read_arguments(3, 2, 3)
 if not call then

@@ -57,13 +57,14 @@ Reply: integers, of each call
 --- @include "include/state"
 --- @include "include/entries"
 --- @include "include/levels"
+--- @include "include/holds"
 --- @include "include/gate"
 --- @include "include/day"
 --- @include "include/queue"
 --- @include "include/room"
 --- @include "include/learned"
 --- @include "include/plan"
-local GRANTED, WAIT, CLOSED_NOW, NEVER, OUT, NO_PLAN = 1, 2, 3, 4, 5, 6
+local GRANTED, WAIT, CLOSED_NOW, NEVER, EXHAUSTED_NOW, NO_PLAN = 1, 2, 3, 4, 5, 6
 local NUMBERS_OF_A_CALL, OTHER_ARGUMENTS = 9, 3
 
 local count = math.max(1, #ARGV - OTHER_ARGUMENTS)
@@ -137,10 +138,10 @@ local function final_answer(call, need)
     end
   end
   if state[CLOSED] == EXHAUSTED and state[GATE] > now then
-    return reply(call, OUT, state[GATE] - now, 0, 0)
+    return reply(call, EXHAUSTED_NOW, state[GATE] - now, 0, 0)
   end
   local hold, over = day_spent(keys, quota, need, now)
-  return hold and reply(call, OUT, day_left(quota, now), hold, over)
+  return hold and reply(call, EXHAUSTED_NOW, day_left(quota, now), hold, over)
 end
 
 -- Admits a call.
@@ -151,7 +152,7 @@ local function admit(id, need, position, work, grains)
   end
   local progress = admit_in_queue(state, queue, tenant, position, grains)
   local slot_of_lane = lane_slot(lane)
-  state[slot_of_lane + STAND] = math.max(0, state[slot_of_lane + STAND] - work)
+  state[slot_of_lane + LANE_STANDBY] = math.max(0, state[slot_of_lane + LANE_STANDBY] - work)
   if work >= state[slot_of_lane + NEED] then
     state[slot_of_lane + NEED], state[slot_of_lane + NEED_UNTIL] = 0, 0
   end
@@ -206,7 +207,7 @@ local function answer(id, call)
     return reply(call, GRANTED, 0, 0, 0)
   end
   local comes_by = now + obstacle.wait + QUIET
-  enqueue_caller(state, queue, tenant, position, grains, comes_by, now)
+  enqueue(state, queue, tenant, position, grains, comes_by, now)
   state[queue.slot + WAITING] = waiting_in(queue)
   -- A lane saves for its first caller only; otherwise two lanes could wait for each other.
   if position.ahead <= 0 and work >= saves_for(state, lane, now) then

@@ -17,7 +17,7 @@ Keys, all with the hash tag {provider:model}: the first six of reserve-7.lua, an
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
   ARGV[1]  reservation id
-  ARGV[2]  the outcome, 27 numbers:
+  ARGV[2]  the outcome, 31 numbers:
              1       0 released: not sent, nothing was used; 1 settled: the amounts below were used;
                      2 charged: no reservation was made, and the amounts below were used (a worker
                      without Redis)
@@ -32,11 +32,11 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
              12      pause to impose, 0 for none
              13      longest pause
              14      clock for tests, 0 for the server's
-             15..18  use in the window by the provider's own meter, plus 1; 0 unknown. For 2 how
-                     much of what was used has not refilled yet, plus 1
+             15..18  use in the window by the provider's own meter, plus 1; 0 unknown
              19..22  limits that the provider states, plus 1; 0 unknown
              23..26  time until the used amount is all available again, plus 1; 0 unknown
              27      input that a cache gave and the provider does not count, plus 1; 0 unknown
+             28..31  for 2: how much of the amounts used has not refilled yet
   ARGV[3]  the quota, see include/arguments.lua
   ARGV[4]  reason of the pause
 
@@ -56,6 +56,7 @@ Reply
 --- @include "include/state"
 --- @include "include/entries"
 --- @include "include/levels"
+--- @include "include/holds"
 --- @include "include/gate"
 --- @include "include/day"
 --- @include "include/learned"
@@ -63,9 +64,10 @@ Reply
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
 local NONE, REFUSED_BY, OVERLOADED, SPENT_OUT = 0, 1, 2, 3
-local METER_USED, METER_LIMIT, METER_RESET, CACHED = 14, 18, 22, 27
+local METER_USED, METER_LIMIT, METER_RESET, CACHED, DRAWN_ALONE = 14, 18, 22, 27, 27
+local NUMBERS_OF_A_SETTLEMENT = 31
 
-local call, quota = read_arguments(4, 2, CACHED)
+local call, quota = read_arguments(4, 2, NUMBERS_OF_A_SETTLEMENT)
 if not call then
   return quota
 end
@@ -190,20 +192,10 @@ if packed then
   end
 elseif mode == CHARGED then
   outcome = DONE
-  local drawn = {}
-  for dimension = 1, DIMENSIONS do
-    drawn[dimension] = math.max(0, (meter(dimension)))
-  end
-  draw(state, drawn)
+  draw(state, { unpack(call, DRAWN_ALONE + 1, DRAWN_ALONE + DIMENSIONS) })
   add_to_day(keys, quota, now, used[REQUESTS], used[COMBINED], now)
-  local work
-  for dimension = 1, DIMENSIONS do
-    local most = state[dimension_slot(dimension) + MOST]
-    work = most > 0 and math.max(work or 0, used[dimension] / most) or work
-  end
   local passed = lane_slot(lane) + PASSED
-  work = work or state[CONCURRENT] > 0 and 1 / state[CONCURRENT] or 0
-  state[passed] = state[passed] + work
+  state[passed] = state[passed] + work_of(state, used)
   local entry = { admitted = now, lane = lane, condition = SETTLED, probe = 0, progress = 0 }
   entry.amounts, entry.before = used, ''
   insert_entry(keys, state, id, entry)

@@ -27,7 +27,9 @@ use temporalio_sdk_core::{
 use tidegate_activities::{
     DocumentActivities, Services, checkpoints::Checkpoints, output::spool::Spool, services::guard,
 };
-use tidegate_calls::{budget::Budgets, waiting::WaitingRoom, worker_status::WorkerFacts};
+use tidegate_calls::{
+    budget::Budgets, status_beat::keep_status, waiting::WaitingRoom, worker_status::WorkerFacts,
+};
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::{Lane, seconds_since_1970};
@@ -134,8 +136,9 @@ pub(crate) async fn run_process(
     // The worker's entry in the registry of workers.
     let (temporal, queue) = (worker.temporal.clone(), worker.temporal.queue());
     let place = (identity.as_str(), queue.as_str());
-    let keys = services.guard.gates.keys.keep(
-        (&services.providers, &quota, &services.guard.gates.health),
+    let gates = &services.guard.gates;
+    let status = keep_status(
+        (&gates.keys, &services.providers, &quota, &gates.health),
         place,
         about(config),
         ended.cancelled(),
@@ -191,7 +194,8 @@ pub(crate) async fn run_process(
             batches::report(&temporal, &quota, telemetry, ended.cancelled()).await;
         }
     };
-    let (result, alive, (), (), (), ()) = tokio::join!(work, alive, keys, money, settings, batches);
+    let (result, alive, (), (), (), ()) =
+        tokio::join!(work, alive, status, money, settings, batches);
     services.guard.settling.close();
     // If Redis is away, unsettled reservations stay charged until they expire.
     let _ = tokio::time::timeout(SETTLE, services.guard.settling.wait()).await;

@@ -137,7 +137,7 @@ impl Quota {
                 wait_for_settlement(sent.settled(usage.as_ref(), &observed)).await;
                 Ok(value)
             }
-            Err(Fault::Provider(error)) => Err(Ended::Call(sent.refused(&error).await)),
+            Err(Fault::Provider(error)) => Err(Ended::Call(sent.failed(&error).await)),
             Err(Fault::Own(error)) => {
                 // Without a report, the reservation stays charged.
                 if usage.is_some() {

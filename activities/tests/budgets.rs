@@ -103,7 +103,7 @@ impl Rig {
     ) -> Self {
         let model: ModelId = "test:model".parse().unwrap();
         let limits = Limits {
-            burst: Duration::from_secs(60),
+            burst: Some(Duration::from_secs(60)),
             ..Limits::default().with(Dimension::Requests, 1_000)
         };
         let quota =

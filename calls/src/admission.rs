@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! admit ──► Admitted ──sent──► Sent ──┬─ settled   answered: what it used
-//!              │                 │    └─ refused   failed: what it cost, and what it means for the fleet
+//!              │                 │    └─ failed    refused, or broken off: what it cost, and what it means for the fleet
 //!              │ dropped         │ dropped
 //!              ▼                 ▼
 //!          given back       stays charged: the provider may have done the work
@@ -24,20 +24,21 @@ use crate::{
     guard::Guard,
     health::BreakerGuard,
     keys::KeyNow,
-    metrics, settle,
+    metrics::CallTimer,
+    settle,
 };
 
 /// Permission for one call. If it is dropped before [`Self::sent`], everything is released.
 #[derive(Debug)]
 #[must_use = "an admission that is dropped is given back"]
 pub struct Admitted {
-    pub(crate) call: Box<Call>,
+    pub(crate) call: Box<HeldCall>,
     pub(crate) passed: Passed,
 }
 
-/// A call, and what is held for it.
+/// An admitted call, and what is held for it.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct HeldCall {
     pub(crate) attempt: Attempt,
     pub(crate) request: Request,
     pub(crate) permit: Permit,
@@ -57,7 +58,7 @@ impl Admitted {
     /// The request is about to leave. It is counted first, so that a crash cannot hide it.
     pub fn sent(self) -> Sent {
         let Self { mut call, passed } = self;
-        let timer = metrics::Call::start(&call.request.model);
+        let timer = CallTimer::start(&call.request.model);
         call.guard.call_stats.record_start(&call.request.model, timer.started);
         call.attempt.count_call();
         call.permit.sent();
@@ -71,13 +72,13 @@ impl Admitted {
     }
 }
 
-/// A call under way. If it is dropped before it is settled or refused, everything stays charged.
+/// A call under way. If it is dropped before it is settled or has failed, everything stays charged.
 #[derive(Debug)]
 #[must_use = "a call that is dropped stays charged with all that was reserved"]
 pub struct Sent {
-    call: Box<Call>,
+    call: Box<HeldCall>,
     circuit: Option<BreakerGuard>,
-    timer: metrics::Call,
+    timer: CallTimer,
 }
 
 impl Sent {
@@ -86,13 +87,13 @@ impl Sent {
     /// would buy the answer twice. The task ends when Redis knows.
     pub fn settled(self, usage: Option<&Usage>, observed: &Observed) -> JoinHandle<()> {
         let Self { call, circuit, timer } = self;
-        let Call { request, permit, holds, guard, .. } = *call;
+        let HeldCall { request, permit, holds, guard, .. } = *call;
         if let Some(circuit) = circuit {
             circuit.succeeded();
         }
         guard.gates.keys.accepted(&request.model);
-        guard.gates.accounts.answered(&request.model, Instant::now());
-        guard.gates.names.answered(&request.model, Instant::now());
+        guard.gates.accounts.doubts.answered(&request.model, Instant::now());
+        guard.gates.unknown_models.answered(&request.model, Instant::now());
         let took = timer.started.elapsed();
         timer.succeeded(usage);
         let (model, bound) = (&request.model, request.max_output_tokens);
@@ -110,21 +111,21 @@ impl Sent {
     /// The call's use cannot be known: all that was reserved stays charged. Returns when the
     /// limiter knows.
     pub async fn keep_charged(self) {
-        let Call { permit, holds, .. } = *self.call;
+        let HeldCall { permit, holds, .. } = *self.call;
         permit.keep_charged().await;
         holds.settle(None).await;
     }
 
     /// The provider did no work for the call, so it costs nothing. Returns when the limiter knows.
     pub async fn unused(self) {
-        let Call { permit, holds, .. } = *self.call;
+        let HeldCall { permit, holds, .. } = *self.call;
         permit.settle_unused().await;
         holds.settle(Some(&Usage::default())).await;
     }
 
     /// The call has not left after all. Everything is released; returns when the limiter knows.
     pub async fn never_left(self) {
-        let Call { attempt, permit, holds, .. } = *self.call;
+        let HeldCall { attempt, permit, holds, .. } = *self.call;
         attempt.take_back_call();
         permit.release().await;
         holds.settle(Some(&Usage::default())).await;
@@ -133,31 +134,31 @@ impl Sent {
     /// The provider refused or failed. The call's charge and the effect on the fleet are settled in
     /// one step: a 429 closes the gate, an overload lowers the number of calls in flight, and a
     /// spent account or day closes the gate until its reset.
-    pub async fn refused(self, error: &Error) -> Failure {
-        self.refused_after(error, KeyNow::TheSame(None)).await
+    pub async fn failed(self, error: &Error) -> Failure {
+        self.failed_after(error, KeyNow::TheSame(None)).await
     }
 
-    /// Like [`Self::refused`], with the provider, and the version of the key that the call was made
+    /// Like [`Self::failed`], with the provider, and the version of the key that the call was made
     /// with.
-    pub(crate) async fn refused_by(
+    pub(crate) async fn failed_by(
         self,
         provider: &dyn Provider,
         version: Option<u64>,
         error: &Error,
     ) -> Failure {
-        let Call { request, guard, .. } = &*self.call;
+        let HeldCall { request, guard, .. } = &*self.call;
         let key = provider.key().filter(|_| error.kind == Kind::Unauthorized);
         let renewed = key.zip(version).is_some_and(|(key, version)| {
             guard.gates.keys.read_again(request.model.provider(), key, version)
         });
         let now = if renewed { KeyNow::Replaced } else { KeyNow::TheSame(provider.key()) };
-        self.refused_after(error, now).await
+        self.failed_after(error, now).await
     }
 
-    /// Like [`Self::refused`], with the state of the call's key.
-    pub async fn refused_after(self, error: &Error, key: KeyNow<'_>) -> Failure {
+    /// Like [`Self::failed`], with the state of the call's key.
+    pub async fn failed_after(self, error: &Error, key: KeyNow<'_>) -> Failure {
         let Self { call, circuit, timer } = self;
-        let Call { attempt, request, permit, holds, guard, _place } = *call;
+        let HeldCall { attempt, request, permit, holds, guard, _place } = *call;
         if let Some(circuit) = circuit {
             circuit.failed(error, attempt.document(), Instant::now());
         }
@@ -175,7 +176,7 @@ impl Sent {
         let faults = attempt.faults();
         let no_such_request = || {
             let (model, run, now) = (&request.model, &attempt.run, Instant::now());
-            guard.gates.names.refused(model, run, error, faults, now)
+            guard.gates.unknown_models.refused(model, run, error, faults, now)
         };
         let failure = match error.kind {
             Kind::Unauthorized => {
@@ -191,7 +192,7 @@ impl Sent {
             }
             Kind::QuotaExhausted => {
                 let account = (&request.model, None);
-                match guard.gates.accounts.refused(account, &error.message, Instant::now()) {
+                match guard.gates.accounts.doubts.refused(account, &error.message, Instant::now()) {
                     Some(failure) if faults < MAX_FAULTS => {
                         // No verdict yet: the call is settled like any failed call.
                         settled_as.to_mut().kind = Kind::Transient;

@@ -1,20 +1,6 @@
-//! Delays before a caller comes back: a turn's wait, and delays that grow.
+//! Delays that grow.
 
 use std::time::Duration;
-
-/// A caller that waits elsewhere comes back a little before its turn and waits the rest in place:
-/// turns move up when calls use less than was reserved, and a turn must not pass while the caller
-/// is dispatched. The margin grows with the wait, because far turns move more. It is bounded by
-/// seconds, because a long wait would otherwise be asked about too often.
-const EARLY: Duration = Duration::from_millis(500);
-const EARLY_PART: f64 = 0.16;
-const MAX_EARLY: Duration = Duration::from_secs(10);
-
-/// When to come back for a turn that is `wait` away.
-pub fn until_turn(wait: Duration) -> Duration {
-    let early = EARLY + wait.mul_f64(EARLY_PART).min(MAX_EARLY);
-    wait.saturating_sub(early).max(Duration::from_secs(1))
-}
 
 /// How delays grow: `[gate]` in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

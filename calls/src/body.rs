@@ -202,7 +202,7 @@ async fn end(sent: Sent, listener: Listener) {
         }
         Err(error) => {
             // The caller reads the error in the answer itself.
-            let _ = sent.refused(&error).await;
+            let _ = sent.failed(&error).await;
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidegate_providers::{
     Asked, Completion, Embedded, EmbeddingRequest, Fields, Operation, Provider, Providers,
-    Request as Call, Verbatim, passive::Whole,
+    Verbatim, passive::Whole,
 };
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId, Tenant};
@@ -69,7 +69,7 @@ pub trait Question: Sync {
     fn cached_instructions(&self) -> Option<(u64, &str)>;
 
     /// The call to this model, whose answer may have `room` tokens.
-    fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> Call<'c>;
+    fn call<'c>(&'c self, model: &'c ModelId, room: u32) -> tidegate_providers::Request<'c>;
 }
 
 impl Caller<'_> {

@@ -34,14 +34,16 @@ impl std::fmt::Display for Difference {
 
 /// Finds the differences. A model that only some workers have is no difference; a worker without a
 /// configuration is ignored.
-pub fn differences(cards: &[(String, WorkerStatus)]) -> Vec<Difference> {
+pub fn differences(statuses: &[(String, WorkerStatus)]) -> Vec<Difference> {
     let mut seen: BTreeMap<(&str, &str), BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     let models: BTreeSet<&String> =
-        cards.iter().flat_map(|(_, card)| card.configuration.keys()).collect();
+        statuses.iter().flat_map(|(_, status)| status.configuration.keys()).collect();
     for model in models {
-        let of_model: Vec<(&str, &BTreeMap<String, String>)> = cards
+        let of_model: Vec<(&str, &BTreeMap<String, String>)> = statuses
             .iter()
-            .filter_map(|(worker, card)| Some((worker.as_str(), card.configuration.get(model)?)))
+            .filter_map(|(worker, status)| {
+                Some((worker.as_str(), status.configuration.get(model)?))
+            })
             .collect();
         let keys: BTreeSet<&String> = of_model.iter().flat_map(|(_, keys)| keys.keys()).collect();
         for key in keys {
@@ -68,7 +70,7 @@ pub fn differences(cards: &[(String, WorkerStatus)]) -> Vec<Difference> {
 mod tests {
     use super::*;
 
-    fn card(worker: &str, keys: &[(&str, &str)]) -> (String, WorkerStatus) {
+    fn status(worker: &str, keys: &[(&str, &str)]) -> (String, WorkerStatus) {
         let keys = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let configuration = [("a:b".to_owned(), keys.collect())].into();
         (worker.to_owned(), WorkerStatus { configuration, ..WorkerStatus::default() })
@@ -77,11 +79,11 @@ mod tests {
     #[test]
     fn differences_are_named_with_their_workers() {
         let same = [("rpm", "100"), ("lanes", "batch 1 to 1")];
-        let mut cards = vec![card("one", &same), card("two", &same)];
-        cards.push(("old".to_owned(), WorkerStatus::default()));
-        assert_eq!(differences(&cards), []);
-        cards.push(card("three", &[("rpm", "50"), ("lanes", "batch 1 to 1"), ("tpm", "9")]));
-        let found: Vec<String> = differences(&cards).iter().map(ToString::to_string).collect();
+        let mut statuses = vec![status("one", &same), status("two", &same)];
+        statuses.push(("old".to_owned(), WorkerStatus::default()));
+        assert_eq!(differences(&statuses), []);
+        statuses.push(status("three", &[("rpm", "50"), ("lanes", "batch 1 to 1"), ("tpm", "9")]));
+        let found: Vec<String> = differences(&statuses).iter().map(ToString::to_string).collect();
         assert_eq!(
             found,
             [

@@ -20,7 +20,7 @@ use crate::{evidence::Evidence, failure::Failure, probe::Probe};
 const PROBE: Duration = Duration::from_secs(10);
 
 /// A model that has answered within this time is known to exist.
-pub(crate) const KNOWN: Duration = Duration::from_secs(600);
+const KNOWN: Duration = Duration::from_secs(600);
 
 /// With this many, all are forgotten at once.
 const MAX_REMEMBERED: usize = 1_000;
@@ -34,7 +34,7 @@ fn owned((model, run): Scope<'_>) -> OwnedScope {
     (model.clone(), run.map(str::to_owned))
 }
 
-/// What providers have said about models in this worker's calls.
+/// The models in doubt, and those that have just answered.
 #[derive(Debug)]
 pub struct Doubts {
     /// Makes the failure of a document in doubt from the provider's message and the time to wait.
@@ -51,6 +51,13 @@ struct State {
     answered: HashMap<ModelId, Instant>,
 }
 
+impl State {
+    fn has_answered(&self, model: &ModelId, now: Instant) -> bool {
+        let answered = self.answered.get(model);
+        answered.is_some_and(|at| now.saturating_duration_since(*at) < KNOWN)
+    }
+}
+
 impl Doubts {
     /// Nothing is in doubt.
     pub(crate) fn new(comes_back: fn(&str, Duration) -> Failure) -> Self {
@@ -61,9 +68,7 @@ impl Doubts {
     /// no passing fault.
     pub(crate) fn refused(&self, scope: Scope<'_>, words: &str, now: Instant) -> Option<Failure> {
         let (mut state, owned) = (self.state.lock(), owned(scope));
-        let answered = state.answered.get(scope.0);
-        let has_answered = answered.is_some_and(|at| now.saturating_duration_since(*at) < KNOWN);
-        let is_known = has_answered && !state.evidence.has(&owned);
+        let is_known = state.has_answered(scope.0, now) && !state.evidence.has(&owned);
         let Some(pause) = state.evidence.refused(owned.clone(), now) else {
             state.held.remove(&owned);
             return None;
@@ -75,6 +80,11 @@ impl Doubts {
             state.held.insert(owned, (now + pause, words.to_owned()));
         }
         Some((self.comes_back)(words, pause))
+    }
+
+    /// Whether the model has answered lately.
+    pub(crate) fn has_answered(&self, model: &ModelId, now: Instant) -> bool {
+        self.state.lock().has_answered(model, now)
     }
 
     /// The model has answered.

@@ -7,6 +7,8 @@
 //! | 429 for a limit that refills | `RateLimited` | yes | grows with the 429s, at least Retry-After |
 //! | no quota within the time that a slot may wait | `QuotaWait`, benign | yes | the turn, a little early, within [`Backoff::max_quota_wait`](crate::Backoff::max_quota_wait) |
 //! | the gate is closed | `QuotaWait`, benign | yes | until it opens |
+//! | Redis is away, and this worker cannot decide alone | `QuotaWait`, benign | yes | seconds, spread like the end of a pause |
+//! | this worker is older than the one that keeps the quota | `QuotaWait`, benign | yes | ten seconds |
 //! | 529, 503 | `Overloaded` | up to [`MAX_FAULTS`] calls | grows with the faults, at least Retry-After |
 //! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | the same |
 //! | a model's circuit is open | `Overloaded` | yes | at the next probe, and a little later |
@@ -38,7 +40,7 @@
 mod answer;
 mod bounds;
 mod limiter;
-mod provider;
+pub mod provider;
 mod retry;
 mod size;
 
@@ -48,7 +50,6 @@ use tidegate_types::{FailureType, WaitsFor};
 
 pub use self::{
     bounds::*,
-    provider::provider_failure,
     retry::{Retry, StoreFault},
 };
 

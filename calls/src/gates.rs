@@ -40,9 +40,9 @@ use crate::{
     unknown_models::UnknownModels,
 };
 
-/// A call that wants to leave.
+/// A call that is checked before it leaves.
 #[derive(Debug, Clone, Copy)]
-pub struct Asking<'a> {
+pub struct CheckedCall<'a> {
     /// The attempt that makes it.
     pub attempt: &'a Attempt,
     /// The model that it asks.
@@ -76,8 +76,8 @@ pub enum Taken {
     Circuit(BreakerGuard),
 }
 
-/// Something that can hold a call.
-pub trait Gate: fmt::Debug + Send + Sync {
+/// A check that can hold a call: one of the gates.
+pub trait Check: fmt::Debug + Send + Sync {
     /// The gate's name in logs.
     fn name(&self) -> &'static str;
 
@@ -90,14 +90,14 @@ pub trait Gate: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The reason, and when to come back.
-    fn check(&self, asking: Asking<'_>) -> Result<(), Failure>;
+    fn check(&self, call: CheckedCall<'_>) -> Result<(), Failure>;
 
     /// Checks a call that is about to leave, and takes what only one call may have.
     ///
     /// # Errors
     /// As [`Self::check`].
-    fn enter(&self, asking: Asking<'_>) -> Result<Taken, Failure> {
-        self.check(asking).map(|()| Taken::Nothing)
+    fn enter(&self, call: CheckedCall<'_>) -> Result<Taken, Failure> {
+        self.check(call).map(|()| Taken::Nothing)
     }
 
     /// Whether a held call that may come back counts as deferred.
@@ -123,14 +123,8 @@ pub struct Held {
 impl Held {
     /// Held by the limiter. An attempt that got a ticket keeps it.
     pub(crate) fn by_quota(refused: Refused, attempt: &Attempt) -> Self {
-        match &refused {
-            Refused::Wait { ticket, .. } => attempt.defer(Some(*ticket)),
-            Refused::Paused { ticket, .. } => attempt.defer(*ticket),
-            Refused::Exhausted { .. }
-            | Refused::NeverFits { .. }
-            | Refused::Outdated(_)
-            | Refused::UnknownModel(_)
-            | Refused::UnknownLane(_) => {}
+        if let Some((_, ticket)) = refused.comes_back() {
+            attempt.defer(ticket);
         }
         let failure = Failure::refused(&refused);
         Self { gate: "quota", about: None, failure, refused: Some(Box::new(refused)) }
@@ -141,9 +135,9 @@ impl Held {
         Self { gate: BUDGET, about: Some(About::Money), failure, refused: None }
     }
 
-    fn by(gate: &dyn Gate, asking: Asking<'_>, failure: Failure) -> Self {
+    fn by(gate: &dyn Check, call: CheckedCall<'_>, failure: Failure) -> Self {
         if gate.defers() && failure.is_retried() {
-            asking.attempt.defer(asking.attempt.state().ticket);
+            call.attempt.defer(call.attempt.state().ticket);
         }
         Self { gate: gate.name(), about: Some(gate.about()), failure, refused: None }
     }
@@ -160,13 +154,13 @@ impl From<Held> for Failure {
 pub struct Gates {
     worker: Worker,
     pause: Pause,
-    results: Option<Arc<dyn Gate>>,
+    results: Option<Arc<dyn Check>>,
     /// Keys that are refused.
     pub keys: Arc<Keys>,
     /// Models that their provider does not know.
-    pub names: Arc<UnknownModels>,
+    pub unknown_models: Arc<UnknownModels>,
     /// Accounts that may be spent.
-    pub accounts: Arc<Doubts>,
+    pub accounts: Accounts,
     /// Models that should not be asked for a while.
     pub health: Arc<Health>,
 }
@@ -179,38 +173,38 @@ impl Gates {
             pause: Pause(quota),
             results: None,
             keys: Arc::default(),
-            names: Arc::default(),
-            accounts: Arc::new(Doubts::new(Failure::account_may_pass)),
+            unknown_models: Arc::default(),
+            accounts: Accounts { doubts: Arc::new(Doubts::new(Failure::account_may_pass)) },
             health: Arc::default(),
         }
     }
 
     /// Adds the gate `results`, which knows whether a batch's results can be written.
-    pub(crate) fn with_results(self, results: Arc<dyn Gate>) -> Self {
+    pub(crate) fn with_results(self, results: Arc<dyn Check>) -> Self {
         Self { results: Some(results), ..self }
     }
 
     /// All gates, in the order of their checks.
-    fn list<'a>(&'a self, budget: Option<&'a CallBudget>) -> Vec<&'a dyn Gate> {
-        let mut list: Vec<&dyn Gate> = vec![&self.worker, &self.pause];
+    fn list<'a>(&'a self, budget: Option<&'a CallBudget>) -> Vec<&'a dyn Check> {
+        let mut list: Vec<&dyn Check> = vec![&self.worker, &self.pause];
         list.extend(self.results.as_deref());
-        list.extend([&self.keys as &dyn Gate, &self.names, &self.accounts]);
-        list.extend(budget.map(|budget| budget as &dyn Gate));
+        list.extend([&self.keys as &dyn Check, &self.unknown_models, &self.accounts]);
+        list.extend(budget.map(|budget| budget as &dyn Check));
         list.push(&self.health);
         list
     }
 
     /// First run, before the wait: takes nothing.
-    pub(crate) fn check(&self, asking: Asking<'_>, budget: &CallBudget) -> Result<(), Held> {
+    pub(crate) fn check(&self, call: CheckedCall<'_>, budget: &CallBudget) -> Result<(), Held> {
         let gates = self.list(Some(budget)).into_iter();
-        each(gates, asking, |gate| gate.check(asking))
+        each(gates, call, |gate| gate.check(call))
     }
 
     /// Second run, after the wait: the call is about to leave.
-    pub(crate) fn enter(&self, asking: Asking<'_>, budget: &CallBudget) -> Result<Passed, Held> {
+    pub(crate) fn enter(&self, call: CheckedCall<'_>, budget: &CallBudget) -> Result<Passed, Held> {
         let mut passed = Passed::default();
-        each(self.list(Some(budget)).into_iter(), asking, |gate| {
-            match gate.enter(asking)? {
+        each(self.list(Some(budget)).into_iter(), call, |gate| {
+            match gate.enter(call)? {
                 Taken::Nothing => {}
                 Taken::Probe(probe) => passed.probes.push(probe),
                 Taken::Circuit(circuit) => passed.circuit = Some(circuit),
@@ -221,27 +215,28 @@ impl Gates {
     }
 
     /// Runs only the gates that judge the batch, whichever model it asks.
-    pub(crate) fn of_batch(&self, asking: Asking<'_>) -> Result<(), Held> {
+    pub(crate) fn of_batch(&self, call: CheckedCall<'_>) -> Result<(), Held> {
         let gates = self.list(None).into_iter().filter(|gate| gate.about() == About::Batch);
-        each(gates, asking, |gate| gate.check(asking))
+        each(gates, call, |gate| gate.check(call))
     }
 
     /// Whether a call to the model could be made now. If not, another model should be asked.
-    pub(crate) fn let_ask(&self, asking: Asking<'_>) -> bool {
-        let is_of_model = |gate: &&dyn Gate| matches!(gate.about(), About::Model | About::Question);
+    pub(crate) fn let_ask(&self, call: CheckedCall<'_>) -> bool {
+        let is_of_model =
+            |gate: &&dyn Check| matches!(gate.about(), About::Model | About::Question);
         let mut gates = self.list(None).into_iter().filter(is_of_model);
-        gates.all(|gate| gate.check(asking).is_ok())
+        gates.all(|gate| gate.check(call).is_ok())
     }
 }
 
 /// Stops at the first gate that holds the call.
 fn each<'a>(
-    gates: impl Iterator<Item = &'a dyn Gate>,
-    asking: Asking<'_>,
-    mut passes: impl FnMut(&dyn Gate) -> Result<(), Failure>,
+    gates: impl Iterator<Item = &'a dyn Check>,
+    call: CheckedCall<'_>,
+    mut passes: impl FnMut(&dyn Check) -> Result<(), Failure>,
 ) -> Result<(), Held> {
     for gate in gates {
-        passes(gate).map_err(|failure| Held::by(gate, asking, failure))?;
+        passes(gate).map_err(|failure| Held::by(gate, call, failure))?;
     }
     Ok(())
 }
@@ -265,7 +260,7 @@ impl Passed {
 #[derive(Debug, Clone)]
 struct Worker(CancellationToken);
 
-impl Gate for Worker {
+impl Check for Worker {
     fn name(&self) -> &'static str {
         "worker"
     }
@@ -274,7 +269,7 @@ impl Gate for Worker {
         About::Batch
     }
 
-    fn check(&self, _: Asking<'_>) -> Result<(), Failure> {
+    fn check(&self, _: CheckedCall<'_>) -> Result<(), Failure> {
         if self.0.is_cancelled() { Err(Failure::worker_stops()) } else { Ok(()) }
     }
 
@@ -287,7 +282,7 @@ impl Gate for Worker {
 #[derive(Debug, Clone)]
 struct Pause(Quota);
 
-impl Gate for Pause {
+impl Check for Pause {
     fn name(&self) -> &'static str {
         "pause"
     }
@@ -296,27 +291,30 @@ impl Gate for Pause {
         About::Batch
     }
 
-    fn check(&self, asking: Asking<'_>) -> Result<(), Failure> {
-        let since = self.0.batch_held_for(&asking.attempt.run);
+    fn check(&self, call: CheckedCall<'_>) -> Result<(), Failure> {
+        let since = self.0.batch_held_for(&call.attempt.run);
         since.map_or(Ok(()), |since| Err(Failure::batch_paused(since)))
     }
 }
 
-impl Gate for Arc<Keys> {
+impl Check for Arc<Keys> {
     fn name(&self) -> &'static str {
         "key"
     }
 
-    fn check(&self, Asking { attempt, model, now }: Asking<'_>) -> Result<(), Failure> {
+    fn check(&self, CheckedCall { attempt, model, now }: CheckedCall<'_>) -> Result<(), Failure> {
         Keys::check(self, model, &attempt.run, now)
     }
 
-    fn enter(&self, Asking { attempt, model, now }: Asking<'_>) -> Result<Taken, Failure> {
+    fn enter(
+        &self,
+        CheckedCall { attempt, model, now }: CheckedCall<'_>,
+    ) -> Result<Taken, Failure> {
         Keys::enter(self, model, &attempt.run, now).map(Taken::Probe)
     }
 }
 
-impl Gate for Arc<UnknownModels> {
+impl Check for Arc<UnknownModels> {
     fn name(&self) -> &'static str {
         "name"
     }
@@ -325,32 +323,41 @@ impl Gate for Arc<UnknownModels> {
         About::Question
     }
 
-    fn check(&self, Asking { attempt, model, now }: Asking<'_>) -> Result<(), Failure> {
+    fn check(&self, CheckedCall { attempt, model, now }: CheckedCall<'_>) -> Result<(), Failure> {
         UnknownModels::check(self, model, &attempt.run, now)
     }
 
-    fn enter(&self, Asking { attempt, model, now }: Asking<'_>) -> Result<Taken, Failure> {
+    fn enter(
+        &self,
+        CheckedCall { attempt, model, now }: CheckedCall<'_>,
+    ) -> Result<Taken, Failure> {
         UnknownModels::enter(self, model, &attempt.run, now).map(Taken::Probe)
     }
 }
 
-impl Gate for Arc<Doubts> {
+/// Accounts that may be spent.
+#[derive(Debug, Clone)]
+pub struct Accounts {
+    pub(crate) doubts: Arc<Doubts>,
+}
+
+impl Check for Accounts {
     fn name(&self) -> &'static str {
         "account"
     }
 
-    fn check(&self, Asking { model, now, .. }: Asking<'_>) -> Result<(), Failure> {
-        Doubts::check(self, (model, None), now)
+    fn check(&self, CheckedCall { model, now, .. }: CheckedCall<'_>) -> Result<(), Failure> {
+        self.doubts.check((model, None), now)
     }
 
-    fn enter(&self, Asking { model, now, .. }: Asking<'_>) -> Result<Taken, Failure> {
-        Doubts::enter(self, (model, None), now).map(Taken::Probe)
+    fn enter(&self, CheckedCall { model, now, .. }: CheckedCall<'_>) -> Result<Taken, Failure> {
+        self.doubts.enter((model, None), now).map(Taken::Probe)
     }
 }
 
 /// Between the two runs the budgets hold what the call may cost, so the second run checks nothing
 /// more.
-impl Gate for CallBudget {
+impl Check for CallBudget {
     fn name(&self) -> &'static str {
         BUDGET
     }
@@ -359,27 +366,27 @@ impl Gate for CallBudget {
         About::Money
     }
 
-    fn check(&self, _: Asking<'_>) -> Result<(), Failure> {
+    fn check(&self, _: CheckedCall<'_>) -> Result<(), Failure> {
         Self::check(self)
     }
 
-    fn enter(&self, _: Asking<'_>) -> Result<Taken, Failure> {
+    fn enter(&self, _: CheckedCall<'_>) -> Result<Taken, Failure> {
         Ok(Taken::Nothing)
     }
 }
 
 const BUDGET: &str = "budget";
 
-impl Gate for Arc<Health> {
+impl Check for Arc<Health> {
     fn name(&self) -> &'static str {
         "circuit"
     }
 
-    fn check(&self, Asking { model, now, .. }: Asking<'_>) -> Result<(), Failure> {
+    fn check(&self, CheckedCall { model, now, .. }: CheckedCall<'_>) -> Result<(), Failure> {
         Health::check(self, model, now)
     }
 
-    fn enter(&self, Asking { model, now, .. }: Asking<'_>) -> Result<Taken, Failure> {
+    fn enter(&self, CheckedCall { model, now, .. }: CheckedCall<'_>) -> Result<Taken, Failure> {
         Health::enter(self, model, now).map(Taken::Circuit)
     }
 }

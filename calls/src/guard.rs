@@ -1,29 +1,27 @@
-//! Admit → one call → settle. Every call to a provider is admitted here; `tests/fences/admits.rs`
-//! enforces it.
+//! Admit → one call → settle: what a call of any kind to a provider goes through.
 
 use std::{sync::Arc, time::Instant};
 
 use tidegate_providers::{
-    BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Observed, Provider,
-    Request as Call, Verbatim, passive::Whole,
+    BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Observed, Provider, Verbatim,
+    passive::Whole,
 };
-use tidegate_quota::{Permit, Quota, Refused, Request, call_stats::CallStats};
+use tidegate_quota::{Quota, Request, call_stats::CallStats};
 use tidegate_types::{ModelId, Usage};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
 use crate::{
-    admission::{self, Admitted},
-    attempt::{Attempt, Patience},
+    attempt::Attempt,
     backoff::Backoff,
     budget::CallBudget,
     failure::Failure,
-    gates::{About, Asking, Gate, Gates, Held},
+    gates::{Check, CheckedCall, Gates},
     learned_caps::LearnedCaps,
     metrics,
     plausible_usage::is_plausible,
     spans,
-    waiting::{WATCH, WaitSlot, WaitingRoom},
+    waiting::WaitingRoom,
 };
 
 /// Stands between callers and providers. Clones share their state.
@@ -66,7 +64,7 @@ impl Guard {
 
     /// Adds the gate `results`, which knows whether a batch's results can be written.
     #[must_use]
-    pub fn with_results(self, results: Arc<dyn Gate>) -> Self {
+    pub fn with_results(self, results: Arc<dyn Check>) -> Self {
         Self { gates: self.gates.with_results(results), ..self }
     }
 
@@ -79,7 +77,7 @@ impl Guard {
         attempt: &Attempt,
         provider: &dyn Provider,
         request: &Request,
-        call: &Call<'_>,
+        call: &tidegate_providers::Request<'_>,
         budget: &CallBudget,
     ) -> Result<Completion, Failure> {
         let ask = || provider.complete(call);
@@ -147,131 +145,16 @@ impl Guard {
             Err(error) => {
                 spans::record_failure(&span, &error);
                 drop(span);
-                Err(sent.refused_by(provider, version, &error).await)
+                Err(sent.failed_by(provider, version, &error).await)
             }
         }
-    }
-
-    /// Admits one call: every gate lets it through, the quota has room for it, and the budgets can
-    /// pay. Every call to a provider comes through here.
-    ///
-    /// As the attempt's [`Patience`] says, it waits in place for a near turn, or for any turn.
-    ///
-    /// # Errors
-    /// The reason; no call is made or counted. The [`Attempt`] then keeps its ticket.
-    pub async fn admit(
-        &self,
-        attempt: &Attempt,
-        request: &Request,
-        budget: &CallBudget,
-    ) -> Result<Admitted, Held> {
-        let span = spans::admission(request);
-        let admitted = self.admit_call(attempt, request, budget).instrument(span.clone()).await;
-        spans::record_admission(&span, admitted.as_ref().map_err(|held| held.failure.kind));
-        admitted
-    }
-
-    async fn admit_call(
-        &self,
-        attempt: &Attempt,
-        request: &Request,
-        budget: &CallBudget,
-    ) -> Result<Admitted, Held> {
-        let asking = || asking(attempt, &request.model, Instant::now());
-        let mark = |held| self.mark_elsewhere(request, held);
-        self.gates.check(asking(), budget).map_err(mark)?;
-        let mut place = self.quota.join_queue(&request.lane, &request.model);
-        let permit = self.permit(attempt, request).await;
-        let permit = permit.map_err(|refused| Held::by_quota(refused, attempt))?;
-        place.start_call();
-        let holds = budget.hold(attempt, &request.reservation).await.map_err(Held::by_budget)?;
-        let passed = self.gates.enter(asking(), budget).map_err(mark)?;
-        let (attempt, request, guard) = (attempt.clone(), request.clone(), self.clone());
-        let call =
-            Box::new(admission::Call { attempt, request, permit, holds, guard, _place: place });
-        Ok(Admitted { call, passed })
-    }
-
-    /// If the model is held for this worker only, tells the quota not to take documents for it
-    /// meanwhile.
-    fn mark_elsewhere(&self, request: &Request, held: Held) -> Held {
-        if held.about == Some(About::Model)
-            && let Some(wait) = held.failure.retry.delay(self.backoff, 1)
-        {
-            self.quota.set_elsewhere(&request.lane, &request.model, wait);
-        }
-        held
-    }
-
-    /// Gets a permit, now or after a wait in place. A longer wait is refused, except for the one
-    /// attempt that keeps watch.
-    async fn permit(&self, attempt: &Attempt, request: &Request) -> Result<Permit, Refused> {
-        let (mut patient, slot) = self.waiting.enter(request);
-        if attempt.patience == Patience::Whole && slot.is_some() {
-            return self.permit_patiently(attempt, request).await;
-        }
-        let left = attempt.deadline.map(|it| it.saturating_duration_since(Instant::now()));
-        let stated = [patient.max_wait, request.max_wait, left].into_iter().flatten();
-        patient.max_wait = stated.min();
-        let mut watch = None;
-        loop {
-            let refused = match self.quota.admit_until(&patient, self.stopping.cancelled()).await {
-                Ok(permit) => return Ok(permit),
-                Err(refused) => refused,
-            };
-            let wait = match refused {
-                Refused::Wait { wait, ticket, .. } => {
-                    patient.ticket = Some(ticket);
-                    wait
-                }
-                Refused::Paused { wait, .. } => wait,
-                _ => return Err(refused),
-            };
-            if watch.is_none() {
-                // An attempt with its own bound on waiting, or with too little time left, keeps no
-                // watch.
-                let may_wait = !self.quota.longest_wait_in_place().is_zero()
-                    && left.is_none_or(|left| left > WATCH)
-                    && request.max_wait.is_none();
-                watch = slot.as_ref().filter(|_| may_wait).and_then(WaitSlot::watch);
-            }
-            let Some(watch) = &watch else { return Err(refused) };
-            let goes_on = tokio::select! {
-                () = self.stopping.cancelled() => false,
-                goes_on = watch.rest(wait, self.quota.wait_for_operator_change()) => goes_on && self.quota.batch_held_for(&attempt.run).is_none(),
-            };
-            if !goes_on {
-                return Err(refused);
-            }
-        }
-    }
-
-    /// Gets a permit however long its turn takes, until the attempt's deadline.
-    async fn permit_patiently(
-        &self,
-        attempt: &Attempt,
-        request: &Request,
-    ) -> Result<Permit, Refused> {
-        let no_more_time = async {
-            match attempt.deadline {
-                Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-                None => std::future::pending().await,
-            }
-        };
-        let stop = async {
-            tokio::select! {
-                () = self.stopping.cancelled() => {}
-                () = no_more_time => {}
-            }
-        };
-        self.quota.admit_patiently_until(request, stop).await
     }
 
     /// Whether a call to the model could be made now, as far as its name, account, key and circuit
     /// allow. If not, another model should be asked.
     #[must_use]
     pub fn can_be_asked(&self, attempt: &Attempt, model: &ModelId, now: Instant) -> bool {
-        self.gates.let_ask(asking(attempt, model, now))
+        self.gates.let_ask(checked_call(attempt, model, now))
     }
 
     /// Whether the model cannot be asked with this worker's key, but perhaps with another worker's.
@@ -281,7 +164,7 @@ impl Guard {
         model: &ModelId,
         now: Instant,
     ) -> bool {
-        let checked = self.gates.keys.check(asking(attempt, model, now));
+        let checked = self.gates.keys.check(checked_call(attempt, model, now));
         checked.is_err_and(|failure| failure.is_retried())
     }
 
@@ -291,12 +174,16 @@ impl Guard {
     /// # Errors
     /// A retryable failure: another worker may buy it, or this one later.
     pub fn check(&self, attempt: &Attempt, model: &ModelId) -> Result<(), Failure> {
-        Ok(self.gates.of_batch(asking(attempt, model, Instant::now()))?)
+        Ok(self.gates.of_batch(checked_call(attempt, model, Instant::now()))?)
     }
 }
 
-fn asking<'a>(attempt: &'a Attempt, model: &'a ModelId, now: Instant) -> Asking<'a> {
-    Asking { attempt, model, now }
+pub(crate) fn asking<'a>(
+    attempt: &'a Attempt,
+    model: &'a ModelId,
+    now: Instant,
+) -> CheckedCall<'a> {
+    CheckedCall { attempt, model, now }
 }
 
 /// What the guard needs of any call's reply.

@@ -20,32 +20,17 @@ use std::{
 
 use parking_lot::Mutex;
 use tidegate_providers::{Error, Key, Providers};
-use tidegate_quota::Quota;
 use tidegate_types::{FailureType, ModelId, seconds_since_1970};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use crate::{
-    config_drift::{Difference, differences},
     evidence::Evidence,
     failure::{Failure, KEY_ELSEWHERE, KEY_REFUSED, KEYS_GONE},
-    health::Health,
     metrics,
     probe::Probe,
-    worker_status::{
-        RefusedKey, WorkerFacts, WorkerStatus, load_differing, read, stored_configuration,
-    },
+    worker_status::{RefusedKey, WorkerStatus},
 };
-
-/// A worker reads the others' configurations once in this many beats: in a large fleet that is much
-/// data.
-const LISTENS_EVERY: u32 = 12;
-
-/// From this many workers on, a fleet counts as large.
-const FLEET: u64 = 50;
-
-/// A beat: how often a worker reports its refused keys, and reads its key files again.
-const EVERY: Duration = Duration::from_secs(5);
 
 /// The keys of this worker, and what it knows of other workers' keys.
 #[derive(Debug, Default)]
@@ -296,7 +281,37 @@ impl Keys {
         now != version
     }
 
-    fn card(&self, queue: &str, providers: &Providers) -> WorkerStatus {
+    /// Resolves when a refusal begins or ends.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Reads the key files again. `unreadable` has the providers whose fault is logged already.
+    pub(crate) fn read_files<'a>(
+        &self,
+        providers: &'a Providers,
+        unreadable: &mut BTreeSet<&'a str>,
+    ) {
+        for (name, key) in providers.names().filter_map(|name| Some((name, providers.key(name)?))) {
+            let version = key.version();
+            match key.read_again() {
+                Ok(now) => {
+                    unreadable.remove(name);
+                    if now != version {
+                        self.forget_old_key(name);
+                    }
+                }
+                Err(fault) if unreadable.insert(name) => {
+                    warn!(provider = name, %fault, "the key cannot be read again; the old one stays in use");
+                }
+                Err(_) => {}
+            }
+        }
+        self.state.lock().read_at = Some(Instant::now());
+    }
+
+    /// The refused keys, for the other workers.
+    pub(crate) fn refused_keys(&self) -> Vec<RefusedKey> {
         let state = self.state.lock();
         let refused = state.refused.iter().map(|((provider, model), refusal)| RefusedKey {
             provider: provider.clone(),
@@ -305,109 +320,25 @@ impl Keys {
             since: seconds_since_1970(refusal.since),
             place: refusal.place.clone(),
         });
-        WorkerStatus {
-            queue: queue.to_owned(),
-            providers: providers.names().map(str::to_owned).collect(),
-            refused: refused.collect(),
-            ..WorkerStatus::default()
-        }
+        refused.collect()
     }
 
-    fn set_others(&self, worker: &str, queue: &str, reports: Vec<(String, WorkerStatus)>) {
-        let others = reports.into_iter();
-        let others = others.filter(|(name, card)| name != worker && card.queue == queue);
-        self.state.lock().others = Some(others.map(|(_, card)| card).collect());
+    /// Whether the other workers have been read.
+    pub(crate) fn knows_others(&self) -> bool {
+        self.state.lock().others.is_some()
     }
 
-    /// Until `stop` resolves: reads key files again, and reports the state of this worker's keys
-    /// and its recent calls, every few seconds and when a key changes.
-    pub async fn keep(
+    /// Sets what is known of the other workers of this queue.
+    pub(crate) fn set_others(
         &self,
-        (providers, quota, health): (&Providers, &Quota, &Health),
-        (worker, queue): (&str, &str),
-        about: WorkerFacts,
-        stop: impl Future<Output = ()>,
+        worker: &str,
+        queue: &str,
+        statuses: Vec<(String, WorkerStatus)>,
     ) {
-        let mut stop = std::pin::pin!(stop);
-        let mut beat = tokio::time::interval(EVERY);
-        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let (mut unreadable, mut differs, mut beats) = (BTreeSet::new(), Vec::new(), 0_u32);
-        let (configured, configuration) = stored_configuration(quota);
-        loop {
-            tokio::select! {
-                () = &mut stop => break,
-                _ = beat.tick() => {}
-                () = self.changed.notified() => {}
-            }
-            for (name, key) in
-                providers.names().filter_map(|name| Some((name, providers.key(name)?)))
-            {
-                let version = key.version();
-                match key.read_again() {
-                    Ok(now) => {
-                        unreadable.remove(name);
-                        if now != version {
-                            self.forget_old_key(name);
-                        }
-                    }
-                    Err(fault) if unreadable.insert(name) => {
-                        warn!(provider = name, %fault, "the key cannot be read again; the old one stays in use");
-                    }
-                    Err(_) => {}
-                }
-            }
-            self.state.lock().read_at = Some(Instant::now());
-            let card = self.card(queue, providers);
-            let (configured, about) = (configured.clone(), about.clone());
-            let card = WorkerStatus { calls: health.recent(), configured, about, ..card };
-            let words = serde_json::to_string(&card).unwrap_or_default();
-            // Redis errors surface when a call asks for admission; here the last known state stays.
-            if beats.is_multiple_of(LISTENS_EVERY) {
-                let _ = quota.keep_fleet_text(&card.configured, &configuration).await;
-            }
-            let (compares, asks) = listens(beats, quota.live_workers());
-            beats = beats.wrapping_add(1);
-            let is_refused = !card.refused.is_empty();
-            let knows_nobody = self.state.lock().others.is_none();
-            let hears = compares || (is_refused && (asks || knows_nobody));
-            if let Ok(Some(reports)) = quota.publish_status(worker, &words, hears).await {
-                let mut reports = read(reports);
-                if compares && load_differing(quota, &mut reports).await.is_ok() {
-                    report_differences(&reports, &mut differs);
-                }
-                if knows_nobody || (hears && is_refused) {
-                    self.set_others(worker, queue, reports);
-                }
-            }
-        }
-        let _ = quota.publish_status(worker, "", false).await;
+        let others = statuses.into_iter();
+        let others = others.filter(|(name, status)| name != worker && status.queue == queue);
+        self.state.lock().others = Some(others.map(|(_, status)| status).collect());
     }
-}
-
-/// Whether a worker reads at this beat (the others' configurations, the others' refused keys if one
-/// of its own is refused). Each report grows the data, so the larger the fleet, the less often each
-/// worker reads: together they read about as often as fifty workers do.
-fn listens(beat: u32, workers: u64) -> (bool, bool) {
-    let parts = u32::try_from(workers / FLEET).unwrap_or(u32::MAX).saturating_add(1);
-    (beat % LISTENS_EVERY.saturating_mul(parts) == 1, beat.is_multiple_of(parts))
-}
-
-/// Logs the differences between workers' configurations when they change.
-fn report_differences(reports: &[(String, WorkerStatus)], known: &mut Vec<Difference>) {
-    let found = differences(reports);
-    if found == *known {
-        return;
-    }
-    for difference in found.iter().filter(|it| !known.contains(it)) {
-        warn!(
-            "workers are configured differently: {difference}; give all of them one configuration"
-        );
-    }
-    if found.is_empty() {
-        info!("all workers are configured alike again");
-    }
-    metrics::configurations_differ(found.len());
-    *known = found;
 }
 
 #[cfg(test)]
@@ -416,7 +347,7 @@ mod tests {
     use tidegate_providers::{Charged, Kind};
 
     use super::*;
-    use crate::failure::Retry;
+    use crate::{failure::Retry, worker_status::read};
 
     const RUN: &str = "run";
     const SAME: KeyNow<'_> = KeyNow::TheSame(None);
@@ -437,7 +368,7 @@ mod tests {
         name.parse().unwrap()
     }
 
-    fn card_text(worker: &str, queue: &str, refused: &[&str]) -> (String, String) {
+    fn status_text(worker: &str, queue: &str, refused: &[&str]) -> (String, String) {
         let refused = refused.iter().map(|provider| RefusedKey {
             provider: (*provider).to_owned(),
             model: None,
@@ -446,13 +377,13 @@ mod tests {
             place: String::new(),
         });
         let providers = ["a".to_owned(), "c".to_owned()].into();
-        let card = WorkerStatus {
+        let status = WorkerStatus {
             queue: queue.to_owned(),
             providers,
             refused: refused.collect(),
             ..WorkerStatus::default()
         };
-        (worker.to_owned(), serde_json::to_string(&card).unwrap())
+        (worker.to_owned(), serde_json::to_string(&status).unwrap())
     }
 
     /// Three calls in a row are refused, seconds apart; returns the last failure.
@@ -502,7 +433,7 @@ mod tests {
         keys.set_others(
             "me",
             "q",
-            read(vec![card_text("other", "q", &[]), card_text("me", "q", &["a"])]),
+            read(vec![status_text("other", "q", &[]), status_text("me", "q", &["a"])]),
         );
         let first = condemned(&keys, &model, RUN, &error(401), start);
         assert!(first.is_retried() && !first.benign, "{first:?}");
@@ -514,7 +445,7 @@ mod tests {
         keys.set_others(
             "me",
             "q",
-            read(vec![card_text("other", "q", &["a"]), card_text("far", "p", &[])]),
+            read(vec![status_text("other", "q", &["a"]), status_text("far", "p", &[])]),
         );
         assert!(later(Duration::ZERO).is_retried(), "a worker may be about to start");
         assert!(later(KEYS_GONE).is_retried(), "a good key may lie there");
@@ -525,7 +456,7 @@ mod tests {
         keys.set_others(
             "me",
             "q",
-            read(vec![card_text("new", "q", &[]), ("old".to_owned(), "?".to_owned())]),
+            read(vec![status_text("new", "q", &[]), ("old".to_owned(), "?".to_owned())]),
         );
         assert!(later(KEYS_GONE).is_retried());
     }
@@ -594,21 +525,7 @@ mod tests {
         assert!(failure.message.contains("the key of a (MY_KEY is not set"), "{failure}");
         let behind = keys.check(&model, RUN, Instant::now()).unwrap_err();
         assert!(behind.message.contains("accepted for a:b: the key of a (MY_KEY"), "{behind}");
-        assert!(keys.card("q", &providers).refused[0].place.starts_with("MY_KEY is not set"));
-    }
-
-    #[test]
-    fn a_large_fleet_hears_as_often_as_one_of_fifty() {
-        // Reads in an hour: of configurations, and of keys.
-        let reads = |workers| {
-            let beats = (0..720).map(|beat| listens(beat, workers));
-            beats.fold((0, 0), |(all, keys), (compares, asks)| {
-                (all + u64::from(compares), keys + u64::from(asks))
-            })
-        };
-        assert_eq!([reads(1), reads(49)], [(60, 720); 2]);
-        assert_eq!(reads(1_000), (3, 35));
-        assert_eq!(listens(1, 1_000), (true, false), "each compares when it begins");
+        assert!(keys.refused_keys()[0].place.starts_with("MY_KEY is not set"));
     }
 
     #[test]
@@ -650,7 +567,7 @@ mod tests {
     fn a_workers_status_holds_no_message_about_a_key() {
         let keys = Arc::<Keys>::default();
         let _ = keys.refused(&model("a:b"), RUN, &error(403), SAME, Instant::now());
-        let text = serde_json::to_string(&keys.card("q", &Providers::default())).unwrap();
+        let text = serde_json::to_string(&keys.refused_keys()).unwrap();
         assert!(text.contains("\"a:b\"") && text.contains("403"), "{text}");
         assert!(!text.contains("no such key"), "{text}");
     }

@@ -210,7 +210,7 @@ where
                 Ok(answer) => answer,
                 Err(error) => {
                     if let Some(sent) = sent {
-                        let _ = sent.refused(&Error::from(&error)).await;
+                        let _ = sent.failed(&Error::from(&error)).await;
                     }
                     return Err(error.into());
                 }

@@ -19,8 +19,8 @@
 //! # Layout
 //!
 //! * [`caller`]: asks a question of the models of a route
-//! * [`guard`]: admit → one call → settle; [`gates`]: the list of all that can hold a call;
-//!   [`admission`]: an admitted call until it is settled
+//! * [`guard`]: admit → one call → settle; `admit`: its admission; [`gates`]: the list of all that
+//!   can hold a call; [`admission`]: an admitted call until it is settled
 //! * [`attempt`]: the state that one attempt passes to the next; [`stage`]: whether its call has
 //!   left
 //! * [`failure`]: whether and when each failure is retried; [`backoff`]: how delays grow
@@ -30,7 +30,7 @@
 //! * [`health`]: circuit breakers of models; [`recent`]: outcomes of recent calls; [`doubts`]:
 //!   models whose account may be spent, or which may not exist; [`unknown_models`]: models that
 //!   their provider does not know; [`learned_caps`]: output bounds that models refuse; [`keys`]:
-//!   refused keys, here and in the fleet; [`worker_status`]: a worker's status for the others;
+//!   refused keys, here and in the fleet; [`worker_status`]: a worker's status for the others; [`status_beat`]: publishes it;
 //!   [`config_drift`]: differences between the configurations of workers; [`probe`]: the one call
 //!   that tests a held model
 //! * [`waiting`]: how many slots may hold attempts that only wait
@@ -46,6 +46,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test stops at the first fault"))]
 
 pub mod admission;
+mod admit;
 pub mod ask;
 pub mod attempt;
 pub mod backoff;
@@ -72,6 +73,7 @@ pub mod route;
 pub mod settle;
 pub mod spans;
 pub mod stage;
+pub mod status_beat;
 pub mod unknown_models;
 pub mod verbatim;
 pub mod waiting;

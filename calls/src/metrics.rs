@@ -97,12 +97,12 @@ fn sums() -> MutexGuard<'static, Sums> {
 
 /// One provider call under way.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct CallTimer {
     model: ModelId,
     pub(crate) started: Instant,
 }
 
-impl Call {
+impl CallTimer {
     pub(crate) fn start(model: &ModelId) -> Self {
         Self { model: model.clone(), started: Instant::now() }
     }

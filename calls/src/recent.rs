@@ -1,5 +1,5 @@
 //! Outcomes of this worker's recent calls to each model, for people who want to know why a batch
-//! does not progress. They are sent with the worker's card (see [`super::keys`]), so they cost no
+//! does not progress. They are sent with the worker's status (see [`super::worker_status`]), so they cost no
 //! request of their own.
 
 use std::{
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_providers::{Error, Kind};
 use tidegate_types::{ModelId, seconds_since_1970};
 
-use crate::failure::provider_failure;
+use crate::failure::provider::provider_failure;
 
 /// Calls are counted over this many minutes; a fault is forgotten after them.
 pub const MINUTES: u64 = 10;

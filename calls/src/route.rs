@@ -414,7 +414,7 @@ mod tests {
         let paused = Refused::Paused {
             model: "a:1".parse().unwrap(),
             wait: Duration::from_secs(50),
-            ticket: None,
+            ticket: Ticket { epoch: 1, position: 1 },
         };
         let wait = Failure::refused(&paused);
         let another = |retry| matches!(retry, Retry::After(delay) if delay <= REROUTED);

@@ -26,7 +26,7 @@ pub async fn failed(mut permit: Permit, error: &Error, least_pause: Duration) {
     permit.observed(meter(&error.observed));
     match (error.kind, &error.charged) {
         (Kind::RateLimited, _) => {
-            permit.refused(error.retry_after.unwrap_or(least_pause), "rate_limited").await;
+            permit.rate_limited(error.retry_after.unwrap_or(least_pause), "rate_limited").await;
         }
         (Kind::Overloaded, _) => permit.overloaded().await,
         (Kind::QuotaExhausted, _) => {

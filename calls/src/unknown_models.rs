@@ -16,7 +16,7 @@ use tidegate_types::{FailureType, ModelId};
 use tracing::warn;
 
 use crate::{
-    doubts::{Doubts, KNOWN},
+    doubts::Doubts,
     failure::{Failure, MAX_FAULTS, SAME_REFUSALS, UNKNOWN_MODEL},
     probe::Probe,
 };
@@ -24,16 +24,16 @@ use crate::{
 /// With this many, all are forgotten at once. Each costs a few calls more then.
 const MAX_REMEMBERED: usize = 1_000;
 
-/// What providers have said about models in this worker's calls.
+/// The runs of batches that do not ask a model any more, and models whose name is in doubt.
 #[derive(Debug)]
 pub struct UnknownModels {
-    names: Arc<Doubts>,
+    doubts: Arc<Doubts>,
     state: Mutex<State>,
 }
 
 impl Default for UnknownModels {
     fn default() -> Self {
-        Self { names: Arc::new(Doubts::new(Failure::model_may_come)), state: Mutex::default() }
+        Self { doubts: Arc::new(Doubts::new(Failure::model_may_come)), state: Mutex::default() }
     }
 }
 
@@ -41,8 +41,6 @@ impl Default for UnknownModels {
 struct State {
     /// By model, and by the run that asked it.
     refused: HashMap<(ModelId, String), RefusedRun>,
-    /// When each model last answered.
-    answered: HashMap<ModelId, Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -72,7 +70,7 @@ impl UnknownModels {
     /// batch asks; retried while another call tests the model.
     pub(crate) fn check(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
         self.check_run(model, run, now)?;
-        self.names.check((model, Some(run)), now)
+        self.doubts.check((model, Some(run)), now)
     }
 
     /// Checks a call that is about to leave; while the model's name is in doubt, one call of the
@@ -82,7 +80,7 @@ impl UnknownModels {
     /// As [`Self::check`].
     pub(crate) fn enter(&self, model: &ModelId, run: &str, now: Instant) -> Result<Probe, Failure> {
         self.check_run(model, run, now)?;
-        self.names.enter((model, Some(run)), now)
+        self.doubts.enter((model, Some(run)), now)
     }
 
     fn check_run(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
@@ -106,7 +104,7 @@ impl UnknownModels {
         now: Instant,
     ) -> Failure {
         if error.kind == Kind::UnknownModel {
-            let in_doubt = self.names.refused((model, Some(run)), &error.message, now);
+            let in_doubt = self.doubts.refused((model, Some(run)), &error.message, now);
             match in_doubt {
                 // A gateway may look for a model that takes this one document.
                 Some(_) if faults >= MAX_FAULTS => {}
@@ -124,12 +122,10 @@ impl UnknownModels {
 
     /// After `enough` refusals with the same message, this run no longer asks the model.
     fn remember(&self, model: &ModelId, run: &str, error: &Error, now: Instant, enough: u32) {
-        let mut state = self.state.lock();
-        let answered = state.answered.get(model);
-        let is_known = answered.is_some_and(|at| now.saturating_duration_since(*at) < KNOWN);
-        if is_known && error.kind != Kind::UnknownModel {
+        if error.kind != Kind::UnknownModel && self.doubts.has_answered(model, now) {
             return;
         }
+        let mut state = self.state.lock();
         if state.refused.len() >= MAX_REMEMBERED {
             state.refused.clear();
         }
@@ -153,10 +149,8 @@ impl UnknownModels {
 
     /// The model has answered.
     pub(crate) fn answered(&self, model: &ModelId, now: Instant) {
-        self.names.answered(model, now);
-        let mut state = self.state.lock();
-        state.refused.retain(|(of, _), _| of != model);
-        state.answered.insert(model.clone(), now);
+        self.doubts.answered(model, now);
+        self.state.lock().refused.retain(|(of, _), _| of != model);
     }
 }
 

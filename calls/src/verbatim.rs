@@ -87,7 +87,7 @@ impl Admitted {
             Err(error) => (error, Value::Null),
         };
         spans::record_failure(&span, &error);
-        let failure = sent.refused_by(provider, version, &error).await;
+        let failure = sent.failed_by(provider, version, &error).await;
         Err(Box::new(NoAnswer { error, failure, body }))
     }
 }

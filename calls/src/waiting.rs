@@ -4,6 +4,19 @@
 //! keeps its turn by its ticket, and holds no slot. So only some attempts wait here, and the other
 //! slots stay free for documents of other models: a model that is paused or has no quota fills at
 //! most half of its lane's slots, a second one half of the rest.
+//!
+//! All ways to wait for quota:
+//!
+//! | where | which call waits | how long |
+//! |---|---|---|
+//! | Temporal, by [`tidegate_quota::intake`] | a document that no worker has taken | until the quota admits it soon |
+//! | Temporal, by [`crate::failure::Retry::Turn`] | an attempt with a far turn, by its ticket | until a little before its turn |
+//! | [`Quota::admit_until`](tidegate_quota::Quota::admit_until) | an attempt with a near turn | at most `max-slot-wait`; for a closed gate a second |
+//! | below it, `wait_behind` | a new call behind others of this process | half a second, for their script call |
+//! | below it, `Waiters` | all that wait in place | less, if a script call of their group or a settlement makes room |
+//! | `Watch` | one attempt of each lane and model | at most 5 minutes |
+//! | [`Patience::Whole`](crate::attempt::Patience) | an attempt that nothing sends again | until its deadline |
+//! | `src/serve/in_turn.rs` | a client of the HTTP door | at most `max-wait`; then the client comes back with its ticket |
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,4 +1,4 @@
-//! The card: a worker's status for the other workers, in Redis.
+//! A worker's status for the other workers, in Redis.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ pub struct WorkerStatus {
     /// Keys that were refused and have not been accepted since.
     pub refused: Vec<RefusedKey>,
     /// Digest of its configuration. The text is stored once for all workers that share it: in each
-    /// card it would be much data for a large fleet.
+    /// status it would be much data for a large fleet.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub configured: String,
     /// The configuration itself, read for a few workers of each kind where workers differ. A worker
@@ -97,50 +97,50 @@ impl WorkerStatus {
     }
 }
 
-/// The cards of all live workers, by worker name.
+/// The statuses of all live workers, by worker name.
 ///
 /// # Errors
 /// Redis cannot be reached.
 pub async fn worker_statuses(
     quota: &Quota,
 ) -> Result<Vec<(String, WorkerStatus)>, tidegate_quota::Error> {
-    let mut cards = read(quota.worker_statuses().await?);
-    load_differing(quota, &mut cards).await?;
-    Ok(cards)
+    let mut statuses = read(quota.worker_statuses().await?);
+    load_differing(quota, &mut statuses).await?;
+    Ok(statuses)
 }
 
 /// If workers are configured differently, reads the configurations of a few of each kind.
 pub(crate) async fn load_differing(
     quota: &Quota,
-    cards: &mut [(String, WorkerStatus)],
+    statuses: &mut [(String, WorkerStatus)],
 ) -> Result<(), tidegate_quota::Error> {
     let mut kinds: BTreeMap<String, Vec<&mut WorkerStatus>> = BTreeMap::new();
-    let is_told = cards.iter().any(|(_, card)| !card.configuration.is_empty());
-    for (_, card) in cards.iter_mut().filter(|(_, card)| !card.configured.is_empty()) {
-        kinds.entry(card.configured.clone()).or_default().push(card);
+    let is_told = statuses.iter().any(|(_, status)| !status.configuration.is_empty());
+    for (_, status) in statuses.iter_mut().filter(|(_, status)| !status.configured.is_empty()) {
+        kinds.entry(status.configured.clone()).or_default().push(status);
     }
     if kinds.len() + usize::from(is_told) <= 1 {
         return Ok(());
     }
-    for (name, cards) in kinds.into_iter().take(KINDS) {
+    for (name, statuses) in kinds.into_iter().take(KINDS) {
         let kept = quota.fleet_text(&name).await?;
         let Some(kept) = kept.and_then(|kept| serde_json::from_str::<Configuration>(&kept).ok())
         else {
             continue;
         };
-        for card in cards.into_iter().take(NAMED) {
-            card.configuration.clone_from(&kept);
+        for status in statuses.into_iter().take(NAMED) {
+            status.configuration.clone_from(&kept);
         }
     }
     Ok(())
 }
 
-/// Parses cards. Those of another version that cannot be read are left out.
+/// Parses statuses. Those of another version that cannot be read are left out.
 pub(crate) fn read(texts: Vec<(String, String)>) -> Vec<(String, WorkerStatus)> {
-    let card = |(worker, words): (String, String)| {
+    let status = |(worker, words): (String, String)| {
         Some((worker, serde_json::from_str::<WorkerStatus>(&words).ok()?))
     };
-    texts.into_iter().filter_map(card).collect()
+    texts.into_iter().filter_map(status).collect()
 }
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
         let alike = worker_statuses(&one).await.unwrap();
         assert!(alike.len() == 10 && differences(&alike).is_empty());
         assert!(
-            alike.iter().all(|(_, card)| card.configuration.is_empty()),
+            alike.iter().all(|(_, status)| status.configuration.is_empty()),
             "alike configurations are not read"
         );
 

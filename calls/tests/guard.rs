@@ -98,7 +98,7 @@ impl Rig {
         let model: ModelId = "test:model".parse().unwrap();
         let limits = Limits {
             margin: 1.0,
-            burst: Duration::from_secs(60),
+            burst: Some(Duration::from_secs(60)),
             ..Limits::default().with(Dimension::Combined, combined)
         };
         let quota =
@@ -239,6 +239,19 @@ async fn a_patient_attempt_is_admitted_when_its_turn_comes() {
     rig.attempt = Attempt::once().patience(Patience::Whole);
     rig.call(1_000, 500).await.unwrap();
     assert_eq!(rig.attempt.counts().deferrals, 0);
+}
+
+/// The limit has room for one such call a minute. Without its ticket the call would come behind
+/// what its first ask left in the queue.
+#[tokio::test]
+async fn an_attempt_on_watch_keeps_its_turn_while_the_gate_is_closed() {
+    let options = Options { jitter: Duration::ZERO, ..Options::default() };
+    let options = Options { max_slot_wait: Duration::from_secs(5), ..options };
+    let mut rig = Rig::with_options(60, vec![answered(50, 4)], options);
+    rig.guard.waiting = Arc::new(WaitingRoom::new(|_| 16));
+    rig.guard.quota.pause(&rig.model, Duration::from_millis(1_500), "why").await.unwrap();
+    let call = tokio::time::timeout(Duration::from_secs(20), rig.call(50, 10)).await;
+    call.expect("it is first in its turn").unwrap();
 }
 
 /// A worker's slots are needed by other models too.

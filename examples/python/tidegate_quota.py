@@ -163,7 +163,7 @@ class Quota:
     def settle(self, reservation: str, mode: int, amounts: tuple[int, int, int, int], template: int = 0,
                sample: tuple[int, int, int] = (0, 0, 0), signal: int = 0, pause: float = 0.0, reason: str = "") -> list[int]:
         """Ends a reservation; `Permit` is the convenient way. Once is enough, twice is harmless."""
-        ends = pack(mode, *amounts, 0, 1, *sample, signal, micros(pause), micros(self.pause_ttl), self.clock, *[0] * 13)
+        ends = pack(mode, *amounts, 0, 1, *sample, signal, micros(pause), micros(self.pause_ttl), self.clock, *[0] * 17)
         answer = self._run("settle-9", (f"learned:{template:016x}", "gate", "log", "known"), reservation, ends, self._quota, reason)
         self._remember(template, *answer[2:4])
         return answer[:6]  # what follows is the policy's task; a caller that ignores it leaves it to the next

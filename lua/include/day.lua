@@ -37,16 +37,15 @@ end
 
 -- The limit of the day that a call would exceed, and by how much; nil for none.
 local function day_spent(keys, quota, need, now)
-  local BY_CALLS, BY_TOKENS = 8, 9
   if not counts_days(quota) then
     return nil
   end
   local day = load_day(keys, quota, now)
   local calls, tokens = quota[DAY_LIMITS + 1], quota[DAY_LIMITS + 2]
   if calls > 0 and day.calls + need[REQUESTS] > calls then
-    return BY_CALLS, day.calls + need[REQUESTS] - calls
+    return BY_CALLS_OF_DAY, day.calls + need[REQUESTS] - calls
   end
   if tokens > 0 and day.tokens + need[COMBINED] > tokens then
-    return BY_TOKENS, day.tokens + need[COMBINED] - tokens
+    return BY_TOKENS_OF_DAY, day.tokens + need[COMBINED] - tokens
   end
 end

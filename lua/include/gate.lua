@@ -19,9 +19,8 @@ local function open_gate(state)
   state[GATE], state[CLOSED], state[PROBE] = 0, OPEN, 0
 end
 
--- How long all calls are held, and by what: 0 the gate, 7 the probe.
+-- How long all calls are held, and by what: the gate or the probe.
 local function closed_hold(state, now)
-  local BY_GATE, BY_PROBE = 0, 7
   if state[CLOSED] == OPEN then
     return 0
   end

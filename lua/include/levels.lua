@@ -76,7 +76,7 @@ local function refill(state, quota, now)
       state[slot + PASSED] = state[slot + PASSED] + unused
     end
     local most = math.max(STANDBY * share * capacity, saves_for(state, lane, now))
-    state[slot + STAND] = math.min(state[slot + STAND] + passed * rate * share, most)
+    state[slot + LANE_STANDBY] = math.min(state[slot + LANE_STANDBY] + passed * rate * share, most)
   end
 end
 
@@ -103,7 +103,7 @@ local function room_now(state)
     local slot = dimension_slot(dimension)
     if state[slot + MOST] > 0 then
       local level = state[slot + CAPACITY] - state[slot + DRAWN]
-      level = math.min(level, state[slot + STRICT] - state[slot + TOTAL])
+      level = math.min(level, state[slot + PLAN_WINDOW] - state[slot + TOTAL])
       room = math.min(room or math.huge, level / state[slot + RATE])
     end
   end

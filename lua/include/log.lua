@@ -7,6 +7,8 @@
 --            included
 --   refused  what was reserved; drawn and spent at the call's admission
 local METER, REFUSAL, REFUSED_PROBE = 0, 1, 2
+-- Of each dimension before an admission: drawn, not settled, in the window, spent.
+local FIELDS = 4
 local HEAD_FORMAT, METER_FORMAT, REFUSED_FORMAT = '<Bddd', '<Bddddddd', '<Bddd'
 
 local function log_observation(keys, state, observation)
@@ -26,7 +28,7 @@ local function state_before(state, entry)
   end
   local was, before = { struct.unpack(BEFORE_FORMAT, entry.before) }, {}
   for dimension = 1, DIMENSIONS do
-    local at = (dimension - 1) * DIMENSIONS
+    local at = (dimension - 1) * FIELDS
     local changed = state[dimension_slot(dimension) + CHANGED]
     before[dimension] = {
       drawn = was[at + 1] + changed,
@@ -83,7 +85,7 @@ local function is_task_free(state, now)
     return true
   end
   if state[HANDED_DONE] == 0 then
-    return now >= state[HANDED] + LEASE
+    return now >= state[HANDED] + TASK_LEASE
   end
   return state[URGENT] == 1 or now >= state[HANDED] + PACE
 end

@@ -100,7 +100,7 @@ end
 
 -- Adds a caller that comes back by `until_when`. A caller whose turn passed while it was away goes
 -- before others until then.
-local function enqueue_caller(state, queue, tenant, position, work, until_when, now)
+local function enqueue(state, queue, tenant, position, work, until_when, now)
   local line, slot = line_of(queue, tenant, position.turn), queue.slot
   line.tail = math.max(line.tail, position.turn + work)
   local late = state[slot + LATE_UNTIL] > now and state[slot + LATE_TURN] < position.turn

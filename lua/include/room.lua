@@ -1,5 +1,4 @@
 -- How long until there is room at the present rate, and what a call waits for.
-local BY_FLIGHT, BY_TURN, BY_LANE, BY_WINDOW = 5, 6, 10, 10
 
 -- A lane's part of the rate while other lanes wait too. A lane with nothing guaranteed gets what
 -- the others leave.
@@ -72,7 +71,7 @@ local function until_freed(keys, state, quota, dimension, over, rate, now)
   return wait + math.max(0, left) / rate
 end
 
-local function raise_obstacle(obstacle, wait, hold, over)
+local function raise(obstacle, wait, hold, over)
   if wait > obstacle.wait then
     obstacle.wait, obstacle.hold, obstacle.over = wait, hold, over
   end
@@ -87,6 +86,8 @@ local function limit_in_flight(state, quota, lane, obstacle)
   end
   local share, ceiling = quota[LANE_SHARES + 2 * lane - 1], quota[LANE_SHARES + 2 * lane]
   local own, over = state[lane_slot(lane) + LANE_FLIGHT], state[FLIGHT] + 1 - limit
+  -- Below the limit only the lanes' shares and ceilings hold the call.
+  local hold = over > 0 and BY_FLIGHT or BY_LANE
   if own + 1 > share * limit then
     for other = 1, state[LANES] do
       if other ~= lane and waiting_work(state, other) > 0 then
@@ -99,7 +100,7 @@ local function limit_in_flight(state, quota, lane, obstacle)
   over = math.max(over, own + 1 - math.max(1, math.floor(ceiling * limit)))
   if over > 0 then
     local wait = over * state[LATENCY] / limit
-    raise_obstacle(obstacle, math.max(wait, PACE), BY_FLIGHT, over)
+    raise(obstacle, math.max(wait, PACE), hold, over)
   end
 end
 
@@ -114,17 +115,20 @@ local function has_calls(state, lane)
   return false
 end
 
--- The work that is kept for other lanes from a call of this work. `idle`: room for the next calls
--- of other lanes, for a mean call where a lane has had none lately. `saved`: saved in the window
--- for a larger call of another lane, which otherwise would never find room beside smaller ones.
--- `ready`: the part of it that is enough for that call: levels are left to it too.
+-- The work that a call of work `work` must leave to other lanes, in three numbers:
+--   idle    for lanes that wait for nothing larger than this call: room for their next calls; for a
+--           mean call where a lane has had none lately
+--   saved   for lanes whose first caller is larger than this call: all that they have saved so far.
+--           It is kept in the window, where smaller calls would otherwise always come first
+--   ready   the part of `saved` of lanes that have enough for that caller now: it is kept in the
+--           levels too
 local function standby_of_others(state, quota, lane, work, now)
   local idle, saved, ready, _, capacity = 0, 0, 0, rate_of_work(state)
   local calls = state[dimension_slot(REQUESTS) + TOTAL]
   local mean = calls > 0 and state[PROGRESS] / GRAIN / calls or math.huge
   for other = 1, state[LANES] do
     local slot = lane_slot(other)
-    local stands, needs = state[slot + STAND], saves_for(state, other, now)
+    local stands, needs = state[slot + LANE_STANDBY], saves_for(state, other, now)
     if other ~= lane and needs > work then
       saved = saved + stands
       ready = ready + (stands >= needs and stands or 0)
@@ -141,7 +145,7 @@ end
 local function until_room(keys, state, quota, lane, position, need, work, now)
   local obstacle, part = { wait = 0, hold = BY_TURN, over = 0 }, rate_part(state, quota, lane)
   local idle, saved, ready = standby_of_others(state, quota, lane, work, now)
-  if state[lane_slot(lane) + STAND] >= work then
+  if state[lane_slot(lane) + LANE_STANDBY] >= work then
     -- A lane gets what it has saved at the whole rate.
     part = 1
   end
@@ -159,16 +163,17 @@ local function until_room(keys, state, quota, lane, position, need, work, now)
       local wanted = ahead > 0 and ahead + amount or math.min(amount, largest)
       local lack = wanted + state[slot + DRAWN] - (capacity - kept)
       local hold = lack > kept and dimension or BY_LANE
-      raise_obstacle(obstacle, lack / rate, in_turn and BY_TURN or hold, lack)
-      local over = state[slot + TOTAL] + ahead + amount + saved * most - state[slot + STRICT]
+      raise(obstacle, lack / rate, in_turn and BY_TURN or hold, lack)
+      local over = state[slot + TOTAL] + ahead + amount + saved * most - state[slot + PLAN_WINDOW]
       if over > 0 then
         local wait = until_freed(keys, state, quota, dimension, over, rate, now)
-        raise_obstacle(obstacle, wait, in_turn and BY_TURN or BY_WINDOW + dimension, over)
+        hold = over > saved * most and BY_WINDOW + dimension or BY_LANE
+        raise(obstacle, wait, in_turn and BY_TURN or hold, over)
       end
       if ceiling < 1 then
         local used = state[lane_slot(lane) + USED + dimension]
         over = used + ahead + amount - ceiling * most
-        raise_obstacle(obstacle, over / rate, in_turn and BY_TURN or BY_LANE, over)
+        raise(obstacle, over / rate, in_turn and BY_TURN or BY_LANE, over)
       end
     end
   end

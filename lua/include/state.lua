@@ -1,30 +1,38 @@
 -- One quota's state: a packed string of little-endian doubles (2.7 times cheaper to read and write
--- than hash fields). Times are microseconds of the server's clock. Slots, counted from 1:
---   header     layout; epoch; latest time seen; admission of the oldest in the window (0: none);
---              lanes; when times to live were last set; when the gate opens; why it is closed (0
---              open, 1 pause, 2 exhausted, 3 refused); admission of the probe (0: none); mean time
---              from admission to settlement; of the plan: version, fingerprint, start of the
---              program that made it, since when plans have this fingerprint, horizon, calls at
---              once; calls in flight, their cap after overloads, how many they were then, when; by
---              how much the calls in the window moved their queues on; of the log: observations
---              ever, answers ever, when the policy's task was last handed out, whether it is done,
---              whether a refusal is unread; when the first lease ends (0: none)
---   dimension  of the plan: rate, capacity, window, most (0: no limit); drawn ahead of the rate;
---              most drawn since the policy last ran; ever spent; ever added by policies; in the
---              window; the unsettled part of it. Requests, input, output, combined
---   lane       standby; work that waits; work that passed since; the caller whose turn passed:
---              its turn, its work, until when it may come; the most work that the first caller in
---              turn needs, and until when it may come; calls in flight; each dimension in the
---              window
+-- than hash fields), counted from 1: a header, then the slots of each dimension, then those of each
+-- lane. Times are microseconds of the server's clock; a time of 0 is none.
+
+-- Header: version of the layout; start of this life of the state, which tickets name; latest time
+-- seen; admission of the oldest call in the window; number of lanes; when times to live were last
+-- set.
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT = 1, 2, 3, 4, 5, 6
+-- When the gate opens; why it is closed (0 open, 1 pause, 2 exhausted, 3 refused); admission of the
+-- probe; mean time from admission to settlement.
 local GATE, CLOSED, PROBE, LATENCY = 7, 8, 9, 10
+-- The plan's version; its fingerprint; start of the program that made it; since when plans have this
+-- fingerprint; horizon; calls at once.
 local VERSION, FINGERPRINT, BORN, REPLACED, HORIZON, CONCURRENT = 11, 12, 13, 14, 15, 16
+-- Calls in flight; their cap after overloads, how many they were then, and when; by how much the
+-- calls in the window moved their queues on.
 local FLIGHT, CAP, CAP_PEAK, CAPPED_AT, PROGRESS = 17, 18, 19, 20, 21
+-- Observations ever logged; answers ever; when the policy's task was last handed out; 1 if it is
+-- done; 1 if a refusal is unread; when the first lease ends.
 local LOGGED, ANSWERS, HANDED, HANDED_DONE, URGENT, LEASE_ENDS = 22, 23, 24, 25, 26, 27
-local RATE, CAPACITY, STRICT, MOST, DRAWN = 1, 2, 3, 4, 5
+
+-- Dimension: the plan's rate, capacity, window and most (0: no limit); what is drawn ahead of the
+-- rate.
+local RATE, CAPACITY, PLAN_WINDOW, MOST, DRAWN = 1, 2, 3, 4, 5
+-- Most drawn since the policy last ran; ever spent; ever added by policies; in the window; the
+-- unsettled part of that.
 local PEAK, SPENT, CHANGED, TOTAL, HELD = 6, 7, 8, 9, 10
-local STAND, WAITING, PASSED, LATE_TURN, LATE_WORK, LATE_UNTIL = 1, 2, 3, 4, 5, 6
+
+-- Lane: what it has saved; work that waits; work that passed since; the caller whose turn passed
+-- while it was away: its turn, its work, until when it may come.
+local LANE_STANDBY, WAITING, PASSED, LATE_TURN, LATE_WORK, LATE_UNTIL = 1, 2, 3, 4, 5, 6
+-- The most work that the first caller in turn needs, and until when it may come; calls in flight;
+-- then the use in the window of each dimension.
 local NEED, NEED_UNTIL, LANE_FLIGHT, USED = 7, 8, 9, 9
+
 local REQUESTS, INPUT, OUTPUT, COMBINED, DIMENSIONS = 1, 2, 3, 4, 4
 local HEADER, PER_DIMENSION, PER_LANE = 27, 10, 13
 local LAYOUT_VERSION = 3

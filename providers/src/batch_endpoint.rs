@@ -12,7 +12,7 @@ use crate::{
     call::{Completion, Request},
     envelope::Envelope,
     error::{Error, Kind},
-    exchange::{Lines, Reply, Wire},
+    exchange::{Exchange, Lines, Reply},
     message::Redactor,
     observed::Observed,
     refusal::Context,
@@ -28,7 +28,7 @@ pub(crate) type ReadLine = fn(&Value) -> Option<(String, Option<Reply>)>;
 /// One endpoint of a vendor's batch API.
 #[derive(Debug)]
 pub(crate) struct BatchEndpoint {
-    wire: Wire,
+    wire: Exchange,
     replies: Arc<ReplyReader>,
 }
 
@@ -40,7 +40,7 @@ impl BatchEndpoint {
         headers: HeaderMap,
         replies: &Arc<ReplyReader>,
     ) -> Result<Self, SetupError> {
-        Ok(Self { wire: Wire::new(setup, path, headers)?, replies: Arc::clone(replies) })
+        Ok(Self { wire: Exchange::new(setup, path, headers)?, replies: Arc::clone(replies) })
     }
 
     /// Another endpoint of the same provider; `query` is added to each request.

@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::{envelope::Envelope, error::Kind};
+use crate::{
+    envelope::Envelope,
+    error::Kind,
+    rules::{Row, Sign},
+};
 
 /// The names of one vendor's errors.
 #[derive(Debug, Clone, Copy)]
@@ -17,50 +21,32 @@ pub(crate) enum ErrorNames {
         /// Maps less exact signs: a message's wording or an error's type.
         by_type: fn(status: u16, envelope: &Envelope) -> Option<Kind>,
     },
-    /// Rows of (statuses, sign, kind); an empty list means any status. The first matching row
-    /// decides.
-    Rows(&'static [(&'static [u16], Sign, Kind)]),
-}
-
-/// A sign of an error beside its status.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Sign {
-    /// No further sign.
-    Status,
-    /// An exact code.
-    Code(&'static str),
-    /// An error's type.
-    Type(&'static str),
-    /// A part of the message, in lower case.
-    Says(&'static str),
+    /// The first matching row decides.
+    Rows(&'static [Row]),
 }
 
 impl ErrorNames {
-    fn by_code(self, status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
+    fn by_code(self, status: u16, envelope: &Envelope) -> Option<Kind> {
         match self {
-            Self::Read { by_code, .. } => by_code(status, code, envelope),
-            Self::Rows(rows) => {
-                first(rows, status, |sign| matches!(sign, Sign::Code(known) if known == code))
+            Self::Read { by_code, .. } => {
+                envelope.codes.iter().find_map(|code| by_code(status, code, envelope))
             }
+            Self::Rows(rows) => first(rows, status, envelope, true),
         }
     }
 
     fn by_type(self, status: u16, envelope: &Envelope) -> Option<Kind> {
         match self {
             Self::Read { by_type, .. } => by_type(status, envelope),
-            Self::Rows(rows) => first(rows, status, |sign| match sign {
-                Sign::Status => true,
-                Sign::Code(_) => false,
-                Sign::Type(name) => envelope.types.iter().any(|class| class == name),
-                Sign::Says(words) => envelope.has_message(&[words]),
-            }),
+            Self::Rows(rows) => first(rows, status, envelope, false),
         }
     }
 }
 
-fn first(rows: &[(&[u16], Sign, Kind)], status: u16, is: impl Fn(Sign) -> bool) -> Option<Kind> {
-    let fits = |on: &[u16], sign| (on.is_empty() || on.contains(&status)) && is(sign);
-    rows.iter().find(|(on, sign, _)| fits(on, *sign)).map(|(.., kind)| *kind)
+/// The first matching row of those with an exact code, or of the others.
+fn first(rows: &[Row], status: u16, envelope: &Envelope, exact: bool) -> Option<Kind> {
+    let mut rows = rows.iter().filter(|row| matches!(row.sign, Sign::Name(_)) == exact);
+    rows.find(|row| row.fits(status, envelope)).map(|row| row.kind)
 }
 
 /// The error names of all vendors, in the order in which they are tried.
@@ -74,9 +60,7 @@ impl Classifier {
 
     /// The kind by an exact code; `None` if no vendor has the code.
     pub(crate) fn by_code(&self, status: u16, envelope: &Envelope) -> Option<Kind> {
-        self.0.iter().find_map(|names| {
-            envelope.codes.iter().find_map(|code| names.by_code(status, code, envelope))
-        })
+        self.0.iter().find_map(|names| names.by_code(status, envelope))
     }
 
     /// The kind by wording or type; `None` if no vendor has it.
@@ -87,11 +71,9 @@ impl Classifier {
 
 /// Whether an invalid request is refused for its model, so that every other call of the model would
 /// be refused too. All documents share a call's address, so that a 404 concerns the model or
-/// `base-url`. Some vendors send a 400 with these messages:
+/// `base-url`. Some vendors send a 400 with these messages, beside those of [`rules`](crate::rules):
 ///
 /// * `The provided model identifier is invalid` (Bedrock, `ValidationException`)
-/// * `x is not a valid model ID` (OpenRouter)
-/// * `Model Not Exist` (DeepSeek)
 /// * `Invalid model: x` (Mistral)
 pub(crate) fn is_about_the_model(status: u16, envelope: &Envelope) -> bool {
     let says = |parts: &&[&str]| envelope.has_message(parts);
@@ -116,10 +98,7 @@ const NAMED_BY_ONE_REQUEST: &[&[&str]] = &[
 /// Whether the message says that the model is unknown.
 pub(crate) fn says_that_the_model_is_unknown(envelope: &Envelope) -> bool {
     let says = |parts: &[&str]| envelope.has_message(parts);
-    says(&["model identifier is invalid"])
-        || says(&["not a valid model id"])
-        || says(&["model not exist"])
-        || says(&["invalid model:"])
+    says(&["model identifier is invalid"]) || says(&["invalid model:"])
 }
 
 /// The kind by status alone.

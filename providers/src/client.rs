@@ -13,7 +13,7 @@ use crate::{
     dialect::Dialect,
     embedding::{Embedded, EmbeddingRequest, Embeds},
     error::{Error, Kind},
-    exchange::Wire,
+    exchange::Exchange,
     key::Key,
     message::Redactor,
     provider::{self, Provider},
@@ -26,10 +26,10 @@ use crate::{
 /// A client for one endpoint.
 #[derive(Debug)]
 pub(crate) struct Client {
-    wire: Wire,
-    embeddings: Option<(Wire, &'static Embeds)>,
+    wire: Exchange,
+    embeddings: Option<(Exchange, &'static Embeds)>,
     /// The operations whose bodies it sends unchanged, with their endpoints.
-    verbatim: Vec<(Operation, Wire)>,
+    verbatim: Vec<(Operation, Exchange)>,
     replies: Arc<ReplyReader>,
     batches: Option<Box<dyn BatchApi>>,
 }
@@ -41,7 +41,7 @@ impl Client {
         replies: Arc<ReplyReader>,
         headers: HeaderMap,
     ) -> Result<Self, SetupError> {
-        let wire = Wire::new(setup, replies.protocol.path, headers)?;
+        let wire = Exchange::new(setup, replies.protocol.path, headers)?;
         let embeddings = setup.settings.vendor.0.embeddings;
         let embeddings = embeddings.map(|it| Ok((wire.at(setup, it.path)?, it))).transpose()?;
         let verbatim = Operation::ALL.into_iter().filter(|it| takes(replies.dialect, *it));

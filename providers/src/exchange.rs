@@ -39,7 +39,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const USER_AGENT: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
 
 /// An endpoint, with all that its calls share.
-pub(crate) struct Wire {
+pub(crate) struct Exchange {
     http: reqwest::Client,
     endpoint: Url,
     headers: HeaderMap,
@@ -110,7 +110,7 @@ impl Reply {
     }
 }
 
-impl Wire {
+impl Exchange {
     /// `headers` are sent with each request, beside the key.
     pub(crate) fn new(
         setup: &Setup<'_>,
@@ -451,9 +451,9 @@ pub(crate) fn client(setup: &Setup<'_>, endpoint: &Url) -> Result<reqwest::Clien
 }
 
 /// Shows the endpoint without its query, and no headers.
-impl fmt::Debug for Wire {
+impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire")
+        f.debug_struct("Exchange")
             .field("endpoint", &endpoint::printable(&self.endpoint))
             .finish_non_exhaustive()
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     error::{Error, Kind},
-    exchange::Wire,
+    exchange::Exchange,
     message::Redactor,
     observed::Observed,
     refusal::Context,
@@ -63,7 +63,7 @@ pub async fn models(name: &str, settings: &Settings) -> Result<Probed, ProbeErro
     for (name, value) in list.headers {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    let wire = Wire::new(&setup, list.path, headers)?;
+    let wire = Exchange::new(&setup, list.path, headers)?;
     let redactor = Redactor::of_key(&setup.key);
     let reply = wire.get(&[], list.query, &redactor).await?;
     if reply.is_success() {

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::HeaderMap;
 use serde_json::Value;
 
 use crate::{
@@ -33,12 +32,8 @@ pub(crate) struct Protocol {
     pub(crate) body: fn(&Request<'_>, Dialect) -> Result<Vec<u8>, Error>,
     /// The last segments of the path, for APIs with the model in it.
     pub(crate) segments: Option<fn(&Request<'_>) -> Vec<String>>,
-    /// Reads the limits in the headers.
-    pub(crate) observed: fn(&HeaderMap) -> Observed,
     /// Reads a success without an error inside; it may still hold no answer.
     pub(crate) read: fn(&Value, &Reply, Context<'_>) -> Result<Completion, Error>,
-    /// Refines an error by what is known beyond its message.
-    pub(crate) refused: fn(Error, &Reply) -> Error,
 }
 
 /// Reads the replies to one provider's calls as completions and errors.
@@ -114,9 +109,10 @@ impl ReplyReader {
         reply: &Reply,
         redactor: Redactor<'a>,
     ) -> Result<(Value, Context<'a>), Error> {
-        let context = self.context(redactor, (self.protocol.observed)(&reply.headers));
+        let context = self.context(redactor, (self.vendor().0.observed)(&reply.headers));
         if !reply.is_success() {
-            return Err((self.protocol.refused)(context.refused_call(reply), reply));
+            let error = context.refused_call(reply);
+            return Err((self.vendor().0.refused)(error, reply.status, &reply.headers));
         }
         let body = match reply.json() {
             Ok(body) => body,

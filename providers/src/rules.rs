@@ -1,7 +1,9 @@
 //! The meaning of refusals in every dialect: codes, types and wording that vendors, servers and
-//! gateways share, in one table. The first matching row decides, before a vendor's own names.
+//! gateways share, in one table. The first matching row decides, before a vendor's own names and
+//! rows.
 //!
-//! Gateways and compatible servers pass on each other's errors, so that a row belongs to no vendor.
+//! Gateways and compatible servers pass on each other's errors, so that a row holds for every
+//! vendor. Bare numbers mean different things at different vendors: they hold only in Zhipu's form.
 //! Sources: the vendors' pages of errors (OpenAI, Anthropic, Google, AWS, Zhipu, `DashScope`,
 //! `MiniMax`, xAI, Cohere, Cloudflare, GitHub Models, Azure API Management) and the source code of
 //! the servers (vLLM, `SGLang`, llama.cpp, LM Studio, TGI, Ollama, `LiteLLM`).
@@ -18,7 +20,7 @@ const LONG_WAIT: Duration = Duration::from_hours(2);
 
 /// The statuses to which a row applies.
 #[derive(Debug, Clone, Copy)]
-enum Statuses {
+pub(crate) enum Statuses {
     /// Any status.
     Any,
     /// Refusals of a request: 400, 404, 405, 422.
@@ -27,6 +29,8 @@ enum Statuses {
     Limit,
     /// 429 alone.
     TooMany,
+    /// These.
+    Only(&'static [u16]),
 }
 
 impl Statuses {
@@ -36,45 +40,71 @@ impl Statuses {
             Self::Request => matches!(status, 400 | 404 | 405 | 422),
             Self::Limit => matches!(status, 400..=403 | 412 | 429),
             Self::TooMany => status == 429,
+            Self::Only(statuses) => statuses.contains(&status),
         }
     }
 }
 
-/// A sign in a reply's body.
+/// A sign of a failure beside the status.
 #[derive(Debug, Clone, Copy)]
-enum Sign {
-    /// A code or type of exactly this name; case is ignored.
+pub(crate) enum Sign {
+    /// No further sign.
+    Status,
+    /// A code of exactly this name, or a type where there is no code: a type beside a code says
+    /// less. Case is ignored.
     Name(&'static str),
+    /// A numeric code without a type beside it, as Zhipu writes it.
+    Number(&'static str),
+    /// A type of exactly this name, whatever the code.
+    Type(&'static str),
     /// A message that holds all of these, in lower case.
     Says(&'static [&'static str]),
 }
 
 impl Sign {
     fn is_in(self, envelope: &Envelope) -> bool {
+        let Envelope { codes, numbers, types, .. } = envelope;
         match self {
+            Self::Status => true,
             Self::Name(name) => {
                 let is = |given: &String| given.eq_ignore_ascii_case(name);
-                // A code is exact; a type beside it says less.
-                let has_type = envelope.codes.is_empty() && envelope.types.iter().any(is);
-                has_type || envelope.codes.iter().any(is) || envelope.numbers.iter().any(is)
+                codes.iter().any(is) || codes.is_empty() && types.iter().any(is)
             }
+            Self::Number(number) => types.is_empty() && numbers.iter().any(|it| it == number),
+            Self::Type(name) => types.iter().any(|class| class == name),
             Self::Says(parts) => envelope.has_message(parts),
         }
     }
 }
 
 /// A row: on these statuses, this sign means this kind of failure, of a limit with this period.
-type Row = (Statuses, Sign, Kind, Option<Span>);
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    statuses: Statuses,
+    pub(crate) sign: Sign,
+    pub(crate) kind: Kind,
+    span: Option<Span>,
+}
+
+impl Row {
+    pub(crate) fn fits(&self, status: u16, envelope: &Envelope) -> bool {
+        self.statuses.hold(status) && self.sign.is_in(envelope)
+    }
+}
+
+pub(crate) const fn row(statuses: Statuses, sign: Sign, kind: Kind) -> Row {
+    Row { statuses, sign, kind, span: None }
+}
 
 const fn spent(span: Span, sign: Sign) -> Row {
-    (Statuses::Limit, sign, Kind::QuotaExhausted, Some(span))
+    spent_on(Statuses::Limit, span, sign)
 }
 
-const fn row(statuses: Statuses, sign: Sign, kind: Kind) -> Row {
-    (statuses, sign, kind, None)
+const fn spent_on(statuses: Statuses, span: Span, sign: Sign) -> Row {
+    Row { statuses, sign, kind: Kind::QuotaExhausted, span: Some(span) }
 }
 
-use Sign::{Name, Says};
+use Sign::{Name, Number, Says};
 
 const ROWS: &[Row] = &[
     // Money: nothing refills it.
@@ -88,9 +118,7 @@ const ROWS: &[Row] = &[
     spent(Span::Credit, Name("budget_exceeded")),
     spent(Span::Credit, Name("Arrearage")),
     spent(Span::Credit, Name("AllocationQuota.FreeTierOnly")),
-    // Zhipu: no balance; MiniMax the same as 1008.
-    spent(Span::Credit, Name("1113")),
-    spent(Span::Credit, Name("1008")),
+    spent(Span::Credit, Number("1113")),
     spent(Span::Credit, Name("NOT_ENOUGH_BALANCE")),
     spent(Span::Credit, Says(&["insufficient balance"])),
     spent(Span::Credit, Says(&["balance is insufficient"])),
@@ -138,7 +166,7 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Name("context_length_exceeded"), Kind::TooLarge),
     row(Statuses::Any, Name("exceed_context_size_error"), Kind::TooLarge),
     row(Statuses::Any, Name("tokens_limit_reached"), Kind::TooLarge),
-    row(Statuses::Request, Name("1261"), Kind::TooLarge),
+    row(Statuses::Request, Number("1261"), Kind::TooLarge),
     row(Statuses::Any, Name("string_above_max_length"), Kind::TooLarge),
     row(Statuses::Any, Says(&["contextwindowexceeded"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["context length"]), Kind::TooLarge),
@@ -166,28 +194,28 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Says(&["payload size exceeds"]), Kind::TooLarge),
     row(Statuses::Any, Says(&["request entity too large"]), Kind::TooLarge),
     // Longer limits; after money, which says "monthly" as well.
-    spent(Span::Hours, Name("1308")),
+    spent(Span::Hours, Number("1308")),
     spent(Span::Hours, Says(&["hour usage limit"])),
     spent(Span::Hours, Says(&["hour limit"])),
-    spent(Span::Day, Name("1304")),
-    (Statuses::TooMany, Says(&["per day"]), Kind::QuotaExhausted, Some(Span::Day)),
-    (Statuses::TooMany, Says(&["per-day"]), Kind::QuotaExhausted, Some(Span::Day)),
-    (Statuses::TooMany, Says(&["daily"]), Kind::QuotaExhausted, Some(Span::Day)),
-    (Statuses::TooMany, Says(&["/ day"]), Kind::QuotaExhausted, Some(Span::Day)),
-    (Statuses::TooMany, Says(&["per 86400s"]), Kind::QuotaExhausted, Some(Span::Day)),
-    (Statuses::TooMany, Says(&["24 hours"]), Kind::QuotaExhausted, Some(Span::Day)),
+    spent(Span::Day, Number("1304")),
+    spent_on(Statuses::TooMany, Span::Day, Says(&["per day"])),
+    spent_on(Statuses::TooMany, Span::Day, Says(&["per-day"])),
+    spent_on(Statuses::TooMany, Span::Day, Says(&["daily"])),
+    spent_on(Statuses::TooMany, Span::Day, Says(&["/ day"])),
+    spent_on(Statuses::TooMany, Span::Day, Says(&["per 86400s"])),
+    spent_on(Statuses::TooMany, Span::Day, Says(&["24 hours"])),
     spent(Span::Month, Says(&["out of call volume quota"])),
     spent(Span::Month, Says(&["specified", "usage limits"])),
     spent(Span::Month, Says(&["monthly", "limit"])),
-    (Statuses::TooMany, Says(&["weekly"]), Kind::QuotaExhausted, Some(Span::Month)),
-    (Statuses::TooMany, Says(&["/ month"]), Kind::QuotaExhausted, Some(Span::Month)),
-    (Statuses::TooMany, Says(&["per month"]), Kind::QuotaExhausted, Some(Span::Month)),
+    spent_on(Statuses::TooMany, Span::Month, Says(&["weekly"])),
+    spent_on(Statuses::TooMany, Span::Month, Says(&["/ month"])),
+    spent_on(Statuses::TooMany, Span::Month, Says(&["per month"])),
     // Withheld answers.
     row(Statuses::Any, Name("content_filter"), Kind::ContentRefused),
     row(Statuses::Any, Name("data_inspection_failed"), Kind::ContentRefused),
     row(Statuses::Any, Name("DataInspectionFailed"), Kind::ContentRefused),
     row(Statuses::Any, Name("ResponsibleAIPolicyViolation"), Kind::ContentRefused),
-    row(Statuses::Request, Name("1301"), Kind::ContentRefused),
+    row(Statuses::Request, Number("1301"), Kind::ContentRefused),
     row(Statuses::Any, Says(&["content exists risk"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["content filter"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["content management policy"]), Kind::ContentRefused),
@@ -195,9 +223,6 @@ const ROWS: &[Row] = &[
     row(Statuses::Any, Name("content_policy_violation"), Kind::ContentRefused),
     row(Statuses::Any, Name("moderation_blocked"), Kind::ContentRefused),
     row(Statuses::Request, Name("invalid_prompt"), Kind::ContentRefused),
-    // MiniMax: the input, the output.
-    row(Statuses::Any, Name("1026"), Kind::ContentRefused),
-    row(Statuses::Any, Name("1027"), Kind::ContentRefused),
     row(Statuses::Any, Says(&["flagged by moderation"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["was flagged"]), Kind::ContentRefused),
     row(Statuses::Any, Says(&["safety system"]), Kind::ContentRefused),
@@ -210,7 +235,7 @@ const ROWS: &[Row] = &[
     // Shared by every document of the batch: the model's name, …
     row(Statuses::Request, Name("DeploymentNotFound"), Kind::UnknownModel),
     row(Statuses::Request, Name("model_not_available"), Kind::UnknownModel),
-    row(Statuses::Request, Name("1211"), Kind::UnknownModel),
+    row(Statuses::Request, Number("1211"), Kind::UnknownModel),
     row(Statuses::Request, Says(&["模型不存在"]), Kind::UnknownModel),
     row(Statuses::Request, Says(&["non-serverless model"]), Kind::UnknownModel),
     row(Statuses::Request, Says(&["not a valid model"]), Kind::UnknownModel),
@@ -238,9 +263,8 @@ pub(crate) fn find(
     envelope: &Envelope,
     wait: Option<Duration>,
 ) -> Option<(Kind, Option<Span>)> {
-    let fits = |(statuses, sign, ..): &&Row| statuses.hold(status) && sign.is_in(envelope);
-    if let Some((.., kind, span)) = ROWS.iter().find(fits) {
-        return Some((*kind, *span));
+    if let Some(row) = ROWS.iter().find(|row| row.fits(status, envelope)) {
+        return Some((row.kind, row.span));
     }
     let is_long = wait.is_some_and(|wait| wait >= LONG_WAIT);
     (status == 429 && is_long).then(|| (Kind::QuotaExhausted, wait.map(span_of)))
@@ -248,7 +272,7 @@ pub(crate) fn find(
 
 /// Whether a row matches a refusal.
 pub(crate) fn knows(status: u16, envelope: &Envelope) -> bool {
-    ROWS.iter().any(|(statuses, sign, ..)| statuses.hold(status) && sign.is_in(envelope))
+    ROWS.iter().any(|row| row.fits(status, envelope))
 }
 
 /// The period of a limit, by the time until it refills.
@@ -284,5 +308,58 @@ pub(crate) fn span(kind: Kind, status: u16, envelope: &Envelope) -> Option<Span>
             }
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{classify::ErrorNames, vendor::Vendor};
+
+    /// A reply that has the sign and nothing else.
+    fn example(sign: Sign) -> Envelope {
+        let mut envelope = Envelope::default();
+        match sign {
+            Sign::Status => {}
+            Name(name) => envelope.codes.push(name.to_owned()),
+            Number(number) => envelope.numbers.push(number.to_owned()),
+            Sign::Type(name) => envelope.types.push(name.to_owned()),
+            Says(parts) => envelope.messages.push(parts.join(" ")),
+        }
+        envelope
+    }
+
+    fn statuses(row: &Row) -> impl Iterator<Item = u16> {
+        (400..600).filter(|status| row.statuses.hold(*status))
+    }
+
+    #[test]
+    fn every_row_decides_something() {
+        for (place, row) in ROWS.iter().enumerate() {
+            let reply = example(row.sign);
+            let is_first = |status: u16| ROWS.iter().position(|it| it.fits(status, &reply));
+            assert!(statuses(row).any(|status| is_first(status) == Some(place)), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn every_row_of_a_vendor_decides_something() {
+        for vendor in Vendor::known() {
+            let ErrorNames::Rows(rows) = vendor.0.error_names else { continue };
+            for row in rows {
+                let reply = example(row.sign);
+                let is_known = |status| knows(status, &reply);
+                assert!(!statuses(row).all(is_known), "{vendor}: {row:?} is in the common table");
+            }
+        }
+    }
+
+    /// Mistral's codes are numbers too.
+    #[test]
+    fn a_number_beside_a_type_is_another_vendors() {
+        let zhipu = Envelope::read(br#"{"error":{"code":"1113","message":"pay"}}"#);
+        assert_eq!(find(429, &zhipu, None), Some((Kind::QuotaExhausted, Some(Span::Credit))));
+        let other = br#"{"object":"error","type":"some_error","code":"1113","message":"m"}"#;
+        assert_eq!(find(429, &Envelope::read(other), None), None);
     }
 }

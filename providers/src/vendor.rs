@@ -11,8 +11,8 @@ use tidegate_types::Charge;
 use url::Url;
 
 use crate::{
-    bounds::Caps, classify::ErrorNames, embedding::Embeds, endpoint, key::Key, parameters::Table,
-    schema::Keeps,
+    bounds::Caps, classify::ErrorNames, embedding::Embeds, endpoint, error::Error, key::Key,
+    observed::Observed, parameters::Table, schema::Keeps,
 };
 
 /// A vendor: one row of the table in `vendors`.
@@ -54,6 +54,10 @@ pub(crate) struct Profile {
     pub(crate) key_header: (&'static str, &'static str),
     pub(crate) credentials: Credentials,
     pub(crate) error_names: ErrorNames,
+    /// Refines an error by what is known beyond its message, from the reply's status and headers.
+    pub(crate) refused: fn(Error, u16, &HeaderMap) -> Error,
+    /// Reads the limits in the headers of a reply.
+    pub(crate) observed: fn(&HeaderMap) -> Observed,
     pub(crate) charge: Charge,
     /// Whether the vendor documents its limits as token buckets that are full after a minute.
     pub(crate) token_buckets: bool,

@@ -75,9 +75,7 @@ impl ConfiguredLimits {
             day_offset: DAY.saturating_sub(self.day_begins),
             margin: self.margin.unwrap_or(margin),
             window,
-            burst: even.or(self.burst).unwrap_or_else(|| Limits::default().burst),
-            // A stated burst is in force; otherwise it is learned.
-            burst_max: (self.burst.is_none() && even.is_none()).then_some(window),
+            burst: even.or(self.burst),
             token_bucket: algorithm == Algorithm::TokenBucket,
             ..Limits::default()
         }

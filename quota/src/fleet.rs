@@ -51,7 +51,7 @@ impl Fleet {
         let arguments =
             [worker, words, &GONE_AFTER.as_secs().to_string(), if listens { "1" } else { "0" }];
         let arguments = arguments.map(|argument| argument.as_bytes().to_vec());
-        let keys = [key::words(&store.prefix)];
+        let keys = [key::worker_statuses(&store.prefix)];
         wire::read_pairs(&store.run(&store.scripts.workers, &keys, &arguments).await?)
     }
 

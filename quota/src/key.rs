@@ -64,7 +64,7 @@ pub fn workers(prefix: &str) -> String {
 }
 
 /// The status of each live worker.
-pub fn words(prefix: &str) -> String {
+pub fn worker_statuses(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:words")
 }
 

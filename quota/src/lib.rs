@@ -19,6 +19,10 @@
 //! # }
 //! ```
 //!
+//! Run [`Quota::keep_alive`] in each process, under a name of its own. It counts the processes that
+//! share the limits: while Redis is away each takes only its part of them, and a process that
+//! counts no others takes the whole limit.
+//!
 //! A reservation is what the call is expected to use; the settlement states what it really used. A
 //! refused caller gets a [`Ticket`] that keeps its turn, in whichever process it asks next. A
 //! worker that dies needs no cleaning up: its reservation leaves the window by itself. A permit
@@ -31,12 +35,16 @@
 //! * [`limits`], [`lanes`], [`model`]: what a provider allows, and to which class of traffic
 //! * `lane_numbers`: the number of each lane in Redis
 //! * [`request`], [`permit`], [`refused`]: what a caller asks for and gets
-//! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
+//! * [`quota`]: the handle: limits, pause, resume, inspect; further parts of it: `admit`
+//!   ([`Quota::admit`]), `beat` ([`Quota::keep_alive`]), `mark`, `take`, `read_history`,
+//!   `operator_actions`
 //! * [`run`]: [`Quota::run`]: admission, call and settlement in one
 //! * [`store`]: the operations of a store; [`memory`] and [`redis_store`] are the two stores
 //! * [`intake`]: how many documents a worker takes
-//! * `reserve_batcher`: calls of this process share script calls; `caller`: one waiting call;
-//!   `batches`: the next batch of each group; `waiters`: calls that wait in place
+//! * `decide`: which store decides about a call; `reserve_batcher`: calls of this process share
+//!   script calls; `caller`: one waiting call; `batches`: the next batch of each group; `waiters`:
+//!   calls that wait in place
+//! * [`come_back`]: when a waiting caller asks again
 //! * [`snapshot`]: a model's quota at one moment, for people and metrics
 //! * [`budget`]: budgets in US dollars, for a tenant's day or for a batch
 //! * [`turns`]: turns of callers without a ticket, kept under a name
@@ -54,13 +62,17 @@
 
 #![deny(missing_docs)]
 
+mod admit;
+mod beat;
 mod breaker;
 pub mod bucket;
 pub mod budget;
 pub mod call_stats;
+pub mod come_back;
 pub mod configured_limits;
 mod connection;
 mod conversions;
+mod decide;
 pub mod dimension;
 pub mod enqueued;
 pub mod error;
@@ -68,16 +80,19 @@ mod fleet;
 mod fleet_texts;
 mod in_flight;
 pub mod intake;
+mod kept_tasks;
 pub mod key;
 mod lane_numbers;
 pub mod lanes;
 pub mod layout;
 pub mod limits;
+mod mark;
 mod mechanism;
 pub mod memory;
 pub mod metrics;
 pub mod model;
 pub mod numbers;
+mod operator_actions;
 pub mod operator_holds;
 pub mod output_cap_cost;
 pub mod permit;
@@ -85,6 +100,7 @@ pub mod plan;
 mod policy;
 mod poll_schedule;
 pub mod quota;
+mod read_history;
 pub mod redis_store;
 pub mod refused;
 mod remembered;
@@ -97,7 +113,7 @@ mod shared;
 pub mod snapshot;
 mod state_changes;
 pub mod store;
-mod tasks;
+mod take;
 pub mod turns;
 pub mod usage_history;
 mod wire;

@@ -29,11 +29,9 @@ pub struct Limits {
     /// The window in which the limits hold. Default 60.5 s: the half second covers the skew between
     /// our clock and the provider's.
     pub window: Duration,
-    /// How much of the rate may be drawn at once, where that is not learned. Default 1 s; providers
-    /// that enforce "60 a minute" as "1 a second" refuse more.
-    pub burst: Duration,
-    /// If set, what may be drawn at once is learned, whatever [`Self::burst`] says. Default `None`.
-    pub burst_max: Option<Duration>,
+    /// How much may be drawn at once, as a time at the rate; `None`, the default, if that is
+    /// learned. With one second, "60 a minute" is kept as "1 a second".
+    pub burst: Option<Duration>,
     /// Whether the limits are known to be token buckets as deep as a minute, refilled evenly: full
     /// bucket and refill may both be used, until a refusal. Default false.
     pub token_bucket: bool,
@@ -53,8 +51,7 @@ impl Default for Limits {
             day_offset: Duration::ZERO,
             margin: 0.98,
             window: Duration::from_millis(60_500),
-            burst: Duration::from_secs(1),
-            burst_max: None,
+            burst: None,
             token_bucket: false,
             lease: Duration::from_secs(120),
         }
@@ -101,15 +98,6 @@ impl Limits {
         let part = |(it, amount): (Dimension, &u64)| float(*amount) / float(limits[it].max(1));
         let counted = amounts.iter().filter(|(it, _)| limits[*it] > 0);
         self.window.mul_f64(counted.map(part).fold(0.0, f64::max).min(1.0))
-    }
-
-    /// The inverse of [`Self::with_margin`]. Calls at once have no margin.
-    pub fn without_margin(&self, limited: Limited, with_margin: u64) -> u64 {
-        match limited {
-            // Rounding must not lose a unit.
-            Limited::Window(_) => whole((float(with_margin) / self.margin - 1e-6).ceil()).max(1),
-            Limited::InFlight => with_margin,
-        }
     }
 
     /// A limit times the margin, rounded down but at least 1.

@@ -42,7 +42,7 @@ use crate::{
 
 use self::{
     log::{Log, Reading},
-    queue::Asks,
+    queue::Arrival,
     state::{Day, Entry, Gate, InFlight, Learned},
 };
 pub(crate) use state::{CloseReason, Spent};
@@ -168,7 +168,7 @@ struct Obstacle {
 impl Obstacle {
     const NONE: Self = Self { wait: 0.0, hold: Hold::Turn, over: 0.0 };
 
-    fn at_least(&mut self, wait: f64, hold: Hold, over: f64) {
+    fn raise(&mut self, wait: f64, hold: Hold, over: f64) {
         if wait > self.wait {
             *self = Self { wait, hold, over };
         }
@@ -232,14 +232,14 @@ impl Mechanism {
         if let Some((wait, day)) = self.day_spent(terms, &need) {
             return Decision::Exhausted { wait: duration(wait), day: Some(day) };
         }
-        let asks_as = match ask.ticket.filter(|it| it.position > 0) {
+        let arrival = match ask.ticket.filter(|it| it.position > 0) {
             Some(it) if it.epoch == self.epoch => {
-                Asks::InTurn(crate::conversions::float(it.position - 1))
+                Arrival::InTurn(crate::conversions::float(it.position - 1))
             }
-            Some(_) => Asks::First,
-            None => Asks::Last,
+            Some(_) => Arrival::First,
+            None => Arrival::Last,
         };
-        let position = self.lanes[ask.lane].queue.position(&ask.tenant, asks_as, now);
+        let position = self.lanes[ask.lane].queue.position(&ask.tenant, arrival, now);
         let work = self.plan.work_of(&need);
         let grains = (work * GRAIN).ceil();
         let mut obstacle = self.until_room(terms, ask.lane, position, &need, work);
@@ -261,9 +261,7 @@ impl Mechanism {
             let turn = whole(position.turn) + 1;
             let ticket = Ticket { epoch: self.epoch, position: turn };
             return match obstacle.hold {
-                Hold::Gate => {
-                    Decision::Paused { wait: duration(obstacle.wait), ticket: Some(ticket) }
-                }
+                Hold::Gate => Decision::Paused { wait: duration(obstacle.wait), ticket },
                 hold => {
                     let wait = duration(self.spread_wait(terms, ask.lane, obstacle.wait));
                     let deficit = whole(obstacle.over.ceil());

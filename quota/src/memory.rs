@@ -18,6 +18,7 @@ use crate::{
     conversions::{duration, float, micros, whole},
     dimension::Amounts,
     error::Error,
+    kept_tasks::KeptTasks,
     mechanism::{CloseReason, Mechanism, Terms},
     model::ModelQuota,
     numbers::Numbers,
@@ -25,7 +26,6 @@ use crate::{
     policy::{self, Configured, Known, Outcome},
     snapshot::Snapshot,
     store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
-    tasks::Tasks,
     wire_read::PolicyTask,
 };
 
@@ -40,7 +40,7 @@ pub struct Store {
     clock: Clock,
     pause_ttl: Duration,
     numbers: Numbers,
-    tasks: Tasks,
+    tasks: KeptTasks,
 }
 
 /// A quota's mechanism and what its policy knows.
@@ -91,7 +91,7 @@ impl QuotaState {
     }
 
     /// Runs the policy if its task is free.
-    fn run_task(&mut self, tasks: &Tasks, configured: Configured, numbers: &Numbers) {
+    fn run_task(&mut self, tasks: &KeptTasks, configured: Configured, numbers: &Numbers) {
         let task = self
             .mechanism
             .hand_out_task(numbers)
@@ -119,7 +119,7 @@ impl Store {
             clock,
             pause_ttl,
             numbers: Numbers::DEFAULT,
-            tasks: Tasks::default(),
+            tasks: KeptTasks::default(),
         }
     }
 

@@ -5,9 +5,7 @@ use std::time::Duration;
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use tidegate_types::{Lane, ModelId};
 
-use crate::{
-    conversions::float, dimension::Dimension, model::ModelQuota, snapshot::Snapshot, store::Hold,
-};
+use crate::{conversions::float, dimension::Dimension, model::ModelQuota, snapshot::Snapshot};
 
 const IN_FLIGHT: &str = "tidegate_in_flight";
 const QUOTA_USED: &str = "tidegate_quota_used";
@@ -66,12 +64,9 @@ pub(crate) fn count_question(model: &ModelId) {
     counter!(QUESTIONS, "model" => model.to_string()).increment(1);
 }
 
-pub(crate) fn count_denial(model: &ModelId, hold: Hold) {
-    counter!(DENIALS, "model" => model.to_string(), "dimension" => hold.name()).increment(1);
-}
-
-pub(crate) fn count_gate_denial(model: &ModelId) {
-    counter!(DENIALS, "model" => model.to_string(), "dimension" => "gate").increment(1);
+/// `bound` is a hold's name, `day` or `redis_away`.
+pub(crate) fn count_denial(model: &ModelId, bound: &'static str) {
+    counter!(DENIALS, "model" => model.to_string(), "dimension" => bound).increment(1);
 }
 
 pub(crate) fn count_pause(model: &ModelId, reason: &str) {

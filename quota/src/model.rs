@@ -52,7 +52,7 @@ impl ModelQuota {
         if limits.window.is_zero() {
             return Err(LimitError::Duration("window"));
         }
-        if limits.burst.is_zero() {
+        if limits.burst.is_some_and(|burst| burst.is_zero()) {
             return Err(LimitError::Duration("burst"));
         }
         Ok(Self { id, limits, charge, lanes, group: None })
@@ -87,10 +87,7 @@ impl ModelQuota {
             format!("{name} {} to {}", share.guaranteed, share.ceiling)
         };
         let lanes: Vec<String> = self.lanes.iter().map(lane).collect();
-        let burst = limits.burst_max.map_or_else(
-            || format!("{:?}", limits.burst),
-            |most| format!("learned, {:?} to {most:?}", limits.burst),
-        );
+        let burst = limits.burst.map_or_else(|| "learned".to_owned(), |burst| format!("{burst:?}"));
         let others = [
             ("margin", limits.margin.to_string()),
             ("window", format!("{:?}", limits.window)),

@@ -51,13 +51,13 @@ numbers! {
     half = 0.5, "part", "of the horizon: long waits are spread over it; of a cache's gain: believed at once; of the calls at once: left after an overload; of a window: between renewals of times to live";
     walk = 48.0, "entries", "looked at in one script call for what leaves a window";
     logged = 48.0, "observations", "kept for the policy at most";
-    lease = 2.0 * SECOND, "µs", "then the policy's task is handed to another caller";
+    task_lease = 2.0 * SECOND, "µs", "then the policy's task is handed to another caller";
     pace = 0.25 * SECOND, "µs", "at least, between two runs of the policy, and between two questions of a caller that waits for a call to end";
     regain = 0.05, "part", "of the calls at once before an overload: regained each time all calls in flight have ended once";
-    reserve = 0.1, "part of the limit", "never drawn: margin for wrong estimates of calls under way";
+    never_drawn = 0.1, "part of the limit", "margin for wrong estimates of calls under way";
     horizon = 5.0 * SECOND, "µs", "longest wait given while the capacity is explored";
-    unknown = 0.6, "part of the limit", "deepest burst tried with a provider that shows no bucket";
-    first = 2.5 * SECOND, "µs of the rate", "capacity while nothing is known";
+    blind_burst = 0.6, "part of the limit", "deepest burst tried with a provider that shows no bucket";
+    first_burst = 2.5 * SECOND, "µs of the rate", "capacity while nothing is known";
     grow = 1.3, "times", "the deepest burst that went well: the capacity to try next";
     unproven = 0.25, "part of the limit", "largest capacity before a first answer has checked the estimates";
     yields = 0.025, "part of the limit", "lost by the rate at a refusal without a measurement, and regained in the time of an episode";

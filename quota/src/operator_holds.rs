@@ -2,8 +2,6 @@
 //! for some time. All lie in one small hash beside the quota. A worker checks a counter every
 //! [`EVERY`] and reads the hash when the counter has moved; calls never read it.
 
-mod operations;
-
 use std::{
     collections::BTreeMap,
     fmt,

@@ -91,10 +91,10 @@ impl Permit {
     /// Settles a call that the provider refused for a rate. It is charged as in
     /// [`Self::settle_unused`]. The gate closes for the whole fleet in the same step, for at least
     /// `pause` and at most the gate's time to live. The limits are lowered for a while.
-    pub async fn refused(self, pause: Duration, reason: &str) {
+    pub async fn rate_limited(self, pause: Duration, reason: &str) {
         metrics::count_pause(&self.model.id, reason);
         self.unused(
-            ProviderSignal::Refused,
+            ProviderSignal::RateLimited,
             Some(Pause { length: pause, reason: reason.to_owned() }),
         )
         .await;
@@ -253,7 +253,7 @@ mod tests {
             let expected = [u64::from(failed_calls), 0];
             assert_eq!(used_after(charge, Permit::settle_unused).await, expected);
             assert_eq!(used_after(charge, Permit::overloaded).await, expected);
-            let refused = async |permit: Permit| permit.refused(WAIT, "429").await;
+            let refused = async |permit: Permit| permit.rate_limited(WAIT, "429").await;
             assert_eq!(used_after(charge, refused).await, expected);
             let exhausted = async |permit: Permit| permit.exhausted(WAIT, "spent").await;
             assert_eq!(used_after(charge, exhausted).await, expected);

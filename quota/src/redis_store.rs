@@ -18,6 +18,7 @@ use crate::{
     connection::{ANSWER_WITHIN, Connection},
     dimension::Amounts,
     error::Error,
+    kept_tasks::KeptTasks,
     key::{self, ModelKeys},
     lane_numbers::LaneNumbers,
     lanes::Lanes,
@@ -30,8 +31,7 @@ use crate::{
     request::Ticket,
     script::{Script, Scripts},
     snapshot::Snapshot,
-    store::{Ask, Decision, Expectation, LimitChanges, Meter, Pause, Settled, Settlement},
-    tasks::Tasks,
+    store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
     wire,
     wire_read::{Inspected, PolicyTask, read_inspected},
 };
@@ -54,7 +54,7 @@ pub struct Store {
     began: u64,
     /// The last known state of each quota.
     remembered: Arc<Mutex<HashMap<String, Remembered>>>,
-    tasks: Tasks,
+    tasks: KeptTasks,
 }
 
 impl fmt::Debug for Store {
@@ -99,7 +99,7 @@ impl Store {
             clock: Arc::default(),
             began: micros_since_1970(),
             remembered: Arc::default(),
-            tasks: Tasks::default(),
+            tasks: KeptTasks::default(),
         })
     }
 
@@ -374,10 +374,9 @@ impl crate::store::Store for Store {
         used: Amounts,
         drawn: Amounts,
     ) -> Result<(), Error> {
-        let meter = Meter { used: drawn.map(Some), ..Meter::default() };
-        let settlement = Settlement { meter, ..Settlement::used(name, used) };
+        let settlement = Settlement::used(name, used);
         let (lane, _) = self.lane_number(model, lane).await?;
-        let mode = wire::Mode::Charged(lane);
+        let mode = wire::Mode::Charged(lane, drawn);
         let outcome = wire::pack_settlement(model, &settlement, mode, self.pause_ttl, self.clock());
         self.run_settle(model, &settlement, outcome).await.map(drop)
     }

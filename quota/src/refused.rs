@@ -32,7 +32,21 @@ pub enum Refused {
         model: ModelId,
         /// How long until it is worth asking again, the random part included.
         wait: Duration,
-        /// The ticket of an earlier refusal.
+        /// Keeps the turn.
+        ticket: Ticket,
+    },
+    /// Redis is away, and this worker cannot decide alone: it has never reached Redis and does not
+    /// know how many workers share the limits, or the call is larger than its own share of them.
+    #[error(
+        "Redis does not answer, and {model} cannot be shared without it; next try in {}",
+        format_wait(*.wait)
+    )]
+    Undecided {
+        /// The requested model.
+        model: ModelId,
+        /// How long until it is worth asking again, a random part included.
+        wait: Duration,
+        /// The ticket of an earlier refusal, if the call has one.
         ticket: Option<Ticket>,
     },
     /// The provider gives nothing more before its day ends or the account is paid. Asking again
@@ -72,6 +86,24 @@ pub enum Refused {
     /// No such lane is configured.
     #[error("there is no lane \"{0}\"; add a [lanes.{0}] section")]
     UnknownLane(Lane),
+}
+
+impl Refused {
+    /// How long until it is worth asking again, and the ticket to ask with; `None` if asking again
+    /// is useless here.
+    pub fn comes_back(&self) -> Option<(Duration, Option<Ticket>)> {
+        match *self {
+            Self::Wait { wait, ticket, .. } | Self::Paused { wait, ticket, .. } => {
+                Some((wait, Some(ticket)))
+            }
+            Self::Undecided { wait, ticket, .. } => Some((wait, ticket)),
+            Self::Exhausted { .. }
+            | Self::NeverFits { .. }
+            | Self::Outdated(_)
+            | Self::UnknownModel(_)
+            | Self::UnknownLane(_) => None,
+        }
+    }
 }
 
 fn too_small(set: Option<u64>) -> String {

@@ -104,6 +104,7 @@ impl Request {
 pub struct Ticket {
     /// When the store's life began, in microseconds.
     pub epoch: u64,
-    /// The position in the lane's virtual time, in microseconds.
+    /// The turn in the lane's queue: the work before it, in billionths of a limit, plus 1. A ticket
+    /// with 0 keeps no turn.
     pub position: u64,
 }

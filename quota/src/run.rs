@@ -13,11 +13,7 @@ use parking_lot::Mutex;
 use tidegate_types::Usage;
 
 use crate::{
-    permit::Permit,
-    quota::{Quota, shorten_wait},
-    refused::Refused,
-    request::Request,
-    store::Meter,
+    come_back, permit::Permit, quota::Quota, refused::Refused, request::Request, store::Meter,
 };
 
 /// The most calls in all to a provider that has no room.
@@ -35,10 +31,10 @@ const EXHAUSTED: Duration = Duration::from_secs(900);
 /// Reports the outcome of a call of [`Quota::run`]. The last report counts; without one, the whole
 /// reservation stays charged. Clones report on the same call.
 #[derive(Debug, Clone, Default)]
-pub struct Call(Arc<Mutex<Report>>);
+pub struct CallReport(Arc<Mutex<Reported>>);
 
 #[derive(Debug, Clone, Default)]
-struct Report {
+struct Reported {
     outcome: Outcome,
     meter: Meter,
 }
@@ -61,7 +57,7 @@ impl Outcome {
     }
 }
 
-impl Call {
+impl CallReport {
     /// Reports an answer and what it used.
     pub fn usage(&self, usage: &Usage) {
         self.set_outcome(Outcome::Used(*usage));
@@ -100,14 +96,14 @@ impl Call {
     }
 
     async fn settle(&self, mut permit: Permit) -> Outcome {
-        let Report { outcome, meter } = self.0.lock().clone();
+        let Reported { outcome, meter } = self.0.lock().clone();
         permit.observed(meter);
         match &outcome {
             Outcome::Unknown => permit.keep_charged().await,
             Outcome::Used(usage) => permit.settle(usage).await,
             Outcome::Unused => permit.settle_unused().await,
             Outcome::RateLimited(wait) => {
-                permit.refused(wait.unwrap_or(PAUSE), "rate_limited").await;
+                permit.rate_limited(wait.unwrap_or(PAUSE), "rate_limited").await;
             }
             Outcome::Overloaded => permit.overloaded().await,
             Outcome::Exhausted(until, reason) => {
@@ -144,7 +140,7 @@ impl Quota {
     /// refusal, which carries the ticket.
     ///
     /// # Errors
-    /// As [`Self::admit_patiently`]; [`Refused::Wait`] or [`Refused::Paused`] once stopped.
+    /// As [`Self::admit_patiently`]; once stopped one that comes back.
     pub async fn admit_patiently_until(
         &self,
         request: &Request,
@@ -162,14 +158,10 @@ impl Quota {
                 Ok(permit) => return Ok(permit),
                 Err(refused) => refused,
             };
-            let (wait, ticket) = match refused {
-                Refused::Wait { wait, ticket, .. } => (wait, Some(ticket)),
-                Refused::Paused { wait, ticket, .. } => (wait, ticket),
-                _ => return Err(refused),
-            };
+            let Some((wait, ticket)) = refused.comes_back() else { return Err(refused) };
             request.ticket = ticket;
             // Ask early: turns move up and limits are raised.
-            let wait = shorten_wait(wait).min(self.shared.options.max_slot_wait);
+            let wait = come_back::in_place(wait).min(self.shared.options.max_slot_wait);
             tokio::select! {
                 () = &mut stop => return Err(refused),
                 () = tokio::time::sleep(wait) => {}
@@ -202,8 +194,8 @@ impl Quota {
     /// # }
     /// ```
     ///
-    /// If the work fails and has reported that the provider had no room ([`Call::rate_limited`],
-    /// [`Call::overloaded`]), it is repeated when there is room, up to five times in all. If the
+    /// If the work fails and has reported that the provider had no room ([`CallReport::rate_limited`],
+    /// [`CallReport::overloaded`]), it is repeated when there is room, up to five times in all. If the
     /// future is dropped before the call, everything is released; if during the call, the
     /// reservation stays charged.
     ///
@@ -212,14 +204,14 @@ impl Quota {
     pub async fn run<T, E>(
         &self,
         request: Request,
-        mut work: impl AsyncFnMut(Call) -> Result<T, E>,
+        mut work: impl AsyncFnMut(CallReport) -> Result<T, E>,
     ) -> Result<T, Stopped<E>> {
         for number in 1.. {
             let reservation = format!("{}.{number}", request.reservation);
             let request = Request { reservation, ..request.clone() };
             let mut permit = self.admit_patiently(&request).await.map_err(Stopped::Refused)?;
             permit.sent();
-            let call = Call::default();
+            let call = CallReport::default();
             let result = work(call.clone()).await;
             let outcome = call.settle(permit).await;
             match result {
@@ -309,6 +301,29 @@ mod tests {
         let (stopped, later) = tokio::join!(stopped, later);
         let (stopped, later) = (turn(stopped), turn(later));
         assert!(stopped < later, "{stopped} came before {later}");
+    }
+
+    /// The limit has room for one call in ten seconds. Without its ticket the call would come behind
+    /// what its first ask left in the queue.
+    #[tokio::test]
+    async fn a_call_that_waits_for_the_gate_keeps_its_turn() {
+        let id: ModelId = "test:model".parse().unwrap();
+        let limits = Limits {
+            margin: 1.0,
+            window: Duration::from_mins(1),
+            burst: Some(Duration::from_secs(10)),
+            ..Limits::default().with(Dimension::Requests, 6)
+        };
+        let model =
+            ModelQuota::new(id.clone(), limits, Charge::default(), Arc::new(Lanes::single()));
+        let options = Options {
+            max_slot_wait: Duration::from_secs(5),
+            jitter: Duration::ZERO,
+            ..Options::default()
+        };
+        let quota = Quota::in_memory([model.unwrap()], options);
+        quota.pause(&id, Duration::from_millis(300), "429").await.unwrap();
+        quota.admit(&Request::once(id)).await.unwrap().release().await;
     }
 
     #[tokio::test]

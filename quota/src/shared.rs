@@ -193,6 +193,19 @@ impl Shared {
         model.share(self.parts())
     }
 
+    /// A request as it is asked about.
+    pub(crate) fn new_ask(&self, model: &ModelQuota, lane: usize, request: &Request) -> Ask {
+        Ask {
+            reservation: request.reservation.clone(),
+            lane,
+            amounts: self.amounts(model, request),
+            ticket: request.ticket,
+            template: request.template,
+            curious: false,
+            tenant: request.tenant.clone(),
+        }
+    }
+
     /// The amounts to reserve: the estimate corrected by what was learned, and the expected output
     /// or its bound.
     pub(crate) fn amounts(&self, model: &ModelQuota, request: &Request) -> Amounts {

@@ -64,7 +64,7 @@ impl Hold {
         }
     }
 
-    /// From its number in the scripts' replies (`lua/README.md`).
+    /// From its number in the scripts' replies (`lua/include/holds.lua`).
     pub(crate) fn from_code(code: i64) -> Option<Self> {
         const WINDOW: i64 = 10;
         Some(match code {
@@ -105,10 +105,11 @@ pub enum Decision {
     Paused {
         /// How long until it opens.
         wait: Duration,
-        /// The ticket that was shown, if it is still valid.
-        ticket: Option<Ticket>,
+        /// Keeps the turn.
+        ticket: Ticket,
     },
-    /// Nothing until the day ends or the account is paid: the gate is closed until then.
+    /// Nothing more until the provider's day ends (a configured limit of the day is spent) or until
+    /// the account is paid (the provider refused; the gate is closed until then).
     Exhausted {
         /// How long until the day ends, or until it is worth trying again.
         wait: Duration,
@@ -195,7 +196,7 @@ pub enum ProviderSignal {
     None,
     /// Refused for a rate: the limits are lowered for a while, and a single probe call goes first
     /// when the gate opens.
-    Refused,
+    RateLimited,
     /// Overloaded: fewer calls in flight for a while.
     Overloaded,
     /// Nothing more before the day ends or the account is paid.

@@ -2,8 +2,6 @@
 //! people. It is stored beside the quota and has a bounded size. A worker with nothing to report
 //! sends nothing.
 
-mod read;
-
 use std::collections::{BTreeMap, HashMap};
 
 use parking_lot::Mutex;
@@ -93,7 +91,7 @@ impl Recorder {
         let mut all = self.0.lock();
         let calls = &mut all.entry(model.clone()).or_default().calls;
         match signal {
-            ProviderSignal::Refused => calls.rate_limited += 1,
+            ProviderSignal::RateLimited => calls.rate_limited += 1,
             _ if answered => calls.answered += 1,
             _ => calls.failed += 1,
         }
@@ -205,7 +203,7 @@ mod tests {
             recorder.record_snapshot(&model, &snapshot);
         }
         recorder.record_end(&model, true, ProviderSignal::None);
-        recorder.record_end(&model, false, ProviderSignal::Refused);
+        recorder.record_end(&model, false, ProviderSignal::RateLimited);
         recorder.record_end(&model, false, ProviderSignal::Overloaded);
         let seen = recorder.0.lock()[&model];
         assert_eq!((seen.used, seen.in_flight), (0.97, 0));

@@ -97,8 +97,8 @@ pub(crate) fn pack_leave(lane: u64, clock: u64, one: Option<(Ticket, &Amounts)>)
 pub(crate) enum Mode {
     Released,
     Settled,
-    /// Nothing was reserved. The number of the lane to charge.
-    Charged(u64),
+    /// Nothing was reserved. The number of the lane to charge, and how much has not refilled yet.
+    Charged(u64, Amounts),
 }
 
 pub(crate) fn pack_settlement(
@@ -108,15 +108,15 @@ pub(crate) fn pack_settlement(
     pause_ttl: Duration,
     clock: u64,
 ) -> Vec<u8> {
-    let (mode, lane) = match mode {
-        Mode::Released => (0, 0),
-        Mode::Settled => (1, 0),
-        Mode::Charged(lane) => (2, lane),
+    let (mode, lane, drawn) = match mode {
+        Mode::Released => (0, 0, Amounts::default()),
+        Mode::Settled => (1, 0, Amounts::default()),
+        Mode::Charged(lane, drawn) => (2, lane, drawn),
     };
     let sample = settlement.sample;
     let signal = match settlement.signal {
         ProviderSignal::None => 0,
-        ProviderSignal::Refused => 1,
+        ProviderSignal::RateLimited => 1,
         ProviderSignal::Overloaded => 2,
         ProviderSignal::Exhausted => 3,
         ProviderSignal::Lost => 4,
@@ -139,6 +139,7 @@ pub(crate) fn pack_settlement(
             pack_option(reset.map(|reset| u64::try_from(reset.as_micros()).unwrap_or(MAX)))
         }))
         .number(pack_option(settlement.cached))
+        .dimensions(&drawn)
         .into_bytes()
 }
 
@@ -201,19 +202,12 @@ fn read_decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Err
             deficit: unsigned(deficit),
             ticket,
         },
-        (3, ticket) => Decision::Paused { wait, ticket },
+        (3, Some(ticket)) => Decision::Paused { wait, ticket },
         (4, _) => Decision::Never {
             dimension: Dimension::from_code(hold).ok_or_else(|| unknown_reply(reply))?,
             capacity: unsigned(deficit),
         },
-        (5, _) => {
-            let day = match hold {
-                8 => Some(DayLimit::Requests),
-                9 => Some(DayLimit::Tokens),
-                _ => None,
-            };
-            Decision::Exhausted { wait, day }
-        }
+        (5, _) => Decision::Exhausted { wait, day: DayLimit::from_code(hold) },
         _ => return Err(unknown_reply(reply)),
     };
     Ok((decision, read_expectation(ratio, output, cached)))

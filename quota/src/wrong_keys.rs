@@ -31,7 +31,7 @@ impl Quota {
         let mut keys = vec![
             (key::workers(prefix), "zset"),
             (key::lanes(prefix), "hash"),
-            (key::words(prefix), "hash"),
+            (key::worker_statuses(prefix), "hash"),
             (key::holds(prefix), "hash"),
         ];
         for model in self.shared.models.values() {

@@ -101,7 +101,6 @@ fn written(decision: &Decision) -> String {
             )
         }
         Decision::Paused { wait, ticket } => {
-            let ticket = ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
             format!("paused {} - 0 {} {}", wait.as_micros(), ticket.epoch, ticket.position)
         }
         Decision::Never { capacity, .. } => format!("never 0 - {capacity} 0 0"),
@@ -390,7 +389,7 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
     let Some(server) = services() else { return };
     let prefix = unique("test");
     let window = Duration::from_secs_f64(WINDOW);
-    let limits = Limits { margin: 1.0, window, burst: window, ..common::limits(LIMIT) };
+    let limits = Limits { margin: 1.0, window, burst: Some(window), ..common::limits(LIMIT) };
     let options = Options {
         key_prefix: prefix.clone(),
         max_slot_wait: Duration::from_secs(60),

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 
 /// A limit of requests in a window, all at once if needed.
 fn requests(number: u64, window: Duration) -> ModelQuota {
-    let limits = Limits { window, burst: window, ..limits(1_000_000_000) };
+    let limits = Limits { window, burst: Some(window), ..limits(1_000_000_000) };
     model(limits.with(Dimension::Requests, number))
 }
 

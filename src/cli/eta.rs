@@ -115,7 +115,7 @@ impl Estimate {
             rates,
             calls_rate: (at_once > 0.0 && latency > 0.0).then(|| at_once / latency),
             free: seen.dimensions.map(|it| format::ratio(it.limit.saturating_sub(it.used), 1)),
-            bursts: model.limits.burst_max.is_some(),
+            bursts: model.limits.burst.is_none(),
             waits,
             gate: seen.pause,
             a_call: seen.latency,

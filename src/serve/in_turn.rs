@@ -42,10 +42,8 @@ impl Stop {
     }
 
     pub(super) fn from_held(held: &Held, door: &Door) -> Self {
-        let turn = match held.refused.as_deref() {
-            Some(Refused::Wait { wait, .. } | Refused::Paused { wait, .. }) => Some(*wait),
-            _ => retry_delay(&held.failure, door),
-        };
+        let turn = held.refused.as_deref().and_then(Refused::comes_back).map(|(wait, _)| wait);
+        let turn = turn.or_else(|| retry_delay(&held.failure, door));
         Self::new(held.failure.clone(), turn)
     }
 }

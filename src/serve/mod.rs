@@ -119,8 +119,8 @@ impl Serve {
         };
         let about =
             tidegate_calls::worker_status::WorkerFacts { slots: 0, ..worker::about(&config) };
-        let keys = guard.gates.keys.keep(
-            (providers, quota, &guard.gates.health),
+        let status = tidegate_calls::status_beat::keep_status(
+            (&guard.gates.keys, providers, quota, &guard.gates.health),
             (&identity, QUEUE),
             about,
             ended.cancelled(),
@@ -155,7 +155,7 @@ impl Serve {
             budgets.keep(ended.cancelled()),
             settings::keep(quota, state.as_ref(), ended.cancelled()),
         );
-        let ((), alive, (), (), ()) = tokio::join!(work, alive, keys, money, settings);
+        let ((), alive, (), (), ()) = tokio::join!(work, alive, status, money, settings);
         guard.settling.close();
         // If Redis is away, unsettled reservations stay charged until they expire.
         let _ = tokio::time::timeout(SETTLE, guard.settling.wait()).await;

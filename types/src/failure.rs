@@ -120,6 +120,8 @@ pub enum WaitsFor {
     Lane,
     /// The gate to open.
     Gate,
+    /// Redis to answer: the worker cannot decide alone.
+    Redis,
     /// Bought answers to be written: no more are bought before that.
     Unwritten,
     /// Its batch to be resumed.
@@ -144,6 +146,7 @@ impl WaitsFor {
             Self::Probe => "probe",
             Self::Lane => "lane",
             Self::Gate => "the gate",
+            Self::Redis => "Redis",
             Self::Unwritten => "unwritten answers",
             Self::Budget => "its budget",
             Self::Paused => "its batch to be resumed",

@@ -66,7 +66,8 @@ pub(super) fn choose_window(
                 Typical { seconds: expected.seconds.max(at_least), ..expected }
             });
             let steady = call_stats::max_in_flight(&model.limits, &typical)?;
-            let burst = model.limits.burst_max.filter(|_| at_most).unwrap_or_default();
+            let learns = at_most && model.limits.burst.is_none();
+            let burst = if learns { model.limits.window } else { Duration::ZERO };
             let rate = call_stats::admission_rate(&model.limits, &typical.used).unwrap_or_default();
             let at_once = call_stats::in_flight(rate, burst.as_secs_f64());
             let calls = model.limits.concurrent.map_or(f64::INFINITY, |calls| calls as f64);

@@ -1,6 +1,6 @@
 use std::time::{Duration, SystemTime};
 
-use tidegate_calls::failure::provider_failure;
+use tidegate_calls::failure::provider::provider_failure;
 use tidegate_providers::{self as providers, Kind};
 use tidegate_quota::{Dimension, Hold, Refused, Ticket};
 use tidegate_types::ModelId;
@@ -198,8 +198,8 @@ fn an_open_circuit_is_come_back_to_when_it_may_be_tried() {
 #[test]
 fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
     let model: ModelId = "a:b".parse().unwrap();
-    let paused =
-        Refused::Paused { model: model.clone(), wait: Duration::from_secs(500), ticket: None };
+    let ticket = Ticket { epoch: 1, position: 1 };
+    let paused = Refused::Paused { model: model.clone(), wait: Duration::from_secs(500), ticket };
     let details = |refused: &Refused, delay: Duration| {
         let failure = Failure::refused(refused);
         let sent =

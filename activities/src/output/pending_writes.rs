@@ -24,7 +24,7 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tidegate_calls::{
-    gates::{About, Asking, Gate, Taken},
+    gates::{About, Check, CheckedCall, Taken},
     probe::Probe,
 };
 use tracing::{Instrument, info, warn};
@@ -417,7 +417,7 @@ impl Drop for HeldAnswer {
 #[derive(Debug)]
 pub struct Results(pub Arc<PendingWrites>);
 
-impl Gate for Results {
+impl Check for Results {
     fn name(&self) -> &'static str {
         "results"
     }
@@ -426,12 +426,12 @@ impl Gate for Results {
         About::Batch
     }
 
-    fn check(&self, asking: Asking<'_>) -> Result<(), Failure> {
-        self.0.check(&asking.attempt.batch, asking.now)
+    fn check(&self, call: CheckedCall<'_>) -> Result<(), Failure> {
+        self.0.check(&call.attempt.batch, call.now)
     }
 
-    fn enter(&self, asking: Asking<'_>) -> Result<Taken, Failure> {
-        self.0.enter(&asking.attempt.batch, asking.now).map(Taken::Probe)
+    fn enter(&self, call: CheckedCall<'_>) -> Result<Taken, Failure> {
+        self.0.enter(&call.attempt.batch, call.now).map(Taken::Probe)
     }
 
     fn defers(&self) -> bool {

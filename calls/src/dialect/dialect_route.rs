@@ -4,7 +4,7 @@ use serde_json::Value;
 use tidegate_providers::{Asked, Fields, Operation, Providers};
 use tidegate_types::{ModelId, Usage};
 
-use super::{RefusedField, Translated};
+use super::{refused_field::RefusedField, translated::Translated};
 use crate::{
     attempt::Attempt,
     caller::{Caller, Question as _, Terms},

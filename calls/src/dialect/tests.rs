@@ -1,6 +1,8 @@
-use serde_json::json;
+use serde_json::{Value, json};
+use tidegate_providers::{Fields, Operation, Providers};
 
-use super::*;
+use super::{conversation::Conversation, *};
+use crate::route::Route;
 
 fn fields(body: &Value) -> Fields {
     Fields::read(body.to_string().as_bytes()).unwrap()

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tidegate_quota::{
     Dimension, Hold, Refused,
     budget::{BudgetRefused, Payer, Unheld},
+    come_back,
 };
 use tidegate_types::{FailureType, ModelId, WaitsFor};
 
 use super::{AT_ONCE, BUDGET_LOST, BUDGET_RETURNS, Concerns, Failure, PAUSED, Retry};
-use crate::backoff;
 
 /// Delay after which another worker takes the documents of one that is too old for the quota, and
 /// stops.
@@ -21,14 +21,17 @@ impl Failure {
         let message = refused.to_string();
         match refused {
             Refused::Wait { wait, hold, .. } => {
-                let delay = backoff::until_turn(*wait);
+                let delay = come_back::elsewhere(*wait);
                 Self::quota_wait(message, Retry::Turn(delay), waits_for(*hold))
             }
             Refused::Paused { wait, .. } => {
                 Self::quota_wait(message, Retry::After(*wait), WaitsFor::Gate)
             }
+            Refused::Undecided { wait, .. } => {
+                Self::quota_wait(message, Retry::After(*wait), WaitsFor::Redis)
+            }
             Refused::Outdated(_) => {
-                Self::quota_wait(message, Retry::After(OUTDATED), WaitsFor::Gate)
+                Self::new(FailureType::QuotaWait, message, Retry::After(OUTDATED))
             }
             Refused::Exhausted { .. } => Self::never(FailureType::QuotaExhausted, message),
             Refused::NeverFits { model, set: Some(_), .. } => {

@@ -37,8 +37,9 @@ impl Met {
         let Self { gates, model, start, .. } = &met;
         let refused = error(Kind::Unauthorized, 401);
         let _ = gates.keys.refused(model, "r", &refused, KeyNow::TheSame(None), *start);
-        let _ = gates.names.refused(model, "r", &error(Kind::UnknownModel, 404), 1, *start);
-        let _ = gates.accounts.refused((model, None), "pay", *start);
+        let _ =
+            gates.unknown_models.refused(model, "r", &error(Kind::UnknownModel, 404), 1, *start);
+        let _ = gates.accounts.doubts.refused((model, None), "pay", *start);
         met.falls_over();
         met
     }
@@ -51,9 +52,9 @@ impl Met {
         }
     }
 
-    fn asking(&self, seconds: u64) -> Asking<'_> {
+    fn asking(&self, seconds: u64) -> CheckedCall<'_> {
         let now = self.start + Duration::from_secs(seconds);
-        Asking { attempt: &self.attempt, model: &self.model, now }
+        CheckedCall { attempt: &self.attempt, model: &self.model, now }
     }
 
     fn checked(&self, seconds: u64) -> Result<(), &'static str> {
@@ -95,9 +96,9 @@ fn the_first_run_takes_nothing_and_the_second_what_one_call_alone_may_have() {
     assert_eq!(met.checked(LATER), Err("key"), "it has left: what it took is used up");
     met.gates.keys.accepted(&met.model);
     assert_eq!(met.checked(LATER), Err("name"));
-    met.gates.names.answered(&met.model, met.start);
+    met.gates.unknown_models.answered(&met.model, met.start);
     assert_eq!(met.checked(LATER), Err("account"));
-    met.gates.accounts.answered(&met.model, met.start);
+    met.gates.accounts.doubts.answered(&met.model, met.start);
     assert_eq!(met.checked(LATER), Err("circuit"));
     circuit.unwrap().succeeded();
     assert_eq!(met.checked(LATER), Ok(()));

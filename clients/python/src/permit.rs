@@ -141,7 +141,7 @@ impl Permit {
                 }
                 Err(error) => {
                     let failure = Failure::of(&error, backoff, before);
-                    let _ = sent.refused(&error).await;
+                    let _ = sent.failed(&error).await;
                     Some(failure)
                 }
             }

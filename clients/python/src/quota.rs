@@ -3,10 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use pyo3::{IntoPyObjectExt as _, exceptions::PyValueError, prelude::*, types::PyDict};
-use tidegate_calls::{
-    Attempt, Backoff, Guard, attempt::Patience, backoff, budget::Budgets, gates::Held,
-};
-use tidegate_quota::{Options, Refused, Request, Ticket};
+use tidegate_calls::{Attempt, Backoff, Guard, attempt::Patience, budget::Budgets, gates::Held};
+use tidegate_quota::{Options, Refused, Request, Ticket, come_back};
 use tidegate_types::{Lane, ModelId, Tenant};
 
 use crate::{
@@ -187,10 +185,13 @@ impl Refusal {
     fn by_quota(refused: &Refused, backoff: Backoff) -> Self {
         let (kind, wait, delay, ticket) = match refused {
             Refused::Wait { wait, ticket, .. } => {
-                let delay = backoff::until_turn(*wait).min(backoff.max_quota_wait);
+                let delay = come_back::elsewhere(*wait).min(backoff.max_quota_wait);
                 ("QuotaWait", *wait, Some(delay), Some(*ticket))
             }
             Refused::Paused { wait, ticket, .. } => {
+                ("QuotaWait", *wait, Some((*wait).min(backoff.max)), Some(*ticket))
+            }
+            Refused::Undecided { wait, ticket, .. } => {
                 ("QuotaWait", *wait, Some((*wait).min(backoff.max)), *ticket)
             }
             Refused::Outdated(_) => ("QuotaWait", backoff.base, Some(backoff.base), None),

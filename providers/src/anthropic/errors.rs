@@ -45,11 +45,6 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
         {
             return Some(Kind::QuotaExhausted);
         }
-        if envelope.has_message(&["prompt is too long"])
-            || envelope.has_message(&["exceed", "context limit"])
-        {
-            return Some(Kind::TooLarge);
-        }
     }
     envelope.types.iter().find_map(|class| {
         Some(match class.as_str() {

@@ -31,9 +31,7 @@ pub(crate) const fn messages() -> Protocol {
         path: &["v1", "messages"],
         body: request::body,
         segments: None,
-        observed: errors::observed,
         read: response::read,
-        refused: |error, _| error,
     }
 }
 

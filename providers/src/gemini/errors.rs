@@ -10,7 +10,6 @@ use crate::{
     classify::ErrorNames,
     envelope::Envelope,
     error::{Error, Kind},
-    exchange::Reply,
     observed::Observed,
     wait_hint,
 };
@@ -71,9 +70,9 @@ pub(crate) fn observed(headers: &HeaderMap) -> Observed {
 }
 
 /// A 429 for a day's quota advises to retry in seconds; the end of the day is correct.
-pub(crate) fn with_reset(error: Error, reply: &Reply) -> Error {
-    if error.kind == Kind::QuotaExhausted && reply.status == 429 {
-        return Error { retry_after: Some(until_reset(wait_hint::clock(&reply.headers))), ..error };
+pub(crate) fn with_reset(error: Error, status: u16, headers: &HeaderMap) -> Error {
+    if error.kind == Kind::QuotaExhausted && status == 429 {
+        return Error { retry_after: Some(until_reset(wait_hint::clock(headers))), ..error };
     }
     error
 }

@@ -27,9 +27,7 @@ pub(crate) const fn generate_content() -> Protocol {
         path: &["v1beta", "models"],
         body: request::body,
         segments: Some(|request| vec![format!("{}:generateContent", request.model)]),
-        observed: errors::observed,
         read: response::read,
-        refused: errors::with_reset,
     }
 }
 

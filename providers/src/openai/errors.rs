@@ -27,12 +27,7 @@ fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
         // Traffic grew too fast. Some endpoints used to send it with a 503.
         "slow_down" if status == 503 => Kind::Overloaded,
         "slow_down" => Kind::RateLimited,
-        "context_length_exceeded" => Kind::TooLarge,
-        "content_policy_violation"
-        | "invalid_prompt"
-        | "content_filter"
-        | "bio_policy"
-        | "misalignment_policy_violation" => Kind::ContentRefused,
+        "invalid_prompt" | "bio_policy" | "misalignment_policy_violation" => Kind::ContentRefused,
         "invalid_api_key" => Kind::Unauthorized,
         "model_not_found" => Kind::InvalidRequest,
         "conversation_locked" => Kind::Transient,
@@ -43,10 +38,6 @@ fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
 }
 
 fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
-    // Compatible servers send this wording without the code.
-    if status == 400 && envelope.has_message(&["maximum context length"]) {
-        return Some(Kind::TooLarge);
-    }
     // The model has no embeddings; the key is good for other requests.
     if status == 403 && envelope.has_message(&["not allowed to generate embeddings"]) {
         return Some(Kind::InvalidRequest);

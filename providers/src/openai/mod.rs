@@ -38,14 +38,7 @@ static WITH_MAX_TOKENS: Protocol =
     chat_completions(|request, dialect| request::body(request, dialect, OutputCap::MaxTokens));
 
 const fn chat_completions(body: fn(&Request<'_>, Dialect) -> Result<Vec<u8>, Error>) -> Protocol {
-    Protocol {
-        path: &["chat", "completions"],
-        body,
-        segments: None,
-        observed: errors::observed,
-        read: response::read,
-        refused: |error, _| error,
-    }
+    Protocol { path: &["chat", "completions"], body, segments: None, read: response::read }
 }
 
 /// Azure's deployments: the path holds the deployment's name.

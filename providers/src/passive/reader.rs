@@ -8,18 +8,15 @@ use serde_json::Value;
 
 use super::usage::Heard;
 use crate::{
-    anthropic,
     batch::Answer,
     envelope::Envelope,
     error::Error,
     exchange::{Cut, Reply},
-    gemini,
     key::{Key, KeySource},
     message::Redactor,
     observed::Observed,
-    openai,
     refusal::Context,
-    vendor::{Interface, Vendor},
+    vendor::Vendor,
     verbatim::{Sender, VerbatimReply, words},
 };
 
@@ -113,8 +110,7 @@ impl PassiveReader {
             Of::Vendor(_) => context.refused(reply),
             Of::Provider(..) => context.refused_call(reply),
         });
-        let is_gemini = self.vendor().0.interface == Interface::GenerateContent;
-        if is_gemini { gemini::with_reset(error, reply) } else { error }
+        (self.vendor().0.refused)(error, reply.status, &reply.headers)
     }
 
     fn error_in_context(
@@ -138,13 +134,8 @@ impl PassiveReader {
         }
     }
 
-    /// Compatible servers send OpenAI's headers.
     fn observed(&self, headers: &HeaderMap) -> Observed {
-        match self.vendor().0.interface {
-            Interface::Messages => anthropic::observed(headers),
-            Interface::GenerateContent => gemini::observed(headers),
-            _ => openai::observed(headers),
-        }
+        (self.vendor().0.observed)(headers)
     }
 }
 

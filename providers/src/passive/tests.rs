@@ -106,6 +106,23 @@ fn a_refusal_is_classified_as_our_own_clients_do() {
     assert_eq!((error.kind, error.charged), (Kind::Overloaded, Charged::No));
 }
 
+/// A vendor's models at a cloud are read as at its own host.
+#[test]
+fn clouds_are_read_as_their_vendors() {
+    let told = headers(&[
+        ("anthropic-ratelimit-tokens-limit", "1000"),
+        ("anthropic-ratelimit-tokens-remaining", "400"),
+    ]);
+    let heard = Vendor::VERTEX_ANTHROPIC.read_reply(200, &told, b"{}").unwrap();
+    assert_eq!(heard.observed.tokens.and_then(|tokens| tokens.remaining), Some(400));
+    let body = br#"{"error": {"status": "RESOURCE_EXHAUSTED", "message": "requests per day"}}"#;
+    for vendor in [Vendor::GEMINI, Vendor::VERTEX] {
+        let error = vendor.read_reply(429, &HeaderMap::new(), body).unwrap_err();
+        assert_eq!(error.kind, Kind::QuotaExhausted, "{vendor}");
+        assert!(error.retry_after.is_some(), "{vendor}: until the day ends");
+    }
+}
+
 /// Each event is cut at every byte.
 #[test]
 fn a_stream_tells_its_use_wherever_it_is_cut() {

@@ -43,6 +43,8 @@ impl Vendor {
     pub const VERTEX: Self = Self(&Profile {
         name: "vertex",
         error_names: gemini::NAMES,
+        refused: gemini::with_reset,
+        observed: gemini::observed,
         parameters: &gemini::parameters::TABLE,
         schemas: Self::GEMINI.0.schemas,
         json_mode: Self::GEMINI.0.json_mode,
@@ -55,6 +57,7 @@ impl Vendor {
     pub const VERTEX_ANTHROPIC: Self = Self(&Profile {
         name: "vertex-anthropic",
         error_names: anthropic::NAMES,
+        observed: anthropic::observed,
         parameters: &anthropic::parameters::TABLE,
         schemas: anthropic::schemas,
         json_mode: None,

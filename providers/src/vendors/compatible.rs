@@ -1,6 +1,5 @@
 //! Vendors whose API is compatible with OpenAI's Chat Completions: a row each, with its
-//! differences. Another one needs a row here, its place in [`Vendor::PRESETS`], a page in
-//! `docs/providers/`, and its parameters in `parameters` if they differ.
+//! differences. `CONTRIBUTING.md` lists what another one needs.
 //!
 //! Few document what they count towards their limits, so everything counts, and the bound of the
 //! output is held. Their prices change with their lists of models: a model's section states them
@@ -10,9 +9,10 @@ use tidegate_types::Charge;
 
 use super::parameters;
 use crate::{
-    classify::{ErrorNames, Sign},
+    classify::ErrorNames,
     error::Kind,
     openai,
+    rules::{Sign, Statuses, row},
     schema::{self, Keeps},
     vendor::{BasePath, Credentials, Interface, ModelsList, OutputCap, Profile, Vendor},
 };
@@ -26,6 +26,8 @@ pub(super) const COMPATIBLE: Profile = Profile {
     key_header: ("authorization", "Bearer "),
     credentials: Credentials::Key,
     error_names: openai::NAMES,
+    refused: |error, _, _| error,
+    observed: openai::observed,
     charge: Charge::CAUTIOUS,
     token_buckets: false,
     prices: "",
@@ -66,8 +68,8 @@ impl Vendor {
         base_url: "https://api.mistral.ai/v1",
         key_variable: "MISTRAL_API_KEY",
         // A limit shared by all customers, not ours (help.mistral.ai, "Why am I getting a 429").
-        error_names: ErrorNames::Rows(&[(
-            &[],
+        error_names: ErrorNames::Rows(&[row(
+            Statuses::Any,
             Sign::Type("service_tier_capacity_exceeded"),
             Kind::Overloaded,
         )]),
@@ -84,9 +86,8 @@ impl Vendor {
         // The flexible tier has no capacity left; a service behind it has failed
         // (console.groq.com/docs/errors). Daily limits are told by the message.
         error_names: ErrorNames::Rows(&[
-            (&[498], Sign::Status, Kind::Overloaded),
-            (&[424], Sign::Status, Kind::Transient),
-            (&[413], Sign::Says("tokens per minute"), Kind::TooLarge),
+            row(Statuses::Only(&[498]), Sign::Status, Kind::Overloaded),
+            row(Statuses::Only(&[424]), Sign::Status, Kind::Transient),
         ]),
         charge: Charge { cached_input: false, ..Charge::CAUTIOUS },
         output_cap: Some(OutputCap::MaxCompletionTokens),
@@ -108,8 +109,8 @@ impl Vendor {
         key_variable: "TOGETHER_API_KEY",
         // Traffic grew faster than the machines behind it (docs.together.ai/docs/error-codes).
         error_names: ErrorNames::Rows(&[
-            (&[], Sign::Code("dynamic_request_limited"), Kind::RateLimited),
-            (&[], Sign::Code("dynamic_token_limited"), Kind::RateLimited),
+            row(Statuses::Any, Sign::Name("dynamic_request_limited"), Kind::RateLimited),
+            row(Statuses::Any, Sign::Name("dynamic_token_limited"), Kind::RateLimited),
         ]),
         parameters: &parameters::TOGETHER,
         ..COMPATIBLE
@@ -123,7 +124,11 @@ impl Vendor {
         key_variable: "FIREWORKS_API_KEY",
         // The account is suspended, mostly for a bill or a spending limit
         // (docs.fireworks.ai/guides/inference-error-codes).
-        error_names: ErrorNames::Rows(&[(&[412], Sign::Status, Kind::QuotaExhausted)]),
+        error_names: ErrorNames::Rows(&[row(
+            Statuses::Only(&[412]),
+            Sign::Status,
+            Kind::QuotaExhausted,
+        )]),
         parameters: &parameters::FIREWORKS,
         ..COMPATIBLE
     });
@@ -144,11 +149,7 @@ impl Vendor {
         name: "xai",
         base_url: "https://api.x.ai/v1",
         key_variable: "XAI_API_KEY",
-        // Its message otherwise means a rate limit.
-        error_names: ErrorNames::Rows(&[
-            (&[403, 429], Sign::Says("used all available credits"), Kind::QuotaExhausted),
-            (&[403, 429], Sign::Says("monthly spending limit"), Kind::QuotaExhausted),
-        ]),
+        error_names: ErrorNames::Rows(&[]),
         output_cap: Some(OutputCap::MaxCompletionTokens),
         parameters: &parameters::XAI,
         ..COMPATIBLE
@@ -160,12 +161,11 @@ impl Vendor {
         embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "https://openrouter.ai/api/v1",
         key_variable: "OPENROUTER_API_KEY",
-        // 403: the vendor behind it moderates, and the text was flagged. The daily limit of free
-        // models is told by the message (openrouter.ai/docs/api-reference/errors, .../limits).
+        // 403: the vendor behind it moderates, and the text was flagged
+        // (openrouter.ai/docs/api-reference/errors).
         error_names: ErrorNames::Rows(&[
-            (&[403], Sign::Says("flagged"), Kind::ContentRefused),
-            (&[403], Sign::Says("moderation"), Kind::ContentRefused),
-            (&[429], Sign::Says("free-models-per-day"), Kind::QuotaExhausted),
+            row(Statuses::Only(&[403]), Sign::Says(&["flagged"]), Kind::ContentRefused),
+            row(Statuses::Only(&[403]), Sign::Says(&["moderation"]), Kind::ContentRefused),
         ]),
         parameters: &parameters::OPENROUTER,
         ..COMPATIBLE
@@ -223,8 +223,8 @@ impl Vendor {
         key_variable: "MOONSHOT_API_KEY",
         // platform.moonshot.ai/docs: out of money; a limit shared by all customers.
         error_names: ErrorNames::Rows(&[
-            (&[], Sign::Type("exceeded_current_quota_error"), Kind::QuotaExhausted),
-            (&[], Sign::Type("engine_overloaded_error"), Kind::Overloaded),
+            row(Statuses::Any, Sign::Type("exceeded_current_quota_error"), Kind::QuotaExhausted),
+            row(Statuses::Any, Sign::Type("engine_overloaded_error"), Kind::Overloaded),
         ]),
         parameters: &parameters::MOONSHOT,
         schemas: |_| Keeps::Json,

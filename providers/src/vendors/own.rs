@@ -9,7 +9,9 @@ use serde_json::json;
 use tidegate_types::{Charge, OutputHold};
 
 use crate::{
-    anthropic, bedrock, gemini, openai,
+    anthropic, bedrock, gemini,
+    observed::Observed,
+    openai,
     schema::{self, Keeps},
     vendor::{BasePath, Credentials, Interface, ModelsList, Profile, Vendor},
 };
@@ -36,6 +38,8 @@ impl Vendor {
         key_header: ("x-api-key", ""),
         credentials: Credentials::Key,
         error_names: anthropic::NAMES,
+        refused: |error, _, _| error,
+        observed: anthropic::observed,
         charge: Charge {
             hold: OutputHold::Expected,
             cached_input: false,
@@ -95,6 +99,8 @@ impl Vendor {
         key_header: ("authorization", "Bearer "),
         credentials: Credentials::Key,
         error_names: openai::NAMES,
+        refused: |error, _, _| error,
+        observed: openai::observed,
         charge: Charge {
             hold: OutputHold::Maximum,
             cached_input: true,
@@ -145,6 +151,8 @@ impl Vendor {
         key_header: ("x-goog-api-key", ""),
         credentials: Credentials::Key,
         error_names: gemini::NAMES,
+        refused: gemini::with_reset,
+        observed: gemini::observed,
         charge: Charge {
             hold: OutputHold::Expected,
             cached_input: true,
@@ -197,6 +205,8 @@ impl Vendor {
         key_header: ("authorization", "Bearer "),
         credentials: Credentials::KeyOrMachine,
         error_names: bedrock::NAMES,
+        refused: |error, _, _| error,
+        observed: |_| Observed::default(),
         charge: Charge {
             hold: OutputHold::Maximum,
             cached_input: false,

@@ -26,7 +26,7 @@ const MEAN: f64 = 1_950.0 + 580.0;
 
 fn limits(fixed: bool, token_bucket: bool) -> Limits {
     let limits = Limits {
-        burst_max: (!fixed).then_some(Duration::from_secs(60)),
+        burst: fixed.then_some(Duration::from_secs(1)),
         token_bucket,
         ..Limits::default().with(Dimension::Combined, LIMIT)
     };

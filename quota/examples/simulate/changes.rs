@@ -10,7 +10,7 @@ use crate::{
     fleet::{Disturbance, INTERACTIVE, Plan},
     provider::{Caching, Changing, Kind, Ramping, Spending},
     report::Report,
-    scenario::{Bench, LARGE, LEARNED, Scenario, WORKERS, known, two_lanes},
+    scenario::{Bench, LARGE, Scenario, WORKERS, known, two_lanes},
     table::{Table, percent, seconds},
 };
 
@@ -65,7 +65,7 @@ fn wrong(bench: &mut Bench<'_>) -> Table {
         &["what", "calls", "429s", "refused", "use in the last ten minutes"],
     );
     const LIMIT: u64 = 400_000;
-    let safe = Limits { burst_max: LEARNED, ..Limits::default() };
+    let safe = Limits::default();
     let cases = [
         ("cut to 40 %", CHANGE, 0.4, LIMIT, LIMIT * 2 / 5, 0.01),
         ("a third too high", 0, 1.0, LIMIT * 4 / 3, LIMIT, 0.03),
@@ -112,7 +112,7 @@ fn ramp(bench: &mut Bench<'_>) -> Table {
     const FLOOR: u64 = LARGE / 4;
     const QUARTER: Micros = 900 * SECOND;
     let quarters = if bench.quick { 2 } else { 4 };
-    let safe = Limits { burst_max: LEARNED, ..Limits::default() }.with(Dimension::Combined, LARGE);
+    let safe = Limits::default().with(Dimension::Combined, LARGE);
     let cases = [
         ("safe", safe, false),
         ("known bucket", known(LARGE), false),
@@ -151,8 +151,7 @@ fn spending(bench: &mut Bench<'_>) -> Table {
         &["ten minutes' part", "calls", "429s", "refused", "use of what is allowed"],
     );
     let minutes = if bench.quick { 40 } else { 80 };
-    let limits =
-        Limits { burst_max: LEARNED, ..Limits::default() }.with(Dimension::Combined, LARGE);
+    let limits = Limits::default().with(Dimension::Combined, LARGE);
     for part in [0.8, 0.5, 0.2] {
         let most = (LARGE as f64 * part * 10.0) as u64;
         let plan = Plan::new(minutes * 60 * SECOND, 1_200 * SECOND, WORKERS);
@@ -219,7 +218,6 @@ fn cached(bench: &mut Bench<'_>) -> Table {
     let limits = Limits {
         margin: 1.0,
         window: Duration::from_secs(60),
-        burst_max: LEARNED,
         token_bucket: true,
         ..Limits::default().with(Dimension::Input, LIMIT)
     };

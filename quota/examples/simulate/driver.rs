@@ -17,7 +17,7 @@ pub(crate) struct Call<'a> {
 pub(crate) enum Answer {
     Granted(Held),
     Wait { wait: Micros, ticket: Ticket },
-    Paused { wait: Micros, ticket: Option<Ticket> },
+    Paused { wait: Micros, ticket: Ticket },
 }
 
 /// A reservation until it is settled.

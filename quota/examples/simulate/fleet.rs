@@ -10,7 +10,7 @@ use crate::{
     report::Report,
 };
 
-/// `Options::default()` in `quota/src/quota.rs`: the longest wait in place, and the spread of
+/// `Options::default()` in `quota/src/shared.rs`: the longest wait in place, and the spread of
 /// wake-ups after a pause.
 pub(crate) const MAX_SLOT_WAIT: Micros = 10 * SECOND;
 pub(crate) const JITTER: Micros = 30 * SECOND;
@@ -23,10 +23,10 @@ pub(crate) const MAX_CALLS: usize = 32;
 const WATCHED_FROM: Micros = 10 * SECOND;
 const WATCHED_EVERY: Micros = SECOND / 10;
 
-/// `MAX_SLEEP` in `quota/src/quota.rs`.
+/// `MAX_SLEEP` in `quota/src/come_back.rs`.
 const MAX_SLEEP: Micros = 60 * SECOND;
 
-/// `EARLY`, `EARLY_PART`, `MAX_EARLY` and `Backoff::default()` in `activities/src/failure.rs`.
+/// `DISPATCH`, `EARLY_PART` and `MAX_EARLY` in `quota/src/come_back.rs`, and `Backoff::default()` in `calls/src/backoff.rs`.
 const EARLY: Micros = SECOND / 2;
 const EARLY_PART: f64 = 0.16;
 const MAX_EARLY: Micros = 10 * SECOND;
@@ -353,7 +353,7 @@ impl Fleet<'_> {
         beside
     }
 
-    /// `Shared::wait_behind` in `quota/src/reserve_batcher.rs`.
+    /// `Shared::wait_behind` in `quota/src/decide.rs`.
     fn stands_behind(&self, at: usize) -> bool {
         let first = self.beside(at).first().copied();
         first.is_some_and(|first| self.clients[first].turn() < self.clients[at].turn())
@@ -386,7 +386,7 @@ impl Fleet<'_> {
                 (early(wait), wait, come_back(wait, self.plan.longest_delay))
             }
             Answer::Paused { wait, ticket } => {
-                client.ticket = ticket.or(client.ticket);
+                client.ticket = Some(ticket);
                 let wait = wait + self.chance.within(JITTER);
                 (wait, wait, wait.min(BACKOFF_MAX))
             }
@@ -529,12 +529,12 @@ impl Fleet<'_> {
     }
 }
 
-/// `shorten_wait` in `quota/src/quota.rs`.
+/// `in_place` in `quota/src/come_back.rs`.
 pub(crate) fn early(wait: Micros) -> Micros {
     if wait > 2 * SECOND { ((wait as f64 * 0.95) as Micros).min(MAX_SLEEP) } else { wait }
 }
 
-/// `Failure::refused` in `activities/src/failure.rs`.
+/// `elsewhere` in `quota/src/come_back.rs`.
 pub(crate) fn come_back(wait: Micros, longest: Micros) -> Micros {
     let early = EARLY + ((wait as f64 * EARLY_PART) as Micros).min(MAX_EARLY);
     wait.saturating_sub(early).clamp(SECOND, longest)

@@ -11,7 +11,7 @@ use crate::{
         Split, split,
     },
     report::Report,
-    scenario::{Bench, Keeper, LARGE, LEARNED, WORKERS, known, safe, two_lanes},
+    scenario::{Bench, Keeper, LARGE, WORKERS, known, safe, two_lanes},
     table::{Table, percent, seconds},
 };
 
@@ -102,7 +102,7 @@ fn documents(batches: &'static [(Micros, usize)], headers: bool) -> Plan {
 }
 
 pub(crate) fn learned(limit: u64) -> Limits {
-    Limits { burst_max: LEARNED, ..Limits::default() }.with(Dimension::Combined, limit)
+    Limits::default().with(Dimension::Combined, limit)
 }
 
 /// A full bucket, its refill, and a long call.

@@ -149,23 +149,18 @@ pub(crate) fn known(limit: u64) -> Limits {
     Limits {
         margin: 1.0,
         window: Duration::from_secs(60),
-        burst_max: LEARNED,
         token_bucket: true,
         ..Limits::default().with(Dimension::Combined, limit)
     }
 }
 
-/// The configuration's default for bursts.
-pub(crate) const LEARNED: Option<Duration> = Some(Duration::from_secs(60));
-
 /// The safe preset for this provider.
 pub(crate) fn safe(kind: Kind, limit: u64) -> Limits {
     if kind == Kind::Split {
         let (input, output) = split(limit, 1.07);
-        let limits = Limits { burst_max: LEARNED, ..Limits::default() };
-        return limits.with(Dimension::Input, input).with(Dimension::Output, output);
+        return Limits::default().with(Dimension::Input, input).with(Dimension::Output, output);
     }
-    Limits { burst_max: LEARNED, ..Limits::default() }.with(Dimension::Combined, limit)
+    Limits::default().with(Dimension::Combined, limit)
 }
 
 fn used(kind: Kind, report: &Report, limit: u64) -> f64 {

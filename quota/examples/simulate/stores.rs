@@ -288,7 +288,7 @@ impl<S: Virtual> Limiter for Kept<S> {
         let used = self.model.unused();
         let pause = Pause { length: Duration::from_micros(retry), reason: "429".to_owned() };
         let settled = Settlement {
-            signal: ProviderSignal::Refused,
+            signal: ProviderSignal::RateLimited,
             pause: Some(pause),
             ..Settlement::used(held.id, used)
         };

@@ -39,7 +39,7 @@ const NEWS: Micros = 2 * SECOND;
 const SPREAD: Micros = 600 * SECOND;
 
 /// How often a gate that an operator holds is closed again: `close_again` in
-/// `quota/src/operator_holds/operations.rs`.
+/// `quota/src/operator_actions.rs`.
 const AGAIN: Micros = 100 * SECOND;
 
 /// One run.

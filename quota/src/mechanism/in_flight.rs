@@ -19,6 +19,8 @@ impl Mechanism {
         }
         let own = self.lanes[lane].in_flight;
         let mut over = self.in_flight.calls + 1.0 - limit;
+        // Below the limit only the lanes' shares and ceilings hold the call.
+        let hold = if over > 0.0 { Hold::InFlight } else { Hold::Lane };
         if own + 1.0 > terms.share(lane) * limit {
             for (other, it) in self.lanes.iter().enumerate() {
                 if other != lane && it.waiting_work() > 0.0 {
@@ -29,7 +31,7 @@ impl Mechanism {
         over = over.max(own + 1.0 - (terms.lanes.at(lane).ceiling * limit).floor().max(1.0));
         if over > 0.0 {
             let wait = over * self.latency / limit;
-            obstacle.at_least(wait.max(terms.numbers.pace), Hold::InFlight, over);
+            obstacle.raise(wait.max(terms.numbers.pace), hold, over);
         }
     }
 }

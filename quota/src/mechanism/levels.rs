@@ -109,15 +109,17 @@ impl Mechanism {
             let wanted = if ahead > 0.0 { ahead + need } else { need.min(largest) };
             let lack = wanted + self.drawn[it] - (capacity - kept);
             let hold = if lack > kept { Hold::Level(it) } else { Hold::Lane };
-            obstacle.at_least(lack / rate, turn(hold), lack);
-            let over = self.total[it] + ahead + need + saved * limit.most - limit.window.value;
+            obstacle.raise(lack / rate, turn(hold), lack);
+            let saved = saved * limit.most;
+            let over = self.total[it] + ahead + need + saved - limit.window.value;
             if over > 0.0 {
                 let wait = self.until_freed(terms, it, over, rate);
-                obstacle.at_least(wait, turn(Hold::Window(it)), over);
+                let hold = if over > saved { Hold::Window(it) } else { Hold::Lane };
+                obstacle.raise(wait, turn(hold), over);
             }
             if ceiling < 1.0 {
                 let over = self.lanes[lane].used[it] + ahead + need - ceiling * limit.most;
-                obstacle.at_least(over / rate, turn(Hold::Lane), over);
+                obstacle.raise(over / rate, turn(Hold::Lane), over);
             }
         }
         self.limit_in_flight(terms, lane, &mut obstacle);

@@ -90,7 +90,7 @@ impl Log {
     fn is_free(&self, now: f64, numbers: &Numbers) -> bool {
         match self.handed {
             None => true,
-            Some((at, false)) => now >= at + numbers.lease,
+            Some((at, false)) => now >= at + numbers.task_lease,
             Some((at, true)) => self.urgent || now >= at + numbers.pace,
         }
     }

@@ -38,9 +38,9 @@ pub(super) struct Late {
     pub(super) until: f64,
 }
 
-/// How a caller asks for its position.
+/// How a caller comes to the queue.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Asks {
+pub(super) enum Arrival {
     /// With a valid ticket.
     InTurn(f64),
     /// With a ticket from another life of the store: it has waited.
@@ -59,11 +59,11 @@ pub(super) struct QueuePosition {
 
 impl Queue {
     /// A caller's position.
-    pub(super) fn position(&self, tenant: &Tenant, asks: Asks, now: f64) -> QueuePosition {
-        let turn = match asks {
-            Asks::InTurn(turn) => turn,
-            Asks::First => self.virtual_time(),
-            Asks::Last => {
+    pub(super) fn position(&self, tenant: &Tenant, arrival: Arrival, now: f64) -> QueuePosition {
+        let turn = match arrival {
+            Arrival::InTurn(turn) => turn,
+            Arrival::First => self.virtual_time(),
+            Arrival::Last => {
                 let tail = self.tenants.get(tenant).map_or(0.0, |line| line.tail);
                 tail.max(self.virtual_time())
             }

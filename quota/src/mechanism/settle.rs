@@ -47,14 +47,14 @@ impl Mechanism {
                 ProviderSignal::None if settlement.used.is_some() => {
                     self.record_answer(model, settlement, entry, numbers);
                 }
-                ProviderSignal::Refused => self.log_refusal(settlement, entry, numbers),
+                ProviderSignal::RateLimited => self.log_refusal(settlement, entry, numbers),
                 _ => {}
             }
         }
         if let Some(pause) = settlement.pause.as_ref().filter(|pause| !pause.length.is_zero()) {
             let closed = match signal {
                 ProviderSignal::Exhausted => CloseReason::Exhausted,
-                ProviderSignal::Refused => CloseReason::Refused,
+                ProviderSignal::RateLimited => CloseReason::Refused,
                 _ => CloseReason::Pause,
             };
             self.close_gate(pause, longest, closed);

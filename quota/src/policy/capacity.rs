@@ -15,14 +15,14 @@ impl KnownDimension {
     ) -> Reasoned {
         let most = self.configured * (1.0 - self.missing);
         let is_bucket = configured.bucket || self.is_even(numbers);
-        let deepest = if is_bucket { 1.0 - numbers.reserve } else { numbers.unknown };
+        let deepest = if is_bucket { 1.0 - numbers.never_drawn } else { numbers.blind_burst };
         let full = Reasoned::new(most * deepest, Why::Full);
         let mut capacity = if let Some(burst) = configured.burst {
             Reasoned::new(burst * most / configured.window, Why::Configured)
         } else if is_bucket || self.tells {
             full
         } else {
-            let first = numbers.first * most / configured.window;
+            let first = numbers.first_burst * most / configured.window;
             let explored = numbers.grow * self.went_well;
             let step = if explored > first {
                 Reasoned::new(explored, Why::Explored)

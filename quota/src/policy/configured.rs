@@ -31,7 +31,7 @@ pub(crate) struct Configured {
 
 impl Configured {
     pub(crate) fn from_model(model: &ModelQuota) -> Self {
-        let Limits { margin, window, token_bucket, burst_max, burst, .. } = model.limits;
+        let Limits { margin, window, token_bucket, burst, .. } = model.limits;
         let window = micros(window);
         Self {
             limits: PerLimit::from_fn(|limited| model.limits.get(limited).unwrap_or(0)),
@@ -39,7 +39,7 @@ impl Configured {
             window,
             kept: margin * MINUTE / window,
             bucket: token_bucket,
-            burst: burst_max.is_none().then_some(micros(burst)),
+            burst: burst.map(micros),
         }
     }
 

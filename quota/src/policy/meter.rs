@@ -36,7 +36,8 @@ impl KnownDimension {
         if self.visible_use(reading) >= numbers.telling * (1.0 - self.missing) * limit {
             return;
         }
-        // Other meters agree now and then by chance, and a bucket hardly ever differs.
+        // A reading that differs outweighs `even` times `even` that agree: other meters agree now and
+        // then by chance, and a bucket hardly ever differs.
         let step = if evenly { 1.0 } else { -numbers.even * numbers.even };
         let was_even = self.is_even(numbers);
         self.even = (self.even + step).min(numbers.even);
@@ -65,9 +66,12 @@ impl KnownDimension {
         self.missing > 0.0 || self.is_even(numbers)
     }
 
-    /// By how much the level should fall, because several readings were below our own count. Calls
-    /// under way to the provider blur a single reading. The provider may or may not count what is
-    /// held for calls that it has; but a lowered rate is restored.
+    /// By how much the level should fall, because several readings in a row were below our own
+    /// count. One reading proves nothing: calls on their way are in our count and not yet in the
+    /// meter. For example, we count 90 of 100 drawn, 20 of them held for calls that have no answer
+    /// yet, and three readings show at most 60. A provider that counts those 20 at the start shows
+    /// 30 less than we do, one that counts them at the end 10 less. So the level falls by 10, the
+    /// surplus without what is held. In either case a rate that was lowered is restored.
     pub(super) fn take_surplus(
         &mut self,
         reading: &MeterReading,

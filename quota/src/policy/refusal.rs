@@ -52,7 +52,8 @@ impl KnownDimension {
             return;
         }
         self.latest = refusal.at;
-        // A meter that showed room that does not exist counts something else.
+        // The rate was restored a moment ago because the meter showed room, and there is none: the
+        // meter counts something else. It is not believed again, and the rate is lowered as before.
         if let Some((at, lowered)) = self.restored.take()
             && refusal.at - at < numbers.episode
         {
@@ -74,8 +75,9 @@ impl KnownDimension {
         let [first, _] = self.refused.filter(fresh).unwrap_or([here, here]);
         let rate = self.rate(configured, numbers);
         self.refused = Some([first, here]);
-        // The provider had nothing left at both refusals, so it let through its own rate between
-        // them. But a provider that asks for a wait of many calls has no rate now.
+        // At both refusals the provider had no room left. So what it let through between them, by
+        // the time between them, is its own rate. This does not hold while it asks for a wait in
+        // which many calls would fit: then it lets through nothing for a while.
         let mut lowered = rate - numbers.yields * self.configured / configured.window;
         let time = refusal.at - first.0;
         let refills = time >= numbers.measured * numbers.quiet

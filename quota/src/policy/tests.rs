@@ -39,7 +39,6 @@ fn limits() -> Limits {
     Limits {
         margin: 1.0,
         window: Duration::from_secs(60),
-        burst_max: Some(Duration::from_secs(60)),
         ..Limits::default().with(Dimension::Combined, 60_000)
     }
 }
@@ -347,7 +346,7 @@ fn a_refusal_of_another_clock_says_nothing() {
 
 #[test]
 fn before_a_first_answer_a_quarter_of_the_limit_goes_at_most() {
-    let fixed = Limits { burst_max: None, burst: Duration::from_secs(60), ..limits() };
+    let fixed = Limits { burst: Some(Duration::from_secs(60)), ..limits() };
     for (limits, before, after) in [(limits(), 2_500.0, 2_500.0), (fixed, 15_000.0, 60_000.0)] {
         let mut case = Case::new(limits);
         let first = allowance_of(&case.run(Seen::default())).capacity.value;
@@ -405,7 +404,7 @@ fn a_meter_that_tells_shows_that_as_much_as_ever_may_go_at_once() {
 
 #[test]
 fn a_burst_that_is_configured_is_not_learned() {
-    let fixed = Limits { burst_max: None, burst: Duration::from_secs(3), ..limits() };
+    let fixed = Limits { burst: Some(Duration::from_secs(3)), ..limits() };
     assert_reasoned(Case::went_well(fixed, 50_000.0).idle(1.0).capacity, 3_000.0, Why::Configured);
 }
 
@@ -600,7 +599,7 @@ fn the_horizon_is_the_time_without_a_change_of_capacities() {
     // At most this large.
     case.draws(10_500.0);
     assert!(seconds(&case.after(60.0, Seen::default())) > 60.0);
-    let mut paced = Case::new(Limits { burst_max: None, ..limits() });
+    let mut paced = Case::new(Limits { burst: Some(Duration::from_secs(1)), ..limits() });
     assert!((seconds(&paced.run(Seen::default())) - 5.0).abs() < 1e-6, "nothing is known yet");
 }
 
@@ -664,7 +663,7 @@ fn another_configuration_has_another_fingerprint() {
         Limits { margin: 0.9, ..limits() },
         Limits { token_bucket: true, ..limits() },
         Limits { concurrent: Some(1), ..limits() },
-        Limits { burst_max: None, ..limits() },
+        Limits { burst: Some(Duration::from_secs(1)), ..limits() },
         Limits { window: Duration::from_secs(61), ..limits() },
     ] {
         let fingerprint = configured(other).fingerprint();

@@ -20,6 +20,17 @@ pub(crate) struct Group {
     template: u64,
 }
 
+impl Group {
+    pub(crate) fn of(model: &ModelQuota, ask: &Ask) -> Self {
+        Self {
+            model: model.id.clone(),
+            lane: ask.lane,
+            tenant: ask.tenant.clone(),
+            template: ask.template,
+        }
+    }
+}
+
 /// A call and where its answer goes. The sender is dropped without an answer if Redis is away.
 #[derive(Debug)]
 pub(crate) struct Caller {
@@ -40,16 +51,15 @@ impl Caller {
     }
 
     pub(crate) fn group(&self) -> Group {
-        Group {
-            model: self.model.id.clone(),
-            lane: self.ask.lane,
-            tenant: self.ask.tenant.clone(),
-            template: self.ask.template,
-        }
+        Group::of(&self.model, &self.ask)
     }
 
-    /// Sorts by turn. A call without a ticket comes after all others, in order of arrival.
     pub(crate) fn turn(&self) -> (u64, Instant) {
-        (self.ask.ticket.map_or(u64::MAX, |ticket| ticket.position), self.since)
+        turn(&self.ask, self.since)
     }
+}
+
+/// Sorts by turn. A call without a ticket comes after all others, in order of arrival.
+pub(crate) fn turn(ask: &Ask, since: Instant) -> (u64, Instant) {
+    (ask.ticket.map_or(u64::MAX, |ticket| ticket.position), since)
 }

@@ -37,12 +37,12 @@ struct Wait {
 }
 
 impl Waiters {
-    /// Whether a caller of its group with an earlier turn waits here.
-    pub(crate) fn has_earlier(&self, caller: &Caller) -> bool {
-        let (waits, group) = (self.0.lock(), caller.group());
-        let Some(waiting) = waits.models.get(&caller.model.id) else { return false };
-        let mut before = waiting.range(..(caller.turn(), 0));
-        before.any(|(_, wait)| wait.group == group)
+    /// Whether a caller of this group with an earlier turn waits here.
+    pub(crate) fn has_earlier(&self, model: &ModelId, group: &Group, turn: (u64, Instant)) -> bool {
+        let waits = self.0.lock();
+        let Some(waiting) = waits.models.get(model) else { return false };
+        let mut before = waiting.range(..(turn, 0));
+        before.any(|(_, wait)| wait.group == *group)
     }
 
     /// Adds a caller that waits for `length` at most. Dropping the result ends its wait.
@@ -171,9 +171,10 @@ mod tests {
         let (first, before_far) = (caller(10, "a").0, caller(25, "a").0);
         let _waiting = [(soon, SOON / 2), (far, 9 * SOON), (other, SOON / 2), (newcomer, SOON)]
             .map(|(caller, length)| waiters.add(caller, length));
-        assert!(waiters.has_earlier(&before_far) && !waiters.has_earlier(&first));
+        let has_earlier = |it: &Caller| waiters.has_earlier(&it.model.id, &it.group(), it.turn());
+        assert!(has_earlier(&before_far) && !has_earlier(&first));
         assert_eq!(names(waiters.take_due(&model, &group, 1)), ["20"]);
         assert_eq!(names(waiters.take_due(&model, &group, 9)), ["0"]);
-        assert!(!waiters.has_earlier(&before_far), "another tenant is not of its group");
+        assert!(!has_earlier(&before_far), "another tenant is not of its group");
     }
 }

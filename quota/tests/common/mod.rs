@@ -144,7 +144,7 @@ pub fn limits(combined: u64) -> Limits {
     Limits {
         margin: 1.0,
         window: Duration::from_secs(60),
-        burst: Duration::from_secs(60),
+        burst: Some(Duration::from_secs(60)),
         ..Limits::default().with(Dimension::Combined, combined)
     }
 }

@@ -60,7 +60,7 @@ pub(super) async fn a_lane_has_its_part_of_the_calls_at_once<S: Store>(rig: &Rig
         rig.used(ask, 1).await;
     }
     let (_, hold, _) = rig.refused(&in_lane(0)).await;
-    assert_eq!(hold, Hold::InFlight, "six are interactive's, which waits");
+    assert_eq!(hold, Hold::Lane, "six are interactive's, which waits");
     assert_eq!(rig.reserve(&interactive).await, Decision::Granted);
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn calls_at_once_may_be_the_only_limit<S: Store>(rig: &Rig<S>) 
     waits(rig, Ask { lane: 1, ..rig.ask(1) }).await;
     rig.advance(Duration::from_secs(1));
     rig.used(&one, 1).await;
-    assert_eq!(rig.refused(&batch()).await.1, Hold::InFlight, "interactive waits");
+    assert_eq!(rig.refused(&batch()).await.1, Hold::Lane, "interactive waits");
     rig.advance(Duration::from_secs(2));
     assert_eq!(rig.reserve(&batch()).await, Decision::Granted, "it does not come");
 }

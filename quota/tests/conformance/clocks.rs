@@ -53,7 +53,7 @@ pub(super) async fn a_clock_set_back_an_hour_freezes_nothing<S: Store>(rig: &Rig
     assert_eq!(rig.reserve(&next).await, Decision::Granted, "the window has passed");
     assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().combined, 900);
     // The policy goes on too: it learns from a refusal.
-    refused(rig, &next, ProviderSignal::Refused, None).await;
+    refused(rig, &next, ProviderSignal::RateLimited, None).await;
     let seen = rig.store.inspect(&rig.model).await.unwrap();
     assert_eq!(seen.get(Dimension::Combined).plan.unwrap().rate.why, Why::Refused);
     rig.advance(Duration::from_secs(100));

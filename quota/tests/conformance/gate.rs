@@ -10,7 +10,7 @@ pub(super) async fn a_pause_closes_the_gate_and_never_gets_shorter<S: Store>(rig
     let decision = rig.reserve(&rig.ask(1)).await;
     let wait = Duration::from_secs(20);
     assert!(
-        matches!(decision, Decision::Paused { wait: told, ticket: Some(_) } if told == wait),
+        matches!(decision, Decision::Paused { wait: told, .. } if told == wait),
         "{decision:?}"
     );
     let snapshot = rig.store.inspect(&rig.model).await.unwrap();
@@ -51,7 +51,7 @@ pub(super) async fn a_wait_for_the_gate_is_exact<S: Store>(rig: &Rig<S>) {
     for _ in 0..100 {
         rig.reserve(&rig.ask(1_000)).await;
     }
-    let decision = rig.reserve(&Ask { ticket, ..first }).await;
+    let decision = rig.reserve(&Ask { ticket: Some(ticket), ..first }).await;
     let closed = Duration::from_secs(60);
     assert!(matches!(decision, Decision::Paused { wait, .. } if wait == closed), "{decision:?}");
 }
@@ -88,7 +88,7 @@ pub(super) async fn a_refused_probe_closes_the_gate_again<S: Store>(rig: &Rig<S>
     assert_eq!(rig.reserve(&probe).await, Decision::Granted);
     rig.advance(Duration::from_millis(200));
     let before = rig.store.inspect(&rig.model).await.unwrap().factor;
-    refused(rig, &probe, ProviderSignal::Refused, pause(30)).await;
+    refused(rig, &probe, ProviderSignal::RateLimited, pause(30)).await;
     let decision = rig.reserve(&rig.ask(10)).await;
     assert!(
         matches!(decision, Decision::Paused { wait, .. } if wait == Duration::from_secs(30)),

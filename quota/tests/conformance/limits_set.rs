@@ -126,7 +126,7 @@ pub(super) async fn one_caller_at_a_time_gets_the_task_and_an_outdated_plan_is_n
     let ask = rig.ask(1);
     rig.reserve(&ask).await;
     let refused = Settlement {
-        signal: ProviderSignal::Refused,
+        signal: ProviderSignal::RateLimited,
         ..Settlement::used(&ask.reservation, Amounts::default())
     };
     rig.store.settle(&rig.model, &refused).await.unwrap();
@@ -153,7 +153,7 @@ pub(super) async fn the_log_keeps_the_last_observations<S: Store + Freezes>(rig:
         for ask in &all {
             assert_eq!(rig.reserve(ask).await, Decision::Granted);
         }
-        refused(rig, &all[0], ProviderSignal::Refused, None).await;
+        refused(rig, &all[0], ProviderSignal::RateLimited, None).await;
         let used = PerDimension { combined: Some(1), ..PerDimension::default() };
         for ask in &all[1..] {
             let meter = Meter { used, ..Meter::default() };

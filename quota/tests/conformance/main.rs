@@ -120,7 +120,7 @@ both_stores! {
 }
 
 fn paced(combined: u64) -> Limits {
-    Limits { burst: Duration::from_secs(1), ..limits(combined) }
+    Limits { burst: Some(Duration::from_secs(1)), ..limits(combined) }
 }
 
 /// The lanes' indexes: batch 0, interactive 1, standard 2.
@@ -181,7 +181,7 @@ async fn is_refused<S: Store>(rig: &Rig<S>) {
     }
     let ask = rig.ask(10);
     rig.reserve(&ask).await;
-    refused(rig, &ask, ProviderSignal::Refused, pause(20)).await;
+    refused(rig, &ask, ProviderSignal::RateLimited, pause(20)).await;
 }
 
 fn combined_alone(change: Change) -> LimitChanges {

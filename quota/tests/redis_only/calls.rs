@@ -101,7 +101,7 @@ async fn a_race_never_exceeds_the_limit() {
     let limits = Limits {
         margin: 1.0,
         window: Duration::from_secs(1),
-        burst: Duration::from_millis(50),
+        burst: Some(Duration::from_millis(50)),
         ..Limits::default().with(Dimension::Combined, 5_000)
     };
     let model = model_with_lanes(limits, tidegate_quota::Lanes::single());

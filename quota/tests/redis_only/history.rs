@@ -82,8 +82,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         4 => (0_u8..40, 0_u64..500, 0_u64..300).prop_map(|(id, input, output)| Step::Settle { id, input, output }),
         2 => (0_u8..40).prop_map(|id| Step::Release { id }),
         2 => (0_u8..40, 0_usize..7, 0_u64..20).prop_map(|(id, signal, seconds)| {
-            use ProviderSignal::{Exhausted, Lost, Overloaded, Refused};
-            let signal = [Refused, Refused, Refused, Overloaded, Overloaded, Exhausted, Lost][signal];
+            use ProviderSignal::{Exhausted, Lost, Overloaded, RateLimited};
+            let signal = [RateLimited, RateLimited, RateLimited, Overloaded, Overloaded, Exhausted, Lost][signal];
             Step::Fail { id, signal, seconds }
         }),
         3 => (0_u8..40, 0_u64..3_000, 1_000_u64..4_000).prop_map(|(id, used, limit)| Step::Meter { id, used, limit }),
@@ -103,7 +103,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
 
 pub(super) fn lanes_and_dimensions() -> ModelQuota {
     let limits = Limits {
-        burst: Duration::from_secs(2),
+        burst: Some(Duration::from_secs(2)),
         ..limits(2_500)
             .with(Dimension::Requests, 30)
             .with(Dimension::Input, 2_000)
@@ -118,12 +118,7 @@ pub(super) fn lanes_and_dimensions() -> ModelQuota {
 /// As above, with a learned burst.
 pub(super) fn learning(token_bucket: bool) -> ModelQuota {
     let fixed = lanes_and_dimensions();
-    let limits = Limits {
-        burst: Duration::from_secs(1),
-        burst_max: Some(Duration::from_secs(60)),
-        token_bucket,
-        ..fixed.limits
-    };
+    let limits = Limits { burst: None, token_bucket, ..fixed.limits };
     // This provider's final counts are learned too.
     ModelQuota {
         limits,

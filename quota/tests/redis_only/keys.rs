@@ -30,7 +30,7 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
         .settle(
             &rig.model,
             &Settlement {
-                signal: ProviderSignal::Refused,
+                signal: ProviderSignal::RateLimited,
                 pause: Some(pause),
                 ..Settlement::released(&other.reservation)
             },

@@ -20,7 +20,7 @@ async fn after_a_silence_the_first_call_finds_the_window_empty() {
 async fn a_flushed_server_lets_no_burst_through() {
     let prefix = unique("test");
     let model = model_with_lanes(
-        Limits { burst: Duration::from_secs(1), ..limits(60_000) },
+        Limits { burst: Some(Duration::from_secs(1)), ..limits(60_000) },
         tidegate_quota::Lanes::single(),
     );
     let Some(rig) = in_redis(model, &prefix) else { return };

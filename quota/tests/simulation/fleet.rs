@@ -196,8 +196,7 @@ impl<'a> Fleet<'a> {
                 self.events.plan(self.now + early, Event::Ask(at));
             }
             Decision::Paused { wait, ticket } => {
-                let client = &mut self.clients[at];
-                client.ticket = ticket.or(client.ticket);
+                self.clients[at].ticket = Some(ticket);
                 self.events.plan(self.now + wait.as_micros() as Micros + jitter, Event::Ask(at));
             }
             other => panic!("{at} with {amounts:?} of {:?}: {other:?}", self.model.limits),
@@ -236,7 +235,7 @@ impl<'a> Fleet<'a> {
             settlement.sample = None;
             settlement.signal = if self.chance.part() < 0.7 {
                 settlement.pause = Some(Pause { length, reason: "429".to_owned() });
-                ProviderSignal::Refused
+                ProviderSignal::RateLimited
             } else {
                 ProviderSignal::Overloaded
             };
@@ -448,7 +447,7 @@ fn model(chance: &mut Chance) -> ModelQuota {
         limits.concurrent = Some(6);
     }
     let learned = chance.part();
-    limits.burst_max = (learned < 0.7).then_some(Duration::from_micros(WINDOW));
+    limits.burst = (learned >= 0.7).then_some(Duration::from_secs(1));
     limits.token_bucket = learned < 0.3;
     let id = "simulated:model".parse().unwrap();
     ModelQuota::new(id, limits, Charge::default(), Arc::new(lanes)).unwrap()

@@ -52,8 +52,8 @@ impl Flow {
     }
 
     fn quota(&self, at: f64) -> (ModelQuota, Snapshot) {
-        let burst_max = (self.burst > 0.1).then(|| Duration::from_secs_f64(WINDOW));
-        let limits = Limits { burst_max, ..Limits::default() };
+        let burst = (self.burst <= 0.1).then_some(Duration::from_secs(1));
+        let limits = Limits { burst, ..Limits::default() };
         let limits = limits.with(Dimension::Combined, whole(self.limit));
         let lanes = Arc::new(Lanes::single());
         let id = "openai:m".parse().unwrap();

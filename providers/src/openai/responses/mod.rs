@@ -6,17 +6,10 @@ mod response;
 
 pub(crate) use response::usage;
 
-use super::errors;
 use crate::reply_reader::Protocol;
 
-pub(super) static RESPONSES: Protocol = Protocol {
-    path: &["responses"],
-    body: request::body,
-    segments: None,
-    observed: errors::observed,
-    read: response::read,
-    refused: |error, _| error,
-};
+pub(super) static RESPONSES: Protocol =
+    Protocol { path: &["responses"], body: request::body, segments: None, read: response::read };
 
 #[cfg(test)]
 mod tests;

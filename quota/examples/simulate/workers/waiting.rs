@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// `MAX_PAUSE_IN_PLACE` in `quota/src/quota.rs`, `WATCH` and `ASKS_AGAIN` in `calls/src/waiting.rs`.
+/// `MAX_PAUSE_IN_PLACE` in `quota/src/admit.rs`, `WATCH` and `ASKS_AGAIN` in `calls/src/waiting.rs`.
 const MAX_PAUSE_IN_PLACE: Micros = SECOND;
 const WATCH: Micros = 300 * SECOND;
 const ASKS_AGAIN: Micros = 60 * SECOND;
@@ -117,7 +117,7 @@ impl Fleet<'_> {
             }
             Answer::Paused { wait, ticket } => {
                 self.record_wait(at, wait);
-                self.tasks[at].ticket = ticket.or(self.tasks[at].ticket);
+                self.tasks[at].ticket = Some(ticket);
                 let wait = wait + self.chance.within(JITTER);
                 (wait, wait, wait.min(BACKOFF_MAX), MAX_PAUSE_IN_PLACE)
             }
@@ -180,7 +180,7 @@ impl Fleet<'_> {
         self.events.plan(now + task.document.latency, Event::Complete(at));
     }
 
-    /// `Shared::wake` in `quota/src/reserve_batcher.rs`.
+    /// `Shared::wake` in `quota/src/decide.rs`.
     pub(super) fn wake(&mut self, now: Micros, worker: usize, model: usize, mut room: Micros) {
         let intake = &self.workers[worker].intake;
         intake.record_room(&self.models[model], Duration::from_micros(room));

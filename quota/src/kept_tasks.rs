@@ -9,9 +9,9 @@ use crate::wire_read::PolicyTask;
 
 /// Whether tasks are kept, and the kept ones.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tasks(Arc<Mutex<(bool, Vec<PolicyTask>)>>);
+pub(crate) struct KeptTasks(Arc<Mutex<(bool, Vec<PolicyTask>)>>);
 
-impl Tasks {
+impl KeptTasks {
     pub(crate) fn set_keep(&self, keep: bool) {
         self.0.lock().0 = keep;
     }

@@ -1,0 +1,123 @@
+//! A worker's beat: reads its key files again, publishes its status for the other workers, and reads
+//! theirs.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tidegate_providers::Providers;
+use tidegate_quota::Quota;
+use tracing::{info, warn};
+
+use crate::{
+    config_drift::{Difference, differences},
+    health::Health,
+    keys::Keys,
+    metrics,
+    worker_status::{WorkerFacts, WorkerStatus, load_differing, read, stored_configuration},
+};
+
+/// A worker reads the others' configurations once in this many beats: in a large fleet that is much
+/// data.
+const LISTENS_EVERY: u32 = 12;
+
+/// From this many workers on, a fleet counts as large.
+const FLEET: u64 = 50;
+
+/// How often a worker publishes its status.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Until `stop` resolves: every few seconds, and when a key is refused or accepted again, reads the
+/// key files and publishes the state of this worker's keys and its recent calls.
+pub async fn keep_status(
+    (keys, providers, quota, health): (&Keys, &Providers, &Quota, &Health),
+    (worker, queue): (&str, &str),
+    about: WorkerFacts,
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = std::pin::pin!(stop);
+    let mut beat = tokio::time::interval(EVERY);
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (mut unreadable, mut differs, mut beats) = (BTreeSet::new(), Vec::new(), 0_u32);
+    let (configured, configuration) = stored_configuration(quota);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            _ = beat.tick() => {}
+            () = keys.changed() => {}
+        }
+        keys.read_files(providers, &mut unreadable);
+        let status = WorkerStatus {
+            queue: queue.to_owned(),
+            providers: providers.names().map(str::to_owned).collect(),
+            refused: keys.refused_keys(),
+            calls: health.recent(),
+            configured: configured.clone(),
+            about: about.clone(),
+            ..WorkerStatus::default()
+        };
+        let text = serde_json::to_string(&status).unwrap_or_default();
+        // Redis errors surface when a call asks for admission; here the last known state stays.
+        if beats.is_multiple_of(LISTENS_EVERY) {
+            let _ = quota.keep_fleet_text(&status.configured, &configuration).await;
+        }
+        let (compares, asks) = listens(beats, quota.live_workers());
+        beats = beats.wrapping_add(1);
+        let is_refused = !status.refused.is_empty();
+        let knows_nobody = !keys.knows_others();
+        let hears = compares || (is_refused && (asks || knows_nobody));
+        if let Ok(Some(statuses)) = quota.publish_status(worker, &text, hears).await {
+            let mut statuses = read(statuses);
+            if compares && load_differing(quota, &mut statuses).await.is_ok() {
+                report_differences(&statuses, &mut differs);
+            }
+            if knows_nobody || (hears && is_refused) {
+                keys.set_others(worker, queue, statuses);
+            }
+        }
+    }
+    let _ = quota.publish_status(worker, "", false).await;
+}
+
+/// Whether a worker reads at this beat (the others' configurations, the others' refused keys if one
+/// of its own is refused). Each status grows the data, so the larger the fleet, the less often each
+/// worker reads: together they read about as often as fifty workers do.
+fn listens(beat: u32, workers: u64) -> (bool, bool) {
+    let parts = u32::try_from(workers / FLEET).unwrap_or(u32::MAX).saturating_add(1);
+    (beat % LISTENS_EVERY.saturating_mul(parts) == 1, beat.is_multiple_of(parts))
+}
+
+/// Logs the differences between workers' configurations when they change.
+fn report_differences(statuses: &[(String, WorkerStatus)], known: &mut Vec<Difference>) {
+    let found = differences(statuses);
+    if found == *known {
+        return;
+    }
+    for difference in found.iter().filter(|it| !known.contains(it)) {
+        warn!(
+            "workers are configured differently: {difference}; give all of them one configuration"
+        );
+    }
+    if found.is_empty() {
+        info!("all workers are configured alike again");
+    }
+    metrics::configurations_differ(found.len());
+    *known = found;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_fleet_hears_as_often_as_one_of_fifty() {
+        // Reads in an hour: of configurations, and of keys.
+        let reads = |workers| {
+            let beats = (0..720).map(|beat| listens(beat, workers));
+            beats.fold((0, 0), |(all, keys), (compares, asks)| {
+                (all + u64::from(compares), keys + u64::from(asks))
+            })
+        };
+        assert_eq!([reads(1), reads(49)], [(60, 720); 2]);
+        assert_eq!(reads(1_000), (3, 35));
+        assert_eq!(listens(1, 1_000), (true, false), "each compares when it begins");
+    }
+}
