@@ -9,6 +9,7 @@
 
 use std::{
     future::Future,
+    path::PathBuf,
     pin::Pin,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -25,21 +26,27 @@ use temporalio_sdk_core::{
     CoreRuntime, FixedSizeSlotSupplier, RuntimeOptions, TunerBuilder, TunerHolder,
 };
 use tidegate_activities::{
-    DocumentActivities, Services, checkpoints::Checkpoints, output::spool::Spool, services::guard,
+    DocumentActivities, Services,
+    checkpoints::Checkpoints,
+    output::{pending_writes::PendingWrites, spool::Spool},
+    services::guard,
 };
-use tidegate_calls::{
-    budget::Budgets, status_beat::keep_status, waiting::WaitingRoom, worker_status::WorkerFacts,
-};
+use tidegate_calls::{budget::Budgets, waiting::WaitingRoom, worker_status::WorkerFacts};
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::{Lane, seconds_since_1970};
 use tidegate_workflows::{
     ProcessCall, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, ProcessWebhook, policy,
 };
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
-use self::{slots::Pool, supplier::LaneSlots};
+use self::{
+    slots::Pool,
+    supplier::LaneSlots,
+    upkeep::{settle, upkeep},
+};
 use crate::{
     config::{Config, Version, Versioning},
     metrics,
@@ -54,6 +61,7 @@ mod reachable;
 pub mod settings;
 pub mod slots;
 mod supplier;
+pub(crate) mod upkeep;
 
 /// How long the next workflow task of a killed worker waits on that worker's own queue. The SDK's 10 s
 /// would be the longest part of a failover.
@@ -62,9 +70,6 @@ const STICKY: Duration = Duration::from_secs(2);
 /// Heartbeats reach the server at most this often, and cancellation comes back with them. It is shorter
 /// than the activities' own interval, so that no heartbeat is delayed to the next.
 const BEAT: Duration = Duration::from_secs(1);
-
-/// Time that settlements of answered calls get when the worker stops.
-const SETTLE: Duration = Duration::from_secs(5);
 
 /// Workflow tasks are short, because workflows only decide.
 const WORKFLOW_SLOTS: usize = 50;
@@ -115,48 +120,31 @@ pub(crate) async fn run_process(
         warn!("{warning}");
     }
     metrics::build_info(config);
-    let (quota, call_stats) =
-        (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.call_stats));
-    let (services, stopping) =
-        (Arc::clone(&process.services), process.services.guard.stopping.clone());
-    let pool = Arc::clone(&process.pool);
+    let (services, pool) = (Arc::clone(&process.services), Arc::clone(&process.pool));
+    let (quota, call_stats) = (&services.guard.quota, &services.guard.call_stats);
     let identity = identity();
     let mut worker = boxed_worker(config, telemetry, &identity, process).await?;
     let stop = worker.stop.take();
-    let (grace, state) = (config.shutdown_grace(), config.state()?);
 
-    let ended = CancellationToken::new();
-    let outdated = tokio::sync::Notify::new();
-    let alive = async {
-        quota.keep_alive(&identity, ended.cancelled()).await.inspect_err(|error| {
-            error!(%error, "this worker stops");
-            outdated.notify_one();
-        })
-    };
-    // The worker's entry in the registry of workers.
+    let (ended, outdated) = (CancellationToken::new(), Notify::new());
     let (temporal, queue) = (worker.temporal.clone(), worker.temporal.queue());
     let place = (identity.as_str(), queue.as_str());
-    let gates = &services.guard.gates;
-    let status = keep_status(
-        (&gates.keys, &services.providers, &quota, &gates.health),
-        place,
-        about(config),
-        ended.cancelled(),
-    );
+    let upkeep = upkeep(config, &services, place, about(config), (&ended, &outdated))?;
     let watch = async {
         tokio::select! {
             () = shutdown => {}
             () = outdated.notified() => {}
         }
         info!(
-            "stopping: provider calls under way are waited for up to {grace:?}, all else is handed back; a second signal ends this at once"
+            "stopping: provider calls under way are waited for up to {:?}, all else is handed back; a second signal ends this at once",
+            config.shutdown_grace()
         );
         telemetry.set_ready(false);
         // First stop polling, so that another worker gets the work that is handed back.
         if let Some(stop) = stop {
             stop();
         }
-        stopping.cancel();
+        services.guard.stopping.cancel();
         // Never resolves: the worker's own end ends the select.
         std::future::pending::<()>().await;
     };
@@ -176,7 +164,7 @@ pub(crate) async fn run_process(
             () = spool => Ok(()),
             () = probes => Ok(()),
             () = quota.keep_holds() => Ok(()),
-            () = admissible::report(&pool, &quota, &call_stats, config.worker.max_concurrent_documents) => Ok(()),
+            () = admissible::report(&pool, quota, call_stats, config.worker.max_concurrent_documents) => Ok(()),
         };
         ended.cancel();
         result
@@ -186,45 +174,17 @@ pub(crate) async fn run_process(
     }
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
     telemetry.set_ready(true);
-    let money = services.budgets.keep(ended.cancelled());
-    let settings = settings::keep(&quota, state.as_ref(), ended.cancelled());
     let batches = async {
         // The counts are needed for the metrics page alone.
         if telemetry.bound().is_some() {
-            batches::report(&temporal, &quota, telemetry, ended.cancelled()).await;
+            batches::report(&temporal, quota, telemetry, ended.cancelled()).await;
         }
     };
-    let (result, alive, (), (), (), ()) =
-        tokio::join!(work, alive, status, money, settings, batches);
-    services.guard.settling.close();
-    // If Redis is away, unsettled reservations stay charged until they expire.
-    let _ = tokio::time::timeout(SETTLE, services.guard.settling.wait()).await;
+    let (result, kept, ()) = tokio::join!(work, upkeep, batches);
+    settle(&services.guard).await;
     info!("stopped");
     result?;
-    Ok(alive?)
-}
-
-/// Does `work` beside a worker in this process, and stops the worker afterwards.
-///
-/// # Errors
-/// The work failed, or the worker ended before it.
-pub async fn run_beside<T>(
-    config: &Config,
-    telemetry: &Telemetry,
-    work: impl Future<Output = Result<T>>,
-) -> Result<T> {
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let stopped = async {
-        let _ = stopped.await;
-    };
-    let mut worker = Box::pin(run(config, telemetry, stopped));
-    let result = tokio::select! {
-        ended = &mut worker => return Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("it was told to stop")).context("the worker ended before its work")),
-        result = work => result,
-    };
-    drop(stop);
-    worker.await?;
-    result
+    Ok(kept?)
 }
 
 /// The activities' services, from the configuration.
@@ -232,9 +192,11 @@ pub async fn run_beside<T>(
 /// # Errors
 /// The configuration cannot be used.
 pub fn services(config: &Config) -> Result<Services> {
-    let providers =
-        Providers::new(config.provider_settings()?).context("setting up the providers")?;
-    services_with(config, providers)
+    services_with(config, providers(config)?, None)
+}
+
+fn providers(config: &Config) -> Result<Providers> {
+    Providers::new(config.provider_settings()?).context("setting up the providers")
 }
 
 /// Services without the providers' clients, which need keys: enough to read documents and to estimate.
@@ -242,20 +204,24 @@ pub fn services(config: &Config) -> Result<Services> {
 /// # Errors
 /// The configuration cannot be used.
 pub fn services_without_providers(config: &Config) -> Result<Services> {
-    services_with(config, Providers::without_clients(config.dialects()))
+    services_with(config, Providers::without_clients(config.dialects()), None)
 }
 
-/// Services with these providers, which may include a program's own. Each provider decides what its
-/// models' calls are charged.
+/// Services with these providers, which may include a program's own, and the folder for answers that
+/// cannot be written. Each provider decides what its models' calls are charged.
 ///
 /// # Errors
 /// The configuration cannot be used.
-pub fn services_with(config: &Config, providers: Providers) -> Result<Services> {
+pub fn services_with(
+    config: &Config,
+    providers: Providers,
+    spool: Option<Spool>,
+) -> Result<Services> {
     let providers = providers.with_defaults(config.model_defaults());
     let (quota, prices) = (config.quota_for(&providers)?, config.prices()?);
     let budgets = Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone())
         .with_longest_call(config.longest_call());
-    let pending_writes = Arc::default();
+    let pending_writes = Arc::new(spool.map(PendingWrites::with_spool).unwrap_or_default());
     Ok(Services {
         storage: config.storage(&quota)?,
         answers: config.answers()?,
@@ -310,12 +276,12 @@ impl Process {
         let shares = lanes.iter().map(|(_, share)| *share).collect();
         let pool = Arc::new(Pool::new(shares, config.worker.max_concurrent_documents));
         let polls = (0..lanes.iter().len()).map(|lane| pool.polls(lane)).collect();
-        let mut services = services(config)?;
-        if let Some(folder) = &config.worker.spool {
-            let spool = Spool::open(folder)
-                .with_context(|| format!("worker.spool: {} cannot be used", folder.display()))?;
-            services = services.with_spool(spool);
-        }
+        let open = |folder: &PathBuf| {
+            Spool::open(folder)
+                .with_context(|| format!("worker.spool: {} cannot be used", folder.display()))
+        };
+        let spool = config.worker.spool.as_ref().map(open).transpose()?;
+        let mut services = services_with(config, providers(config)?, spool)?;
         services.guard.waiting = Arc::new(WaitingRoom::new({
             let (pool, lanes) = (Arc::clone(&pool), lanes.clone());
             move |lane| lanes.index(lane).map_or(0, |lane| pool.reach(lane))

@@ -5,6 +5,7 @@ use std::{pin::pin, time::Duration};
 
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tidegate_calls::guard::Guard;
+use tidegate_workflows::policy;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -14,9 +15,6 @@ use crate::{
     failure::{Failure, ToTemporal as _},
     spans,
 };
-
-/// The heartbeat time-out that is assumed where the server states none.
-const TIMEOUT: Duration = Duration::from_secs(55);
 
 /// When a worker stops, an attempt that has sent no call gets this long to end by itself. One that
 /// waits for quota ends at once, and keeps its turn.
@@ -57,7 +55,7 @@ pub async fn run<T>(
     })
 }
 
-/// Like [`beating`], for work with errors of its own.
+/// As [`run`], for work with errors of its own; they are not turned into Temporal's.
 pub(crate) async fn run_with_errors<T, E>(
     ctx: &ActivityContext,
     attempt: &Attempt,
@@ -99,7 +97,7 @@ pub(crate) fn failed(
 /// The interval between heartbeats, by the time-out that the workflow set. Each is paid for, so work
 /// that ends before the first needs none; one may be lost. Cancellation arrives with a heartbeat.
 fn interval(timeout: Option<Duration>) -> Duration {
-    timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(TIMEOUT) * 5 / 11
+    timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(policy::HEARTBEAT) * 5 / 11
 }
 
 /// Resolves when the worker stops and the work should be dropped: it has sent no call, and had

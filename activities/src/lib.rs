@@ -18,7 +18,7 @@
 //!   `spans`: traces of documents; [`failure`]: how failures are reported to Temporal; failures of stores, readers and steps
 //! * [`schema`]: whether an answer satisfies its schema; [`checkpoints`]: what was spent of budgets, beside Redis
 //! * [`storage`]: roots and objects; [`host_rates`]: rates of reads from hosts; [`archives`]: documents in archives;
-//!   [`calls`]: where answers of calls are stored
+//!   [`call_store`]: where answers of calls are stored
 //! * [`webhooks`]: programs of the user's that are notified of a batch's end
 //! * [`fingerprint`]: fingerprints of questions and contents
 //! * [`truncation_stats`]: how often answers are cut; [`memory`]: how many bytes of documents are held; [`metrics`]: every
@@ -28,7 +28,7 @@ pub mod activities;
 pub mod archives;
 pub mod attempt;
 pub mod batch;
-pub mod calls;
+pub mod call_store;
 pub mod checkpoints;
 pub mod document;
 pub mod door;

@@ -17,7 +17,10 @@ pub fn describe() {
         DOCUMENTS,
         "Documents that have come to their end, by outcome: succeeded, skipped, or the failure's type"
     );
-    describe_gauge!(COST, "US dollars, of calls whose price is known");
+    describe_gauge!(
+        COST,
+        "US dollars, of calls whose price is known: a sum that only grows, in a gauge because a counter holds whole numbers"
+    );
     describe_gauge!(
         UNWRITTEN_ANSWERS,
         "Answers that this worker holds because their store does not take them: nothing more is bought for their batches"

@@ -17,16 +17,16 @@ const MAX_SCHEMAS: u64 = 100_000;
 /// A schema with more than this is judged in a process of its own.
 const MAX_HARMLESS: u64 = 1_000;
 
-/// Judges answers by a schema.
+/// Validates answers by a schema.
 #[derive(Debug)]
-pub struct Judge {
+pub struct SchemaValidator {
     pub(crate) schema: Value,
     validator: Validator,
     /// Whether judging always takes at most a small multiple of the answer's length.
     pub(crate) is_harmless: bool,
 }
 
-impl Judge {
+impl SchemaValidator {
     /// Compiles a schema.
     ///
     /// # Errors
@@ -83,18 +83,19 @@ mod tests {
     fn what_is_wrong_is_said_without_quoting_the_answer() {
         let schema =
             json!({"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]});
-        let judge = Judge::compile(&schema).unwrap();
-        judge.check("{\"n\":1}").unwrap();
+        let validator = SchemaValidator::compile(&schema).unwrap();
+        validator.check("{\"n\":1}").unwrap();
         for (answer, reason) in [
             ("{\"n\":\"secret words\"}", "at /n"),
             ("no JSON: secret", "not JSON"),
             ("[\"secret\"]", "at its top"),
         ] {
-            let wrong = judge.check(answer).unwrap_err();
+            let wrong = validator.check(answer).unwrap_err();
             assert!(wrong.contains(reason) && !wrong.contains("secret"), "{wrong}");
         }
         let deep = format!("{{\"{}\":1}}", "k".repeat(5_000));
-        let narrow = Judge::compile(&json!({"additionalProperties":{"type":"string"}})).unwrap();
+        let narrow =
+            SchemaValidator::compile(&json!({"additionalProperties":{"type":"string"}})).unwrap();
         assert!(narrow.check(&deep).unwrap_err().chars().count() < 3 * MAX_REASON_CHARS);
     }
 
@@ -112,20 +113,20 @@ mod tests {
                 (0..=length).map(|at| (format!("d{at}"), link(at))).collect();
             json!({"$ref": format!("#/$defs/d{length}"), "$defs": defs})
         };
-        let failure = Judge::compile(&doubling(45)).unwrap_err();
+        let failure = SchemaValidator::compile(&doubling(45)).unwrap_err();
         assert!(failure.message.contains("refers to the same"), "{failure}");
-        let judge = Judge::compile(&doubling(5)).unwrap();
-        judge.check("7").unwrap();
-        assert!(judge.is_harmless);
+        let validator = SchemaValidator::compile(&doubling(5)).unwrap();
+        validator.check("7").unwrap();
+        assert!(validator.is_harmless);
         // A tree whose nodes all have one schema refers to itself, and is accepted.
         let tree = json!({
             "type": "object",
             "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "n": {"type": "integer"}},
             "required": ["n"],
         });
-        let judge = Judge::compile(&tree).unwrap();
-        judge.check(r#"{"n":1,"left":{"n":2},"right":{"n":3}}"#).unwrap();
-        assert!(!judge.is_harmless, "an answer decides how often it is gone through");
+        let validator = SchemaValidator::compile(&tree).unwrap();
+        validator.check(r#"{"n":1,"left":{"n":2},"right":{"n":3}}"#).unwrap();
+        assert!(!validator.is_harmless, "an answer decides how often it is gone through");
         for (schema, is_harmless) in [
             (json!({"pattern": "^[A-Z]{2}\\d+$"}), true),
             (json!({"properties": {"pattern": {"type": "string"}}}), true),
@@ -133,7 +134,11 @@ mod tests {
             (json!({"patternProperties": {"(a)\\1": {}}}), false),
             (json!({"$anchor": "a", "items": {"$ref": "#a"}}), false),
         ] {
-            assert_eq!(Judge::compile(&schema).unwrap().is_harmless, is_harmless, "{schema}");
+            assert_eq!(
+                SchemaValidator::compile(&schema).unwrap().is_harmless,
+                is_harmless,
+                "{schema}"
+            );
         }
     }
 
@@ -143,7 +148,7 @@ mod tests {
             (json!({"type":"objct"}), "objct"),
             (json!({"$ref":"https://example.com/x.json"}), "example.com"),
         ] {
-            let failure = Judge::compile(&bad).unwrap_err();
+            let failure = SchemaValidator::compile(&bad).unwrap_err();
             assert!(
                 failure.kind == FailureType::InvalidInput && failure.message.contains(reason),
                 "{failure}"

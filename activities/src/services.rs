@@ -17,13 +17,12 @@ use tidegate_types::Lane;
 
 use crate::{
     archives::Archives,
-    calls::Calls,
+    call_store::Calls,
     memory::Memory,
     output::{
         answers::Answers,
         job::Shards,
         pending_writes::{PendingWrites, Results},
-        spool::Spool,
     },
     storage::{Error, Location, Storage},
     truncation_stats::TruncationStats,
@@ -80,13 +79,6 @@ pub fn guard(quota: Quota, backoff: Backoff, pending_writes: &Arc<PendingWrites>
 }
 
 impl Services {
-    /// Adds a folder for answers that cannot be written.
-    pub fn with_spool(self, spool: Spool) -> Self {
-        let pending_writes = Arc::new(PendingWrites::with_spool(spool));
-        let results = Arc::new(Results(Arc::clone(&pending_writes)));
-        Self { guard: self.guard.with_results(results), pending_writes, ..self }
-    }
-
     /// The location of an object that was bought: under a root, or among the answers of calls.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Storage of documents and results: URIs under allowed roots, on any object store.
 
 pub mod access;
-mod assembly;
+pub mod assembly;
 mod bucket;
 mod credential;
 mod error;
@@ -25,15 +25,14 @@ use object_store::{
 };
 use url::Url;
 
-pub use self::{
-    assembly::{Assembled, Assembly},
-    credential::{Credential, CredentialKind},
-    error::Error,
-};
 use self::{
     bucket::Bucket,
     listing::Listed,
     root::{Root, stays_inside},
+};
+pub use self::{
+    credential::{Credential, CredentialKind},
+    error::Error,
 };
 use crate::host_rates::HostRates;
 

@@ -222,7 +222,9 @@ impl Rig {
         totals.skipped += plan.settled;
         for shard in 0..plan.shards() {
             let mut failures = Vec::new();
-            let documents = plan.shard_documents(shard).min(most);
+            let before = u64::from(shard) * u64::from(plan.shard_size);
+            let left = u32::try_from(plan.asked() - before).unwrap();
+            let documents = left.min(plan.shard_size).min(most);
             let mut alone: Vec<u32> = (0..documents).collect();
             if plan.pack > 1 {
                 let task = PackTask {
@@ -388,7 +390,7 @@ async fn another_question_is_refused_by_its_parts_or_replaces() {
         (json!({"instructions": "Translate."}), "instructions differs"),
         (json!({"model": OTHER_MODEL}), "model differs"),
         (json!({"schema": schema}), "schema differs"),
-        (json!({"attach_pdf": true, "instructions": "x"}), "attach and instructions differ"),
+        (json!({"attach": "native", "instructions": "x"}), "attach and instructions differ"),
         (json!({"long": {"how": "per_chunk", "chunk_tokens": 500}}), "long differs"),
         (json!({"records": {}}), "records differs"),
     ] {

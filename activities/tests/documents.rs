@@ -39,7 +39,7 @@ async fn of_file(name: &str, bytes: &[u8], more: Value, answers: Vec<Answer>) ->
 #[tokio::test]
 async fn what_the_model_cannot_take_is_said_before_it_is_sent_and_how_to_go_on() {
     let long = json!({"long": {"how": "per_chunk", "chunk_tokens": 70_000}});
-    let native = json!({"attach_pdf": true});
+    let native = json!({"attach": "native"});
     for (more, way_out) in [
         (json!({}), "\"long\": \"map_reduce\""),
         (long, "chunk_tokens, which is 70000"),
@@ -299,7 +299,7 @@ async fn pages_without_text_are_drawn_for_those_who_ask() {
     let reader = || {
         Reader::isolated("/bin/sh", ["-c".to_owned(), script.clone()], DocumentLimits::default())
     };
-    let asked = json!({"attach_pages": true});
+    let asked = json!({"attach": "auto"});
     let mut rig = of_file("a.pdf", PDF, asked, vec![whole("A tide gauge.")]).await;
     rig.services.reader = reader();
     rig.end().await.0.unwrap();

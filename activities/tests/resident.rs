@@ -59,7 +59,7 @@ fn many_documents_at_once() {
         let names: Vec<String> = (0..count).map(|number| format!("{number:03}.pdf")).collect();
         let files: Vec<(&str, &[u8])> =
             names.iter().map(|name| (name.as_str(), &b"%PDF-1.7"[..])).collect();
-        let mut rig = Rig::of_files(limits, &files, json!({"attach_pdf": true}), answers).await;
+        let mut rig = Rig::of_files(limits, &files, json!({"attach": "native"}), answers).await;
         // One file under all names.
         let folder = rig.folder.path().join("in");
         let whole = rig.folder.path().join("whole.pdf");

@@ -36,8 +36,9 @@ use tidegate_activities::{
     output::job::{Document, Shards, Stored, route_of},
     services,
     storage::{
-        Assembly, CredentialKind, Entry, Error, Location, Storage,
+        CredentialKind, Entry, Error, Location, Storage,
         access::{Access, Tried},
+        assembly::Assembly,
     },
 };
 use tidegate_calls::{

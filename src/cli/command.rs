@@ -15,7 +15,7 @@ use super::top;
 use super::{
     ask, budget, compare, config, dashboard, demo, doctor,
     exit::{self, Outcome},
-    extract, follow, limits, pause, quota, run, serve, shell, status, submit, why, workers,
+    extract, follow, limits, pause, processes, quota, run, shell, status, submit, why, workers,
 };
 
 /// Runs documents through rate-limited LLM APIs on Temporal, at the full speed that the quota
@@ -47,7 +47,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
-    Dev(serve::DevArgs),
+    Dev(processes::DevArgs),
     /// One worker process; stops gracefully on SIGTERM or SIGINT
     Worker,
     /// The HTTP door: OpenAI's and Anthropic's dialects, for any program
@@ -71,7 +71,7 @@ enum Command {
     Doctor(doctor::Args),
     Extract(extract::Args),
     Config(config::Args),
-    Simulator(serve::SimulatorArgs),
+    Simulator(processes::SimulatorArgs),
     Completions(shell::CompletionsArgs),
     #[command(hide = true)]
     Man(shell::ManArgs),
@@ -108,9 +108,9 @@ impl Cli {
         let config = || Config::load(file.as_deref());
         match self.command {
             Command::Demo(args) => demo::run(args).await,
-            Command::Dev(args) => serve::dev(args, config()?).await,
-            Command::Worker => serve::worker(&config()?).await,
-            Command::Serve => serve::door(&config()?).await,
+            Command::Dev(args) => processes::dev(args, config()?).await,
+            Command::Worker => processes::worker(&config()?).await,
+            Command::Serve => processes::door(&config()?).await,
             Command::Run(args) => run::run(*args, &config()?).await,
             Command::Compare(args) => compare::run(*args, &config()?).await,
             Command::Ask(args) => ask::run(args, &config()?).await,
@@ -131,7 +131,7 @@ impl Cli {
             Command::Doctor(args) => doctor::run(args, config()).await,
             Command::Extract(args) => extract::run(args, &config()?).await,
             Command::Config(args) => config::run(args, &config()?),
-            Command::Simulator(args) => serve::simulator(args).await,
+            Command::Simulator(args) => processes::simulator(args).await,
             Command::Completions(args) => shell::completions(&args, Self::command()),
             Command::Man(args) => shell::man(&args, Self::command()),
         }

@@ -8,7 +8,10 @@ use serde_json::Value;
 use tidegate_calls::worker_status::{WorkerStatus, worker_statuses};
 use tidegate_quota::{ModelQuota, Quota, Snapshot, operator_holds::OperatorHolds};
 use tidegate_types::{Lane, ModelId, Tenant};
-use tidegate_workflows::contract::{FailureType, Progress, WaitsFor};
+use tidegate_workflows::{
+    contract::{FailureType, Progress, WaitsFor},
+    policy,
+};
 
 use crate::{
     config::{Config, mask},
@@ -24,9 +27,6 @@ use super::{
     snapshot::{binds, unused},
     trouble::Trouble,
 };
-
-/// The delay before the server gives a lost activity to another worker.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// The models, the lane and the tenant of a batch's calls.
 #[derive(Debug, Clone, Default)]
@@ -323,7 +323,9 @@ pub(super) fn again((first, last): (SystemTime, SystemTime)) -> String {
 
 /// The documents of a lost worker.
 pub(super) fn with_the_gone(waits: &Waits) -> String {
-    let left = waits.given_up.and_then(format::time_until).unwrap_or(Duration::ZERO) + FIRST_RETRY;
+    // After the retry's delay, the server gives a lost activity to another worker.
+    let left =
+        waits.given_up.and_then(format::time_until).unwrap_or(Duration::ZERO) + policy::FIRST_RETRY;
     let (were, they) = if waits.gone == 1 { ("was", "it begins") } else { ("were", "they begin") };
     let documents = plural(waits.gone, "document");
     format!("{documents} {were} with a worker that is gone; {they} again within {}", duration(left))

@@ -7,15 +7,16 @@ use tidegate_calls::worker_status::{RefusedKey, WorkerStatus};
 use tidegate_providers::Vendor;
 use tidegate_types::ModelId;
 
-use super::{advice, format::duration};
+use super::format::duration;
+use crate::config::provider::setting;
 
 /// The remedy, for this provider or for the provider that the message names.
 pub(super) fn remedy(provider: Option<&str>) -> String {
     let Some(provider) = provider else {
         return "put a good key where the workers read it: the file of api-key-file is read again within seconds, a variable when a worker starts".to_owned();
     };
-    let file = advice::setting(provider, "api-key-file");
-    let named = advice::setting(provider, "api-key-env");
+    let file = setting(provider, "api-key-file");
+    let named = setting(provider, "api-key-env");
     let vendor = provider.split_once('/').map_or(provider, |(pool, _)| pool).parse::<Vendor>();
     let variable = match vendor.map(Vendor::key_variable) {
         Ok(usual) if !usual.is_empty() => format!("{usual}, unless {named} names another"),

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * `command`: the command line, and which module runs each command
-//! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `ask`, `submit`, `follow`, `status`, `why`, `top`, `workers`; `quota`,
+//! * the commands: `demo`; `processes` (`serve`, `dev`, `worker`, `simulator`); `run`, `ask`, `submit`, `follow`, `status`, `why`, `top`, `workers`; `quota`,
 //!   `limits`, `pause` (and `resume`); `dashboard`; `doctor`, `config`
 //! * `snapshot`: the state of the fleet at one moment; `page`: shows it in a browser
 //! * `shell`: `completions` and `man`
@@ -42,10 +42,10 @@ mod output;
 mod page;
 mod paths;
 mod pause;
+mod processes;
 mod quota;
 mod run;
 mod sample_report;
-mod serve;
 mod servers;
 mod shell;
 mod snapshot;

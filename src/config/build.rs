@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context;
 use tidegate_activities::{
-    calls::Calls,
+    call_store::Calls,
     failure::Backoff,
     host_rates::HostRates,
     output::answers::Answers,

@@ -1,17 +1,10 @@
 //! `[quotas.<name>]`: models that share one limit, as classes of models do at Anthropic, some models
 //! at OpenAI, and all of a project at Gemini.
 
-use serde::{Deserialize, Serialize};
-
-use super::{model::Model, sections::Config};
-
-/// A quota that several models share. What it allows stands in the section of any of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Group {
-    /// The models, as `provider:model`.
-    pub models: Vec<String>,
-}
+use super::{
+    model::Model,
+    sections::{Config, Group},
+};
 
 impl Config {
     /// The group that a model belongs to, by name.

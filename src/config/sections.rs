@@ -7,9 +7,9 @@ use tidegate_activities::failure::Backoff;
 use tidegate_quota::{LimitError, Share};
 
 use super::{
-    documents::Documents, duration::HumanDuration, group::Group, host::Host, mask, model::Model,
-    pool::Pools, provider::Provider, serve::Serve, size::Size, sources::Sources,
-    version::Versioning, webhook::Webhook,
+    documents::Documents, duration::HumanDuration, host::Host, mask, model::Model, pool::Pools,
+    provider::Provider, serve::Serve, size::Size, sources::Sources, version::Versioning,
+    webhook::Webhook,
 };
 
 /// The configuration in force.
@@ -435,4 +435,12 @@ pub struct Prices {
     /// replace and extend the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+}
+
+/// A quota that several models share. What it allows stands in the section of any of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Group {
+    /// The models, as `provider:model`.
+    pub models: Vec<String>,
 }

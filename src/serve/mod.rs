@@ -32,28 +32,28 @@ mod turn;
 mod usage_filter;
 mod wait;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::{Context, Result};
-use tidegate_activities::Services;
-use tokio::net::TcpListener;
+use tidegate_calls::worker_status::WorkerFacts;
+use tokio::{net::TcpListener, sync::Notify};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use self::{door::Door, keys::Keys, wait::LONGEST_WAIT};
 use crate::{
     config::{Config, duration::HumanDuration},
     listener::{self, Bounds},
     telemetry::Telemetry,
-    worker::{self, settings},
+    worker::{
+        self,
+        upkeep::{settle, upkeep},
+    },
 };
 
 /// Limit of open connections.
 const CONNECTIONS: usize = 10_000;
-
-/// Time that settlements of answered calls get when the door stops.
-const SETTLE: Duration = Duration::from_secs(5);
 
 /// The task queue under which doors, apart from workers, share which keys are good.
 const QUEUE: &str = "serve";
@@ -108,24 +108,12 @@ impl Serve {
         for warning in config.warnings().iter().chain(&config.missing_keys()) {
             warn!("{warning}");
         }
-        let Services { guard, providers, budgets, .. } = &door.services;
-        let (quota, identity) = (&guard.quota, worker::identity());
-        let (ended, outdated) = (CancellationToken::new(), tokio::sync::Notify::new());
-        let alive = async {
-            quota.keep_alive(&identity, ended.cancelled()).await.inspect_err(|error| {
-                error!(%error, "this door stops");
-                outdated.notify_one();
-            })
-        };
-        let about =
-            tidegate_calls::worker_status::WorkerFacts { slots: 0, ..worker::about(&config) };
-        let status = tidegate_calls::status_beat::keep_status(
-            (&guard.gates.keys, providers, quota, &guard.gates.health),
-            (&identity, QUEUE),
-            about,
-            ended.cancelled(),
-        );
-        let (state, stop) = (config.state()?, CancellationToken::new());
+        let (guard, identity) = (&door.services.guard, worker::identity());
+        let (ended, outdated) = (CancellationToken::new(), Notify::new());
+        let (place, about) =
+            ((identity.as_str(), QUEUE), WorkerFacts { slots: 0, ..worker::about(&config) });
+        let upkeep = upkeep(&config, &door.services, place, about, (&ended, &outdated))?;
+        let stop = CancellationToken::new();
         let bounds = Bounds { connections: CONNECTIONS, tls, stop: stop.clone() };
         let serving = listener::serve_within(listener, server::router(&door), bounds);
         let watch = async {
@@ -144,23 +132,17 @@ impl Serve {
             tokio::select! {
                 () = serving => {}
                 () = watch => {}
-                () = quota.keep_holds() => {}
+                () = guard.quota.keep_holds() => {}
                 () = batches::sweep(&door) => {}
             }
             ended.cancel();
         };
         info!(at = %door.bound, %identity, "serving");
         telemetry.set_ready(true);
-        let (money, settings) = (
-            budgets.keep(ended.cancelled()),
-            settings::keep(quota, state.as_ref(), ended.cancelled()),
-        );
-        let ((), alive, (), (), ()) = tokio::join!(work, alive, status, money, settings);
-        guard.settling.close();
-        // If Redis is away, unsettled reservations stay charged until they expire.
-        let _ = tokio::time::timeout(SETTLE, guard.settling.wait()).await;
+        let ((), kept) = tokio::join!(work, upkeep);
+        settle(guard).await;
         info!("stopped");
-        Ok(alive?)
+        Ok(kept?)
     }
 }
 

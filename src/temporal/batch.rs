@@ -85,7 +85,7 @@ impl Status {
             Self::Running => "running",
             Self::Completed => "completed",
             Self::Failed => "failed",
-            Self::Canceled => "canceled",
+            Self::Canceled => "cancelled",
             Self::Terminated => "terminated",
             Self::TimedOut => "timed out",
             Self::Continued => "continued",

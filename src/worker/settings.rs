@@ -28,7 +28,7 @@ const ASK_ALL: Duration = Duration::from_secs(600);
 type Settings = BTreeMap<ModelId, BTreeMap<String, u64>>;
 
 /// Copies operators' settings until `stop` resolves.
-pub async fn keep(quota: &Quota, state: Option<&Location>, stop: impl Future<Output = ()>) {
+pub async fn run(quota: &Quota, state: Option<&Location>, stop: impl Future<Output = ()>) {
     let Some(state) = state else { return stop.await };
     let mut stop = std::pin::pin!(stop);
     let mut beat = interval(EVERY);

@@ -197,7 +197,7 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
     for (number, model) in MODELS.iter().enumerate() {
         let job: Job = serde_json::from_value(json!({
             "source": {"prefix": fleet.uri("in/")}, "output": fleet.uri(&format!("out{number}")), "instructions": "Sum up.",
-            "model": model, "lane": "batch", "tenant": "default", "max_output_tokens": 256, "on_cut": "keep", "economy": true,
+            "model": model, "lane": "batch", "tenant": "default", "max_output_tokens": 256, "on_cut": "keep", "mode": "economy",
         }))
         .unwrap();
         let plan = plan::plan(&services, &job, &format!("w{number}"), "run-1").await.unwrap();

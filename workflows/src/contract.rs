@@ -14,10 +14,12 @@ mod fallback;
 mod job;
 mod lines;
 mod long;
+mod parts;
 mod progress;
 mod provider_batch;
 mod webhook;
 
+pub(crate) use batch::GroupWorkflow;
 pub use batch::{
     Finish, Finished, GroupInput, Labels, Live, LiveChild, MarkPaused, Plan, SealShard, ShardInput,
     ShardProgress, ShardReport,
@@ -31,11 +33,12 @@ pub use failure::FailureDetails;
 pub use failure_counts::FailureCounts;
 pub use fallback::{Because, Fallback};
 pub use job::{
-    AskedWith, Check, Deadline, Example, Job, Judge, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message,
-    OnCut, Pack, Records, ResultsAs, Role, Source, Target, Task,
+    AskedWith, Attach, Check, Deadline, Example, Job, Judge, LIKELY_OUTPUT_TOKENS, Long, LongHow,
+    Message, Mode, OnCut, Pack, Records, ResultsAs, Role, Source, Target, Task,
 };
 pub use lines::Lines;
-pub use long::{FAN_IN, LongDocument, LongOutcome, PARTS_AT_ONCE, PartTask, Parts, Step};
+pub use long::{LongDocument, LongOutcome, PartTask};
+pub use parts::{FAN_IN, PARTS_AT_ONCE, Parts, Step};
 pub use progress::{Progress, Totals};
 pub(crate) use progress::{eta, rfc3339};
 pub use provider_batch::{

@@ -1,5 +1,7 @@
 //! Reads failures of activities and children, and converts them to the workflow's own failure.
 
+use std::fmt::Display;
+
 use temporalio_common::error::{ApplicationFailure, IncomingError, RetryState};
 use temporalio_workflow::{ActivityExecutionError, WorkflowTermination};
 
@@ -44,9 +46,10 @@ pub(crate) fn is_cancelled(error: &ActivityExecutionError) -> bool {
             if failure.retry_state() == RetryState::CancelRequested && !failure.cause().is_some_and(given_up))
 }
 
-/// The innermost message of a failure: outer messages only say that something failed.
-pub(crate) fn root_message(error: &IncomingError) -> String {
-    let mut root = error;
+/// The innermost message of an error's reason: outer messages only say that something failed. The
+/// error's own, if it has no reason.
+pub(crate) fn message(reason: Option<&IncomingError>, error: &impl Display) -> String {
+    let Some(mut root) = reason else { return error.to_string() };
     while let Some(cause) = root.cause() {
         root = cause;
     }

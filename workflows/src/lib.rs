@@ -15,7 +15,7 @@
 //!   or in the batch's own, and documents that wait in provider batches; `report`: reports to the
 //!   batch
 //! * `pace`: how much of the window a shard uses, by the time that its documents lie in the task
-//!   queue; `slow_start`: how it begins before that is known
+//!   queue; `shard::slow_start`: how it begins before that is known
 //! * [`process_parts`]: a document that is read in parts
 //! * [`process_call`]: one call, for servers without standalone activities
 //! * [`process_webhook`]: a webhook that is called at a batch's end
@@ -41,7 +41,6 @@ pub mod process_webhook;
 mod report;
 mod shard;
 mod shard_scheduler;
-mod slow_start;
 mod state_access;
 
 /// The version of the workflows' commands and their order: the folder of recorded histories that

@@ -23,7 +23,7 @@ const LEAST: u32 = 4;
 
 /// The window's state when a call ends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Places {
+pub(crate) struct WindowState {
     /// Most documents in flight.
     pub(crate) window: u32,
     /// Places in use; `None` for the whole window.
@@ -58,8 +58,8 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// How many documents may be in flight from now on; `None` for the whole window.
-    pub(crate) fn after(&mut self, ended: Ended, places: Places) -> Option<u32> {
-        let Places { window, open, in_flight, call, next } = places;
+    pub(crate) fn after(&mut self, ended: Ended, places: WindowState) -> Option<u32> {
+        let WindowState { window, open, in_flight, call, next } = places;
         let open = open.unwrap_or(window);
         let open = match ended.queued {
             LONG.. if ended.document < self.since => open,
@@ -104,7 +104,7 @@ mod tests {
 
     impl Shard {
         fn full(window: u32) -> Self {
-            let places = Places { window, open: None, in_flight: 0, call: 1, next: 0 };
+            let places = WindowState { window, open: None, in_flight: 0, call: 1, next: 0 };
             let mut shard =
                 Self { pace: Pace::default(), places, queue: VecDeque::new(), taken: Vec::new() };
             shard.hand_out(0);
@@ -181,26 +181,26 @@ mod tests {
     #[test]
     fn a_free_queue_doubles_in_a_round_and_a_short_one_lets_one_more_go() {
         let mut pace = Pace::default();
-        let places = Places { window: 100, open: Some(10), in_flight: 9, call: 1, next: 10 };
+        let places = WindowState { window: 100, open: Some(10), in_flight: 9, call: 1, next: 10 };
         let ended = |queued| Ended { document: 0, queued, took: queued + 1 };
         assert_eq!(pace.after(ended(0), places), Some(11));
         for _ in 0..9 {
             assert_eq!(pace.after(ended(2), places), Some(10));
         }
         assert_eq!(pace.after(ended(2), places), Some(11));
-        let places = Places { open: Some(99), ..places };
+        let places = WindowState { open: Some(99), ..places };
         assert_eq!(pace.after(ended(0), places), None, "the whole window, and never more");
     }
 
     #[test]
     fn calls_from_before_a_decrease_cause_no_further_one() {
         let mut pace = Pace::default();
-        let mut places = Places { window: 100, open: None, in_flight: 99, call: 1, next: 100 };
+        let mut places = WindowState { window: 100, open: None, in_flight: 99, call: 1, next: 100 };
         let ended = |document| Ended { document, queued: 6, took: 9 };
         places.open = pace.after(ended(0), places);
         assert_eq!(places.open, Some(67), "100 × (9 − 6 + 3) ÷ 9");
         assert_eq!(pace.after(ended(99), places), Some(67));
-        assert_eq!(pace.after(ended(100), Places { in_flight: 66, ..places }), Some(45));
+        assert_eq!(pace.after(ended(100), WindowState { in_flight: 66, ..places }), Some(45));
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
     fn a_window_smaller_than_the_least_and_calls_of_many_documents_go_on() {
         for (window, call, least) in [(1, 1, 1), (3, 2, 3), (40, 10, 10)] {
             let mut pace = Pace::default();
-            let mut places = Places { window, open: None, in_flight: 0, call, next: 0 };
+            let mut places = WindowState { window, open: None, in_flight: 0, call, next: 0 };
             for document in 0..20 {
                 places.next = document;
                 let ended = Ended { document, queued: 60, took: 60 };

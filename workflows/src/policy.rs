@@ -8,17 +8,17 @@ use temporalio_workflow::{
 };
 use tidegate_types::{Lane, Tenant};
 
-/// Heartbeat time-out: how soon a lost worker is noticed. A heartbeat is sent after five elevenths
+/// Heartbeat time-out where a lane or a batch states no other: how soon a lost worker is noticed. A heartbeat is sent after five elevenths
 /// of it, and costs money on Temporal Cloud: a call of up to 25 s needs none, one of up to 50 s
 /// one.
-const HEARTBEAT: Duration = Duration::from_secs(55);
+pub const HEARTBEAT: Duration = Duration::from_secs(55);
 
 /// Heartbeat time-out of interactive lanes.
 const INTERACTIVE_HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Delay before a retry without a delay of its own, such as after a lost worker; it doubles each
 /// time.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
+pub const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// Time-out of one attempt at a document: the wait in place, the call (10 minutes at most by
 /// default), reading and writing.

@@ -80,16 +80,12 @@ pub struct State {
     /// The plan so far: more documents may follow.
     plan: Option<Plan>,
     next_shard: u32,
-    #[serde(default)]
     next_group: u32,
     /// The only shard of a small batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shard: Option<Box<ShardInput>>,
-    #[serde(default)]
     totals: Totals,
-    #[serde(default)]
     paused: bool,
-    #[serde(default)]
     started_at: Option<SystemTime>,
     /// How much of its window a shard used in the end; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,7 +241,7 @@ impl ProcessDocuments {
                 ..ShardInput::default()
             },
             next: state.next_shard,
-            groups_from: OWN_SHARDS,
+            groups_from: Some(OWN_SHARDS),
             next_group: state.next_group,
             totals: state.totals,
             paused: state.paused,
@@ -278,7 +274,9 @@ impl ProcessDocuments {
     async fn plan_more(ctx: &WorkflowContext<Self>) {
         let to_the_end = ctx.state(|batch| batch.state().is_some_and(|it| it.job.lines.is_some()));
         let is_cancelled = || ctx.cancellation_token().is_cancelled();
-        while let Some(plan) = ctx.state(|batch| batch.grows(to_the_end && is_cancelled())) {
+        while let Some(plan) =
+            ctx.state(|batch| batch.unfinished_plan(to_the_end && is_cancelled()))
+        {
             let own_token = to_the_end.then(WorkflowCancellationToken::new);
             let planned =
                 ctx.execute_activity(Activities::plan_more, plan, policy::batch(own_token)).await;
@@ -291,8 +289,7 @@ impl ProcessDocuments {
                 }
                 Err(_) if is_cancelled() => return,
                 Err(error) => {
-                    let message =
-                        error.reason().map_or_else(|| error.to_string(), failure::root_message);
+                    let message = failure::message(error.reason(), &error);
                     ctx.state_mut(|batch| batch.unplanned = Some(termination(error)));
                     ctx.change(|children: &mut Children| {
                         children.broken.get_or_insert(message);
@@ -303,9 +300,11 @@ impl ProcessDocuments {
         }
     }
 
-    /// The plan, if more of it follows in this run, or if `to_the_end` is set.
-    fn grows(&self, to_the_end: bool) -> Option<Plan> {
-        let ends = (self.children.draining && !to_the_end) || self.children.broken.is_some();
+    /// The plan, if more of it follows in this run. While the run drains, no more follows unless
+    /// `despite_draining` is set.
+    fn unfinished_plan(&self, despite_draining: bool) -> Option<Plan> {
+        let drains = self.children.draining && !despite_draining;
+        let ends = drains || self.children.broken.is_some();
         let plan = self.state().and_then(|state| state.plan.as_ref());
         plan.filter(|plan| plan.more && !ends).cloned()
     }
@@ -313,7 +312,6 @@ impl ProcessDocuments {
     /// Takes over the plan so far. Children start while it grows.
     fn extend_plan(&mut self, plan: Plan) {
         self.children.take_plan(&plan);
-        self.children.set_planned(plan.asked(), !plan.more);
         if let Ok(state) = &mut self.input {
             state.plan = Some(plan);
             self.children.window = state.window();
@@ -359,15 +357,15 @@ impl ProcessDocuments {
 
     /// Works on the only shard in this workflow.
     async fn work(ctx: &WorkflowContext<Self>) -> WorkflowResult<()> {
-        let worked = Box::pin(shard::work(ctx)).await;
-        let (is_over, worked) = shard::wind_up(ctx, worked).await;
+        let worked = Box::pin(shard::run::work(ctx)).await;
+        let (is_over, worked) = shard::run::wind_up(ctx, worked).await;
         if !is_over {
             let state = ctx.state(Self::continued);
             ctx.continue_as_new(payload::continue_with(&state)?, ContinueAsNewOptions::default())?;
         }
-        let sealed = shard::seal(ctx).await;
+        let sealed = shard::run::seal(ctx).await;
         if let Err(error) = worked.and(sealed) {
-            let message = error.reason().map_or_else(|| error.to_string(), failure::root_message);
+            let message = failure::message(error.reason(), &error);
             ctx.change(|children: &mut Children| {
                 children.broken = Some(format!("shard 0: {message}"));
             });

@@ -7,7 +7,7 @@
     reason = "the macros drop doc comments on what they generate"
 )]
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
@@ -20,7 +20,7 @@ use crate::{
     contract::{GroupInput, Live, Progress, ShardInput, ShardReport, Totals},
     failure::failed,
     payload,
-    report::{self, LastReport},
+    report::{self, LastReport, Reports},
     shard_scheduler::{Children, run},
     state_access::{Holds, StateAccess},
 };
@@ -64,7 +64,7 @@ impl ProcessGroup {
             next: from,
             planned: to,
             complete: true,
-            groups_from: u32::MAX,
+            groups_from: None,
             paused,
             latest: now,
             began: now,
@@ -79,12 +79,12 @@ impl ProcessGroup {
     #[run(name = "ProcessGroup")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
         let children = Box::pin(run::run(ctx));
-        workflows::join!(children, Self::report_now_and_then(ctx.clone()));
+        workflows::join!(children, report::send_when_due(ctx.clone()));
         let (broken, totals) = ctx.read(|children| (children.broken.clone(), children.totals));
         let cancelled = ctx.cancellation_token().is_cancelled();
         if cancelled || broken.is_some() {
             // Without a result, the batch learns the last totals from a report.
-            Self::report(ctx).await;
+            report::send(ctx).await;
         }
         match broken {
             _ if cancelled => Err(WorkflowTermination::cancelled()),
@@ -132,19 +132,25 @@ impl ProcessGroup {
 }
 
 impl ProcessGroup {
-    async fn report_now_and_then(ctx: WorkflowContext<Self>) {
-        loop {
-            let due = ctx.wait_condition(|it| it.children.over || it.report_is_due()).await;
-            if due.is_err() || ctx.read(|children| children.over) {
-                return;
-            }
-            Self::report(&ctx).await;
-        }
+    /// Whether its own shards have no more use for free places.
+    fn has_spare_places(&self) -> bool {
+        self.children.has_handed_out() && !self.children.wants_places()
     }
 
-    /// Whether to report: after some time, when the group is idle in a pause, or when places are
-    /// free that none of its shards needs.
-    fn report_is_due(&self) -> bool {
+    /// Places that its shards still need.
+    fn needed(&self) -> u32 {
+        if self.has_spare_places() { self.children.places() } else { self.last_report.places }
+    }
+}
+
+impl Reports for ProcessGroup {
+    fn is_over(&self) -> bool {
+        self.children.over
+    }
+
+    /// A report is due after some time, when the group is idle in a pause, and when places are free
+    /// that none of its shards needs.
+    fn is_report_due(&self) -> bool {
         let (children, totals) = (&self.children, self.children.totals());
         let wait = Duration::from_secs(children.shard.report_seconds.max(1).into());
         let since = |then| children.latest?.duration_since(then).ok();
@@ -155,31 +161,16 @@ impl ProcessGroup {
             || free >= (children.window / PART).max(1)
     }
 
-    /// Whether its own shards have no more use for free places.
-    fn has_spare_places(&self) -> bool {
-        self.children.has_handed_out() && !self.children.wants_places()
-    }
-
-    /// Places that its shards still need.
-    fn needed(&self) -> u32 {
-        if self.has_spare_places() { self.children.places() } else { self.last_report.places }
-    }
-
-    async fn report(ctx: &WorkflowContext<Self>) {
-        let now = ctx.workflow_time();
-        let (parent, report) = ctx.state_mut(|it| {
-            it.last_report =
-                LastReport { totals: it.children.totals(), at: now, places: it.needed() };
-            let places = it.has_spare_places().then_some(it.last_report.places);
-            let report = ShardReport {
-                shard: it.group,
-                totals: it.last_report.totals,
-                places,
-                open: it.children.shard.open,
-                is_group: true,
-            };
-            (it.children.batch.clone(), report)
-        });
-        report::send(ctx, parent, &report).await;
+    fn next_report(&mut self, now: Option<SystemTime>) -> (String, ShardReport) {
+        let (totals, places) = (self.children.totals(), self.needed());
+        self.last_report = LastReport { totals, at: now, places };
+        let report = ShardReport {
+            shard: self.group,
+            totals,
+            places: self.has_spare_places().then_some(places),
+            open: self.children.shard.open,
+            is_group: true,
+        };
+        (self.children.batch.clone(), report)
     }
 }

@@ -6,7 +6,7 @@
     reason = "the macros drop doc comments on what they generate"
 )]
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
@@ -18,7 +18,7 @@ use temporalio_workflow::{
 use crate::{
     contract::{ShardInput, ShardReport, Totals},
     payload,
-    report::{self, LastReport},
+    report::{self, LastReport, Reports},
     shard::{self, Shard},
     state_access::{Holds, StateAccess},
 };
@@ -52,20 +52,20 @@ impl ProcessShard {
     #[run(name = "ProcessShard")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
         ctx.state_mut(Self::assume_full);
-        let work = Box::pin(shard::work(ctx));
-        let (worked, ()) = workflows::join!(work, Self::report_now_and_then(ctx.clone()));
+        let work = Box::pin(shard::run::work(ctx));
+        let (worked, ()) = workflows::join!(work, report::send_when_due(ctx.clone()));
 
-        let (is_over, worked) = shard::wind_up(ctx, worked).await;
+        let (is_over, worked) = shard::run::wind_up(ctx, worked).await;
         let cancelled = ctx.cancellation_token().is_cancelled();
         if !is_over {
             let input = ctx.read(|shard| shard.input.clone());
             ctx.continue_as_new(input, ContinueAsNewOptions::default())?;
         }
-        let sealed = shard::seal(ctx).await;
+        let sealed = shard::run::seal(ctx).await;
         if cancelled || sealed.is_err() || worked.is_err() {
             // A child that is cancelled or fails has no result: the batch learns the last totals
             // from a report.
-            Self::report(ctx).await;
+            report::send(ctx).await;
         }
         worked?;
         sealed?;
@@ -104,31 +104,12 @@ impl ProcessShard {
 }
 
 impl ProcessShard {
-    async fn report_now_and_then(ctx: WorkflowContext<Self>) {
-        loop {
-            let due = ctx.wait_condition(|it| it.shard.over || it.report_is_due()).await;
-            if due.is_err() || ctx.read(|shard| shard.over) {
-                return;
-            }
-            Self::report(&ctx).await;
-        }
-    }
-
     /// Records what the batch assumes until the first report.
     fn assume_full(&mut self) {
         let input = &self.shard.input;
         if !input.paused {
             self.last_report.totals.in_flight = input.window.into();
         }
-    }
-
-    fn report_is_due(&self) -> bool {
-        let input = &self.shard.input;
-        self.time_is_due()
-            || (self.last_report.totals.in_flight > 0
-                && input.paused
-                && input.totals.in_flight == 0)
-            || self.places_are_due()
     }
 
     /// Whether a report is due, some time after the last one and only when something has happened
@@ -162,24 +143,32 @@ impl ProcessShard {
             self.last_report.places
         }
     }
+}
 
-    /// If the batch has ended, the report is dropped.
-    async fn report(ctx: &WorkflowContext<Self>) {
-        let now = ctx.workflow_time();
-        let (parent, report) = ctx.state_mut(|it| {
-            it.last_report =
-                LastReport { totals: it.shard.input.totals, at: now, places: it.needed() };
-            let input = &it.shard.input;
-            let places = it.shard.has_handed_out().then_some(it.last_report.places);
-            let report = ShardReport {
-                shard: input.shard,
-                totals: input.totals,
-                places,
-                open: input.open,
-                is_group: false,
-            };
-            (input.parent.clone(), report)
-        });
-        report::send(ctx, parent, &report).await;
+impl Reports for ProcessShard {
+    fn is_over(&self) -> bool {
+        self.shard.over
+    }
+
+    fn is_report_due(&self) -> bool {
+        let input = &self.shard.input;
+        self.time_is_due()
+            || (self.last_report.totals.in_flight > 0
+                && input.paused
+                && input.totals.in_flight == 0)
+            || self.places_are_due()
+    }
+
+    fn next_report(&mut self, now: Option<SystemTime>) -> (String, ShardReport) {
+        let (input, places) = (&self.shard.input, self.needed());
+        self.last_report = LastReport { totals: input.totals, at: now, places };
+        let report = ShardReport {
+            shard: input.shard,
+            totals: input.totals,
+            places: self.shard.has_handed_out().then_some(places),
+            open: input.open,
+            is_group: false,
+        };
+        (input.parent.clone(), report)
     }
 }

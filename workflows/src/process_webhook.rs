@@ -35,7 +35,7 @@ impl ProcessWebhook {
         let webhook = notify.webhook.clone();
         let notified = ctx.execute_activity(Activities::notify, notify, policy::webhook()).await;
         notified.map_err(|error| {
-            let why = error.reason().map_or_else(|| error.to_string(), failure::root_message);
+            let why = failure::message(error.reason(), &error);
             failed("Undelivered", &format!("the webhook \"{webhook}\" was given up: {why}"))
         })
     }

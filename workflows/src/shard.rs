@@ -1,26 +1,19 @@
-//! One shard's documents: a sliding window over them, in whichever workflow holds the shard.
+//! The state of one shard's documents: a sliding window over them.
 
 mod provider_batch;
+pub(crate) mod run;
+mod slow_start;
 
-use std::{future::poll_fn, ops::Range, pin::Pin, task::Poll, time::SystemTime};
+use std::{ops::Range, time::SystemTime};
 
-use futures::future::FusedFuture;
-use temporalio_workflow::{
-    ActivityExecutionError, ActivityOptions, ChildWorkflowOptions, ParentClosePolicy,
-    WorkflowCancellationToken, WorkflowContext, workflows,
-};
+use temporalio_workflow::{ActivityExecutionError, WorkflowContext};
 
 use crate::{
     contract::{
-        Activities, DocumentOutcome, DocumentTask, FailedDocument, LongDocument, LongOutcome,
-        PackOutcome, PackTask, Parts, SealShard, ShardInput, Taken,
+        DocumentOutcome, DocumentTask, FailedDocument, LongOutcome, PackOutcome, ShardInput,
     },
     failure,
-    pace::{Ended, Pace, Places},
-    policy,
-    process_parts::ProcessParts,
-    slow_start,
-    state_access::{Holds, StateAccess},
+    pace::{Ended, Pace, WindowState},
 };
 
 /// The workflow id of a batch's shard.
@@ -35,7 +28,7 @@ pub(crate) struct Shard {
     pub(crate) input: ShardInput,
     /// No more documents are handed out in this run: its history is long enough.
     pub(crate) draining: bool,
-    /// All places of the window have ended.
+    /// All calls have ended, and none will begin.
     pub(crate) over: bool,
     pub(crate) pace: Pace,
     /// Documents that have left the window and wait for their next model.
@@ -46,272 +39,28 @@ pub(crate) struct Shard {
     pub(crate) latest: Option<SystemTime>,
 }
 
-/// Works on the shard's documents until none is left, the workflow is cancelled, or its history is
-/// long enough. The outcome is in the shard's state.
-///
-/// # Errors
-/// The provider's batch API refuses further documents.
-pub(crate) async fn work<W: Holds<Shard> + 'static>(
-    ctx: &WorkflowContext<W>,
-) -> Result<(), ActivityExecutionError> {
-    let worked = async {
-        if let Some(batching) = ctx.read(|shard| shard.input.provider_batching) {
-            provider_batch::run(ctx, batching).await?;
-        }
-        workflows::join!(hand_out(ctx), slow_start::widen::<W, Shard>(ctx));
-        Ok(())
-    };
-    let worked = worked.await;
-    ctx.change(|shard| shard.over = true);
-    worked
-}
-
-/// Finishes a shard on which no more work starts. Returns whether it is over; otherwise the next
-/// run continues it.
-///
-/// # Errors
-/// As [`work`].
-pub(crate) async fn wind_up<W: Holds<Shard> + 'static>(
-    ctx: &WorkflowContext<W>,
-    mut worked: Result<(), ActivityExecutionError>,
-) -> (bool, Result<(), ActivityExecutionError>) {
-    let cancelled = ctx.cancellation_token().is_cancelled();
-    if let Some(batching) = ctx.read(|shard| shard.input.provider_batching)
-        && cancelled
-        && worked.is_ok()
-    {
-        // The next run was to wait for the provider, but there will be none.
-        worked = provider_batch::run(ctx, batching).await;
-    }
-    if cancelled || worked.is_err() {
-        ctx.change(Shard::cancel_the_rest);
-    }
-    let more = ctx.read(|shard| shard.input.next < shard.input.documents);
-    (!more || cancelled || worked.is_err(), worked)
-}
-
-/// Gathers the shard's results and failures into one object each.
-///
-/// # Errors
-/// The activity's own.
-pub(crate) async fn seal<W: Holds<Shard>>(
-    ctx: &WorkflowContext<W>,
-) -> Result<(), ActivityExecutionError> {
-    let shard = ctx.read(|shard| {
-        let mut failures = shard.input.failures.clone();
-        failures.sort_by_key(|failure| failure.index);
-        SealShard { job: shard.input.job.clone(), shard: shard.input.shard, failures }
-    });
-    let options = policy::batch(Some(WorkflowCancellationToken::new()));
-    ctx.execute_activity(Activities::seal_shard, shard, options).await
-}
-
-/// Runs all places of the window, and those added later.
-async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
-    let (mut begun, mut running) = (0, Vec::<Pin<Box<dyn Future<Output = ()>>>>::new());
-    loop {
-        let places = ctx.read(Shard::places);
-        let more: Vec<_> = (begun..places).map(|_| run_place(ctx.clone())).collect();
-        running.push(Box::pin(async { drop(workflows::join_all(more).await) }));
-        begun = places;
-        for task in ctx.change(|shard| std::mem::take(&mut shard.escalated)) {
-            running.push(Box::pin(run_escalated(ctx.clone(), task)));
-        }
-        let has_more = ctx.wait_condition(move |workflow| workflow.part().wants_more(begun));
-        let mut has_more = std::pin::pin!(has_more);
-        let are_over = poll_fn(|task| {
-            running.retain_mut(|places| places.as_mut().poll(task).is_pending());
-            // After a cancellation, a condition resolves at once.
-            let grows = !has_more.is_terminated()
-                && matches!(has_more.as_mut().poll(task), Poll::Ready(Ok(_)));
-            if running.is_empty() || grows {
-                Poll::Ready(running.is_empty())
-            } else {
-                Poll::Pending
-            }
-        });
-        if are_over.await && ctx.read(|shard| shard.escalated.is_empty()) {
-            return;
-        }
-    }
-}
-
-/// One place of the window: takes a document, waits for its end, takes the next. There are no
-/// barriers.
-async fn run_place<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
-    loop {
-        if ctx.wait_condition(|workflow| workflow.part().may_go_on()).await.is_err() {
-            return;
-        }
-        if ctx.continue_as_new_suggested() {
-            ctx.change(|shard| shard.draining = true);
-        }
-        let now = ctx.workflow_time();
-        let Some(taken) = ctx.change(|shard| shard.take(now)) else { return };
-        let left =
-            if taken.len() > 1 { run_pack(&ctx, taken).await } else { Some(taken.collect()) };
-        let Some(left) = left else { return };
-        let alone: Vec<_> = left.into_iter().map(|index| run_document(&ctx, index)).collect();
-        if workflows::join_all(alone).await.contains(&false) {
-            return;
-        }
-    }
-}
-
-/// Asks several documents in one call; then those that must be sent alone. Returns whether to go
-/// on.
-async fn run_pack<W: Holds<Shard> + 'static>(
-    ctx: &WorkflowContext<W>,
-    taken: Range<u32>,
-) -> Option<Vec<u32>> {
-    let task = ctx.read(|shard| PackTask {
-        job: shard.input.job.clone(),
-        workflow: shard.input.workflow.clone(),
-        shard: shard.input.shard,
-        from: taken.start,
-        to: taken.end,
-    });
-    let (first, began) = (taken.start, ctx.workflow_time());
-    let ended = ctx.execute_activity(Activities::process_pack, task, options(ctx)).await;
-    let queued = ended.as_ref().ok().map(|packed| packed.queued_seconds);
-    let left = ctx.change(|shard| shard.record_pack(taken, ended));
-    adapt_pace(ctx, first, began, queued);
-    left
-}
-
-/// Asks one document alone. Returns whether to go on.
-async fn run_document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u32) -> bool {
-    let task = ctx.read(|shard| DocumentTask {
-        job: shard.input.job.clone(),
-        workflow: shard.input.workflow.clone(),
-        shard: shard.input.shard,
-        index,
-        raised: shard.input.raise.binary_search(&index).is_ok(),
-        asked: shard.input.asked.binary_search(&index).is_ok(),
-        escalated: None,
-    });
-    let began = ctx.workflow_time();
-    let ended =
-        ctx.execute_activity(Activities::process_document, task.clone(), options(ctx)).await;
-    match ended {
-        Ok(DocumentOutcome { parts: Some(parts), updated, .. }) => {
-            let ended = in_parts(ctx, task, parts).await;
-            let cancelled = ctx.cancellation_token().is_cancelled();
-            ctx.change(|shard| shard.record_parts(index, ended, updated, cancelled))
-        }
-        Ok(outcome) if outcome.escalates => {
-            ctx.change(|shard| shard.escalate(task, &outcome));
-            adapt_pace(ctx, index, began, Some(outcome.queued_seconds));
-            true
-        }
-        ended => {
-            let goes_on = ctx.change(|shard| shard.record(index, &ended, Taken::default()));
-            let queued = ended.ok().filter(|it| !it.skipped).map(|it| it.queued_seconds);
-            adapt_pace(ctx, index, began, queued);
-            goes_on
-        }
-    }
-}
-
-/// Asks the route's next model about a document. It takes no place of the window, which is sized by
-/// the first model's limits; the number of pending activities bounds it.
-async fn run_escalated<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>, task: DocumentTask) {
-    let ended =
-        ctx.execute_activity(Activities::process_document, task.clone(), options(&ctx)).await;
-    ctx.change(|shard| {
-        shard.outside = shard.outside.saturating_sub(1);
-        match ended {
-            Ok(outcome) if outcome.escalates => shard.escalate(task, &outcome),
-            ended => drop(shard.record(task.index, &ended, Taken::default())),
-        }
-    });
-}
-
-/// Reads a document in parts, in a workflow of its own; returns why there is no result, if there is
-/// none.
-async fn in_parts<W: Holds<Shard> + 'static>(
-    ctx: &WorkflowContext<W>,
-    document: DocumentTask,
-    parts: Parts,
-) -> Result<LongOutcome, String> {
-    let id = ctx.read(|shard| shard.id(ctx));
-    let options = ChildWorkflowOptions::builder()
-        .workflow_id(format!("{id}/document-{:05}", document.index))
-        .parent_close_policy(ParentClosePolicy::Terminate)
-        .build();
-    let input = ctx.read(|shard| LongDocument {
-        document,
-        parts,
-        lane: shard.input.lane.clone(),
-        tenant: shard.input.tenant.clone(),
-        heartbeat_seconds: shard.input.heartbeat_seconds,
-        level: 0,
-        next: 0,
-        taken: Taken::default(),
-    });
-    let started = ctx
-        .start_child_workflow(ProcessParts::run, input, options)
-        .await
-        .map_err(|error| error.to_string())?;
-    started
-        .result()
-        .await
-        .map_err(|error| error.reason().map_or_else(|| error.to_string(), failure::root_message))
-}
-
-/// Adapts the pace after a call that lay in the queue.
-fn adapt_pace<W: Holds<Shard>>(
-    ctx: &WorkflowContext<W>,
-    document: u32,
-    began: Option<SystemTime>,
-    queued: Option<u32>,
-) {
-    let Some(queued) = queued else { return };
-    let took =
-        ctx.workflow_time().zip(began).and_then(|(now, began)| now.duration_since(began).ok());
-    let ended = Ended { document, queued: queued.into(), took: took.unwrap_or_default().as_secs() };
-    ctx.change(|shard| {
-        shard.input.call_seconds = 0;
-        let places = Places {
-            window: shard.input.window,
-            open: shard.input.open,
-            in_flight: shard.would_be_in_flight(),
-            call: shard.in_one_call(),
-            next: shard.input.next,
-        };
-        shard.input.open = shard.pace.after(ended, places);
-    });
-}
-
-/// Options of a document's activities.
-pub(crate) fn options<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
-    ctx.read(|shard| {
-        let ShardInput { lane, tenant, heartbeat_seconds, .. } = &shard.input;
-        policy::document(ctx.task_queue(), lane, tenant, *heartbeat_seconds)
-    })
-}
-
-impl AsRef<ShardInput> for Shard {
-    fn as_ref(&self) -> &ShardInput {
-        &self.input
-    }
-}
-
-impl AsMut<ShardInput> for Shard {
-    fn as_mut(&mut self) -> &mut ShardInput {
-        &mut self.input
-    }
-}
-
 impl Shard {
-    /// Whether a place may take the next document, or will never get one: the shard is not paused
-    /// and the quota admits more, or nothing is left to hand out.
+    /// Whether the next call may begin, or never will: the shard is not paused and the quota admits
+    /// more, or nothing is left to hand out.
     fn may_go_on(&self) -> bool {
         (!self.input.paused && self.has_room()) || self.exhausted()
     }
 
     fn has_room(&self) -> bool {
         self.input.open.is_none_or(|open| self.in_window() < open.into())
+    }
+
+    /// Adapts the pace after a call.
+    fn adapt_pace(&mut self, ended: Ended) {
+        self.input.call_seconds = 0;
+        let state = WindowState {
+            window: self.input.window,
+            open: self.input.open,
+            in_flight: self.would_be_in_flight(),
+            call: self.in_one_call(),
+            next: self.input.next,
+        };
+        self.input.open = self.pace.after(ended, state);
     }
 
     /// Documents that would be in flight after a call has ended if there were always a next one:
@@ -330,9 +79,9 @@ impl Shard {
         self.input.totals.in_flight.saturating_sub(self.outside)
     }
 
-    /// Whether there are more places than have begun, or documents that have left the window.
+    /// Whether more calls may run at once than have `begun`, or documents have left the window.
     fn wants_more(&self, begun: u32) -> bool {
-        self.places() > begun || !self.escalated.is_empty()
+        self.calls_at_once() > begun || !self.escalated.is_empty()
     }
 
     /// Moves a document out of the window; it stays in flight.
@@ -363,7 +112,7 @@ impl Shard {
     }
 
     /// How many calls are open at once; a call may hold several documents.
-    fn places(&self) -> u32 {
+    fn calls_at_once(&self) -> u32 {
         self.input.window.min(self.input.documents).div_ceil(self.in_one_call()).max(1)
     }
 
@@ -484,13 +233,11 @@ impl Shard {
         true
     }
 
-    /// Records a document's end; returns whether to go on. `parts` is the use of a document's parts
-    /// that did not all succeed.
+    /// Records a document's end; returns whether to go on.
     fn record(
         &mut self,
         index: u32,
         ended: &Result<DocumentOutcome, ActivityExecutionError>,
-        parts: Taken,
     ) -> bool {
         let totals = &mut self.input.totals;
         totals.in_flight = totals.in_flight.saturating_sub(1);
@@ -498,15 +245,13 @@ impl Shard {
             Ok(outcome) => totals.add(outcome),
             Err(error) if error.as_cancelled().is_some() => return false,
             Err(error) => {
-                let (mut failed, mut taken) = failure::failed_document(index, error);
-                taken += parts;
+                let (failed, taken) = failure::failed_document(index, error);
                 if failure::is_cancelled(error) {
                     // Not a failure: the next run of the batch takes the document up again.
                     totals.spend += taken.spend;
                     totals.cuts += taken.cuts;
                     return true;
                 }
-                failed.provider_calls = taken.spend.provider_calls;
                 totals.fail(&failed.error_type);
                 totals.spend += taken.spend;
                 totals.cuts += taken.cuts;

@@ -1,6 +1,6 @@
 //! Starts the shards and groups of shards of a batch or a group, and divides the window among them.
 //!
-//! The window is counted in places, one for each document in flight. A shard takes as many as it
+//! The window is counted in documents; a place is room for one in flight. A shard takes as many as it
 //! has documents, if so many are free. Once it has handed out its last document, it reports now and
 //! then how many places it still needs, and the next shard starts with what is free. When no shard
 //! is left to start, free places go to shards that started with few. So the window stays full
@@ -14,7 +14,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use temporalio_common::data_converters::RawValue;
+use temporalio_common::{SignalDefinition, UntypedWorkflow, data_converters::RawValue};
 
 use crate::{
     contract::{
@@ -76,11 +76,24 @@ pub(crate) struct Running {
     sent_paused: bool,
 }
 
-/// A signal for a running child.
+/// A signal for a running child: shards and groups take the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum News {
     Paused(bool),
     Places(u32),
+}
+
+impl SignalDefinition for News {
+    type Workflow = UntypedWorkflow;
+    type Input = RawValue;
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Paused(true) => "pause",
+            Self::Paused(false) => "resume",
+            Self::Places(_) => "places",
+        }
+    }
 }
 
 /// The input of a new child.
@@ -109,8 +122,8 @@ pub(crate) struct Children {
     pub(crate) planned: u32,
     /// The plan is complete.
     pub(crate) complete: bool,
-    /// The first shard that a group starts.
-    pub(crate) groups_from: u32,
+    /// The first shard that a group starts; `None` in a group, which starts no groups.
+    pub(crate) groups_from: Option<u32>,
     /// The next group, counted from 0.
     pub(crate) next_group: u32,
     /// Totals of the children that have ended.
@@ -132,23 +145,16 @@ pub(crate) struct Children {
 }
 
 impl Children {
-    /// Takes over a batch's plan, which may grow.
+    /// Takes over a batch's plan, which may grow: until it is complete, all its shards are full.
     pub(crate) fn take_plan(&mut self, plan: &Plan) {
         self.shard.job.clone_from(&plan.job);
         self.shard.provider_batching = plan.provider_batching;
         self.shard.pack = plan.pack;
         self.shard.heartbeat_seconds = plan.heartbeat_seconds;
         self.shard_size = plan.shard_size.max(1);
-    }
-
-    /// Records the documents planned so far, and whether the plan is complete. Until it is, shards
-    /// that are not full are not started.
-    pub(crate) fn set_planned(&mut self, documents: u64, complete: bool) {
-        let size = u64::from(self.shard_size.max(1));
-        let shards = if complete { documents.div_ceil(size) } else { documents / size };
-        self.documents = documents;
-        self.planned = u32::try_from(shards).unwrap_or(u32::MAX);
-        self.complete = complete;
+        self.documents = plan.asked();
+        self.planned = plan.shards();
+        self.complete = !plan.more;
     }
 
     /// Limits the documents in flight at first: `documents` are divided among the shards that start
@@ -176,10 +182,20 @@ impl Children {
         self.draining || self.broken.is_some() || self.has_handed_out()
     }
 
-    /// Whether the history is long. A group's is bounded by its shards. A batch continues in a new
-    /// run once its children have ended, because that run would not know them.
-    fn has_long_history(&mut self) {
-        self.draining |= self.groups_from != u32::MAX;
+    fn is_group(&self) -> bool {
+        self.groups_from.is_none()
+    }
+
+    /// Starts no more children because the history is long: a batch continues in a new run once its
+    /// children have ended, because that run would not know them. A group goes on: its shards bound
+    /// its history.
+    fn end_long_run(&mut self) {
+        self.draining |= !self.is_group();
+    }
+
+    /// Whether the next child is a shard, not a group.
+    fn is_shard_next(&self) -> bool {
+        self.groups_from.is_none_or(|from| self.next < from)
     }
 
     /// Places that are in use.
@@ -247,7 +263,7 @@ impl Children {
         if self.is_at_its_end() || self.next >= self.planned {
             return false;
         }
-        if self.next < self.groups_from {
+        if self.is_shard_next() {
             return self.free() >= self.shard_window().0;
         }
         // One group at a time: places that become free while it has shards to start go to it.
@@ -269,7 +285,7 @@ impl Children {
         }
         self.shard.report_seconds = self.report_seconds(now);
         self.shard.paused = self.paused;
-        if self.next < self.groups_from {
+        if self.is_shard_next() {
             let shard = self.next;
             let (documents, (_, wanted)) = (self.shard_documents(shard), self.shard_window());
             let window = wanted.min(self.free());
@@ -400,11 +416,11 @@ impl Children {
     /// Whether returned places are of use: to shards not yet started, to running shards, or to the
     /// batch's other children.
     fn places_are_wanted(&self) -> bool {
-        !self.has_handed_out() || self.wants_places() || self.groups_from == u32::MAX
+        !self.has_handed_out() || self.wants_places() || self.is_group()
     }
 
-    /// The next child to signal, and the signal.
-    fn next_news(&mut self) -> Option<(String, Child, News)> {
+    /// The workflow id of the next child to signal, and the signal.
+    fn next_news(&mut self) -> Option<(String, News)> {
         let (child, news) = self.news()?;
         let running = self.running.get_mut(&child)?;
         match news {
@@ -417,7 +433,7 @@ impl Children {
                 }
             }
         }
-        Some((self.id(child), child, news))
+        Some((self.id(child), news))
     }
 }
 

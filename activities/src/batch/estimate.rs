@@ -14,14 +14,14 @@ use tidegate_calls::route::Route;
 use tidegate_documents::tokens;
 use tidegate_providers::schema::Form;
 use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, output_cap_cost};
-use tidegate_types::{ModelId, Usage};
+use tidegate_types::ModelId;
 use tidegate_workflows::contract::{
     Because, FailureType, Fallback, Job, LIKELY_OUTPUT_TOKENS, Pack, Task,
 };
 
 use crate::{
     attempt::Attempt,
-    batch::expected_calls::ExpectedCalls,
+    batch::expected_calls::{ExpectedCalls, cost},
     document::{
         ask::{
             embed, evidence,
@@ -254,32 +254,6 @@ fn mean(tokens: &[f64], all: bool) -> Range {
     let variance = tokens.iter().map(|tokens| (tokens - mean).powi(2)).sum::<f64>() / count;
     let error = if all { 0.0 } else { 2.0 * (variance / count).sqrt() };
     Range { from: (mean - error).max(mean / 2.0), to: mean + error }
-}
-
-pub(super) fn cost(
-    services: &Services,
-    models: &[ModelId],
-    input: Range,
-    output: Range,
-) -> Option<Range> {
-    let day = chrono::Utc::now().date_naive();
-    let price = |model: &ModelId, input, output| {
-        let usage =
-            Usage { uncached_input: whole(input), output: whole(output), ..Usage::default() };
-        services.prices.cost_usd(model, &usage, day)
-    };
-    let each: Option<Vec<Range>> = models
-        .iter()
-        .map(|model| {
-            Some(Range {
-                from: price(model, input.from, output.from)?,
-                to: price(model, input.to, output.to)?,
-            })
-        })
-        .collect();
-    each?
-        .into_iter()
-        .reduce(|one, other| Range { from: one.from.min(other.from), to: one.to.max(other.to) })
 }
 
 /// Seconds for all documents at the limits of the route's first model. The other models only make it

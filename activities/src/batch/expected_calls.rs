@@ -5,13 +5,13 @@
 //! samples.
 
 use tidegate_calls::route::Route;
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::Job;
 
-use super::estimate::cost;
 use crate::{
     document::check::{Bound, VERDICT_TOKENS},
     failure::Failure,
+    number::whole,
     output::{
         agreement::Rate, finish::Report, forecast::Range, job::resolve, recorded_question,
         result::MAX_ASKS,
@@ -117,6 +117,33 @@ fn observed_calls(report: &Report, models: &[ModelId]) -> Range {
     let [from, to] = Rate { agreed: part, compared: documents }.interval();
     let whole = whole as f64;
     Range { from: whole + from, to: whole + to }
+}
+
+/// The price of so many tokens at the cheapest and the dearest of some models, if all prices are known.
+pub(super) fn cost(
+    services: &Services,
+    models: &[ModelId],
+    input: Range,
+    output: Range,
+) -> Option<Range> {
+    let day = chrono::Utc::now().date_naive();
+    let price = |model: &ModelId, input, output| {
+        let usage =
+            Usage { uncached_input: whole(input), output: whole(output), ..Usage::default() };
+        services.prices.cost_usd(model, &usage, day)
+    };
+    let each: Option<Vec<Range>> = models
+        .iter()
+        .map(|model| {
+            Some(Range {
+                from: price(model, input.from, output.from)?,
+                to: price(model, input.to, output.to)?,
+            })
+        })
+        .collect();
+    each?
+        .into_iter()
+        .reduce(|one, other| Range { from: one.from.min(other.from), to: one.to.max(other.to) })
 }
 
 #[cfg(test)]

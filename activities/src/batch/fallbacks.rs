@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use tidegate_calls::{failure::MAX_MESSAGE_CHARS, route::Route};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{Because, Fallback, Job, LongHow, Source, Target};
+use tidegate_workflows::contract::{Attach, Because, Fallback, Job, LongHow, Source, Target};
 
 use crate::{
     failure::Failure,
@@ -138,7 +138,7 @@ fn command<'a>(
     let (long, records) = (job.long.as_ref(), job.records.as_ref());
     let parameters = (!job.parameters.is_empty())
         .then(|| quoted(&serde_json::Value::from(job.parameters.clone()).to_string()).into_owned());
-    let attach = job.attach_pdf.then_some("native").or_else(|| job.attach_pages.then_some("auto"));
+    let attach = (job.attach != Attach::Text).then(|| job.attach.as_str());
     let options = [
         ("output", Some(quoted(output))),
         ("instructions", one_turn.then_some(instructions)),

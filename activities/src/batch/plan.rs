@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime};
 use serde_json::json;
 use tidegate_calls::route::Route;
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{Job, Plan, ProviderBatching};
+use tidegate_workflows::contract::{Attach, Job, Plan, ProviderBatching};
 
 use crate::{
     attempt::Attempt,
@@ -37,7 +37,7 @@ use crate::{
         truth::Truth,
     },
     provider_batch,
-    schema::Judge,
+    schema::SchemaValidator,
     services::Services,
     storage::{Location, Storage},
 };
@@ -83,7 +83,7 @@ where
     let job = &job;
     let storage = &services.storage;
     // Validate the source before taking the output's lease.
-    let mut page = first_page(storage, job, &output, room.clone()).await?;
+    let page = first_page(storage, job, &output, room.clone()).await?;
     let truth = match &job.truth {
         Some(uri) => Some(Truth::read_checked(storage, uri).await?),
         None => None,
@@ -98,37 +98,15 @@ where
     if let Some(webhook) = &job.webhook {
         services.webhooks.get(webhook).map_err(Failure::invalid_input)?;
     }
-    let job = &match job.default_output {
-        true => {
-            let (guard, providers) = (&services.guard, &services.providers);
-            let thinking = job.thinking_tokens();
-            let most = output_cap::of_route(guard, providers, &route, thinking);
-            Job { max_output_tokens: most, ..job.clone() }
-        }
-        false => job.clone(),
-    };
+    let job = &with_output_cap(services, job, &route);
     let folder = layout::folder(&output, &batch.workflow, &batch.run);
     if let Some(truth) = truth {
-        Truth::keep(&folder, truth).await?;
+        Truth::save(&folder, truth).await?;
     }
     let earlier = EarlierResults::load(&output).await?;
     let first_part = earlier.next;
     let mut pages = PlanWriter::begin(&output, &folder, job, earlier);
-    // A budget or a deadline needs all documents to be listed.
-    let by_all = job.budget_usd.is_some() || job.deadline.is_some();
-    let mut sample = Sample::default();
-    loop {
-        examples::check(job, &page.documents)?;
-        sample.add(&page.documents);
-        match pages.write(page).await? {
-            Some(cursor) if by_all => {
-                let names = &pages.names;
-                page = source::page(storage, job, &output, cursor, names, room.clone()).await?;
-            }
-            _ => break,
-        }
-    }
-    sample.is_of(pages.documents());
+    let sample = write_pages(storage, job, &output, &mut pages, page, &room).await?;
     let (forecast, provider_batching) =
         make_forecast(services, attempt, job, &route, sample).await?;
     forecast.check(job.budget_usd)?;
@@ -159,6 +137,43 @@ where
     }
     stored.write(&folder).await?;
     Ok(plan)
+}
+
+/// A job with the cap on output that the plan chooses, if its author states none.
+fn with_output_cap(services: &Services, job: &Job, route: &Route) -> Job {
+    if !job.default_output {
+        return job.clone();
+    }
+    let (guard, providers) = (&services.guard, &services.providers);
+    let most = output_cap::of_route(guard, providers, route, job.thinking_tokens());
+    Job { max_output_tokens: most, ..job.clone() }
+}
+
+/// Writes a plan's first page; all pages if a budget or a deadline needs all documents to be listed.
+/// Returns a sample of their documents.
+async fn write_pages(
+    storage: &Storage,
+    job: &Job,
+    output: &Location,
+    pages: &mut PlanWriter<'_>,
+    mut page: Page,
+    room: &PageBudget,
+) -> Result<Sample, Failure> {
+    let by_all = job.budget_usd.is_some() || job.deadline.is_some();
+    let mut sample = Sample::default();
+    loop {
+        examples::check(job, &page.documents)?;
+        sample.add(&page.documents);
+        match pages.write(page).await? {
+            Some(cursor) if by_all => {
+                let names = &pages.names;
+                page = source::page(storage, job, output, cursor, names, room.clone()).await?;
+            }
+            _ => break,
+        }
+    }
+    sample.is_of(pages.documents());
+    Ok(sample)
 }
 
 /// Plans the next pages for some time, while shards of the pages before run. Can be repeated: it begins
@@ -310,14 +325,14 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
         None => route_of(&job.target, &services.routes)?,
     };
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
-    job.schema.as_ref().map(Judge::compile).transpose()?;
+    job.schema.as_ref().map(SchemaValidator::compile).transpose()?;
     pack::check(job)?;
     if let Some(webhook) = &job.webhook {
         services.webhooks.check(webhook).map_err(Failure::invalid_input)?;
     }
     embed::check(services, job, &route)?;
     tables::check(job)?;
-    if job.attach_pages && !tidegate_documents::DRAWS_PAGES {
+    if job.attach == Attach::Auto && !tidegate_documents::DRAWS_PAGES {
         return Err(Failure::invalid_input(
             "attach \"auto\" draws pages, and this worker's program was built without that; build it with the feature \"pages\", which is on by default, or leave attach out",
         ));

@@ -56,7 +56,7 @@ impl<'a> PlanWriter<'a> {
         job: &Job,
         earlier: EarlierResults,
     ) -> Self {
-        let plan = Plan { job: folder.uri(), ..Plan::default() };
+        let plan = Plan { job: folder.uri(), shard_size: SHARD, ..Plan::default() };
         let (settles, names) = (ReusePolicy::from_job(job), DocumentIds::default());
         Self { output, folder, settles, names, earlier, rest: Vec::new(), plan }
     }
@@ -121,11 +121,7 @@ impl<'a> PlanWriter<'a> {
             layout::settled(self.folder, number).write(written(&done)?).await?;
         }
         let count = asked.len() as u64;
-        let size = u64::from(match number {
-            0 => SHARD,
-            // The size that the first page was written with, by whichever version.
-            _ => self.plan.shard_size.max(1),
-        });
+        let size = u64::from(self.plan.shard_size);
         let whole = if next.is_some() { count / size * size } else { count };
         let rest = asked.split_off(usize::try_from(whole).unwrap_or(usize::MAX));
         self.shards(before / size, &asked, size).await?;
@@ -143,7 +139,6 @@ impl<'a> PlanWriter<'a> {
             documents: self.plan.documents + whole + done.len() as u64,
             settled: self.plan.settled + done.len() as u64,
             renamed: self.plan.renamed + renamed,
-            shard_size: u32::try_from(size).unwrap_or(u32::MAX),
             pages: number + 1,
             more: next.is_some(),
             ..self.plan.clone()

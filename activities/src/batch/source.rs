@@ -4,6 +4,7 @@ mod archived;
 mod cursor;
 mod earlier_outputs;
 mod manifest;
+mod page;
 mod page_budget;
 mod records;
 mod requests;
@@ -11,22 +12,20 @@ mod requests;
 use std::{collections::HashSet, path::Path as FilePath};
 
 use globset::{GlobBuilder, GlobMatcher};
-use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Source};
 
-pub use self::page_budget::PageBudget;
 use self::{
-    archived::Archived,
-    cursor::FilePosition,
+    cursor::{Archived, FilePosition},
     earlier_outputs::{EarlierOutputs, is_ours},
     records::{Within, has_records},
 };
+pub use self::{
+    page::{Cursor, Page},
+    page_budget::PageBudget,
+};
 use crate::{
-    batch::{
-        archives,
-        document_ids::{DocumentIds, File},
-    },
+    batch::{archives, document_ids::DocumentIds},
     failure::{Failure, OfStore as _},
     output::{
         job::{Document, resolve},
@@ -35,26 +34,6 @@ use crate::{
     },
     storage::{Entry, Location, OddEntry, Storage},
 };
-
-/// Where a source continues.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cursor {
-    files: FilePosition,
-    /// The file of records that is being read; it is not among the files that follow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    within: Option<Within>,
-}
-
-/// Some documents of a source, in its order; their ids may be equal.
-#[derive(Debug)]
-pub struct Page {
-    /// The documents.
-    pub documents: Vec<Document>,
-    /// Their files, where the source can name one twice.
-    pub files: Vec<File>,
-    /// Where the next page begins, if there is one.
-    pub next: Option<Cursor>,
-}
 
 /// Files, each with the position after it; and whether more may follow.
 type Files = (Vec<(Document, FilePosition)>, bool);

@@ -42,7 +42,7 @@ use crate::{
     storage::Location,
 };
 
-/// Most parts of one document: each is a call, and its name and answer are kept until the end.
+/// Most parts of one document: each is a call, and its name and answer are stored until the end.
 const MAX_PARTS: usize = 2_000;
 
 /// Tokens that a part shares with the one before: a sentence or two.
@@ -130,7 +130,7 @@ pub async fn process(
         return Ok(outcome_of_done(&done, attempt, task, ends));
     }
     pending_writes.check_spooled(attempt)?;
-    let kept = folder.child(&format!("kept-{}", self::object(task.step)));
+    let refused = folder.child(&format!("kept-{}", self::object(task.step)));
     let (mut done, mut outcome) = match task.step {
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
         step => {
@@ -144,7 +144,7 @@ pub async fn process(
             let route = &shard.route;
             let asked = ContentQuestion { content, version, beside, amiss: None, route, sought };
             let mut done =
-                Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await?;
+                Box::pin(answer(services, attempt, &shard, document, asked, &refused)).await?;
             if cut {
                 // One of the answers that it merges is cut.
                 done.finish = Finish::Cut;
@@ -166,8 +166,8 @@ pub async fn process(
     let bought = done.bought(&object, instead_of)?;
     // A step is of use until its document is done.
     let bought = if ends { bought } else { bought.needing(&folder.child(VERSION)) };
-    pending_writes.keep(attempt, &bought).await?;
-    forget(attempt, &kept).await;
+    pending_writes.write(attempt, &bought).await?;
+    forget(attempt, &refused).await;
     if ends {
         metrics::count_answer(&done.model, done.cost_usd, &shard.job.tenant);
         clean(&folder).await;

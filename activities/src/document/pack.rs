@@ -35,7 +35,7 @@ use crate::{
         job::{Document, Shard, resolve},
         jsonl::json,
         pending_writes::Bought,
-        result::DocumentResult,
+        result::{DocumentResult, Given},
         version::Version,
     },
     services::Services,
@@ -119,12 +119,12 @@ pub async fn process(
 ) -> Result<PackOutcome, Failure> {
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let folder = resolve(&services.storage, "job", &task.job)?;
-    let kept = folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
+    let bought = folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
     let pending_writes = &services.pending_writes;
-    pending_writes.recover(attempt, &kept).await?;
-    if let Some(results) = read(&kept).await? {
+    pending_writes.recover(attempt, &bought).await?;
+    if let Some(results) = read(&bought).await? {
         // An earlier attempt has paid for these; the documents after them are unchanged since.
-        write_results(&shard, &kept, results).await?;
+        write_results(&shard, &bought, results).await?;
     }
     pending_writes.check_spooled(attempt)?;
     let (members, mut outcome) = gather(services, attempt, &shard, task).await?;
@@ -164,8 +164,8 @@ pub async fn process(
         metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
     }
     let json = json(&results)?;
-    pending_writes.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
-    write_results(&shard, &kept, results).await?;
+    pending_writes.write(attempt, &Bought::new(&bought, json).replacing()).await?;
+    write_results(&shard, &bought, results).await?;
     outcome.spent += attempt.spent();
     Ok(outcome)
 }
@@ -176,16 +176,8 @@ struct PackAnswers<'a> {
     model: &'a ModelId,
     usage: Usage,
     usage_unknown: bool,
-    stop_reason: StopReason,
     /// The documents with an answer.
-    given: Vec<(&'a Member, MemberAnswer)>,
-}
-
-/// What a call returned for a document.
-#[derive(Debug)]
-enum MemberAnswer {
-    Answer(String),
-    Vector(Vec<f32>),
+    given: Vec<(&'a Member, Given)>,
 }
 
 impl PackAnswers<'_> {
@@ -218,32 +210,33 @@ async fn ask_for_answers<'a>(
     let question = question(&reader, shard, &first.document, &content)
         .await?
         .with_note(TOGETHER)
-        .with_schema(members::form(shard.job.schema.as_ref()), output);
+        .with_schema_and_room(members::form(shard.job.schema.as_ref()), output);
     let (model, completion) =
         services.caller().ask(&attempt.call, shard.terms(), &shard.route, &question).await?;
     let mut answers =
-        members::match_answers(&completion.answer, salt, members.len(), shard.judge.is_some());
-    if let Some(judge) = &shard.judge {
+        members::match_answers(&completion.answer, salt, members.len(), shard.validator.is_some());
+    if let Some(validator) = &shard.validator {
         for (place, answer) in std::mem::take(&mut answers) {
             // A document whose answer is refused is asked alone.
             if let Ok(Ok(())) =
-                sandbox::judge_answer(&services.reader_for(&shard.job.lane), judge, &answer).await
+                sandbox::validate_answer(&services.reader_for(&shard.job.lane), validator, &answer)
+                    .await
             {
                 answers.insert(place, answer);
             }
         }
     }
-    let given = members.iter().enumerate().filter_map(|(place, member)| {
-        Some((member, MemberAnswer::Answer(answers.remove(&place)?)))
-    });
     // An entry that is whole in a cut list is accepted.
     let stop_reason = match completion.stop_reason.finish() {
         Finish::Complete | Finish::Cut => StopReason::EndTurn,
         Finish::Unknown => completion.stop_reason,
     };
+    let given = members.iter().enumerate().filter_map(|(place, member)| {
+        Some((member, Given::Answer(answers.remove(&place)?, stop_reason.clone())))
+    });
     let usage_unknown = completion.usage.is_none();
     let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
-    Ok(PackAnswers { model, usage, usage_unknown, stop_reason, given: given.collect() })
+    Ok(PackAnswers { model, usage, usage_unknown, given: given.collect() })
 }
 
 /// Embeds all of them.
@@ -256,12 +249,11 @@ async fn ask_for_vectors<'a>(
     let texts: Vec<&str> = members.iter().map(|member| member.text.as_str()).collect();
     let tokens = members.iter().map(|member| member.tokens).sum();
     let (model, embedded) = embed::ask(services, attempt, shard, &texts, tokens).await?;
-    let given = members.iter().zip(embedded.vectors.into_iter().map(MemberAnswer::Vector));
-    let stop_reason = StopReason::EndTurn;
+    let given = members.iter().zip(embedded.vectors.into_iter().map(Given::Vector));
     let usage_unknown = embedded.usage.is_none();
     let estimate = Usage { uncached_input: tokens, ..Usage::default() };
     let usage = embedded.usage.unwrap_or(estimate);
-    Ok(PackAnswers { model, usage, usage_unknown, stop_reason, given: given.collect() })
+    Ok(PackAnswers { model, usage, usage_unknown, given: given.collect() })
 }
 
 /// The text of a document that can share a call, or `None`.
@@ -293,7 +285,7 @@ async fn gather(
     };
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
     for (index, document) in indices {
-        let care = Care::of_several(Some(attempt));
+        let care = Care::Several(attempt);
         let before = existing_result::find_existing(services, shard, document, care).await;
         let Open { raw, updated, instead_of } = match before {
             Ok(ExistingResult::Done(result)) if result.is_written_by(attempt) => {
@@ -365,7 +357,7 @@ async fn gather(
 fn build_results(
     attempt: &Attempt,
     shard: &Shard,
-    PackAnswers { model, usage, usage_unknown, stop_reason, given }: PackAnswers<'_>,
+    PackAnswers { model, usage, usage_unknown, given }: PackAnswers<'_>,
     cost_usd: Option<f64>,
 ) -> BTreeMap<u32, Packed> {
     let all: u64 = given.iter().map(|(member, _)| member.tokens.max(1)).sum();
@@ -381,17 +373,9 @@ fn build_results(
             output: part(usage.output),
         };
         let cost = cost_usd.map(|usd| usd * (after - before) as f64 / all as f64);
-        let document = member.document.clone();
-        let result = match given {
-            MemberAnswer::Answer(answer) => {
-                DocumentResult::new(document, model, answer, &stop_reason)
-            }
-            MemberAnswer::Vector(vector) => DocumentResult::from_vector(document, model, vector),
-        };
-        let result = result.with_usage_unknown(usage_unknown);
-        let result = result
-            .with_question(shard.asks, member.version.clone())
-            .with_fallback_of(&shard.job)
+        let about = (member.document.clone(), member.version.clone());
+        let result = DocumentResult::answered((&shard.job, shard.asks), about, model, given)
+            .with_usage_unknown(usage_unknown)
             .with_cost(std::mem::take(&mut calls), Some(own), cost);
         results.insert(member.index, Packed { result, instead_of: member.instead_of });
         before = after;
@@ -406,22 +390,22 @@ fn share(tokens: u64, part: u64, all: u64) -> u64 {
 }
 
 /// The results that an earlier attempt stored.
-async fn read(kept: &Location) -> Result<Option<Vec<Packed>>, Failure> {
-    let bytes = kept.read_if_there().await?;
+async fn read(bought: &Location) -> Result<Option<Vec<Packed>>, Failure> {
+    let bytes = bought.read_if_there().await?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
 /// Writes each result to its own location, and removes the object that held them together.
 async fn write_results(
     shard: &Shard,
-    kept: &Location,
+    bought: &Location,
     results: Vec<Packed>,
 ) -> Result<(), Failure> {
     for Packed { result, instead_of } in results {
         let location = DocumentResult::location(&shard.output, &result.id);
         result.bought(&location, instead_of)?.write().await?;
     }
-    if let Err(error) = kept.delete().await {
+    if let Err(error) = bought.delete().await {
         tracing::debug!(%error, "a pack's results stay behind");
     }
     Ok(())

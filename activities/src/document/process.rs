@@ -1,4 +1,4 @@
-//! The steps of one document: read → text → already done? → estimate → guard → result.
+//! The steps of one document: done already? → read → text → question → guard → result.
 
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, Task};
@@ -15,7 +15,7 @@ use crate::{
         check::{self, Checking, Outcome},
         long,
         read::{
-            content::{self, Care, Extracted},
+            content::{self, Care, Extracted, Raw},
             existing_result::{self, ExistingResult, Open},
             stored_text,
         },
@@ -24,9 +24,13 @@ use crate::{
     },
     failure::Failure,
     metrics,
-    output::result::DocumentResult,
+    output::{
+        job::{Document, Shard},
+        result::DocumentResult,
+    },
     services::Services,
     spans,
+    storage::Location,
 };
 
 /// Answers one document, once.
@@ -43,9 +47,9 @@ pub async fn process(
     let location = DocumentResult::location(&shard.output, &document.id);
     let pending_writes = &services.pending_writes;
     pending_writes.recover(attempt, &location).await?;
-    let care = Care::alone(attempt);
-    let before = existing_result::find_existing(services, &shard, &document, care).await?;
-    let Open { raw, updated, instead_of } = match before {
+    let care = Care::Alone(attempt);
+    let existing = existing_result::find_existing(services, &shard, &document, care).await?;
+    let Open { raw, updated, instead_of } = match existing {
         ExistingResult::Done(result) if result.is_written_by(attempt) => {
             return Ok(result.outcome_beyond(attempt, task.escalated.unwrap_or_default()));
         }
@@ -58,95 +62,139 @@ pub async fn process(
     if updated {
         attempt.mark_updated();
     }
-    let again = match attempt.state().document.has_text && raw.is_none() {
-        true => stored_text::find(services, &shard, task, &document).await,
-        false => None,
-    };
     if let Some(lines) = &shard.job.lines {
         let answer = request::answer(services, attempt, &shard, lines, document);
         let result = Box::pin(answer).await?;
-        pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
+        pending_writes.write(attempt, &result.bought(&location, instead_of)?).await?;
         metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
         return Ok(result.outcome(attempt));
     }
-    // The document's share of this worker's memory is given back when it is done.
-    let Extracted { content, version, parsed, pages, held } = match again {
-        Some((text, version, pages)) => {
-            let held = services.memory.hold(text.len() as u64).await;
-            Extracted { content: Content::Text(text), version, parsed: false, pages, held }
-        }
-        None => {
-            let raw = content::fetch_unless_read(services, &document, raw, &shard.job.lane).await?;
-            if let Some(result) = bought_before(services, &shard, &document, &raw.version).await {
-                pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
-                return Ok(result.outcome(attempt));
-            }
-            content::extract(services, raw, &shard.job, &shard.route, care).await?
+    let extracted = match read_content(services, attempt, &shard, task, &document, raw).await? {
+        Reading::Content(extracted) => extracted,
+        Reading::Bought(result) => {
+            pending_writes.write(attempt, &result.bought(&location, instead_of)?).await?;
+            return Ok(result.outcome(attempt));
         }
     };
-    if let Content::Text(text) = &content
-        && let Some(long) = shard.job.in_parts(content.tokens())
+    if let Content::Text(text) = &extracted.content
+        && let Some(long) = shard.job.in_parts(extracted.content.tokens())
     {
+        let Extracted { version, pages, .. } = &extracted;
+        let (version, pages) = (version.clone(), pages.clone());
         let begun = long::PartsInfo { version, instead_of, pages };
         let begun = long::begin(&shard, &document, text, begun, long).await?;
         return Ok(DocumentOutcome { updated, ..begun });
     }
-    let kept = DocumentResult::kept_location(&shard.output, &document.id);
+    let refused = DocumentResult::refused_location(&shard.output, &document.id);
     if task.raised {
-        attempt.begin_raised(kept.to_string());
+        attempt.begin_raised(refused.to_string());
     }
-    let read = version.clone();
-    let is_checked = !shard.job.checks.is_empty();
-    let checking = check::location(&shard, &document);
-    let passed = |result: DocumentResult| Outcome::Passed(Box::new(result), Spend::default());
-    let answered = match shard.job.task {
-        Task::Answer if is_checked => {
-            let (shard, document, content, kept) = (&*shard, &document, &content, &kept);
-            let pages = &pages;
-            let it = Checking { services, attempt, shard, document, content, pages, version, kept };
-            Box::pin(it.answer()).await
-        }
-        Task::Answer => {
-            let sought = QuoteSource::Whole(&content, &pages);
-            let (content, route) = (&content, &shard.route);
-            let asked =
-                ContentQuestion { content, version, beside: None, amiss: None, route, sought };
-            Box::pin(answer(services, attempt, &shard, document, asked, &kept)).await.map(passed)
-        }
-        Task::Embed => {
-            embed::embed_document(services, attempt, &shard, document, &content, version)
-                .await
-                .map(passed)
-        }
-    };
-    let (result, before) = match answered {
-        Ok(Outcome::Passed(result, before)) => (*result, before),
-        Ok(Outcome::Escalates) => {
-            let (spend, cuts) = (attempt.spent(), attempt.state().document.cuts);
-            let escalates = true;
-            return Ok(DocumentOutcome { escalates, spend, cuts, ..DocumentOutcome::default() });
-        }
-        Err(failure) => {
-            if let Content::Text(text) = &content
-                && parsed
-                && failure.is_retried()
-            {
-                stored_text::keep(attempt, &shard, task, (text, &pages), &read).await;
+    let (result, spent_before) =
+        match ask(services, attempt, &shard, &document, &extracted, &refused).await {
+            Ok(Outcome::Passed(result, spent_before)) => (*result, spent_before),
+            Ok(Outcome::Escalates) => {
+                let (spend, cuts) = (attempt.spent(), attempt.state().document.cuts);
+                let escalates = true;
+                return Ok(DocumentOutcome {
+                    escalates,
+                    spend,
+                    cuts,
+                    ..DocumentOutcome::default()
+                });
             }
-            if !failure.is_retried() {
-                stored_text::forget(attempt, &shard, task).await;
+            Err(failure) => {
+                let Extracted { content, version, parsed, pages, .. } = &extracted;
+                if let Content::Text(text) = content
+                    && *parsed
+                    && failure.is_retried()
+                {
+                    stored_text::save(attempt, &shard, task, (text, pages), version).await;
+                }
+                if !failure.is_retried() {
+                    stored_text::forget(attempt, &shard, task).await;
+                }
+                return Err(failure);
             }
-            return Err(failure);
-        }
-    };
+        };
+    // Its share of this worker's memory is given back.
+    let Extracted { content, held, .. } = extracted;
     drop((content, held));
     offer(services, &result).await;
-    pending_writes.keep(attempt, &result.bought(&location, instead_of)?).await?;
-    forget(attempt, &kept).await;
+    pending_writes.write(attempt, &result.bought(&location, instead_of)?).await?;
+    forget(attempt, &refused).await;
     if attempt.state().document.checked > 0 {
-        check::remove_state(&checking).await;
+        check::remove_state(&check::location(&shard, &document)).await;
     }
     stored_text::forget(attempt, &shard, task).await;
     metrics::count_answer(&result.model, result.cost_usd, &shard.job.tenant);
-    Ok(result.outcome_beyond(attempt, before))
+    Ok(result.outcome_beyond(attempt, spent_before))
+}
+
+/// What was read of a document.
+enum Reading {
+    /// Its content, which is to be sent.
+    Content(Extracted),
+    /// Its result: the same content was answered for another document or batch.
+    Bought(Box<DocumentResult>),
+}
+
+/// Reads a document's content, unless an attempt before this one has stored its text.
+async fn read_content(
+    services: &Services,
+    attempt: &Attempt,
+    shard: &Shard,
+    task: &DocumentTask,
+    document: &Document,
+    raw: Option<Box<Raw>>,
+) -> Result<Reading, Failure> {
+    if attempt.state().document.has_text
+        && raw.is_none()
+        && let Some((text, version, pages)) =
+            stored_text::find(services, shard, task, document).await
+    {
+        let held = services.memory.hold(text.len() as u64).await;
+        let content = Content::Text(text);
+        return Ok(Reading::Content(Extracted { content, version, parsed: false, pages, held }));
+    }
+    let raw = content::fetch_unless_read(services, document, raw, &shard.job.lane).await?;
+    if let Some(result) = bought_before(services, shard, document, &raw.version).await {
+        return Ok(Reading::Bought(Box::new(result)));
+    }
+    let care = Care::Alone(attempt);
+    content::extract(services, raw, &shard.job, &shard.route, care).await.map(Reading::Content)
+}
+
+/// Asks about a document's content what the batch's task is. An answer that is not accepted is stored at
+/// `refused`.
+async fn ask(
+    services: &Services,
+    attempt: &Attempt,
+    shard: &Shard,
+    document: &Document,
+    extracted: &Extracted,
+    refused: &Location,
+) -> Result<Outcome, Failure> {
+    let Extracted { content, version, pages, .. } = extracted;
+    let version = version.clone();
+    let passed = |result: DocumentResult| Outcome::Passed(Box::new(result), Spend::default());
+    match shard.job.task {
+        Task::Answer if !shard.job.checks.is_empty() => {
+            let it =
+                Checking { services, attempt, shard, document, content, pages, version, refused };
+            Box::pin(it.answer()).await
+        }
+        Task::Answer => {
+            let (sought, route) = (QuoteSource::Whole(content, pages), &shard.route);
+            let asked =
+                ContentQuestion { content, version, beside: None, amiss: None, route, sought };
+            let answer = answer(services, attempt, shard, document.clone(), asked, refused);
+            Box::pin(answer).await.map(passed)
+        }
+        Task::Embed => {
+            let document = document.clone();
+            embed::embed_document(services, attempt, shard, document, content, version)
+                .await
+                .map(passed)
+        }
+    }
 }

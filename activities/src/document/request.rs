@@ -1,7 +1,7 @@
 //! A document that is a request in a vendor's own form. Its body is sent unchanged, or translated for a
 //! model that speaks another dialect, as by the HTTP door. The reply is its answer.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use tidegate_calls::{
 use tidegate_providers::{
     Asked, BatchApi, Completion, Fields, Operation, Provider, StopReason, passive::Whole,
 };
-use tidegate_types::{FailureType, ModelId, Spend, Usage};
+use tidegate_types::{FailureType, ModelId, Spend, Usage, seconds_since_1970};
 use tidegate_workflows::contract::{Job, Lines};
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     output::{
         job::{Document, Shard, route_of},
         jsonl::unmarked,
-        result::DocumentResult,
+        result::{DocumentResult, Given},
     },
     services::Services,
 };
@@ -119,7 +119,7 @@ pub(crate) async fn answer(
     lines: &Lines,
     document: Document,
 ) -> Result<DocumentResult, Failure> {
-    if lines.until.is_some_and(|until| now() >= until) {
+    if lines.until.is_some_and(|until| seconds_since_1970(SystemTime::now()) >= until) {
         return Err(Failure::never(
             FailureType::Expired,
             "This request could not be executed before the completion window expired.",
@@ -136,15 +136,10 @@ pub(crate) async fn answer(
     });
     let own = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
     let version = document.version.clone();
-    Ok(DocumentResult::new(document, &model, reply.to_string(), &StopReason::EndTurn)
-        .with_question(shard.asks, version)
+    let given = Given::Answer(reply.to_string(), StopReason::EndTurn);
+    Ok(DocumentResult::answered((&shard.job, shard.asks), (document, version), &model, given)
         .with_usage_unknown(usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some()))
-}
-
-/// Seconds since 1970.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// A valid request.

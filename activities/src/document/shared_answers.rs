@@ -30,14 +30,14 @@ pub(crate) async fn bought_before(
 /// not lost.
 pub(crate) async fn offer(services: &Services, result: &DocumentResult) {
     if let Some(answers) = &services.answers {
-        answers.keep(result).await;
+        answers.save(result).await;
     }
 }
 
 /// Removes the stored answers that were not accepted. Failing to remove them does no harm.
-pub(crate) async fn forget(attempt: &Attempt, kept: &Location) {
+pub(crate) async fn forget(attempt: &Attempt, refused: &Location) {
     if attempt.state().document.kept.is_some()
-        && let Err(error) = kept.delete().await
+        && let Err(error) = refused.delete().await
     {
         tracing::debug!(%error, "an answer that was no result stays behind");
     }

@@ -24,7 +24,7 @@ pub(super) async fn ask(
     call: CallInput,
     body: Fields,
 ) -> Result<CallOutcome, Failure> {
-    let CallContext { services, lane, patience, .. } = asked;
+    let CallContext { services, lane, .. } = asked;
     let (model, tenant) = call.into_body().map_err(Failure::invalid_input)?;
     if body.get("stream").is_some_and(|stream| stream == true) {
         return Err(Failure::invalid_input(
@@ -34,7 +34,7 @@ pub(super) async fn ask(
     let route = &route_of(&Target::Model(model), &services.routes)?;
     let terms = Terms { lane, tenant: &tenant, batch_usd: None, retries: None };
     let body = &body;
-    let answered = patience.ask(asked, route, |attempt| async move {
+    let answered = asked.ask(route, |attempt| async move {
         services.caller().send(&attempt.call, terms, route, None, body).await
     });
     let (model, whole) = answered.await?;

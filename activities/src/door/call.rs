@@ -27,7 +27,7 @@ use crate::{
         result::DocumentResult,
         version::Version,
     },
-    schema::Judge,
+    schema::SchemaValidator,
 };
 
 /// Asks, and waits in place where the caller allows no further attempt.
@@ -42,9 +42,9 @@ pub(super) async fn ask(
     if let Some(body) = given.body {
         return body::ask(asked, call, body).await;
     }
-    let CallContext { services, lane, patience, kept, .. } = asked;
+    let CallContext { services, lane, stored, .. } = asked;
     let job = Job { lane: lane.clone(), ..call.job().map_err(Failure::invalid_input)? };
-    let judge = job.schema.as_ref().map(Judge::compile).transpose()?;
+    let validator = job.schema.as_ref().map(SchemaValidator::compile).transpose()?;
     let route = route_of(&job.target, &services.routes)?.require_equivalents()?;
     let mut job = model_parameters::with_parameters(services, &job, &route)?;
     if job.default_output {
@@ -53,16 +53,21 @@ pub(super) async fn ask(
     }
     let template = template(&job);
     let terms = Terms { lane, tenant: &job.tenant, batch_usd: None, retries: None };
-    let inquiry =
-        Inquiry { job: &job, route: &route, judge: judge.as_ref(), terms, asks: kept.asks };
+    let inquiry = Inquiry {
+        job: &job,
+        route: &route,
+        validator: validator.as_ref(),
+        terms,
+        asks: stored.asks,
+    };
     let nothing = Content::Text(String::new());
-    let answered = patience.ask(asked, &route, |attempt| {
+    let answered = asked.ask(&route, |attempt| {
         let question =
             Question::for_document(&job, template, wording(&job), &nothing).without_cache();
         let document = Document::file(DocumentId::from_relative_path("call"), String::new());
         let way_out = "ask for less, or choose a model that takes more".into();
-        let (version, kept, sought) = (Version::default(), &kept.part, QuoteSource::Gone);
-        let about = AnswerSubject { document, version, kept, amiss: None, way_out, sought };
+        let (version, refused, sought) = (Version::default(), &stored.part, QuoteSource::Gone);
+        let about = AnswerSubject { document, version, refused, amiss: None, way_out, sought };
         async move { answer(services, &attempt, inquiry, question, about).await }
     });
     let result = answered.await?;

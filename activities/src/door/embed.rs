@@ -25,7 +25,7 @@ pub(super) async fn ask(
     given: ResolvedInput,
 ) -> Result<EmbedOutcome, Failure> {
     let call = input::call::embed(given.value).map_err(Failure::invalid_input)?;
-    let CallContext { services, lane, patience, .. } = asked;
+    let CallContext { services, lane, .. } = asked;
     let (job, inputs) = call.job().map_err(Failure::invalid_input)?;
     let route = route_of(&job.target, &services.routes)?;
     embed::check(services, &job, &route)?;
@@ -44,7 +44,7 @@ pub(super) async fn ask(
         fields: job.asked_with.get(model).map(|with| &with.parameters),
     };
     let (route, request) = (&route, &request);
-    let answered = patience.ask(asked, route, |attempt| async move {
+    let answered = asked.ask(route, |attempt| async move {
         services.caller().embed(&attempt.call, terms, route, like, request).await
     });
     let (model, embedded) = answered.await?;

@@ -7,7 +7,7 @@ use tidegate_providers::Fields;
 use tidegate_workflows::input::call::{BODY, BY_URI};
 
 use crate::{
-    calls::Calls,
+    call_store::Calls,
     failure::{Failure, OfStore as _},
     services::Services,
 };

@@ -1,10 +1,10 @@
 //! The Temporal door: activities that workflows of any SDK call by name, behind the guard of documents'
 //! calls.
 //!
-//! * [`calls`]: where answers are stored, and where inputs are read
+//! * [`call_store`](crate::call_store): where answers are stored, and where inputs are read
 //! * `call`: `tidegate.call` with tidegate's own fields, `body` with a vendor's; `embed`:
 //!   `tidegate.embed`
-//! * `call_context`: the inputs of both; `caller`: workflow and lane of the caller
+//! * `call_context`: the inputs of both, and the call with its waits; `caller`: workflow and lane of the caller
 //! * `input`: fetches the parts of an input that are in a store
 //! * `stored_answer`: stores an answer, so that it is bought once
 //! * `wait_policy`: how long a call may wait, by its caller's time-outs and retry policy
@@ -85,15 +85,15 @@ async fn buy_once<T: Large + Serialize + DeserializeOwned>(
     let work = async {
         let calls = services.calls.as_ref().ok_or_else(no_store)?;
         let lane = lane(services, &info.task_queue)?;
-        let kept = StoredAnswer::new(calls, info, &input);
-        if let Some(bought) = kept.find(services, &attempt).await? {
+        let stored = StoredAnswer::new(calls, info, &input);
+        if let Some(bought) = stored.find(services, &attempt).await? {
             return Ok(bought);
         }
         let input = input::fetch(services, calls, text, input).await?;
-        let (attempt, patience, kept) = (&attempt, &patience, &kept);
-        let asked = CallContext { services, attempt, lane: &lane, patience, kept };
+        let (attempt, patience, stored) = (&attempt, &patience, &stored);
+        let asked = CallContext { services, attempt, lane: &lane, patience, stored };
         let outcome = ask(asked, input).await?;
-        kept.keep(services, attempt, outcome).await
+        stored.save(services, attempt, outcome).await
     };
     let counted = async {
         Box::pin(work).await.map_err(|failure: Failure| failure.counting(&attempt, STORE_DEADLINE))

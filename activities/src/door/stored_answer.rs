@@ -14,7 +14,7 @@ use tidegate_workflows::contract::{CallOutcome, EmbedOutcome};
 
 use super::caller::workflow;
 use crate::{
-    attempt::Attempt, calls::Calls, failure::Failure, fingerprint::Fingerprint,
+    attempt::Attempt, call_store::Calls, failure::Failure, fingerprint::Fingerprint,
     output::pending_writes::Bought, services::Services, storage::Location,
 };
 
@@ -85,7 +85,7 @@ impl StoredAnswer {
     ///
     /// # Errors
     /// As [`Self::find`].
-    pub(super) async fn keep<T: Large + Serialize + DeserializeOwned>(
+    pub(super) async fn save<T: Large + Serialize + DeserializeOwned>(
         &self,
         services: &Services,
         attempt: &Attempt,
@@ -94,7 +94,7 @@ impl StoredAnswer {
         let json = serde_json::to_vec(&outcome)
             .map_err(|error| Failure::invalid_input(error.to_string()))?;
         let length = json.len();
-        if services.pending_writes.keep(attempt, &Bought::new(&self.location, json)).await? {
+        if services.pending_writes.write(attempt, &Bought::new(&self.location, json)).await? {
             return Ok(self.without_large_parts(outcome, length));
         }
         let first = self.read().await?;

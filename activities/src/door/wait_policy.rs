@@ -11,19 +11,19 @@ use temporalio_client::{
     WorkflowExecutionInfo, WorkflowHandle,
 };
 use temporalio_sdk::activities::{ActivityContext, ActivityInfo};
-use tidegate_calls::{attempt, route::Route};
+use tidegate_calls::route::Route;
 use tidegate_types::FailureType;
 
-use super::{call_context::CallContext, caller::workflow};
-use crate::{attempt::Attempt, failure::Failure, services::Services};
+use super::caller::workflow;
+use crate::services::Services;
 
 /// The waits that the caller allows.
 pub(super) struct WaitPolicy<'a> {
-    ctx: &'a ActivityContext,
+    pub(super) ctx: &'a ActivityContext,
     /// No attempt follows this one.
     pub(super) is_last: bool,
     /// No attempt follows a wait.
-    stays: bool,
+    pub(super) stays: bool,
     began: Instant,
 }
 
@@ -39,56 +39,9 @@ impl<'a> WaitPolicy<'a> {
         Self { ctx, is_last, stays: is_last || fails, began: Instant::now() }
     }
 
-    /// Asks, and asks again after a wait that must be held here.
-    ///
-    /// # Errors
-    /// The failure with which the attempt ends.
-    pub(super) async fn ask<T, F: Future<Output = Result<T, Failure>>>(
-        &self,
-        asked: CallContext<'_>,
-        route: &Route,
-        mut ask: impl FnMut(Attempt) -> F,
-    ) -> Result<T, Failure> {
-        let CallContext { services, attempt, .. } = asked;
-        let guard = &services.guard;
-        let until = self.until(services, route);
-        let mut stays = self.stays;
-        loop {
-            let call = attempt.call.clone().deadline(until);
-            let call = if stays { call.patience(attempt::Patience::Whole) } else { call };
-            let failure = match ask(attempt.clone().with_call(call)).await {
-                Err(failure) if failure.kind == FailureType::QuotaWait => failure,
-                ended => return ended,
-            };
-            let Some(delay) = failure.retry.delay(guard.backoff, self.ctx.info().attempt) else {
-                return Err(failure);
-            };
-            if !stays {
-                if !self.closes_within(delay).await {
-                    return Err(failure);
-                }
-                stays = true;
-                continue;
-            }
-            // The wait is not for quota, or there is no time or no room for it.
-            let is_late = until.is_some_and(|until| Instant::now() + delay > until);
-            let slot = route.models.first().and_then(|model| {
-                let request = attempt.call.request(model.clone()).lane(asked.lane.clone());
-                guard.waiting.enter(&request).1
-            });
-            if is_late || slot.is_none() {
-                return Err(failure);
-            }
-            tokio::select! {
-                () = guard.stopping.cancelled() => return Err(failure),
-                () = tokio::time::sleep(delay) => {}
-            }
-        }
-    }
-
     /// The latest time to which a call may wait here: after it, just enough time is left for the
     /// request, or half of the time where a request may take longer than that.
-    fn until(&self, services: &Services, route: &Route) -> Option<Instant> {
+    pub(super) fn until(&self, services: &Services, route: &Route) -> Option<Instant> {
         let info = self.ctx.info();
         let left = since(info.deadline?, info)?;
         let request = |model| Some(services.providers.get(model)?.bounds(model.model()).time)?;
@@ -97,7 +50,7 @@ impl<'a> WaitPolicy<'a> {
     }
 
     /// Whether the activity times out within this delay.
-    async fn closes_within(&self, delay: Duration) -> bool {
+    pub(super) async fn closes_within(&self, delay: Duration) -> bool {
         let info = self.ctx.info();
         let at = self.began.elapsed() + delay;
         let left = info.deadline.and_then(|deadline| since(deadline, info));

@@ -103,7 +103,7 @@ impl Answers {
     }
 
     /// Stores the answer of a result, if it is whole and states its question.
-    pub(crate) async fn keep(&self, result: &DocumentResult) {
+    pub(crate) async fn save(&self, result: &DocumentResult) {
         let of = result.question.zip(result.version.content);
         let is_good = result.is_whole() && !result.is_reused() && result.unchecked.is_empty();
         let Some((question, content)) = of.filter(|_| is_good) else {

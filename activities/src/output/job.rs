@@ -4,10 +4,10 @@
 //! `failures-00000.jsonl`, which the seal of a shard writes; the shard's results are a part under
 //! `results/`. Documents that need no call are not in a shard, but in `settled-00000.jsonl`.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, fmt, sync::Arc};
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use tidegate_calls::{
     budget::Payers,
@@ -29,7 +29,7 @@ use crate::{
         question::StatedQuestion,
         version::Version,
     },
-    schema::Judge,
+    schema::SchemaValidator,
     storage::{Location, Storage},
 };
 
@@ -120,8 +120,8 @@ impl Stored {
     }
 }
 
-fn damaged(what: &Location, error: &serde_json::Error) -> Failure {
-    Failure::invalid_input(format!("{what} is damaged: {error}; start the batch anew"))
+fn damaged(what: &Location, why: &dyn fmt::Display) -> Failure {
+    Failure::invalid_input(format!("{what} is damaged: {why}; start the batch anew"))
 }
 
 /// One line of a manifest.
@@ -169,7 +169,7 @@ pub struct Shard {
     /// The budget of provider calls beyond the first of each document.
     pub retries: Option<RetryBudget>,
     /// The schema of the answers.
-    pub judge: Option<Judge>,
+    pub validator: Option<SchemaValidator>,
     /// Hash of what the prompts share: token use is learned for calls with equal hashes together.
     pub template: u64,
     /// Fingerprint of the question about each document; the results state it.
@@ -246,14 +246,9 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     let stored = Stored::read(&folder).await?;
     let asks = stored.question_fingerprint();
     let Stored { job, route, parts_add_retries, first_part, .. } = stored;
-    let object = manifest(&folder, number);
-    let bytes = object.read().await?;
-    let documents: Vec<Document> = lines(&bytes)
-        .map(|line| serde_json::from_slice(&line))
-        .collect::<Result<_, _>>()
-        .map_err(|error| damaged(&object, &error))?;
+    let documents = read_manifest(&folder, number).await?;
     let output = resolve(storage, "output", &job.output)?;
-    let judge = job.schema.as_ref().map(Judge::compile).transpose()?;
+    let validator = job.schema.as_ref().map(SchemaValidator::compile).transpose()?;
     let retries = job.retry_budget.map(|calls| RetryBudget {
         run: folder.name().to_owned(),
         calls,
@@ -269,10 +264,26 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         first_part,
         job,
         route,
-        judge,
+        validator,
         output,
         documents,
     })
+}
+
+/// The documents of a shard, in order, with those of their fields that are needed.
+///
+/// # Errors
+/// `InvalidInput` where the manifest is damaged or gone; `Transient` when the store fails.
+pub(crate) async fn read_manifest<T: DeserializeOwned>(
+    folder: &Location,
+    shard: u32,
+) -> Result<Vec<T>, Failure> {
+    let object = manifest(folder, shard);
+    let bytes = object.read_if_there().await?.ok_or_else(|| damaged(&object, &"it is gone"))?;
+    lines(&bytes)
+        .map(|line| serde_json::from_slice(&line))
+        .collect::<Result<_, _>>()
+        .map_err(|error: serde_json::Error| damaged(&object, &error))
 }
 
 /// Covers everything but the document and the cap on output, which says nothing about it.

@@ -47,7 +47,7 @@ pub struct PendingWrites {
     /// By the batch's workflow id.
     batches: Mutex<HashMap<String, Batch>>,
     spool: Option<Spool>,
-    /// Files of the spool that no worker like this one can write, which the log has reported.
+    /// Files of the spool that this worker cannot write to their store, each once reported in the log.
     stuck: Mutex<HashSet<PathBuf>>,
 }
 
@@ -176,7 +176,7 @@ impl PendingWrites {
     ///
     /// # Errors
     /// Failures that are not a store's.
-    pub async fn keep(
+    pub async fn write(
         self: &Arc<Self>,
         attempt: &Attempt,
         bought: &Bought,
@@ -535,7 +535,7 @@ mod tests {
         for name in ["a", "b"] {
             let location = Storage::resolve(&storage, &uri(name)).unwrap();
             let (mine, bought) = (attempt("mine"), Bought::new(&location, name));
-            let kept = tokio::time::timeout(Duration::from_millis(100), one.keep(&mine, &bought));
+            let kept = tokio::time::timeout(Duration::from_millis(100), one.write(&mine, &bought));
             assert!(kept.await.is_err(), "it is held until its attempt ends");
             let state = mine.state();
             let again = Attempt::new("r.2".to_owned(), "mine".to_owned(), 0, state);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{AskedWith, Job, Target, Task};
+use tidegate_workflows::contract::{AskedWith, Attach, Job, Target, Task};
 
 use crate::fingerprint::Fingerprint;
 
@@ -22,16 +22,7 @@ impl StatedQuestion {
     /// The question of a job.
     pub fn from_job(job: &Job) -> Self {
         let Job {
-            instructions,
-            target,
-            schema,
-            evidence,
-            long,
-            records,
-            attach_pdf,
-            attach_pages,
-            asked_with,
-            ..
+            instructions, target, schema, evidence, long, records, attach, asked_with, ..
         } = job;
         let Job {
             task,
@@ -76,10 +67,7 @@ impl StatedQuestion {
             ("checks", (!checks.is_empty()).then(|| json!(checks))),
             ("escalate", escalate.then(|| json!(true))),
             ("evidence", evidence.then(|| json!(true))),
-            (
-                "attach",
-                attach_pdf.then(|| json!("native")).or_else(|| attach_pages.then(|| json!("auto"))),
-            ),
+            ("attach", (*attach != Attach::Text).then(|| json!(attach))),
             ("long", long.map(|long| json!(long))),
             ("records", records.as_ref().map(|records| json!(records))),
             ("lines", lines.as_ref().map(|lines| json!(lines.endpoint))),

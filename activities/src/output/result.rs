@@ -117,6 +117,15 @@ pub struct DocumentResult {
     pub saved_usd: Option<f64>,
 }
 
+/// What a model gave for a document.
+#[derive(Debug)]
+pub(crate) enum Given {
+    /// An answer, and why the model stopped.
+    Answer(String, StopReason),
+    /// A vector.
+    Vector(Vec<f32>),
+}
+
 impl DocumentResult {
     /// An answer as a document's result, completed now. Its cost is added by [`Self::with_cost`].
     pub fn new(
@@ -154,10 +163,23 @@ impl DocumentResult {
         }
     }
 
-    /// A vector as a document's result, completed now.
-    pub(crate) fn from_vector(document: Document, model: &ModelId, vector: Vec<f32>) -> Self {
-        let result = Self::new(document, model, String::new(), &StopReason::EndTurn);
-        Self { embedding: Some(vector), finish: Finish::Complete, ..result }
+    /// What a model gave for a job's question about a document, as the document's result, completed
+    /// now. Its cost is added by [`Self::with_cost`].
+    pub(crate) fn answered(
+        (job, question): (&Job, Fingerprint),
+        (document, version): (Document, Version),
+        model: &ModelId,
+        given: Given,
+    ) -> Self {
+        let result = match given {
+            Given::Answer(answer, stop_reason) => Self::new(document, model, answer, &stop_reason),
+            Given::Vector(vector) => Self {
+                embedding: Some(vector),
+                finish: Finish::Complete,
+                ..Self::new(document, model, String::new(), &StopReason::EndTurn)
+            },
+        };
+        result.with_question(question, version).with_fallback_of(job)
     }
 
     /// Sets the question and the version of the document that it answers.
@@ -222,7 +244,7 @@ impl DocumentResult {
     }
 
     /// The location of an answer of `id` that is not accepted: cut, or not valid by the schema.
-    pub fn kept_location(output: &Location, id: &DocumentId) -> Location {
+    pub fn refused_location(output: &Location, id: &DocumentId) -> Location {
         output.child(layout::FOLDER).child("kept").child(&format!("{id}.json"))
     }
 
@@ -253,13 +275,13 @@ impl DocumentResult {
     }
 
     /// Stores an answer that is not accepted. Returns whether that worked.
-    pub(crate) async fn keep(&self, location: &Location) -> bool {
+    pub(crate) async fn write_refused(&self, location: &Location) -> bool {
         let written = match serde_json::to_vec(self) {
             Ok(json) => location.write(json).await.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         written
-            .inspect_err(|error| tracing::warn!(%location, error, "an answer cannot be kept"))
+            .inspect_err(|error| tracing::warn!(%location, error, "an answer that was refused cannot be stored"))
             .is_ok()
     }
 
@@ -278,8 +300,7 @@ impl DocumentResult {
     /// As [`Self::read`].
     pub async fn read_named(location: &Location) -> Result<Option<(Self, Fingerprint)>, Failure> {
         match location.read().await {
-            // A file that is not such a result came from another program: it stays, and the document is
-            // processed anew.
+            // Another program's file: it stays, and the author is told to move it.
             Ok(bytes) => match serde_json::from_slice(&bytes) {
                 Ok(result) => Ok(Some((result, Fingerprint::of_bytes(&bytes)))),
                 Err(error) => Err(Failure::invalid_input(format!(

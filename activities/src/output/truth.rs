@@ -68,7 +68,7 @@ impl Truth {
     }
 
     /// Copies it to a batch's job.
-    pub(crate) async fn keep(folder: &Location, truth: Bytes) -> Result<(), Failure> {
+    pub(crate) async fn save(folder: &Location, truth: Bytes) -> Result<(), Failure> {
         Ok(copy_location(folder).write(truth).await?)
     }
 

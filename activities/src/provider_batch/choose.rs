@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use tidegate_calls::{caller::no_provider, route::Route};
 use tidegate_providers::{BatchApi, Operation, Provider};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{Deadline, Job, ProviderBatching, STOPPING};
+use tidegate_workflows::contract::{Deadline, Job, Mode, ProviderBatching, STOPPING};
 
 use crate::{
     failure::Failure,
@@ -52,7 +52,8 @@ pub fn choose(
         ));
     }
     let model = model(services, job, route);
-    if job.economy && model.is_none() {
+    let economy = job.mode == Some(Mode::Economy);
+    if economy && model.is_none() {
         let models: Vec<String> = route.models.iter().map(ToString::to_string).collect();
         return Err(Failure::invalid_input(format!(
             "mode \"economy\" needs a provider with a batch API, and none is known for {}; leave out mode, or choose a model of anthropic, openai or gemini",
@@ -65,7 +66,7 @@ pub fn choose(
     let latest =
         deadline.map(|deadline| deadline.checked_sub(direct).unwrap_or(SystemTime::UNIX_EPOCH));
     Ok(match latest {
-        None if job.economy => Some(ProviderBatching { until: None }),
+        None if economy => Some(ProviderBatching { until: None }),
         Some(latest) if model.is_some() && latest >= now + MIN_DEADLINE => {
             // The provider is asked to stop at this time, which takes a while.
             let until = latest - STOPPING;
@@ -75,7 +76,7 @@ pub fn choose(
                 ),
             })
         }
-        Some(_) if job.economy => {
+        Some(_) if economy => {
             tracing::warn!(
                 "the deadline leaves no time for the provider's batch API; the documents take the direct path"
             );
@@ -89,7 +90,7 @@ pub fn choose(
 /// planned without it.
 #[must_use]
 pub fn full_price(services: &Services, job: &Job, route: &Route) -> Option<String> {
-    if job.deadline.is_none() && !job.economy {
+    if job.deadline.is_none() && job.mode != Some(Mode::Economy) {
         return None;
     }
     Some(match (model(services, job, route), route.models.first()) {

@@ -18,7 +18,7 @@ use crate::{
         ask::{
             answer::way_out,
             evidence::{self, QuoteSource},
-            sandbox,
+            inquiry::{Acceptance, accept},
         },
         read::content::{self, Care, Extracted},
         request,
@@ -28,7 +28,7 @@ use crate::{
     metrics,
     output::{
         job::{Document, Shard, payers, resolve},
-        result::DocumentResult,
+        result::{DocumentResult, Given},
         version::Version,
     },
     services::Services,
@@ -61,8 +61,7 @@ pub async fn collect(
     let workflow = &task.workflow;
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (model, batches) = batch_api(services, &shard)?;
-    let (key, mut collected, mut counted) =
-        (submission::key(task), CollectedBatch::default(), Vec::new());
+    let (key, mut collected) = (submission::key(task), Collected::default());
     // The batch has ended, and takes no more of the queue.
     if !queue::dequeue(services, model, &key).await && attempt < MAX_BATCH_COLLECTS {
         return Err(Failure::transient(format!(
@@ -99,53 +98,14 @@ pub async fn collect(
             None => answer.completion(),
         };
         let (Some(index), Some(result)) = (index, result) else { continue };
-        let usage = match &result {
-            Ok(completion) => completion.usage,
-            Err(error) => match error.charged {
-                Charged::Usage(usage) => Some(usage),
-                Charged::No | Charged::Unknown => None,
-            },
-        };
-        let cost_usd = usage.and_then(|usage| cost(services, model, &usage));
-        let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
-        collected.spent += Spend { provider_calls: 1, ..tokens };
-        let failed = result.as_ref().err().map(|error| error.kind);
+        let charge = Charge::of(services, model, &result);
         let sent = sent.remove(&index).unwrap_or_default();
         let updated = sent.updated;
         let disposition =
-            disposition(services, &shard, model, (index, sent), result, cost_usd).await?;
-        let done = matches!(disposition, Disposition::Done { .. });
-        counted.push((
-            usage,
-            failed.or(if done { None } else { Some(Kind::InvalidOutput) }),
-            cost_usd,
-        ));
-        match disposition {
-            Disposition::Done { cut } => {
-                collected.done.push(index);
-                collected.cuts.cut += u64::from(cut);
-                collected.updated += u64::from(updated);
-            }
-            Disposition::Failed { failure, kept } => {
-                collected.failed.push(FailedDocument {
-                    index,
-                    error_type: failure.kind.as_str().to_owned(),
-                    message: failure.message,
-                    provider_calls: 1,
-                    kept,
-                    failed_checks: Vec::new(),
-                    asked: Vec::new(),
-                });
-            }
-            Disposition::Raise => {
-                collected.asked.push(index);
-                collected.raise.push(index);
-                collected.cuts.raised += 1;
-                collected.cuts.raised_cost_usd += cost_usd.unwrap_or(0.0);
-            }
-            Disposition::Open => collected.asked.push(index),
-        }
+            disposition(services, &shard, model, (index, sent), result, charge.cost_usd).await?;
+        collected.add(index, updated, disposition, charge);
     }
+    let Collected { batch: mut collected, charges } = collected;
     collected.asked.sort_unstable();
     collected.raise.sort_unstable();
     collected.done.sort_unstable();
@@ -159,11 +119,74 @@ pub async fn collect(
             .await;
     }
     // Counted at the end, because an attempt that fails before is repeated.
-    for (usage, failed, cost_usd) in counted {
+    for Charge { usage, failed, cost_usd } in charges {
         metrics::count_batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);
     }
     delete_batch(batches, batch).await;
     Ok(collected)
+}
+
+/// The use of one answer.
+#[derive(Debug)]
+struct Charge {
+    usage: Option<Usage>,
+    cost_usd: Option<f64>,
+    /// Why it is no result.
+    failed: Option<Kind>,
+}
+
+impl Charge {
+    fn of(services: &Services, model: &ModelId, result: &Result<Completion, Error>) -> Self {
+        let usage = match result {
+            Ok(completion) => completion.usage,
+            Err(Error { charged: Charged::Usage(usage), .. }) => Some(*usage),
+            Err(_) => None,
+        };
+        let cost_usd = usage.and_then(|usage| cost(services, model, &usage));
+        Self { usage, cost_usd, failed: result.as_ref().err().map(|error| error.kind) }
+    }
+}
+
+/// What was collected of a batch so far.
+#[derive(Debug, Default)]
+struct Collected {
+    batch: CollectedBatch,
+    charges: Vec<Charge>,
+}
+
+impl Collected {
+    fn add(&mut self, index: u32, updated: bool, disposition: Disposition, charge: Charge) {
+        let Self { batch, charges } = self;
+        let Charge { usage, cost_usd, failed } = charge;
+        let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
+        batch.spent += Spend { provider_calls: 1, ..tokens };
+        let is_done = matches!(disposition, Disposition::Done { .. });
+        let failed = failed.or((!is_done).then_some(Kind::InvalidOutput));
+        charges.push(Charge { usage, cost_usd, failed });
+        match disposition {
+            Disposition::Done { cut } => {
+                batch.done.push(index);
+                batch.cuts.cut += u64::from(cut);
+                batch.updated += u64::from(updated);
+            }
+            Disposition::Failed { failure, kept } => batch.failed.push(FailedDocument {
+                index,
+                error_type: failure.kind.as_str().to_owned(),
+                message: failure.message,
+                provider_calls: 1,
+                kept,
+                failed_checks: Vec::new(),
+                asked: Vec::new(),
+            }),
+            Disposition::Raise => {
+                batch.asked.push(index);
+                batch.raise.push(index);
+                batch.cuts.raised += 1;
+                batch.cuts.raised_cost_usd += cost_usd.unwrap_or(0.0);
+            }
+            Disposition::Open => batch.asked.push(index),
+        }
+    }
 }
 
 /// Whether to give up: a provider that fails is asked again for an hour; one that has no answers is
@@ -224,34 +247,22 @@ async fn disposition(
         read.as_ref().map_or(QuoteSource::Gone, |it| QuoteSource::Whole(&it.content, &it.pages));
     let (answer, evidence) = evidence::take_evidence(&shard.job, answer, &document, &sought);
     let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
-    let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
-        .with_question(shard.asks, sent.version)
-        .with_fallback_of(&shard.job)
+    let asked = (&shard.job, shard.asks);
+    let given = Given::Answer(answer, completion.stop_reason);
+    let result = DocumentResult::answered(asked, (document, sent.version), model, given)
         .with_evidence(evidence)
         .with_usage_unknown(completion.usage.is_none())
         .with_cost(1, completion.usage, cost_usd);
     let (cut, short) = (result.is_cut(), result.shortfall(shard.job.max_output_tokens));
-    let valid = match (wrong, &shard.judge) {
-        (Some(wrong), _) => Some(Ok(Err(wrong))),
-        (None, Some(judge)) => Some(
-            sandbox::judge_answer(&services.reader_for(&shard.job.lane), judge, &result.answer)
-                .await,
-        ),
-        (None, None) => None,
-    };
-    let valid = match valid {
-        Some(Err(failure)) if failure.is_retried() => return Err(failure),
-        Some(Err(failure)) => Err(failure),
-        Some(Ok(valid)) => Ok(Some(valid)),
-        None => Ok(None),
-    };
-    let failure = match (shard.job.on_cut, valid) {
-        (_, Err(failure)) => Some(failure),
-        (OnCut::Raise, _) if cut => None,
-        (OnCut::Fail, _) if cut => Some(Failure::truncated(short)),
-        (OnCut::Keep, Ok(Some(Err(wrong)))) if cut => Some(Failure::truncated_json(short, &wrong)),
-        (_, Ok(Some(Err(_)))) => return Ok(Disposition::Open),
-        (_, Ok(Some(Ok(())) | None)) => {
+    let failure = match accept(services, &shard.job, shard.validator.as_ref(), &result, wrong).await
+    {
+        Err(failure) if failure.is_retried() => return Err(failure),
+        Err(failure) => Some(failure),
+        Ok(Acceptance::Cut) if shard.job.on_cut == OnCut::Raise => None,
+        Ok(Acceptance::Cut) => Some(Failure::truncated(short)),
+        Ok(Acceptance::Invalid(wrong)) if cut => Some(Failure::truncated_json(short, &wrong)),
+        Ok(Acceptance::Invalid(_)) => return Ok(Disposition::Open),
+        Ok(Acceptance::Accepted) => {
             // The answer to a line may have any form.
             if shard.job.lines.is_none() {
                 offer(services, &result).await;
@@ -261,8 +272,8 @@ async fn disposition(
             return Ok(Disposition::Done { cut });
         }
     };
-    let kept = DocumentResult::kept_location(&shard.output, &result.id);
-    let kept = result.keep(&kept).await.then(|| kept.to_string());
+    let refused = DocumentResult::refused_location(&shard.output, &result.id);
+    let kept = result.write_refused(&refused).await.then(|| refused.to_string());
     Ok(failure.map_or(Disposition::Raise, |failure| Disposition::Failed { failure, kept }))
 }
 
@@ -278,8 +289,8 @@ async fn read_again(
         return None;
     }
     let Shard { job, route, .. } = shard;
-    let raw = content::fetch_unless_read(services, document, None, &job.lane).await.ok()?;
-    let read = content::extract(services, raw, job, route, Care::of_several(None)).await.ok()?;
+    let raw = content::fetch(services, document, &job.lane).await.ok()?;
+    let read = content::extract(services, raw, job, route, Care::None).await.ok()?;
     let is_same = read.version.is_same(sent) == Some(true);
     (is_same && read.version.extracted == sent.extracted).then_some(read)
 }

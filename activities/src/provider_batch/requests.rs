@@ -149,5 +149,5 @@ async fn build_request(
     };
     let line = batches.line(custom_id, &question.call(model, question.room(None)));
     let sent = Sent { version, updated, instead_of };
-    Ok(line.ok().map(|json| (json, question.input_tokens(), sent)))
+    Ok(line.ok().map(|json| (json, question.input_tokens_of_any_model(), sent)))
 }

@@ -1,13 +1,15 @@
 //! Submits a shard's documents as a batch of the provider's.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Instant, SystemTime},
+};
 
 use chrono::Utc;
 use tidegate_calls::keys::KeyNow;
 use tidegate_providers::{BatchApi, Charged, Error, Key, Kind};
-use tidegate_types::ModelId;
-use tidegate_workflows::contract::{FailureType, SubmitBatch, SubmittedBatch};
-use tokio::sync::Semaphore;
+use tidegate_types::{ModelId, seconds_since_1970};
+use tidegate_workflows::contract::{FailureType, Mode, SubmitBatch, SubmittedBatch};
 
 use super::{
     choose::{batch_api, operation},
@@ -26,10 +28,6 @@ use crate::{
     services::Services,
     storage::Location,
 };
-
-/// Batches that are in memory at once, whatever the number of shards. A worker takes as many
-/// submissions; this also bounds those of workflows that began on another task queue.
-static IN_MEMORY: Semaphore = Semaphore::const_new(2);
 
 /// Submits as many documents as fit into one batch, once. Documents that cannot go this way are left
 /// out: they take the direct path, which reports what is wrong with them. `carried` is the state of the
@@ -103,7 +101,7 @@ async fn try_to_submit(
         }
         return Ok(nothing(task.to));
     }
-    let now = u64::try_from(Utc::now().timestamp()).unwrap_or_default();
+    let now = seconds_since_1970(SystemTime::now());
     if task.until.is_some_and(|until| now >= until) {
         // The workers were away while its time ran out: the direct path is faster now.
         queue::dequeue(services, model, &key).await;
@@ -113,8 +111,6 @@ async fn try_to_submit(
     if !queue::has_room(services, model, &key).await {
         return Ok(SubmittedBatch { later: true, ..nothing(task.from) });
     }
-    // The semaphore is never closed.
-    let _place = IN_MEMORY.acquire().await;
     let (mut lines, mut next) =
         gather(services, &shard, model, batches, task, &key, (attempt, care)).await?;
     if lines.is_empty() {
@@ -226,7 +222,7 @@ fn handle_refusal(
     if error.kind.is_retryable() {
         return Err(Failure::from_batch_api(error, attempt));
     }
-    if error.kind == Kind::InvalidRequest && shard.job.economy {
+    if error.kind == Kind::InvalidRequest && shard.job.mode == Some(Mode::Economy) {
         return Err(Failure::invalid_input(format!(
             "{} takes no batches ({}); leave out mode \"economy\", or correct base-url",
             model.provider(),

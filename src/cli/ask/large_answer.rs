@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use serde_json::Value;
-use tidegate_activities::{calls::Calls, storage::Error};
+use tidegate_activities::{call_store::Calls, storage::Error};
 
 /// The complete outcome of a call, or why it cannot be read here. It is read only when it is written
 /// next, so that at most one large outcome is in memory.

@@ -343,8 +343,14 @@ mod tests {
     #[test]
     fn an_empty_fleet_and_a_small_screen_are_no_fault() {
         for (width, height) in [(80, 24), (20, 5), (1, 1)] {
-            let _ = drawn(&Screen::default(), width, height);
-            let _ = drawn(&Screen::new(busy()), width, height);
+            for screen in [Screen::default(), Screen::new(busy())] {
+                let lines = drawn(&screen, width, height);
+                assert_eq!(
+                    lines.lines().count(),
+                    usize::from(height),
+                    "{width} × {height}: {lines}"
+                );
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_types::Lane;
 use tidegate_workflows::{
-    contract::{Deadline, Lines},
-    input::{BatchInput, Mode, word},
+    contract::{Deadline, Lines, Mode},
+    input::{BatchInput, word},
 };
 
 use super::{

@@ -1,11 +1,13 @@
 //! The status of a batch, from its report, or else from its workflow.
 
+use std::time::SystemTime;
+
 use axum::http::StatusCode;
 use chrono::DateTime;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_activities::output::finish::Report;
-use tidegate_types::FailureType;
+use tidegate_types::{FailureType, seconds_since_1970};
 use tidegate_workflows::contract::{Progress, Totals};
 
 use super::{
@@ -301,11 +303,29 @@ impl Batch {
     }
 }
 
+/// Refuses to delete a file that a running batch still reads.
+pub(super) async fn check_unused(
+    door: &Door,
+    place: &KeyFolder,
+    file: &str,
+) -> Result<(), Problem> {
+    for id in KeyFolder::ids(&place.batches(), Kind::Batch).await? {
+        let asked = key_folder::read::<BatchRequest>(&place.batch(&id)).await?;
+        if asked.is_some_and(|asked| asked.file.as_deref() == Some(file))
+            && !find(door, place, &id).await?.state.has_ended()
+        {
+            let message = format!("the batch {id} reads this file; cancel it first");
+            return Err(Problem::new(StatusCode::CONFLICT, message));
+        }
+    }
+    Ok(())
+}
+
 /// The seconds since 1970 of an RFC 3339 time.
 fn seconds(text: &str) -> Option<u64> {
     u64::try_from(DateTime::parse_from_rfc3339(text).ok()?.timestamp()).ok()
 }
 
 fn now() -> u64 {
-    u64::try_from(chrono::Utc::now().timestamp()).unwrap_or_default()
+    seconds_since_1970(SystemTime::now())
 }

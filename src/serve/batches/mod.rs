@@ -85,7 +85,7 @@ async fn answer_endpoint(
             file::content(location, "application/octet-stream").await
         }
         Endpoint::DeleteFile(id) => {
-            check_unused(door, &place, id).await?;
+            batch_status::check_unused(door, &place, id).await?;
             file::delete(&place, id).await
         }
         Endpoint::Create => {
@@ -130,20 +130,6 @@ async fn answer_endpoint(
 /// Checks an id: no other text becomes part of a storage path.
 fn check_id(kind: Kind, id: &str) -> Result<&str, Problem> {
     if kind.is_id(id) { Ok(id) } else { Err(batch_status::no_batch(id)) }
-}
-
-/// Refuses to delete a file that a running batch still reads.
-async fn check_unused(door: &Door, place: &KeyFolder, file: &str) -> Result<(), Problem> {
-    for id in KeyFolder::ids(&place.batches(), Kind::Batch).await? {
-        let asked = key_folder::read::<batch::BatchRequest>(&place.batch(&id)).await?;
-        if asked.is_some_and(|asked| asked.file.as_deref() == Some(file))
-            && !batch_status::find(door, place, &id).await?.state.has_ended()
-        {
-            let message = format!("the batch {id} reads this file; cancel it first");
-            return Err(Problem::new(StatusCode::CONFLICT, message));
-        }
-    }
-    Ok(())
 }
 
 /// The address under which the client reached the door.

@@ -9,7 +9,8 @@ use tidegate_activities::storage::Error;
 
 use super::{
     batch::BatchRequest,
-    batch_status, check_unused, expiry,
+    batch_status::{self, check_unused},
+    expiry,
     file::{self, File, OutputExpiry},
     id::{Kind, OutputFile, creation_time},
     key_folder::{self, KeyFolder, store_unavailable},

@@ -1,7 +1,9 @@
 //! A batch's plan, its shards, and its end.
 
 use serde::{Deserialize, Serialize};
-use temporalio_common::{SignalDefinition, UntypedWorkflow, data_converters::RawValue};
+use temporalio_common::{
+    SignalDefinition, UntypedWorkflow, WorkflowDefinition, data_converters::RawValue,
+};
 use tidegate_types::{Lane, Tenant};
 
 use super::{
@@ -25,23 +27,19 @@ pub struct Plan {
     #[serde(rename = "economy", default, skip_serializing_if = "Option::is_none")]
     pub provider_batching: Option<ProviderBatching>,
     /// Most documents in one call; 0 and 1 mean the same.
-    #[serde(default)]
     pub pack: u32,
     /// [`Progress::renamed`].
-    #[serde(default)]
     pub renamed: u64,
     /// Documents in no shard, because their results were sealed before.
     #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
     pub settled: u64,
-    /// Pages of the plan; 0 means one, from a version without pages.
-    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
+    /// Pages of the plan.
     pub pages: u32,
     /// More documents follow: `tidegate.plan_more` plans the next page. Until then all shards are
     /// full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
     /// Documents in flight that the limits can use, by Little's law.
-    #[serde(default)]
     pub in_flight: u32,
     /// Documents in flight at first, while it is unknown how long calls take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,13 +74,6 @@ impl Plan {
     /// Documents that lie in shards.
     pub fn asked(&self) -> u64 {
         self.documents.saturating_sub(self.settled)
-    }
-
-    /// How many documents shard `shard` holds, counted from 0.
-    pub fn shard_documents(&self, shard: u32) -> u32 {
-        let size = u64::from(self.shard_size.max(1));
-        let before = u64::from(shard) * size;
-        u32::try_from(self.asked().saturating_sub(before).min(size)).unwrap_or(u32::MAX)
     }
 }
 
@@ -183,9 +174,9 @@ pub struct ShardReport {
     /// The places of its window that it still needs, once it has handed out its last document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<u32>,
-    /// The last [`ShardInput::open`]: the next shard begins with it. Documents that the earlier
-    /// shard still has in flight exceed it for the duration of a call; with less, part of the quota
-    /// would be idle for as long.
+    /// The last [`ShardInput::open`]; the next shard begins with it. The two shards together have
+    /// more documents in flight than that until the earlier shard's calls have ended. If the next
+    /// shard began with fewer, part of the quota would be idle until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
     /// Whether it is a group; `shard` is then the group's number.
@@ -216,6 +207,20 @@ pub struct LiveChild {
     pub is_group: bool,
     /// Totals that it has reported; they are part of the progress.
     pub totals: Totals,
+}
+
+/// The workflow of a group. It is defined apart from its implementation, which starts shards by the
+/// code that a batch starts groups by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GroupWorkflow;
+
+impl WorkflowDefinition for GroupWorkflow {
+    type Input = GroupInput;
+    type Output = Totals;
+
+    fn name(&self) -> &str {
+        "ProcessGroup"
+    }
 }
 
 /// The signal that carries a [`ShardReport`] to the batch. It is defined apart from the batch's

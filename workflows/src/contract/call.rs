@@ -34,7 +34,6 @@ pub struct CallOutcome {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub usage_unknown: bool,
     /// US dollars; absent if no price is known.
-    #[serde(default)]
     pub cost_usd: Option<f64>,
     /// Provider calls, including the last one.
     pub provider_calls: u64,
@@ -57,7 +56,6 @@ pub struct EmbedOutcome {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub usage_unknown: bool,
     /// US dollars; absent if no price is known.
-    #[serde(default)]
     pub cost_usd: Option<f64>,
     /// Provider calls, including the last one.
     pub provider_calls: u64,

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use tidegate_types::{ModelId, Spend};
 
-use super::long::Parts;
+use super::parts::Parts;
 
 /// One document of one shard, found by the shard's manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -13,7 +13,6 @@ pub struct DocumentTask {
     /// [`crate::contract::Plan::job`].
     pub job: String,
     /// The batch's workflow id.
-    #[serde(default)]
     pub workflow: String,
     /// The shard, counted from 0.
     pub shard: u32,
@@ -181,7 +180,6 @@ pub struct PackTask {
     /// [`crate::contract::Plan::job`](super::Plan::job).
     pub job: String,
     /// The batch's workflow id.
-    #[serde(default)]
     pub workflow: String,
     /// The shard, counted from 0.
     pub shard: u32,
@@ -210,7 +208,6 @@ pub struct PackOutcome {
     #[serde(flatten)]
     pub reused: Reused,
     /// Documents of `succeeded` that were asked again because their content has changed.
-    #[serde(default)]
     pub updated: u32,
     /// As [`DocumentOutcome::queued_seconds`].
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -98,15 +98,12 @@ pub struct Job {
     /// Its documents are requests in a vendor's own form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<Lines>,
-    /// PDFs go to the provider as they are, not as text.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub attach_pdf: bool,
-    /// PDF pages with incomplete text go to the provider as pictures.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub attach_pages: bool,
-    /// The documents go through their provider's batch API.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub economy: bool,
+    /// How PDFs go to the provider.
+    #[serde(default, skip_serializing_if = "tidegate_types::is_default")]
+    pub attach: Attach,
+    /// Which of the provider's APIs is used; `None`: the batch API if the deadline allows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
     /// When the documents must be done; if that leaves enough time, they go through their
     /// provider's batch API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -381,6 +378,40 @@ pub enum LongHow {
     PerChunk,
 }
 
+/// How PDFs go to the provider.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attach {
+    /// As their text.
+    #[default]
+    Text,
+    /// As they are, for models that read the pages.
+    Native,
+    /// As text, and pages with incomplete text as pictures.
+    Auto,
+}
+
+impl Attach {
+    /// The word for it in the input.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Native => "native",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// Which of the provider's APIs is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// One call for each document, or for several.
+    Direct,
+    /// The batch API.
+    Economy,
+}
+
 /// When a batch must be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -395,7 +426,8 @@ pub enum Deadline {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pack {
-    /// As many as needed so that the limit of requests is not the tightest; one if it is not.
+    /// As many as it takes for another limit than that of requests to bind; one if another binds
+    /// anyway.
     Fitting,
     /// At most this many.
     Of(u32),

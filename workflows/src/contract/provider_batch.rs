@@ -26,7 +26,6 @@ pub struct SubmitBatch {
     /// [`Plan::job`](super::Plan::job).
     pub job: String,
     /// The batch's workflow id.
-    #[serde(default)]
     pub workflow: String,
     /// The shard, counted from 0.
     pub shard: u32,
@@ -126,6 +125,5 @@ pub struct CollectedBatch {
     #[serde(flatten)]
     pub cuts: CutAnswers,
     /// Documents with a result that were asked again because their content has changed.
-    #[serde(default)]
     pub updated: u64,
 }

@@ -5,7 +5,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, ModelId, Tenant};
 
-use super::{BatchInput, MAX_DIMENSIONS, MAX_OUTPUT, named, read, typed};
+use super::{
+    batch_input::{BatchInput, MAX_DIMENSIONS, MAX_OUTPUT},
+    check, named, read, typed,
+};
 use crate::contract::{Job, Message, OnCut, Task};
 
 /// Fields that may be `{"uri": "…"}` if they are too large for Temporal, and whether the object is
@@ -182,7 +185,7 @@ impl EmbedInput {
 fn job(question: BatchInput) -> Result<Job, String> {
     // A batch must have these, and a call has none.
     let (documents, output) = (Some(Vec::new()), "none".to_owned());
-    Ok(BatchInput { documents, output, ..question }.check()?.job)
+    Ok(check(BatchInput { documents, output, ..question })?.job)
 }
 
 fn is_object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {

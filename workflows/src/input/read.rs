@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
+    Deserialize, Deserializer, Serializer,
     de::{DeserializeOwned, Error},
     ser,
 };
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use tidegate_types::{Effort, InvalidName, ModelId};
 
 use crate::contract::{
-    Check, Deadline, Lines, LongHow, Message, OnCut, Pack, Records, ResultsAs, Task,
+    Attach, Check, Deadline, Lines, LongHow, Message, Mode, OnCut, Pack, Records, ResultsAs, Task,
 };
 
 /// Most documents in one call. A larger answer is long, and one mistake in it loses all of it.
@@ -20,28 +20,6 @@ pub const MAX_PACK: u64 = 50;
 
 /// Ten years, in seconds: a later deadline is a mistake.
 const MAX_DEADLINE: u64 = 10 * 365 * 86_400;
-
-/// How PDFs go to the provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Attach {
-    /// As their text.
-    Text,
-    /// As they are, for models that read the pages.
-    Native,
-    /// As text, and pages with incomplete text as pictures.
-    Auto,
-}
-
-/// Which of the provider's APIs is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// One call for each document, or for several.
-    Direct,
-    /// The batch API.
-    Economy,
-}
 
 /// A value that is one of a few words, in the input and on the command line.
 pub trait Word: DeserializeOwned {

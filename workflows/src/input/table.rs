@@ -8,9 +8,9 @@ use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
 use super::{
     field::{ALWAYS, Field, Flag, Takes},
-    read::{Attach, Mode, Word, word},
+    read::{Word, word},
 };
-use crate::contract::{Deadline, LongHow, OnCut, ResultsAs, Task};
+use crate::contract::{Attach, Deadline, LongHow, Mode, OnCut, ResultsAs, Task};
 
 fn is_word<T: Word>(text: &str) -> Result<(), String> {
     word::<T>(text).map(drop)

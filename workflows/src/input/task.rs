@@ -2,12 +2,8 @@
 //! answers, and a batch of requests in a vendor's own form states nearly everything in the
 //! requests.
 
-use crate::contract::{Pack, ResultsAs, Task};
-
-use super::{
-    BatchInput,
-    read::{Attach, MAX_PACK, Mode},
-};
+use super::{batch_input::BatchInput, read::MAX_PACK};
+use crate::contract::{Attach, Mode, Pack, ResultsAs, Task};
 
 /// # Errors
 /// A sentence that names the field that does not apply.

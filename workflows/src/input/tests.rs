@@ -48,7 +48,8 @@ fn the_least_input_gets_the_documented_defaults() {
 #[test]
 fn economy_deadlines_and_packs() {
     let job = |field: &str, value: Value| parsed(&with(field, value)).unwrap().job;
-    assert!(job("mode", json!("economy")).economy && !job("mode", json!("direct")).economy);
+    assert_eq!(job("mode", json!("economy")).mode, Some(Mode::Economy));
+    assert_eq!(job("mode", json!("direct")).mode, Some(Mode::Direct));
     assert_eq!(
         job("deadline", json!("2026-12-01T08:00:00Z")).deadline,
         Some(Deadline::At(1_796_112_000))

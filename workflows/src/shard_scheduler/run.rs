@@ -10,9 +10,8 @@ use temporalio_workflow::{
 
 use super::{Child, Children, News, Start, group_id};
 use crate::{
-    contract::Totals,
+    contract::{GroupWorkflow, Totals},
     failure, payload,
-    process_group::ProcessGroup,
     process_shard::ProcessShard,
     shard::shard_id,
     state_access::{Holds, StateAccess},
@@ -83,12 +82,12 @@ pub(crate) async fn run_child<W: Holds<Children> + 'static>(
         }
         Start::Group(input) => {
             let id = group_id(&input.batch, input.group);
-            await_child(&ctx, child, ProcessGroup::run, input, id).await
+            await_child(&ctx, child, GroupWorkflow, input, id).await
         }
     };
     ctx.change(|children| children.record(child, ended));
     if ctx.continue_as_new_suggested() {
-        ctx.change(Children::has_long_history);
+        ctx.change(Children::end_long_run);
     }
 }
 
@@ -111,10 +110,7 @@ where
     let started = ctx.start_child_workflow(workflow, input, options).await;
     let started = started.map_err(|error| error.to_string())?;
     ctx.change(|children| children.mark_started(child));
-    started
-        .result()
-        .await
-        .map_err(|error| error.reason().map_or_else(|| error.to_string(), failure::root_message))
+    started.result().await.map_err(|error| failure::message(error.reason(), &error))
 }
 
 /// Signals a pause, its end, and more places to running children; a later child starts with them.
@@ -125,30 +121,16 @@ async fn send_news<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
         if news.await.is_err() || ctx.read(|children| children.over) {
             return;
         }
-        let Some((id, child, news)) = ctx.change(Children::next_news) else { continue };
-        let workflow = ctx.external_workflow(id, None);
+        let Some((id, news)) = ctx.change(Children::next_news) else { continue };
+        let input = match news {
+            News::Paused(_) => RawValue::default(),
+            News::Places(places) => match payload::encode(&places) {
+                Ok(places) => places,
+                Err(_) => continue,
+            },
+        };
         let options = SignalWorkflowOptions::default();
         // A child that has ended meanwhile needs no signal.
-        let _ = match (child, news) {
-            (Child::Shard(_), News::Paused(true)) => {
-                workflow.signal(ProcessShard::pause, RawValue::default(), options).await
-            }
-            (Child::Shard(_), News::Paused(false)) => {
-                workflow.signal(ProcessShard::resume, RawValue::default(), options).await
-            }
-            (Child::Group(_), News::Paused(true)) => {
-                workflow.signal(ProcessGroup::pause, RawValue::default(), options).await
-            }
-            (Child::Group(_), News::Paused(false)) => {
-                workflow.signal(ProcessGroup::resume, RawValue::default(), options).await
-            }
-            (child, News::Places(places)) => {
-                let Ok(places) = payload::encode(&places) else { continue };
-                match child {
-                    Child::Shard(_) => workflow.signal(ProcessShard::places, places, options).await,
-                    Child::Group(_) => workflow.signal(ProcessGroup::places, places, options).await,
-                }
-            }
-        };
+        let _ = ctx.external_workflow(id, None).signal(news, input, options).await;
     }
 }

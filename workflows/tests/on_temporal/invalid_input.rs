@@ -87,7 +87,7 @@ async fn progress_after_the_end_is_the_result() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_cannot_begin_in_the_middle() {
     let job = json!({"source": {"prefix": "x"}, "output": "file:///elsewhere/", "instructions": "", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 0});
-    let plan = json!({"job": "file:///elsewhere/", "documents": 3, "shard_size": 3});
+    let plan = json!({"job": "file:///elsewhere/", "documents": 3, "shard_size": 3, "pages": 1});
     let state = json!({"job": job, "max_in_flight": 4_000, "plan": plan, "next_shard": 0, "totals": {}, "paused": false, "started_at": null});
     with_worker(server(), Fake::willing(3, 3), async |rig| {
         match rig.start(&json!({"continued": state})).await.result().await {

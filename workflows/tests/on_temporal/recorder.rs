@@ -35,6 +35,9 @@ const BATCH_PAGES: &str = "batch-pages.json";
 pub(crate) const BATCH_ESCALATED: &str = "batch-escalated.json";
 /// A shard that opens its window before any call has ended.
 pub(crate) const SHARD_OPENED: &str = "shard-opened.json";
+/// A message to a batch's webhook, and a call that a program submits.
+const WEBHOOK: &str = "webhook.json";
+const CALL: &str = "call.json";
 /// A batch whose last shard starts with few places and gets more, and that shard.
 const BATCH_TOPPED_UP: &str = "batch-topped-up.json";
 pub(crate) const SHARD_TOPPED_UP: &str = "shard-topped-up.json";
@@ -90,6 +93,7 @@ impl Recorder {
         self.other_paths().await;
         self.small_and_large_batches().await;
         self.documents_that_go_on().await;
+        self.one_activity().await;
     }
 
     async fn failures_and_a_pause(&self) {
@@ -260,6 +264,18 @@ impl Recorder {
             let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
             assert_eq!(batch.result().await.unwrap().totals.spend.provider_calls, 10 + 5 + 1);
             self.save(BATCH_ESCALATED, &batch.history().await);
+        })
+        .await;
+    }
+
+    /// The workflows of a single activity.
+    async fn one_activity(&self) {
+        with_worker(server(), Fake::willing(4, 2), async |rig| {
+            let batch = rig.start(&input(&json!({"webhook": "ours"}))).await;
+            batch.result().await.unwrap();
+            let calls = rig.fake.until("it is told", |calls| !calls.notified.is_empty()).await;
+            self.save(WEBHOOK, &rig.webhook_history(&calls.notified[0]).await);
+            self.save(CALL, &rig.call().await);
         })
         .await;
     }

@@ -5,12 +5,17 @@
 //! are recorded under their own version (`tidegate_workflows::COMMANDS`):
 //! `TIDEGATE_RECORD_HISTORIES=0.2.0 cargo test -p tidegate-workflows replay`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use temporalio_client::WorkflowHistory;
 use temporalio_sdk::workflow_replayer::{
     WorkflowReplayError, WorkflowReplayer, WorkflowReplayerOptions,
 };
-use tidegate_workflows::{COMMANDS, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard};
+use tidegate_workflows::{
+    COMMANDS, ProcessCall, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard,
+    ProcessWebhook,
+};
 
 use crate::recorder::{
     BATCH, BATCH_CANCELLED, BATCH_CONTINUED, BATCH_ESCALATED, PARTS, Recorder, SHARD,
@@ -52,6 +57,10 @@ pub(crate) async fn replay(history: &Value) -> Result<(), WorkflowReplayError> {
         .unwrap()
         .register_workflow::<ProcessParts>()
         .unwrap()
+        .register_workflow::<ProcessCall>()
+        .unwrap()
+        .register_workflow::<ProcessWebhook>()
+        .unwrap()
         .build();
     let history = WorkflowHistory::from_json(&serde_json::to_vec(history).unwrap()).unwrap();
     WorkflowReplayer::new(options).unwrap().replay_workflow(history).await
@@ -70,6 +79,19 @@ async fn recorded_histories_replay() {
                 .unwrap_or_else(|error| panic!("{version}/{name}: {error}"));
         }
     }
+}
+
+#[test]
+fn every_workflow_is_recorded() {
+    let started = "WorkflowExecutionStartedEventAttributes";
+    let kinds = names(COMMANDS).into_iter().map(|name| {
+        let history = recorded(COMMANDS, &name);
+        let kind = &history["events"][0]["attributes"][started]["workflow_type"]["name"];
+        kind.as_str().unwrap().to_owned()
+    });
+    let kinds: BTreeSet<String> = kinds.collect();
+    let all = ["Call", "Documents", "Group", "Parts", "Shard", "Webhook"];
+    assert_eq!(kinds, all.iter().map(|kind| format!("Process{kind}")).collect());
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Archives with files of records: each row in them is a document, as it would be outside the archive.
 
-use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::Records;
 
 use super::{
-    cursor::FilePosition,
+    cursor::{Archived, FilePosition},
     page_budget::PageBudget,
     records::{self, Within, has_records},
 };
@@ -16,22 +15,8 @@ use crate::{
         job::{Document, resolve},
         row_ids::RowIds,
     },
-    storage::{Location, Stamp, Storage},
+    storage::{Location, Storage},
 };
-
-/// An archive, and the position in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Archived {
-    id: DocumentId,
-    uri: String,
-    /// Files of the archive that were read.
-    before: usize,
-    /// The archive's stamp; it must not change meanwhile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stamp: Option<Stamp>,
-    /// The position after the archive.
-    behind: Box<FilePosition>,
-}
 
 /// What was read of an archive.
 pub(super) struct ArchivePage {
@@ -42,11 +27,6 @@ pub(super) struct ArchivePage {
 }
 
 impl Archived {
-    pub(super) fn beginning(file: &Document, behind: FilePosition) -> Self {
-        let (id, uri) = (file.id.clone(), file.uri.clone());
-        Self { id, uri, before: 0, stamp: None, behind: Box::new(behind) }
-    }
-
     /// The next documents, until the page is full.
     ///
     /// # Errors

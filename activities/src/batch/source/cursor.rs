@@ -1,8 +1,9 @@
 //! Positions in a source, between its files.
 
 use serde::{Deserialize, Serialize};
+use tidegate_types::DocumentId;
 
-use super::archived::Archived;
+use crate::{output::job::Document, storage::Stamp};
 
 /// A position between two lines of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,6 +12,27 @@ pub(super) struct LinePosition {
     pub(super) byte: u64,
     /// Lines before it.
     pub(super) line: u64,
+}
+
+/// An archive, and the position in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Archived {
+    pub(super) id: DocumentId,
+    pub(super) uri: String,
+    /// Files of the archive that were read.
+    pub(super) before: usize,
+    /// The archive's stamp; it must not change meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stamp: Option<Stamp>,
+    /// The position after the archive.
+    pub(super) behind: Box<FilePosition>,
+}
+
+impl Archived {
+    pub(super) fn beginning(file: &Document, behind: FilePosition) -> Self {
+        let (id, uri) = (file.id.clone(), file.uri.clone());
+        Self { id, uri, before: 0, stamp: None, behind: Box::new(behind) }
+    }
 }
 
 /// A position after some files of a source.

@@ -10,8 +10,9 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Lines, Source};
 
 use super::{
-    Cursor, Page, PageBudget,
     cursor::{FilePosition, LinePosition},
+    page::{Cursor, Page},
+    page_budget::PageBudget,
 };
 use crate::{
     batch::document_ids::DocumentIds,

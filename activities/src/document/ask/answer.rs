@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tidegate_calls::route::Route;
 use tidegate_documents::Reader;
-use tidegate_workflows::contract::Job;
+use tidegate_workflows::contract::{Attach, Job};
 
 use crate::{
     attempt::Attempt,
@@ -42,7 +42,7 @@ pub(crate) async fn question<'a>(
     let question = match shard.job.evidence {
         true => question
             .with_note(evidence::NOTE)
-            .with_answer_schema(evidence::schema_with_evidence(&shard.job)),
+            .with_schema(evidence::schema_with_evidence(&shard.job)),
         false => question,
     };
     let asked_once = shard.documents.len() == 1 && shard.job.long.is_none();
@@ -66,7 +66,7 @@ pub(crate) struct ContentQuestion<'a> {
     pub(crate) sought: QuoteSource<'a>,
 }
 
-/// The answer about a content, with its cost. An answer that is not accepted is stored at `kept`.
+/// The answer about a content, with its cost. An answer that is not accepted is stored at `refused`.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
@@ -76,7 +76,7 @@ pub(crate) async fn answer(
     shard: &Shard,
     document: Document,
     ContentQuestion { content, version, beside, amiss, route, sought }: ContentQuestion<'_>,
-    kept: &Location,
+    refused: &Location,
 ) -> Result<DocumentResult, Failure> {
     let reader = services.reader_for(&shard.job.lane);
     let mut question = question(&reader, shard, &document, content).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn answer(
         question = question.with_note(beside).without_cache();
     }
     let way_out = way_out(&shard.job);
-    let about = inquiry::AnswerSubject { document, version, kept, amiss, way_out, sought };
+    let about = inquiry::AnswerSubject { document, version, refused, amiss, way_out, sought };
     let inquiry = Inquiry { route, ..Inquiry::for_shard(shard) };
     inquiry::answer(services, attempt, inquiry, question, about).await
 }
@@ -92,7 +92,7 @@ pub(crate) async fn answer(
 /// A sentence on what the batch's author can do about a document that is too large for a call.
 pub(crate) fn way_out(job: &Job) -> Cow<'static, str> {
     match job.long {
-        None if job.attach_pdf || job.attach_pages => {
+        None if job.attach != Attach::Text => {
             "let its text be read in parts: \"attach\": \"text\" and \"long\": \"map_reduce\""
                 .into()
         }

@@ -18,7 +18,7 @@ use crate::{
     failure::Failure,
     output::{
         job::{Document, Shard},
-        result::DocumentResult,
+        result::{DocumentResult, Given},
         version::Version,
     },
     services::Services,
@@ -163,8 +163,8 @@ pub(crate) async fn embed_document(
     }
     let vector = embedded.vectors.into_iter().next();
     let vector = vector.ok_or_else(|| Failure::transient("the provider sent no embedding"))?;
-    Ok(DocumentResult::from_vector(document, model, vector)
-        .with_question(shard.asks, version)
+    let (asked, given) = ((&shard.job, shard.asks), Given::Vector(vector));
+    Ok(DocumentResult::answered(asked, (document, version), model, given)
         .with_usage_unknown(embedded.usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some()))
 }

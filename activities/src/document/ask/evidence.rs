@@ -247,7 +247,7 @@ mod tests {
     use tidegate_types::DocumentId;
 
     use super::*;
-    use crate::schema::Judge;
+    use crate::schema::SchemaValidator;
 
     fn job(more: Value) -> Job {
         let mut job = json!({"source": {"prefix": "file:///in/"}, "output": "file:///out/",
@@ -280,7 +280,7 @@ mod tests {
         let came = format!(
             "{{\"answer\": {answer}, \"evidence\": {{\"to\": [\"To Anna Berg\"], \"note\": [], \"total.amount\": [], \"total.currency\": []}}}}"
         );
-        Judge::compile(&form).unwrap().check(&came).unwrap();
+        SchemaValidator::compile(&form).unwrap().check(&came).unwrap();
         let opened = split_reply(&job, &came).unwrap();
         assert_eq!(opened.answer, answer);
         let content = Content::Text("Invoice\n\nTo Anna\u{a0}Berg of Husum".to_owned());

@@ -17,10 +17,10 @@ use crate::{
     fingerprint::Fingerprint,
     output::{
         job::{Document, Shard},
-        result::DocumentResult,
+        result::{DocumentResult, Given},
         version::Version,
     },
-    schema::Judge,
+    schema::SchemaValidator,
     services::Services,
     storage::Location,
     truncation_stats::Asks,
@@ -34,7 +34,7 @@ pub(crate) struct Inquiry<'a> {
     /// The models that are asked.
     pub(crate) route: &'a Route,
     /// The schema of the answer.
-    pub(crate) judge: Option<&'a Judge>,
+    pub(crate) validator: Option<&'a SchemaValidator>,
     /// The lane in which it is asked, and who pays.
     pub(crate) terms: Terms<'a>,
     /// Fingerprint of the question.
@@ -44,8 +44,8 @@ pub(crate) struct Inquiry<'a> {
 impl<'a> Inquiry<'a> {
     /// The inquiry of a shard's documents.
     pub(crate) fn for_shard(shard: &'a Shard) -> Self {
-        let Shard { job, route, judge, asks, .. } = shard;
-        Self { job, route, judge: judge.as_ref(), terms: shard.terms(), asks: *asks }
+        let Shard { job, route, validator, asks, .. } = shard;
+        Self { job, route, validator: validator.as_ref(), terms: shard.terms(), asks: *asks }
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct AnswerSubject<'a> {
     /// The version of the document that was sent.
     pub(crate) version: Version,
     /// Where an answer that is not accepted is stored.
-    pub(crate) kept: &'a Location,
+    pub(crate) refused: &'a Location,
     /// What was wrong with the answer before, as the model is told.
     pub(crate) amiss: Option<&'a str>,
     /// What can be done about a document that is too large for a call.
@@ -74,7 +74,7 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     inquiry: Inquiry<'_>,
     mut question: Question<'_>,
-    AnswerSubject { document, version, kept, amiss, way_out, sought }: AnswerSubject<'_>,
+    AnswerSubject { document, version, refused, amiss, way_out, sought }: AnswerSubject<'_>,
 ) -> Result<DocumentResult, Failure> {
     let Inquiry { job, route, terms, asks, .. } = inquiry;
     let truncations = &services.truncation_stats;
@@ -114,9 +114,8 @@ pub(crate) async fn answer(
     let own = Spend::of_tokens(&usage, cost_usd);
     let (answer, evidence) = evidence::take_evidence(job, completion.answer, &document, &sought);
     let (evidence, wrong) = evidence.map_or_else(|wrong| (None, Some(wrong)), |it| (it, None));
-    let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
-        .with_question(asks, version)
-        .with_fallback_of(job)
+    let given = Given::Answer(answer, completion.stop_reason);
+    let result = DocumentResult::answered((job, asks), (document, version), model, given)
         .with_evidence(evidence)
         .with_usage_unknown(completion.usage.is_none())
         .with_spend(attempt.spent() + own, cost_usd.is_some());
@@ -127,58 +126,88 @@ pub(crate) async fn answer(
         truncations.count_answer(cuts_of(model), result.is_cut());
     }
     let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
-    if let Err(failure) = judge(services, attempt, inquiry, (&result, wrong), room, has_more).await
-    {
+    let accepted = accept(services, job, inquiry.validator, &result, wrong).await;
+    let accepted = accepted.and_then(|it| it.require(attempt, job, &result, (room, has_more)));
+    if let Err(failure) = accepted {
         let raised = u64::from(attempt.state().document.raises > before.raises);
         let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
         let cuts = CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
         attempt.discard(Taken { spend: own, cuts });
         attempt.call.record_failure(failure.kind);
-        if result.keep(kept).await {
-            attempt.set_kept_answer(kept.to_string());
+        if result.write_refused(refused).await {
+            attempt.set_kept_answer(refused.to_string());
         }
         return Err(failure);
     }
     Ok(result)
 }
 
-/// Whether an answer is accepted as a result: it must be whole unless cut answers are wanted, and
-/// satisfy form and schema. The model is told once what was wrong, and may satisfy the schema then.
-async fn judge(
+/// Whether an answer can be a result.
+#[derive(Debug)]
+pub(crate) enum Acceptance {
+    /// It can.
+    Accepted,
+    /// It is cut, and the batch does not keep cut answers.
+    Cut,
+    /// Its form or its fields are not what the schema demands: why, as the model is told.
+    Invalid(String),
+}
+
+/// Judges an answer: it must be whole unless cut answers are kept, and satisfy form and schema. `wrong`
+/// says what is wrong with its form.
+///
+/// # Errors
+/// As [`sandbox::validate_answer`].
+pub(crate) async fn accept(
     services: &Services,
-    attempt: &Attempt,
-    inquiry: Inquiry<'_>,
-    (result, wrong): (&DocumentResult, Option<String>),
-    room: u32,
-    has_more: bool,
-) -> Result<(), Failure> {
-    let short = result.shortfall(room);
-    let may_come_back = !attempt.is_last;
-    match inquiry.job.on_cut {
-        OnCut::Raise if result.is_cut() && !has_more => {
-            return Err(Failure::truncated_at_cap(short, &result.model));
-        }
-        OnCut::Raise if result.is_cut() && may_come_back && attempt.raise_output_cap() => {
-            return Err(Failure::cut(short));
-        }
-        OnCut::Raise | OnCut::Fail if result.is_cut() => return Err(Failure::truncated(short)),
-        _ => {}
+    job: &Job,
+    validator: Option<&SchemaValidator>,
+    result: &DocumentResult,
+    wrong: Option<String>,
+) -> Result<Acceptance, Failure> {
+    if result.is_cut() && job.on_cut != OnCut::Keep {
+        return Ok(Acceptance::Cut);
     }
-    let valid = match (wrong, inquiry.judge) {
+    let valid = match (wrong, validator) {
         (Some(wrong), _) => Err(wrong),
-        (None, Some(judge)) => {
-            let reader = services.reader_for(&inquiry.job.lane);
-            sandbox::judge_answer(&reader, judge, &result.answer).await?
+        (None, Some(validator)) => {
+            let reader = services.reader_for(&job.lane);
+            sandbox::validate_answer(&reader, validator, &result.answer).await?
         }
         (None, None) => Ok(()),
     };
-    match valid {
-        Err(wrong) if result.is_cut() => Err(Failure::truncated_json(short, &wrong)),
-        Err(wrong) => {
-            let count = attempt.invalid_output(&wrong);
-            let count = if may_come_back { count } else { MAX_INVALID_OUTPUTS };
-            Err(Failure::invalid_output(&wrong, count))
+    Ok(valid.map_or_else(Acceptance::Invalid, |()| Acceptance::Accepted))
+}
+
+impl Acceptance {
+    /// Turns an answer that is refused into a failure. The model is told once what was wrong, and may
+    /// satisfy the schema then.
+    fn require(
+        self,
+        attempt: &Attempt,
+        job: &Job,
+        result: &DocumentResult,
+        (room, has_more): (u32, bool),
+    ) -> Result<(), Failure> {
+        let short = result.shortfall(room);
+        let may_come_back = !attempt.is_last;
+        match (self, job.on_cut) {
+            (Self::Accepted, _) => Ok(()),
+            (Self::Cut, OnCut::Raise) if !has_more => {
+                Err(Failure::truncated_at_cap(short, &result.model))
+            }
+            (Self::Cut, OnCut::Raise) if may_come_back && attempt.raise_output_cap() => {
+                Err(Failure::cut(short))
+            }
+            (Self::Cut, _) => Err(Failure::truncated(short)),
+            (Self::Invalid(wrong), _) if result.is_cut() => {
+                Err(Failure::truncated_json(short, &wrong))
+            }
+            (Self::Invalid(wrong), _) => {
+                let count = attempt.invalid_output(&wrong);
+                let count = if may_come_back { count } else { MAX_INVALID_OUTPUTS };
+                Err(Failure::invalid_output(&wrong, count))
+            }
         }
-        Ok(()) => Ok(()),
     }
 }

@@ -138,7 +138,7 @@ impl<'a> Question<'a> {
     }
 
     /// Sets the schema of the answer.
-    pub(crate) fn with_answer_schema(self, schema: Option<Value>) -> Self {
+    pub(crate) fn with_schema(self, schema: Option<Value>) -> Self {
         Self { schema: schema.map(Cow::Owned), ..self }
     }
 
@@ -199,13 +199,13 @@ impl<'a> Question<'a> {
     }
 
     /// Sets another schema of the answer, with this cap where the model allows it.
-    pub(crate) fn with_schema(self, schema: Value, max_output_tokens: u32) -> Self {
+    pub(crate) fn with_schema_and_room(self, schema: Value, max_output_tokens: u32) -> Self {
         let (stated, likely) = (0, None);
         Self { schema: Some(Cow::Owned(schema)), max_output_tokens, stated, likely, ..self }
     }
 
     /// Estimated input tokens for any model.
-    pub(crate) fn input_tokens(&self) -> u64 {
+    pub(crate) fn input_tokens_of_any_model(&self) -> u64 {
         input_tokens(&self.wording, self.content, "", self.schema.as_deref())
     }
 

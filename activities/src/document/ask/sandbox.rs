@@ -24,7 +24,7 @@ use crate::{
     },
     failure::Failure,
     output::result::Checked,
-    schema::Judge,
+    schema::SchemaValidator,
 };
 
 /// Follows the argument that makes the program a reader of documents.
@@ -43,8 +43,8 @@ enum Work<'a> {
     Examine { job: Box<Cow<'a, Job>> },
     /// [`expression::outcomes`].
     Check { job: Box<Cow<'a, Job>>, about: SentFacts<'a>, answer: Cow<'a, str> },
-    /// [`Judge::check`].
-    Judge { schema: Cow<'a, Value>, answer: Cow<'a, str> },
+    /// [`SchemaValidator::check`].
+    Validate { schema: Cow<'a, Value>, answer: Cow<'a, str> },
 }
 
 /// What the process is told of a document.
@@ -149,15 +149,15 @@ pub(crate) async fn evaluate_checks(
 /// # Errors
 /// `InvalidOutput`, final, where judging takes too long or too much memory; `Transient` where the
 /// process cannot be started.
-pub(crate) async fn judge_answer(
+pub(crate) async fn validate_answer(
     reader: &Reader,
-    judge: &Judge,
+    validator: &SchemaValidator,
     answer: &str,
 ) -> Result<Result<(), String>, Failure> {
-    if judge.is_harmless {
-        return Ok(judge.check(answer));
+    if validator.is_harmless {
+        return Ok(validator.check(answer));
     }
-    let work = Work::Judge { schema: Cow::Borrowed(&judge.schema), answer: answer.into() };
+    let work = Work::Validate { schema: Cow::Borrowed(&validator.schema), answer: answer.into() };
     let said = run_in_process(reader, &work).await?;
     said.ok_or_else(|| {
         let message = format!(
@@ -198,9 +198,9 @@ pub fn serve() -> io::Result<()> {
         Work::Check { job, about, answer } => {
             serde_json::to_vec(&expression::outcomes(&job, &about.about(), &answer))?
         }
-        Work::Judge { schema, answer } => {
-            let judge = Judge::compile(&schema).map_err(io::Error::other)?;
-            serde_json::to_vec(&judge.check(&answer))?
+        Work::Validate { schema, answer } => {
+            let validator = SchemaValidator::compile(&schema).map_err(io::Error::other)?;
+            serde_json::to_vec(&validator.check(&answer))?
         }
     };
     io::stdout().lock().write_all(&said)

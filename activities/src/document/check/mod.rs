@@ -63,8 +63,8 @@ pub(crate) struct Checking<'a> {
     /// Where the content's pages begin, in bytes.
     pub(crate) pages: &'a [usize],
     pub(crate) version: Version,
-    /// Where an answer that is not accepted is stored.
-    pub(crate) kept: &'a Location,
+    /// Where an answer that is refused is stored.
+    pub(crate) refused: &'a Location,
 }
 
 impl Checking<'_> {
@@ -128,7 +128,7 @@ impl Checking<'_> {
 
     /// Asks for an answer.
     async fn ask_model(&self, pending: &mut Pending, levels: &[Route]) -> Result<(), Failure> {
-        let Self { services, attempt, shard, document, content, pages, version, kept } = self;
+        let Self { services, attempt, shard, document, content, pages, version, refused } = self;
         let failed = pending.failed_checks();
         let amiss = (pending.asks > 0).then(|| correction(&failed));
         let level = usize::try_from(pending.level).unwrap_or_default().min(levels.len() - 1);
@@ -138,7 +138,7 @@ impl Checking<'_> {
         let amiss = amiss.as_deref();
         let sought = QuoteSource::Whole(content, pages);
         let asked = ContentQuestion { content, version, beside: None, amiss, route, sought };
-        let result = answer(services, attempt, shard, document, asked, kept).await?;
+        let result = answer(services, attempt, shard, document, asked, refused).await?;
         let tokens = result.spend().beyond(before).tokens();
         let unpriced_calls = u64::from(result.cost_usd.is_none());
         attempt.discard(Taken { spend: Spend { unpriced_calls, ..tokens }, ..Taken::default() });
@@ -209,19 +209,19 @@ impl Checking<'_> {
     async fn store(&self, mut pending: Pending, place: &Location) -> Result<(), Failure> {
         pending.step += 1;
         let bought = pending.bought(self.attempt, place)?;
-        self.services.pending_writes.keep(self.attempt, &bought).await.map(drop)
+        self.services.pending_writes.write(self.attempt, &bought).await.map(drop)
     }
 
     /// Stores the last answer, for people.
     async fn give_up(&self, pending: Pending, failure: Failure, place: &Location) -> Failure {
-        let Self { attempt, kept, .. } = self;
+        let Self { attempt, refused, .. } = self;
         attempt.set_failed_checks(names(&pending.failed_checks()));
         attempt.call.record_failure(failure.kind);
         if failure.kind == FailureType::CheckFailed
             && let Some(result) = pending.into_result(attempt, self.shard.job.escalate)
-            && result.keep(kept).await
+            && result.write_refused(refused).await
         {
-            attempt.set_kept_answer(kept.to_string());
+            attempt.set_kept_answer(refused.to_string());
         }
         remove_state(place).await;
         failure

@@ -114,7 +114,7 @@ fn entries(answer: &str) -> Vec<Map<String, Value>> {
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
     use super::*;
-    use crate::schema::Judge;
+    use crate::schema::SchemaValidator;
 
     #[test]
     fn answers_are_matched_by_ids_that_are_known() {
@@ -158,8 +158,8 @@ mod tests {
         let schema = json!({"type":"object","properties":{"who":{"$ref":"#/$defs/person"}},"$defs":{"person":{"type":"string"}}});
         let form = form(Some(&schema));
         assert_eq!(form["$defs"]["person"]["type"], "string");
-        let judge = Judge::compile(&form).unwrap();
-        judge.check(r#"{"answers":[{"id":"1","answer":{"who":"me"}}]}"#).unwrap();
-        assert!(judge.check(r#"{"answers":[{"id":"1","answer":{"who":7}}]}"#).is_err());
+        let validator = SchemaValidator::compile(&form).unwrap();
+        validator.check(r#"{"answers":[{"id":"1","answer":{"who":"me"}}]}"#).unwrap();
+        assert!(validator.check(r#"{"answers":[{"id":"1","answer":{"who":7}}]}"#).is_err());
     }
 }

@@ -5,7 +5,7 @@ use tidegate_calls::route::Route;
 use tidegate_documents::{Format, LeftOut, Limits, Unreadable};
 use tidegate_providers::{Picture, picture};
 use tidegate_types::Lane;
-use tidegate_workflows::contract::{FailureType, Job};
+use tidegate_workflows::contract::{Attach, FailureType, Job};
 
 use crate::{
     archives::Fault,
@@ -58,29 +58,35 @@ enum Body {
     File(Bytes, String),
 }
 
-/// How carefully a document is read that may kill the process.
+/// How carefully a document is read that may kill the process. An attempt knows how many workers have
+/// died while it read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Care<'a> {
-    /// Knows how many workers have died. Without it nothing is known, and nothing is reported.
-    attempt: Option<&'a Attempt>,
-    most_dead: u32,
+pub(crate) enum Care<'a> {
+    /// No deaths are known, and none is reported.
+    None,
+    /// The activity is about this document alone.
+    Alone(&'a Attempt),
+    /// The document is one of several. After a worker's death it is not known which of them caused it,
+    /// so none that may take much memory is read.
+    Several(&'a Attempt),
 }
 
 impl<'a> Care<'a> {
-    /// For an activity about a single document.
-    pub(crate) fn alone(attempt: &'a Attempt) -> Self {
-        Self { attempt: Some(attempt), most_dead: MAX_DEAD_READERS }
+    /// For one of several documents, of an activity that may count deaths.
+    pub(crate) fn of_several(attempt: Option<&'a Attempt>) -> Self {
+        attempt.map_or(Self::None, Self::Several)
     }
 
-    /// For one of several documents. After a worker's death it is not known which of them caused it, so
-    /// none that may take much memory is read.
-    pub(crate) fn of_several(attempt: Option<&'a Attempt>) -> Self {
-        Self { attempt, most_dead: 1 }
+    fn attempt(self) -> Option<&'a Attempt> {
+        match self {
+            Self::None => None,
+            Self::Alone(attempt) | Self::Several(attempt) => Some(attempt),
+        }
     }
 
     /// Whether an attempt before this one has found that the document must be asked again.
     pub(crate) fn knows_an_update(self) -> bool {
-        self.attempt.is_some_and(|attempt| attempt.state().document.updated)
+        self.attempt().is_some_and(|attempt| attempt.state().document.updated)
     }
 
     /// Returns whether the server was told.
@@ -88,20 +94,26 @@ impl<'a> Care<'a> {
     /// # Errors
     /// `UnreadableDocument` when enough workers have died.
     async fn begin(self) -> Result<bool, Failure> {
-        let Some(attempt) = self.attempt else { return Ok(false) };
-        let dead = attempt.dead_readers();
-        if dead >= self.most_dead {
-            return Err(Failure::kills_its_reader(dead));
+        let refuse = |attempt: &Attempt, most_dead: u32| match attempt.dead_readers() {
+            dead if dead >= most_dead => Err(Failure::kills_its_reader(dead)),
+            _ => Ok(()),
+        };
+        match self {
+            Self::None => Ok(false),
+            Self::Alone(attempt) => {
+                refuse(attempt, MAX_DEAD_READERS)?;
+                Ok(attempt.announce_reading_alone().await)
+            }
+            Self::Several(attempt) => {
+                refuse(attempt, 1)?;
+                attempt.announce_reading().await;
+                Ok(true)
+            }
         }
-        if self.most_dead > 1 {
-            return Ok(attempt.announce_reading_alone().await);
-        }
-        attempt.announce_reading().await;
-        Ok(true)
     }
 
     async fn end(self, told: bool) {
-        if let Some(attempt) = self.attempt {
+        if let Some(attempt) = self.attempt() {
             attempt.finish_reading(told).await;
         }
     }
@@ -182,7 +194,7 @@ pub(crate) async fn read_line(
     document: &Document,
     (from, to): (u64, u64),
 ) -> Result<Bytes, Failure> {
-    let uri = document.uri.split_once('#').map_or(document.uri.as_str(), |(file, _)| file);
+    let (uri, _) = split_uri(document);
     let unreadable = |message: String| Failure::never(FailureType::UnreadableDocument, message);
     let location = services.storage.resolve(uri).map_err(|error| unreadable(error.to_string()))?;
     location.read_range(from..to).await.map_err(|error| match error {
@@ -207,7 +219,8 @@ pub(crate) async fn extract(
         }
         Body::File(bytes, name) => (bytes, name),
     };
-    let attached = job.attach_pdf && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
+    let attached =
+        job.attach == Attach::Native && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
     let is_plain = Format::of(&bytes, &name).is_ok_and(Format::is_plain);
     let may_kill = bytes.len() >= LARGE || !is_plain;
     let told = if may_kill { Some(care.begin().await?) } else { None };
@@ -215,7 +228,7 @@ pub(crate) async fn extract(
     let limits = *services.reader.limits();
     let limits = Limits {
         picture_edge: edge.unwrap_or(limits.picture_edge),
-        page_pictures: if job.attach_pages { MAX_PAGE_PICTURES } else { 0 },
+        page_pictures: if job.attach == Attach::Auto { MAX_PAGE_PICTURES } else { 0 },
         ..limits
     };
     let reader = services.reader_for(&job.lane);

@@ -46,7 +46,7 @@ pub(crate) async fn find(
 }
 
 /// Stores a text for the next attempt.
-pub(crate) async fn keep(
+pub(crate) async fn save(
     attempt: &Attempt,
     shard: &Shard,
     task: &DocumentTask,

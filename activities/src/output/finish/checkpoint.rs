@@ -7,7 +7,10 @@ use super::totals::{DocumentCounts, ResultTotals};
 use crate::{
     failure::Failure,
     output::jsonl::json,
-    storage::{Assembled, Assembly, Error, Location},
+    storage::{
+        Error, Location,
+        assembly::{Assembled, Assembly},
+    },
 };
 
 /// The written part of an object.

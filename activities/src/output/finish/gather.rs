@@ -24,7 +24,7 @@ use crate::{
     output::{
         agreement::Unmatched,
         ids::Ids,
-        job::Stored,
+        job::{Stored, read_manifest},
         jsonl::lines,
         layout,
         part::{self, Part},
@@ -36,7 +36,7 @@ use crate::{
         vendor_lines::{Form, OutputLine},
         version::Version,
     },
-    storage::{Assembly, Error, Location},
+    storage::{Error, Location, assembly::Assembly},
 };
 
 /// With more documents than this, failures stay in their parts: a single file of them would be of no
@@ -127,7 +127,7 @@ impl<'a> Gathering<'a> {
     pub(super) async fn gather(mut self) -> Result<(DocumentCounts, ResultTotals), Failure> {
         let mut asked = 0;
         for shard in 0..self.finish.plan.shards() {
-            let planned = planned(self.folder, shard).await?;
+            let planned = read_manifest::<Planned>(self.folder, shard).await?;
             if shard < self.before.0 {
                 asked = self.pass_over(shard, planned, asked).await?;
             } else {
@@ -559,19 +559,6 @@ struct Planned {
     uri: String,
     #[serde(flatten)]
     version: Version,
-}
-
-/// A shard's documents, in order.
-async fn planned(folder: &Location, shard: u32) -> Result<Vec<Planned>, Failure> {
-    let object = layout::manifest(folder, shard);
-    let damaged = |why: &dyn std::fmt::Display| {
-        Failure::invalid_input(format!("{object} is damaged: {why}; start the batch anew"))
-    };
-    let bytes = object.read_if_there().await?.ok_or_else(|| damaged(&"it is gone"))?;
-    lines(&bytes)
-        .map(|line| serde_json::from_slice(&line))
-        .collect::<Result<_, _>>()
-        .map_err(|error: serde_json::Error| damaged(&error))
 }
 
 pub(super) fn time(text: &str) -> Option<DateTime<FixedOffset>> {

@@ -7,7 +7,7 @@ use super::checkpoint::{Written, lost};
 use crate::{
     failure::Failure,
     output::{layout, tables::Table},
-    storage::{Assembly, Location},
+    storage::{Location, assembly::Assembly},
 };
 
 /// The object with all results, beside their parts.

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use temporalio_macros::activities;
 use temporalio_sdk::{
     ApplicationFailure,
@@ -10,7 +11,7 @@ use temporalio_sdk::{
 };
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
-    BatchState, CallCounts, CollectedBatch, CutAnswers, DocumentOutcome, DocumentTask,
+    BatchState, CallCounts, CallOutcome, CollectedBatch, CutAnswers, DocumentOutcome, DocumentTask,
     FailureDetails, FailureType, Finish, Finished, Job, Labels, MarkPaused, Notify, OpenBatches,
     PackOutcome, PackTask, PartTask, Parts, Plan, ProviderBatch, ProviderBatching, SHARD_WINDOW,
     SealShard, Step, SubmitBatch, SubmittedBatch, Totals, markers,
@@ -507,6 +508,28 @@ impl Fake {
     ) -> Result<(), ActivityError> {
         self.note(|calls| calls.notified.push(notify));
         Ok(())
+    }
+
+    #[activity(definition = markers::Call)]
+    async fn call(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        _input: Box<RawValue>,
+    ) -> Result<CallOutcome, ActivityError> {
+        Ok(CallOutcome {
+            answer: Some("Hello.".to_owned()),
+            value: None,
+            reply: None,
+            answer_uri: None,
+            finish: "complete".to_owned(),
+            model: "openai:gpt-4.1-mini".parse().map_err(ApplicationFailure::non_retryable)?,
+            input_tokens: 8,
+            cached_input_tokens: 0,
+            output_tokens: 2,
+            usage_unknown: false,
+            cost_usd: None,
+            provider_calls: 1,
+        })
     }
 }
 

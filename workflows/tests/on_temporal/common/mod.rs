@@ -36,8 +36,8 @@ use temporalio_sdk::{
 use tidegate_testkit::{Temporal, unique};
 use tidegate_types::Lane;
 use tidegate_workflows::{
-    ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, ProcessWebhook,
-    contract::{Live, Progress, Totals},
+    ProcessCall, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, ProcessWebhook,
+    contract::{Live, Notify, Progress, SubmittedCall, Totals},
     policy,
 };
 use url::Url;
@@ -144,6 +144,8 @@ fn worker(rig: &Rig) -> (Run, Box<dyn Fn()>) {
         .register_workflow::<ProcessParts>()
         .unwrap()
         .register_workflow::<ProcessWebhook>()
+        .unwrap()
+        .register_workflow::<ProcessCall>()
         .unwrap();
     let workflows = if *scripted_shards {
         workflows.register_workflow::<scripted::Scripted>()
@@ -209,6 +211,29 @@ impl Rig {
             .unwrap();
         let (client, is_small) = (self.client.clone(), self.fake.is_small());
         Batch { handle: self.client.get_workflow_handle(&id), client, id, is_small }
+    }
+
+    /// Submits a call. Returns its history.
+    pub async fn call(&self) -> Vec<HistoryEvent> {
+        let call = SubmittedCall {
+            activity: "tidegate.call".to_owned(),
+            lane: Lane::new("batch").unwrap(),
+            input: json!({"model": "openai:gpt-4.1-mini", "prompt": "Say hello."}),
+        };
+        let options = WorkflowStartOptions::new(self.queue.clone(), unique("call")).build();
+        let handle = self.client.start_workflow(ProcessCall::run, call, options).await.unwrap();
+        handle.get_result(WorkflowGetResultOptions::default()).await.unwrap();
+        let history = handle.fetch_history(WorkflowFetchHistoryOptions::default());
+        history.into_events().await.unwrap()
+    }
+
+    /// The history of a message to a webhook, once it is sent.
+    pub async fn webhook_history(&self, notify: &Notify) -> Vec<HistoryEvent> {
+        let id = Notify::workflow_id(&notify.batch, &notify.run);
+        let handle: WorkflowHandle<Client, ProcessWebhook> = self.client.get_workflow_handle(&id);
+        handle.get_result(WorkflowGetResultOptions::default()).await.unwrap();
+        let history = handle.fetch_history(WorkflowFetchHistoryOptions::default());
+        history.into_events().await.unwrap()
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use temporalio_workflow::{TimerOptions, WorkflowCancellationToken, WorkflowContext, workflows};
 
+use super::Shard;
 use crate::{
     contract::ShardInput,
     state_access::{Holds, StateAccess},
@@ -12,28 +13,22 @@ use crate::{
 
 /// After each expected call time, hands out as many more as at first, until a call has shown the
 /// task queue's delay; from then on [`crate::pace`] decides.
-pub(crate) async fn widen<W, S>(ctx: &WorkflowContext<W>)
-where
-    W: Holds<S> + 'static,
-    S: AsRef<ShardInput> + AsMut<ShardInput>,
-{
-    let (first, seconds) = ctx.read(|shard| {
-        let input = shard.as_ref();
-        (input.open.unwrap_or_default(), input.call_seconds)
-    });
-    while ctx.read(|shard| knows_no_queue(shard.as_ref())) {
+pub(crate) async fn widen<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
+    let (first, seconds) =
+        ctx.read(|shard| (shard.input.open.unwrap_or_default(), shard.input.call_seconds));
+    while ctx.read(|shard| knows_no_queue(&shard.input)) {
         // No timer runs during a pause, which may last for days.
-        if ctx.wait_condition(|workflow| !workflow.part().as_ref().paused).await.is_err() {
+        if ctx.wait_condition(|workflow| !workflow.part().input.paused).await.is_err() {
             return;
         }
         let mut timer = TimerOptions::from(Duration::from_secs(seconds.into()));
         // As in `provider_batch`: the SDK panics if a timer is cancelled as it fires.
         timer.cancellation_token = Some(WorkflowCancellationToken::new());
         let mut timer = std::pin::pin!(ctx.timer(timer));
-        let queue_known = ctx.wait_condition(|workflow| !knows_no_queue(workflow.part().as_ref()));
+        let queue_known = ctx.wait_condition(|workflow| !knows_no_queue(&workflow.part().input));
         let mut queue_known = std::pin::pin!(queue_known);
         workflows::select! {
-            _ = timer => ctx.change(|shard| open_further(shard.as_mut(), first)),
+            _ = timer => ctx.change(|shard| open_further(&mut shard.input, first)),
             // The queue's delay is known, or the workflow is cancelled.
             _ = queue_known => return,
         }

@@ -1,0 +1,254 @@
+//! Works on a shard's documents, in whichever workflow holds the shard.
+
+use std::{future::poll_fn, ops::Range, pin::Pin, task::Poll, time::SystemTime};
+
+use futures::future::FusedFuture;
+use temporalio_workflow::{
+    ActivityExecutionError, ActivityOptions, ChildWorkflowOptions, ParentClosePolicy,
+    WorkflowCancellationToken, WorkflowContext, workflows,
+};
+
+use super::{Shard, provider_batch, slow_start};
+use crate::{
+    contract::{
+        Activities, DocumentOutcome, DocumentTask, LongDocument, LongOutcome, PackTask, Parts,
+        SealShard, ShardInput, Taken,
+    },
+    failure,
+    pace::Ended,
+    policy,
+    process_parts::ProcessParts,
+    state_access::{Holds, StateAccess},
+};
+
+/// Works on the shard's documents until none is left, the workflow is cancelled, or its history is
+/// long enough. The outcome is in the shard's state.
+///
+/// # Errors
+/// The provider's batch API refuses further documents.
+pub(crate) async fn work<W: Holds<Shard> + 'static>(
+    ctx: &WorkflowContext<W>,
+) -> Result<(), ActivityExecutionError> {
+    let worked = async {
+        if let Some(batching) = ctx.read(|shard| shard.input.provider_batching) {
+            provider_batch::run(ctx, batching).await?;
+        }
+        workflows::join!(hand_out(ctx), slow_start::widen(ctx));
+        Ok(())
+    };
+    let worked = worked.await;
+    ctx.change(|shard| shard.over = true);
+    worked
+}
+
+/// Finishes a shard on which no more work starts. Returns whether it is over; otherwise the next
+/// run continues it.
+///
+/// # Errors
+/// As [`work`].
+pub(crate) async fn wind_up<W: Holds<Shard> + 'static>(
+    ctx: &WorkflowContext<W>,
+    mut worked: Result<(), ActivityExecutionError>,
+) -> (bool, Result<(), ActivityExecutionError>) {
+    let cancelled = ctx.cancellation_token().is_cancelled();
+    if let Some(batching) = ctx.read(|shard| shard.input.provider_batching)
+        && cancelled
+        && worked.is_ok()
+    {
+        // The next run was to wait for the provider, but there will be none.
+        worked = provider_batch::run(ctx, batching).await;
+    }
+    if cancelled || worked.is_err() {
+        ctx.change(Shard::cancel_the_rest);
+    }
+    let more = ctx.read(|shard| shard.input.next < shard.input.documents);
+    (!more || cancelled || worked.is_err(), worked)
+}
+
+/// Gathers the shard's results and failures into one object each.
+///
+/// # Errors
+/// The activity's own.
+pub(crate) async fn seal<W: Holds<Shard>>(
+    ctx: &WorkflowContext<W>,
+) -> Result<(), ActivityExecutionError> {
+    let shard = ctx.read(|shard| {
+        let mut failures = shard.input.failures.clone();
+        failures.sort_by_key(|failure| failure.index);
+        SealShard { job: shard.input.job.clone(), shard: shard.input.shard, failures }
+    });
+    let options = policy::batch(Some(WorkflowCancellationToken::new()));
+    ctx.execute_activity(Activities::seal_shard, shard, options).await
+}
+
+/// Makes as many calls at once as the window allows, and more when it grows.
+async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
+    let (mut begun, mut running) = (0, Vec::<Pin<Box<dyn Future<Output = ()>>>>::new());
+    loop {
+        let calls = ctx.read(Shard::calls_at_once);
+        let more: Vec<_> = (begun..calls).map(|_| run_calls(ctx.clone())).collect();
+        running.push(Box::pin(async { drop(workflows::join_all(more).await) }));
+        begun = calls;
+        for task in ctx.change(|shard| std::mem::take(&mut shard.escalated)) {
+            running.push(Box::pin(run_escalated(ctx.clone(), task)));
+        }
+        let has_more = ctx.wait_condition(move |workflow| workflow.part().wants_more(begun));
+        let mut has_more = std::pin::pin!(has_more);
+        let are_over = poll_fn(|task| {
+            running.retain_mut(|calls| calls.as_mut().poll(task).is_pending());
+            // After a cancellation, a condition resolves at once.
+            let grows = !has_more.is_terminated()
+                && matches!(has_more.as_mut().poll(task), Poll::Ready(Ok(_)));
+            if running.is_empty() || grows {
+                Poll::Ready(running.is_empty())
+            } else {
+                Poll::Pending
+            }
+        });
+        if are_over.await && ctx.read(|shard| shard.escalated.is_empty()) {
+            return;
+        }
+    }
+}
+
+/// Makes one call after the other: takes documents, waits for their end, takes the next. There are no
+/// barriers.
+async fn run_calls<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>) {
+    loop {
+        if ctx.wait_condition(|workflow| workflow.part().may_go_on()).await.is_err() {
+            return;
+        }
+        if ctx.continue_as_new_suggested() {
+            ctx.change(|shard| shard.draining = true);
+        }
+        let now = ctx.workflow_time();
+        let Some(taken) = ctx.change(|shard| shard.take(now)) else { return };
+        let left =
+            if taken.len() > 1 { run_pack(&ctx, taken).await } else { Some(taken.collect()) };
+        let Some(left) = left else { return };
+        let alone: Vec<_> = left.into_iter().map(|index| run_document(&ctx, index)).collect();
+        if workflows::join_all(alone).await.contains(&false) {
+            return;
+        }
+    }
+}
+
+/// Asks several documents in one call. Returns those that must be sent alone; `None` if the workflow
+/// is cancelled.
+async fn run_pack<W: Holds<Shard> + 'static>(
+    ctx: &WorkflowContext<W>,
+    taken: Range<u32>,
+) -> Option<Vec<u32>> {
+    let task = ctx.read(|shard| PackTask {
+        job: shard.input.job.clone(),
+        workflow: shard.input.workflow.clone(),
+        shard: shard.input.shard,
+        from: taken.start,
+        to: taken.end,
+    });
+    let (first, began) = (taken.start, ctx.workflow_time());
+    let ended = ctx.execute_activity(Activities::process_pack, task, options(ctx)).await;
+    let queued = ended.as_ref().ok().map(|packed| packed.queued_seconds);
+    let left = ctx.change(|shard| shard.record_pack(taken, ended));
+    adapt_pace(ctx, first, began, queued);
+    left
+}
+
+/// Asks one document alone. Returns whether to go on.
+async fn run_document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u32) -> bool {
+    let task = ctx.read(|shard| DocumentTask {
+        job: shard.input.job.clone(),
+        workflow: shard.input.workflow.clone(),
+        shard: shard.input.shard,
+        index,
+        raised: shard.input.raise.binary_search(&index).is_ok(),
+        asked: shard.input.asked.binary_search(&index).is_ok(),
+        escalated: None,
+    });
+    let began = ctx.workflow_time();
+    let ended =
+        ctx.execute_activity(Activities::process_document, task.clone(), options(ctx)).await;
+    match ended {
+        Ok(DocumentOutcome { parts: Some(parts), updated, .. }) => {
+            let ended = in_parts(ctx, task, parts).await;
+            let cancelled = ctx.cancellation_token().is_cancelled();
+            ctx.change(|shard| shard.record_parts(index, ended, updated, cancelled))
+        }
+        Ok(outcome) if outcome.escalates => {
+            ctx.change(|shard| shard.escalate(task, &outcome));
+            adapt_pace(ctx, index, began, Some(outcome.queued_seconds));
+            true
+        }
+        ended => {
+            let goes_on = ctx.change(|shard| shard.record(index, &ended));
+            let queued = ended.ok().filter(|it| !it.skipped).map(|it| it.queued_seconds);
+            adapt_pace(ctx, index, began, queued);
+            goes_on
+        }
+    }
+}
+
+/// Asks the route's next model about a document. It takes no place of the window, which is sized by
+/// the first model's limits; the number of pending activities bounds it.
+async fn run_escalated<W: Holds<Shard> + 'static>(ctx: WorkflowContext<W>, task: DocumentTask) {
+    let ended =
+        ctx.execute_activity(Activities::process_document, task.clone(), options(&ctx)).await;
+    ctx.change(|shard| {
+        shard.outside = shard.outside.saturating_sub(1);
+        match ended {
+            Ok(outcome) if outcome.escalates => shard.escalate(task, &outcome),
+            ended => drop(shard.record(task.index, &ended)),
+        }
+    });
+}
+
+/// Reads a document in parts, in a workflow of its own; returns why there is no result, if there is
+/// none.
+async fn in_parts<W: Holds<Shard> + 'static>(
+    ctx: &WorkflowContext<W>,
+    document: DocumentTask,
+    parts: Parts,
+) -> Result<LongOutcome, String> {
+    let id = ctx.read(|shard| shard.id(ctx));
+    let options = ChildWorkflowOptions::builder()
+        .workflow_id(format!("{id}/document-{:05}", document.index))
+        .parent_close_policy(ParentClosePolicy::Terminate)
+        .build();
+    let input = ctx.read(|shard| LongDocument {
+        document,
+        parts,
+        lane: shard.input.lane.clone(),
+        tenant: shard.input.tenant.clone(),
+        heartbeat_seconds: shard.input.heartbeat_seconds,
+        level: 0,
+        next: 0,
+        taken: Taken::default(),
+    });
+    let started = ctx
+        .start_child_workflow(ProcessParts::run, input, options)
+        .await
+        .map_err(|error| error.to_string())?;
+    started.result().await.map_err(|error| failure::message(error.reason(), &error))
+}
+
+/// Adapts the pace after a call that lay in the queue.
+fn adapt_pace<W: Holds<Shard>>(
+    ctx: &WorkflowContext<W>,
+    document: u32,
+    began: Option<SystemTime>,
+    queued: Option<u32>,
+) {
+    let Some(queued) = queued else { return };
+    let took =
+        ctx.workflow_time().zip(began).and_then(|(now, began)| now.duration_since(began).ok());
+    let ended = Ended { document, queued: queued.into(), took: took.unwrap_or_default().as_secs() };
+    ctx.change(|shard| shard.adapt_pace(ended));
+}
+
+/// Options of a document's activities.
+pub(crate) fn options<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
+    ctx.read(|shard| {
+        let ShardInput { lane, tenant, heartbeat_seconds, .. } = &shard.input;
+        policy::document(ctx.task_queue(), lane, tenant, *heartbeat_seconds)
+    })
+}
