@@ -303,11 +303,8 @@ async fn question(
             let bytes = folder.child("text").read_range(range).await?;
             let text = std::str::from_utf8(&bytes).map_err(|_| missing_step(folder))?;
             let own = evidence.then(|| TextPart(part as usize, start, text.to_owned()));
-            let text = format!(
-                "[Part {} of {} of a longer document]\n\n{text}",
-                part + 1,
-                parts.count
-            );
+            let text =
+                format!("[Part {} of {} of a longer document]\n\n{text}", part + 1, parts.count);
             Ok(StepPrompt { text, of: own.into_iter().collect(), ..StepPrompt::default() })
         }
         Step::Join => Ok(StepPrompt::default()),
