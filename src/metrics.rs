@@ -11,20 +11,19 @@ const BATCHES: &str = "tidegate_batches";
 pub fn describe() {
     describe_gauge!(
         BUILD_INFO,
-        "1, with this worker's version and the fingerprint of what a fleet's workers must have in common (limits, lanes, routes, budgets, pauses)"
+        "1 for each worker, with its version and the fingerprint of the limits, lanes, routes, budgets and pauses that a fleet shares"
     );
     describe_gauge!(
         BATCHES,
-        "Batches of the namespace by state, as far back as Temporal keeps them; the same from each worker"
+        "Batches that Temporal still knows, by state; every worker reports the same number"
     );
 }
 
 /// Records the program's version and the configuration's fingerprint, by which a fleet's workers can be
 /// compared.
 pub(crate) fn build_info(config: &Config) {
-    let labels =
-        [("version", version::short().to_owned()), ("configuration", config.fingerprint())];
-    gauge!(BUILD_INFO, &labels).set(1.0);
+    gauge!(BUILD_INFO, "version" => version::short(), "configuration" => config.fingerprint())
+        .set(1.0);
 }
 
 /// Records the number of batches in this state.

@@ -158,9 +158,9 @@ impl Telemetry {
     }
 
     async fn serve(&mut self, listen: &str) -> anyhow::Result<()> {
-        let listener = TcpListener::bind(listen)
-            .await
-            .with_context(|| format!("{listen} cannot be listened on"))?;
+        let listener = TcpListener::bind(listen).await.with_context(|| {
+            format!("the address {listen} cannot be used (worker.metrics-listen)")
+        })?;
         let ours = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
             .install_recorder()
@@ -176,7 +176,7 @@ impl Telemetry {
             .use_seconds_for_durations(true)
             .build();
         let sdk = start_prometheus_metric_exporter(exporter)
-            .context("the Temporal SDK's metrics cannot be had")?;
+            .context("the Temporal SDK's metrics could not be started")?;
         let bound = listener.local_addr()?;
         self.meter = Some(sdk.meter);
         self.bound = Some(bound);
@@ -206,7 +206,7 @@ impl Telemetry {
                 match listener::is_own_host(bound, request.headers()) {
                     true => next.run(request).await,
                     false => {
-                        (StatusCode::FORBIDDEN, "not served under that name\n").into_response()
+                        (StatusCode::FORBIDDEN, "not served under this host name; use the address of worker.metrics-listen\n").into_response()
                     }
                 }
             }));

@@ -210,7 +210,7 @@ impl HttpClient for Sender {
                 Ok(_) => info!("spans are taken again"),
                 Err(error) => warn!(
                     host,
-                    "spans are not taken, and are lost: {error:#}; see to the collector, or unset OTEL_EXPORTER_OTLP_ENDPOINT"
+                    "the collector does not accept spans; they are lost: {error:#}; check the collector, or unset OTEL_EXPORTER_OTLP_ENDPOINT"
                 ),
             }
         }

@@ -48,7 +48,7 @@ use self::{
     upkeep::{settle, upkeep},
 };
 use crate::{
-    config::{Config, Version, Versioning},
+    config::{Config, Version, Versioning, mask},
     metrics,
     telemetry::Telemetry,
     temporal::{self, Temporal},
@@ -170,7 +170,7 @@ pub(crate) async fn run_process(
         result
     };
     if let Err(error) = quota.worker_statuses().await {
-        warn!(%error, "until Redis answers, documents wait: nobody knows how large this worker's share of the limits is");
+        warn!(%error, "Redis at {} does not answer; documents wait", mask::url(&config.redis.url));
     }
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
     telemetry.set_ready(true);

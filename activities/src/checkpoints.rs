@@ -93,7 +93,7 @@ impl Checkpoints {
                     .map_err(|error| Failure::transient(format!("{object} is damaged: {error}")))?;
                 warn!(
                     payer = %budget.payer, spent_usd = stored.ceiling_usd,
-                    "Redis has lost what was spent of a budget; as much counts as the last checkpoint allowed"
+                    "Redis has lost what was spent of a budget; the last checkpoint counts as spent"
                 );
                 stored.ceiling_usd
             }
@@ -206,12 +206,12 @@ enum Fault {
 
 fn unwritten(error: &Fault) -> Failure {
     Failure::transient(format!(
-        "nothing is asked while what was spent cannot be kept in [storage] state: {error}"
+        "no call is made while its cost cannot be written to [storage] state: {error}"
     ))
 }
 
 fn unread(error: &storage::Error) -> Failure {
     Failure::transient(format!(
-        "nothing is asked while what was spent cannot be read from [storage] state: {error}"
+        "no call is made while earlier costs cannot be read from [storage] state: {error}"
     ))
 }

@@ -15,7 +15,7 @@ const CALLS_PER_DOCUMENT: &str = "tidegate_calls_per_document";
 pub fn describe() {
     describe_counter!(
         DOCUMENTS,
-        "Documents that have come to their end, by outcome: succeeded, skipped, or the failure's type"
+        "Documents that have ended; outcome: succeeded, skipped, or the failure"
     );
     describe_gauge!(
         COST,
@@ -23,15 +23,15 @@ pub fn describe() {
     );
     describe_gauge!(
         UNWRITTEN_ANSWERS,
-        "Answers that this worker holds because their store does not take them: nothing more is bought for their batches"
+        "Answers that this worker holds because their store does not accept them; their batches buy nothing more"
     );
     describe_gauge!(
         SPOOLED_ANSWERS,
-        "Answers in this worker's spool: bought, and not yet in their store"
+        "Bought answers in this worker's spool that are not yet in their store"
     );
     describe_gauge!(
         CALLS_PER_DOCUMENT,
-        "Provider calls of this worker for each answered document; 1 is perfect"
+        "Provider calls of this worker per answered document; 1 is best"
     );
 }
 

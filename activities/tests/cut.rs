@@ -66,7 +66,7 @@ async fn where_more_room_cannot_be_had_the_cut_answer_is_what_there_is() {
         let (ended, details) = rig.end().await;
         let failure = ended.unwrap_err();
         assert_eq!(failure.kind, FailureType::Truncated, "{failure}");
-        assert!(failure.message.contains("more room cannot be had"), "{failure}");
+        assert!(failure.message.contains("it cannot get more room"), "{failure}");
         assert_eq!(Rig::at(&details.kept.unwrap())["answer"], json!("The ti"));
     }
     assert_eq!(refused.caps(), [100, 400], "and is not asked for again");

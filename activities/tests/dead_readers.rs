@@ -44,7 +44,10 @@ async fn what_kills_two_workers_is_not_read_a_third_time() {
     }
     let failure = rig.end().await.0.unwrap_err();
     assert_eq!((failure.kind, reads()), (FailureType::UnreadableDocument, 2), "{failure}");
-    assert!(failure.message.starts_with("2 workers in a row died"), "{failure}");
+    assert!(
+        failure.message.starts_with("2 workers died while they read this document"),
+        "{failure}"
+    );
     rig.next_document();
     rig.end().await.0.unwrap();
 }

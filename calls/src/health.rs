@@ -179,7 +179,7 @@ impl BreakerGuard {
                 metrics::circuit_open(&self.model, true);
                 warn!(
                     model = %self.model, failure = error.kind.label(), words = error.message,
-                    "calls to this model fail one after the other; one at a time finds out when it is back, the other documents wait"
+                    "calls to this model fail; this worker makes one test call at a time until one succeeds, and other documents wait"
                 );
             }
         }

@@ -183,7 +183,7 @@ impl Keys {
             let status_text = status.map_or_else(String::new, |status| format!(" ({status})"));
             error!(
                 provider = model.provider(), %model, words,
-                "a key is refused{status_text}; it is read again every few seconds, and its documents go to other workers meanwhile: put a good key where this worker reads it"
+                "a key is refused{status_text}; it is read again every few seconds, and meanwhile its documents go to other workers; put a valid key where this worker reads it"
             );
             let words = words.clone();
             let (waiting, informed) = (HashSet::new(), [run.to_owned()].into());
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(seen(RUN, soon).retry, Retry::Never);
         let new = seen("new", soon);
         assert!(new.is_retried() && new.benign, "{new:?}");
-        assert!(new.message.contains("one call finds out"), "{new}");
+        assert!(new.message.contains("one call tests it again"), "{new}");
         // That call is refused with another message, which then counts.
         keys.enter(&model, "new", start + KEY_REFUSED + KEY_REFUSED).unwrap().use_up();
         let newer = Error { message: "it has expired".to_owned(), ..error(401) };

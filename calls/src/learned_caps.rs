@@ -35,7 +35,7 @@ impl LearnedCaps {
         if cap < LEAST {
             return None;
         }
-        warn!(%model, asked, cap, "the model takes no such bound on its output; from now on its calls have this one");
+        warn!(%model, asked, cap, "the model does not accept this max_output_tokens; its calls use a lower one from now on");
         caps.insert(model.clone(), cap);
         Some(cap)
     }

@@ -35,41 +35,41 @@ const RECENT: Duration = Duration::from_secs(60);
 
 /// Gives each metric its help text.
 pub fn describe() {
-    describe_counter!(CALLS, "Provider calls, by how they ended");
-    describe_histogram!(CALL_SECONDS, Unit::Seconds, "Time of one provider call");
+    describe_counter!(CALLS, "Provider calls; outcome: ok, or the failure");
+    describe_histogram!(CALL_SECONDS, Unit::Seconds, "Duration of a provider call");
     describe_gauge!(
         LITTLE_L,
-        "Arrival rate x mean time in system over the last minute: calls that this worker keeps in flight"
+        "Mean number of this worker's calls in flight over the last minute (arrival rate x duration)"
     );
-    describe_counter!(TOKENS, "Tokens used, by kind: input, cached_input, cache_write, output");
+    describe_counter!(TOKENS, "Tokens used; kind: input, cached_input, cache_write, output");
     describe_gauge!(
         CACHE_HIT_RATIO,
-        "Input tokens read from the provider's prompt cache, as a part of all input"
+        "Fraction of the input tokens that the provider's prompt cache supplied"
     );
     describe_gauge!(
         TOKENS_PER_MINUTE,
-        "Tokens of this worker's calls that ended in the last minute, cached input included: the effective rate"
+        "Tokens of this worker's calls that ended in the last minute, including cached input"
     );
-    describe_gauge!(BUDGET, "US dollars that a tenant may spend in a day, as this worker has it");
+    describe_gauge!(BUDGET, "Daily budget of a tenant in US dollars, as this worker is configured");
     describe_gauge!(
         BUDGET_LEFT,
-        "US dollars that a tenant may still spend today, as this worker last saw it"
+        "US dollars that a tenant may still spend today, as last seen by this worker"
     );
     describe_counter!(
         UNKNOWN_STOPS,
-        "Answers that ended for a reason that is not known here, by the provider's own word"
+        "Answers that ended for an unknown reason, by the provider's word"
     );
     describe_gauge!(
         KEY_REFUSED,
-        "1 while a provider refuses this worker's key, or the key for one of its models; else 0"
+        "1 while a provider refuses this worker's key, or the key for one of its models"
     );
     describe_gauge!(
         CIRCUIT_OPEN,
-        "1 while calls of this worker to a model fail one after the other and wait for the one that finds out; else 0"
+        "1 while this worker makes only test calls to a model because its calls fail"
     );
     describe_gauge!(
         CONFIGURATIONS_DIFFER,
-        "Keys in which the workers that share a quota are configured differently; 0 is right"
+        "Configuration keys in which workers that share a quota differ; should be 0"
     );
 }
 

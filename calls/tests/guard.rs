@@ -354,7 +354,8 @@ async fn a_call_that_is_dropped_before_it_leaves_is_given_back_and_after_it_stay
 #[tokio::test]
 async fn a_key_that_is_refused_is_not_tried_again_by_the_documents_behind_it() {
     let mut rig = Rig::new(10_000, vec![refused(Kind::Unauthorized, None, Charged::No)]);
-    for message in ["unauthorized", "the key for test:model was refused before; one call finds out"]
+    for message in
+        ["unauthorized", "the key for test:model was refused before; one call tests it again"]
     {
         let failure = rig.call(10, 10).await.unwrap_err();
         assert_eq!(failure.kind, FailureType::Unauthorized);

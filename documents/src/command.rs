@@ -140,9 +140,11 @@ fn text(
 ) -> Result<String, Unreadable> {
     if !status.success() {
         let what = match status.code() {
-            Some(NOT_FOUND) => "is not there; install it where the workers run".to_owned(),
-            Some(code) => format!("ended with {code}"),
-            None => "was killed, perhaps for want of memory (documents.memory)".to_owned(),
+            Some(NOT_FOUND) => "was not found; install it where the workers run".to_owned(),
+            Some(code) => {
+                format!("ended with {code}; run it on this document by hand to see its error")
+            }
+            None => "was killed; it may need more memory (documents.memory)".to_owned(),
         };
         return Err(Unreadable::Command { program: program.to_owned(), what });
     }

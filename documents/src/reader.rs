@@ -193,7 +193,9 @@ impl Reader {
             return Ok(listed);
         }
         let said = self.of_archive(&bytes, name, *limits, What::Members).await?;
-        Ok(said.and_then(|said| serde_json::from_slice(&said).unwrap_or_else(|_| Err(too_much()))))
+        Ok(said.and_then(|said| {
+            serde_json::from_slice(&said).unwrap_or(Err(Unreadable::ArchiveCrashed))
+        }))
     }
 
     /// [`archive::read`], in a process of its own where that may take much.
@@ -215,9 +217,10 @@ impl Reader {
         let what = What::Member(member.to_owned());
         let said = self.of_archive(&bytes, name, *limits, what).await?;
         Ok(said.and_then(|said| {
-            let line = said.iter().position(|byte| *byte == b'\n').ok_or_else(too_much)?;
+            let line =
+                said.iter().position(|byte| *byte == b'\n').ok_or(Unreadable::ArchiveCrashed)?;
             let name: Result<String, Unreadable> =
-                serde_json::from_slice(&said[..line]).map_err(|_| too_much())?;
+                serde_json::from_slice(&said[..line]).map_err(|_| Unreadable::ArchiveCrashed)?;
             Ok((Bytes::from(said).slice(line + 1..), name?))
         }))
     }
@@ -233,7 +236,7 @@ impl Reader {
         let task = task(name, limits, what)?;
         Ok(match self.placed(self.needed()?, &[&task, bytes], bounds(&limits)).await? {
             Ended::Said(said) => Ok(said),
-            Ended::Crashed => Err(too_much()),
+            Ended::Crashed => Err(Unreadable::ArchiveCrashed),
             Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),
         })
     }
@@ -305,11 +308,7 @@ impl Reader {
 async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> Option<Result<T, Unreadable>> + Send + 'static,
 ) -> Option<Result<T, Unreadable>> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Some(Err(too_much())))
-}
-
-fn too_much() -> Unreadable {
-    Unreadable::Unsupported { what: "an archive at which its reader failed".into() }
+    tokio::task::spawn_blocking(work).await.unwrap_or(Some(Err(Unreadable::ArchiveCrashed)))
 }
 
 fn bounds(limits: &Limits) -> Bounds {

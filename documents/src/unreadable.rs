@@ -25,6 +25,9 @@ pub enum Unreadable {
         /// What it is.
         what: Cow<'static, str>,
     },
+    /// The process that reads an archive has crashed.
+    #[error("the archive could not be read: its reader crashed; pack it anew, or unpack it")]
+    ArchiveCrashed,
     /// A picture within a document of text.
     #[error("this is a {format}, which is not read within another document; take it out of that")]
     Picture {
@@ -46,7 +49,7 @@ pub enum Unreadable {
         pages: usize,
     },
     /// More than is taken.
-    #[error("the {what} has {size} bytes; at most {most} are read")]
+    #[error("the {what} has {size} bytes; at most {most} are read{}", setting(what))]
     TooLarge {
         /// What is too large: the file, its text, or what an archive unpacks to.
         what: Cow<'static, str>,
@@ -56,7 +59,7 @@ pub enum Unreadable {
         most: u64,
     },
     /// More pages than are taken.
-    #[error("the PDF has {pages} pages; at most {most} are read; split it")]
+    #[error("the PDF has {pages} pages; at most {most} are read (documents.max-pages); split it")]
     TooManyPages {
         /// Its pages.
         pages: usize,
@@ -64,7 +67,7 @@ pub enum Unreadable {
         most: u32,
     },
     /// More documents in an archive than are taken.
-    #[error("there are more than {most} documents in it; divide it")]
+    #[error("the archive has more than {most} documents; divide it")]
     TooManyMembers {
         /// The limit.
         most: u32,
@@ -84,7 +87,7 @@ pub enum Unreadable {
         reason: String,
     },
     /// It takes too long.
-    #[error("the document could not be read within {0:.0?}")]
+    #[error("the document could not be read within {0:.0?} (documents.max-time)")]
     TooSlow(Duration),
     /// The user's own extractor brought no text.
     #[error("the extractor {program} (documents.command) {what}")]
@@ -96,23 +99,34 @@ pub enum Unreadable {
     },
     /// A file of records by its name alone.
     #[error(
-        "by its content this is a file of the format {format}, and not one of records (CSV or JSONL); give it the name of what it is, or save it as CSV"
+        "the content is {format}, not records (CSV or JSONL); give the file the extension of its format, or save it as CSV"
     )]
     OtherFormat {
         /// What it is.
         format: Format,
     },
     /// A file of records that holds none.
-    #[error("there are no records in it: it is empty, or has a header alone")]
+    #[error("the file has no records: it is empty, or has only a header")]
     NoRecords,
     /// A line of a file of records.
-    #[error("line {line} is no record: {reason}")]
+    #[error("line {line} is not a record: {reason}")]
     BadRecord {
         /// Counted from 1.
         line: u64,
         /// What is wrong with it.
         reason: String,
     },
+}
+
+/// The setting that bounds this size, in brackets.
+fn setting(what: &str) -> &'static str {
+    match what {
+        "file" => " (documents.max-size)",
+        "text" => " (documents.max-text)",
+        "archive" => " (documents.max-archive)",
+        _ if what.starts_with("unpacked ") => " (documents.max-unpacked)",
+        _ => "",
+    }
 }
 
 impl Unreadable {

@@ -46,7 +46,7 @@ async fn what_goes_wrong_says_which_program() {
         ("cat > /dev/null; exit 3", "the extractor /bin/sh (documents.command) ended with 3"),
         ("exit 0", "found no text"),
         ("kill -9 $$", "was killed"),
-        ("no-such-program", "is not there; install it"),
+        ("no-such-program", "was not found; install it"),
         // It would go on for ever.
         ("yes", "the text has 1001 bytes; at most 1000 are read"),
         // A string of 512 MB: more than it may have.
@@ -61,7 +61,7 @@ async fn what_goes_wrong_says_which_program() {
     let missing = Commands::new([("bin".to_owned(), vec!["/no/such/program".to_owned()])]);
     let reader = reader(&[], "", small).with_commands(missing);
     let error = read(&reader, b"ebb", "a.bin").await.unwrap_err();
-    assert!(error.contains("/no/such/program (documents.command) is not there"), "{error}");
+    assert!(error.contains("/no/such/program (documents.command) was not found"), "{error}");
 }
 
 /// What it has started does not go on without it.

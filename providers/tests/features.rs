@@ -22,31 +22,48 @@ fn all() -> Vec<(String, Dialect, Vendor)> {
     all
 }
 
+/// What each parameter may be, as a table; parameters that take the same share a row.
+fn parameters(dialect: &Dialect) -> String {
+    let own = dialect.parameters().map(|(name, takes)| (format!("`{name}`"), takes.to_string()));
+    let of_embeddings = dialect
+        .embedding_parameters()
+        .map(|(name, takes)| (format!("`{name}` of embeddings"), takes.to_string()));
+    let mut rows: Vec<(Vec<String>, String)> = Vec::new();
+    for (name, takes) in own.chain(of_embeddings) {
+        match rows.iter_mut().find(|(_, known)| *known == takes) {
+            Some((names, _)) => names.push(name),
+            None => rows.push((vec![name], takes)),
+        }
+    }
+    let row =
+        |(names, takes): &(Vec<String>, String)| format!("| {} | {takes} |\n", names.join(", "));
+    "| | |\n|---|---|\n".to_owned() + &rows.iter().map(row).collect::<String>()
+}
+
 fn page() -> String {
     let mut page = String::from(
         "# What each vendor takes\n\nWritten from the code by `providers/tests/features.rs`.\n\n\
-         | vendor | key | batch API | embeddings | parameters |\n|---|---|---|---|---|\n",
+         | vendor | key | batch API | embeddings |\n|---|---|---|---|\n",
     );
     for (name, dialect, vendor) in all() {
         let batches = if vendor.has_batches() { "yes" } else { "" };
-        let names: Vec<String> =
-            dialect.parameters().map(|(name, _)| format!("`{name}`")).collect();
         // The pages of the other vendors may cover two of them, and are linked in `README.md`.
         let name = if vendor.is_preset() { format!("[{name}]({name}.md)") } else { name };
         let embeds = if dialect.embeds("").is_some() { "yes" } else { "" };
-        let (key, names) = (vendor.key_variable(), names.join(", "));
-        writeln!(page, "| {name} | `{key}` | {batches} | {embeds} | {names} |").unwrap();
+        let key = vendor.key_variable();
+        writeln!(page, "| {name} | `{key}` | {batches} | {embeds} |").unwrap();
     }
-    page.push_str("\n## What they may be\n");
+    page.push_str("\n## Parameters\n");
+    let mut written: Vec<(String, String)> = Vec::new();
     for (name, dialect, _) in all() {
+        let table = parameters(&dialect);
+        if let Some((like, _)) = written.iter().find(|(_, known)| *known == table) {
+            writeln!(page, "\n### {name}\n\nAs {like}.").unwrap();
+            continue;
+        }
         let pages: Vec<String> = dialect.sources().iter().map(|page| format!("<{page}>")).collect();
-        writeln!(page, "\n### {name}\n\nFrom {}.\n\n| | |\n|---|---|", pages.join(", ")).unwrap();
-        for (name, takes) in dialect.parameters() {
-            writeln!(page, "| `{name}` | {takes} |").unwrap();
-        }
-        for (name, takes) in dialect.embedding_parameters() {
-            writeln!(page, "| `{name}`, of embeddings | {takes} |").unwrap();
-        }
+        write!(page, "\n### {name}\n\nFrom {}.\n\n{table}", pages.join(", ")).unwrap();
+        written.push((name, table));
     }
     page
 }

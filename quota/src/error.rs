@@ -14,11 +14,13 @@ pub enum Error {
     Away(String),
     /// Redis answered with something other than the scripts' protocol: another program's keys, or a
     /// version that does not match.
-    #[error("Redis answered what the limiter does not understand: {0}")]
+    #[error(
+        "Redis gave an answer that the limiter does not understand: {0}; check redis.key-prefix, and run `tidegate doctor`"
+    )]
     Protocol(String),
     /// A newer program has stored this quota in a layout that this program does not know. Fatal:
     /// going on would lift the limit for all.
-    #[error("this program is older than the one that keeps the quota in Redis: {0}; update it")]
+    #[error("a newer program keeps the quota in Redis: {0}; update this program")]
     Outdated(String),
     /// The model is not configured.
     #[error("no limits are configured for {0}")]

@@ -23,29 +23,29 @@ const ADMISSIBLE: &str = "tidegate_admissible_documents";
 /// Gives each metric its help text.
 pub fn describe() {
     describe_gauge!(IN_FLIGHT, "Admitted calls of this worker that have not ended");
-    describe_gauge!(QUOTA_USED, "Used and reserved in the window, by the whole fleet");
-    describe_gauge!(
-        QUOTA_LIMIT,
-        "What may be admitted in one window: the limit in force, margin and corrections included"
-    );
+    describe_gauge!(QUOTA_USED, "Use and reservations of the whole fleet in the window");
+    describe_gauge!(QUOTA_LIMIT, "Limit in force for one window, with margin and corrections");
     describe_histogram!(
         QUOTA_WAIT,
         metrics::Unit::Seconds,
-        "Time from the first question to admission, in one attempt"
+        "Wait for admission within one attempt"
     );
     describe_counter!(
         QUESTIONS,
-        "Script calls that asked for admission; each may be about several calls"
+        "Script calls that ask for admission; one may be about several calls"
     );
-    describe_counter!(DENIALS, "Answers of the limiter that a call must wait, by what bound");
-    describe_counter!(PAUSES, "Pauses that this worker imposed, by reason");
+    describe_counter!(DENIALS, "Times that a call had to wait, by the dimension that held it");
+    describe_counter!(PAUSES, "Pauses that this worker set");
     describe_gauge!(GATE_CLOSED, "Seconds until the model's gate opens; 0 while it is open");
-    describe_gauge!(QUEUE_DEPTH, "Calls that wait for their turn, about, by the whole fleet");
-    describe_gauge!(WORKERS, "Live workers, this one included");
+    describe_gauge!(
+        QUEUE_DEPTH,
+        "Approximate number of calls of the whole fleet that wait for their turn"
+    );
+    describe_gauge!(WORKERS, "Live workers");
     describe_gauge!(DEGRADED, "1 while Redis is away and this worker keeps to its own share");
     describe_gauge!(
         ADMISSIBLE,
-        "Documents that this worker's part of the limits could hold at once while more wait than it has slots for, else those that it holds: the sum over the fleet, through max-concurrent-documents, is the number of workers that are of use"
+        "Documents that this worker's share of the limits allows in flight if more wait than it has slots, else those in flight. The fleet's sum divided by max-concurrent-documents is the useful number of workers"
     );
     gauge!(DEGRADED).set(0.0);
 }

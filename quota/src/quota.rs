@@ -103,7 +103,7 @@ impl Quota {
     }
 
     /// Sets limits for the whole fleet while it runs. They act from the next ask on; the use in the
-    /// window stays. They live in Redis for 30 days after the last use: lasting limits belong in
+    /// window stays. They live in Redis for 31 days after the last use: lasting limits belong in
     /// the configuration.
     ///
     /// # Errors

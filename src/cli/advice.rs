@@ -9,12 +9,12 @@ use crate::temporal::{ANSWER_WITHIN, Temporal};
 
 /// For a batch that was asked to stop and still runs.
 pub(super) const CANCELLED: &str =
-    "it was asked to stop: a worker ends what is under way and writes the report";
+    "the batch was asked to stop: a worker ends what is under way and writes the report";
 
 /// For a task queue that no worker polls.
 pub(super) fn no_worker(temporal: &Temporal) -> String {
     format!(
-        "no worker answers on the task queue \"{}\"; start one with `tidegate worker`; where some run, they are too busy to answer within {}",
+        "no worker answers on the task queue \"{}\" within {}; start one with `tidegate worker`; if some run, they are too busy",
         temporal.task_queue(),
         format::duration(ANSWER_WITHIN)
     )
@@ -25,11 +25,16 @@ pub(super) fn after(kind: &str, status: Option<u16>, model: &ModelId) -> String 
     let base_url = setting(model.provider(), "base-url");
     match (FailureType::parse(kind), status) {
         (Some(FailureType::Transient), Some(200..=299)) => format!(
-            "an answer comes, and is not whole or not this API's: see that {base_url} names it, and what a gateway or proxy on the way makes of answers; `tidegate pause {model}` spares the documents their tries meanwhile"
+            "an answer comes, but is incomplete or of another API: check {base_url}, and any gateway or proxy on the way; until then `tidegate pause {model}` stops the documents from using up their retries"
         ),
         (Some(FailureType::Transient), Some(_)) => next("Overloaded", Some(model)),
         _ => next(kind, Some(model)),
     }
+}
+
+/// The next thing to do about a failure type, in general words.
+pub fn failure_advice(kind: FailureType) -> String {
+    next(kind.as_str(), None)
 }
 
 /// The next thing to do; in general words without a model.
@@ -46,56 +51,56 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
     let (pause, resume) = (command("pause"), command("resume"));
     match FailureType::parse(kind) {
         Some(FailureType::RateLimited) => format!(
-            "the gate opens by itself; where this goes on, hold {} against the account's limits (`tidegate limits set`), and see who else uses it",
-            model.map_or_else(|| "the model's".to_owned(), |model| format!("those of {model}"))
+            "the gate opens by itself; if refusals go on, compare the limits of {} with the account's (`tidegate limits set`), and look for other programs that use the account",
+            model.map_or("the model", ModelId::as_str)
         ),
-        Some(FailureType::QuotaWait) => "more quota, or patience".to_owned(),
+        Some(FailureType::QuotaWait) => "wait, or raise the limit (`tidegate limits set`)".to_owned(),
         Some(FailureType::Overloaded) => format!(
-            "the provider has to recover; {pause} spares the documents their tries meanwhile, and {resume} lets them go on"
+            "wait until the provider recovers; until then {pause} stops the documents from using up their retries, and {resume} lets them go on"
         ),
         Some(FailureType::Transient) => format!(
-            "see whether the workers reach {} (`tidegate doctor` on their machine), and where request-timeout has run out, raise {}; {pause} spares the documents their tries meanwhile",
+            "check that the workers reach {} (`tidegate doctor` on their machine); after a time-out, raise {}; until then {pause} stops the documents from using up their retries",
             of_provider("base-url"),
             of_provider("request-timeout")
         ),
         Some(FailureType::QuotaExhausted) => format!(
-            "pay, or raise the account's limit (or the configured one, where that is named); then {resume} if the provider had refused, and run the batch again for what has failed"
+            "pay, or raise the account's limit (or the configured one, if the message names it); then {resume} if the provider refused, and run the batch again for the failed documents"
         ),
         Some(FailureType::BudgetExceeded) => {
-            "raise the budget that is named: the tenant's daily-budget-usd, the batch's --budget-usd, or --retry-budget once what made calls fail is mended (`tidegate quota` and the workers' logs say what); then run it again for what has failed".to_owned()
+            "raise the budget that the message names: the tenant's daily-budget-usd, the batch's --budget-usd, or --retry-budget once the calls no longer fail (see `tidegate quota` and the workers' logs); then run the batch again for the failed documents".to_owned()
         }
         Some(FailureType::Unauthorized) => format!(
-            "{}; then run the batch again for what has failed",
+            "{}; then run the batch again for the failed documents",
             keys::remedy(model.map(ModelId::provider))
         ),
         Some(FailureType::TooLarge) => {
             let limit = model.map_or_else(String::new, |model| {
-                format!("; where an operator's limit is named, `tidegate limits clear {model}`")
+                format!("; if the message names a limit that an operator set, `tidegate limits clear {model}`")
             });
             format!(
-                "read long documents in parts (--long map_reduce), or choose a model with more room; of a file with too many bytes, raise documents.max-size at the workers{limit}"
+                "read long documents in parts (--long map_reduce), or choose a model with a larger context; for a file with too many bytes, raise documents.max-size of the workers{limit}"
             )
         }
         Some(FailureType::Truncated) => {
-            "raise --max-output-tokens if the model writes more, ask for less, or take such answers (--on-cut keep)".to_owned()
+            "raise --max-output-tokens if the model can write more, ask for less, or keep such answers (--on-cut keep)".to_owned()
         }
         Some(FailureType::InvalidOutput) => {
-            "make the schema easier to meet, or name another model".to_owned()
+            "simplify the schema, or choose another model".to_owned()
         }
         Some(FailureType::CheckFailed) => {
-            "read what came (\"kept\" in failures.jsonl), then correct the check, name a better model, or let the next of a route be asked (--escalate)".to_owned()
+            "read the answer (\"kept\" in failures.jsonl), then correct the check, choose a better model, or ask the next model of a route (--escalate)".to_owned()
         }
         Some(FailureType::ContentRefused) => {
-            "look at these documents, or name another model for them".to_owned()
+            "look at these documents, or choose another model for them".to_owned()
         }
         Some(FailureType::InvalidRequest) => {
-            "the provider's words say what it does not take: the model's name (`tidegate doctor` compares it with the provider's list), a parameter, or the document".to_owned()
+            "the message says what the provider refuses: the model's name (`tidegate doctor` compares it with the provider's list), a parameter, or the document".to_owned()
         }
         Some(FailureType::InvalidInput | FailureType::UnreadableDocument) => {
-            "see to these documents, and run the batch again for them".to_owned()
+            "correct what the message names, and run the batch again".to_owned()
         }
         Some(FailureType::Expired) => {
-            "send the requests that have no answer in another batch, with a longer completion_window".to_owned()
+            "send the requests without an answer in another batch, with a longer completion_window".to_owned()
         }
         None => "see failures.jsonl, and the workers' logs".to_owned(),
     }
@@ -124,8 +129,8 @@ mod tests {
         assert!(next("Transient", Some(&model)).contains("providers.a.request-timeout"));
         assert!(next("TooLarge", Some(&model)).contains("`tidegate limits clear a:b`"));
         let broken = after("Transient", Some(200), &model);
-        assert!(broken.contains("a gateway or proxy") && !broken.contains("reach"), "{broken}");
-        assert!(after("Transient", Some(500), &model).contains("has to recover"));
+        assert!(broken.contains("any gateway or proxy") && !broken.contains("reach"), "{broken}");
+        assert!(after("Transient", Some(500), &model).contains("until the provider recovers"));
         assert!(after("Transient", None, &model).contains("reach providers.a.base-url"));
         assert!(next("Timeout", None).contains("failures.jsonl"));
         let member: ModelId = "a/eu:b".parse().unwrap();

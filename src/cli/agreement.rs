@@ -67,7 +67,7 @@ pub(super) fn unmatched(agreement: &Agreement) -> Vec<String> {
 pub(super) fn enough(agreement: Option<&Agreement>, at_least: f64, whose: &str) -> Outcome {
     let Some(agreement) = agreement else {
         output::print_message(&format!(
-            "{whose}: nothing was compared; --at-least {at_least} cannot be said"
+            "{whose}: nothing was compared, so --at-least {at_least} cannot be decided"
         ));
         return Outcome::Faulty;
     };

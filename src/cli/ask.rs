@@ -41,48 +41,47 @@ const CALL: &str = "tidegate.call";
 /// Temporal accepts no payload of more than 2 MiB.
 const MAX_PROMPT: usize = 1_500_000;
 
-/// Ask each line of stdin, or each row of a table, and write the answers to stdout, in the same order
+/// Ask a model about each line of stdin, or each row of a table, and write the answers to stdout in order
 ///
-/// The same command again goes on where it was broken off: what has an answer is not asked again, for
-/// as long as the namespace keeps what has ended (its retention). A line or row that fails has no
-/// answer, and the exit code is 3. A line break in an answer to a line is written as \n; with --json
-/// each line is an outcome. With --csv stdout is the table with a column more.
+/// The same command again continues: what has an answer is not asked again within the namespace's
+/// retention. A line or row that fails has an empty answer, and the exit code is 3. A line break in an
+/// answer to a line is written as \n. With --csv stdout is the table with a column of answers.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Who is asked: provider:model
+    /// The model, as provider:model
     #[arg(long, required_unless_present = "route", conflicts_with = "route")]
     model: Option<ModelId>,
-    /// Or a route of the configuration
+    /// A configured route in place of a model
     #[arg(long)]
     route: Option<String>,
-    /// What is said before each line or row, as the system prompt
+    /// The system prompt before each line or row; @FILE reads it from a file
     #[arg(long, short, value_name = "TEXT|@FILE")]
     instructions: Option<String>,
-    /// A JSON Schema, which each answer follows
+    /// JSON Schema that each answer must satisfy
     #[arg(long, value_name = "FILE")]
     schema: Option<String>,
-    /// The length of an answer at most
+    /// Maximum length of an answer
     #[arg(long, value_name = "TOKENS")]
     max_output_tokens: Option<u32>,
     /// The class of traffic
     #[arg(long, default_value = "standard")]
     lane: Lane,
-    /// Lines or rows that are asked at once, at most
+    /// Maximum number of lines or rows in flight
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     at_once: u32,
-    /// Each line as the whole outcome: {"line", "answer", "model", "cost_usd", …} or {"line", "failed"}
+    /// Write each line as a JSON object: {"line", "answer", "model", "cost_usd", …} or {"line", "failed"}
     #[arg(long, conflicts_with = "csv")]
     json: bool,
-    /// stdin is a table with a head (CSV; also with ; tabs or |), and each row is asked
+    /// Read a table with a header from stdin (CSV; also with ; tabs or |), and ask about each row
     #[arg(long, requires = "prompt")]
     csv: bool,
-    /// What each row is asked: {{ column }} stands for its cell, {{ row["Any name"] }} too
+    /// The prompt for each row; {{ column }} and {{ row["Any name"] }} are replaced by its cells
     #[arg(long, value_name = "TEXT|@FILE", requires = "csv")]
     prompt: Option<String>,
-    /// The column of the answers
+    /// Name of the column of answers
     #[arg(long, value_name = "NAME", default_value = "answer", requires = "csv")]
     column: String,
-    /// A column more, with why a row has no answer
+    /// Add a column with the reason for each failed row
     #[arg(long, value_name = "NAME", requires = "csv")]
     error_column: Option<String>,
 }
@@ -99,7 +98,7 @@ struct Asking {
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let common = common_fields(&args)?;
     if !config.quota_lanes()?.iter().any(|(known, _)| *known == args.lane) {
-        return Err(usage(format!("--lane: there is no lane called {}", args.lane)));
+        return Err(usage(format!("--lane: no lane is called {}", args.lane)));
     }
     let calls = config.calls()?;
     let temporal = Temporal::open(config).await?;
@@ -114,7 +113,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             return Box::pin(answer_all(&asking, rows, at_once, table)).await;
         }
         if io::stdin().is_terminal() {
-            output::print_message("a prompt a line; Ctrl-D ends them");
+            output::print_message("type one prompt a line; Ctrl-D ends");
         }
         let lines = lines::Lines { as_json: args.json };
         Box::pin(answer_all(&asking, lines::read_lines(), at_once, lines)).await
@@ -122,7 +121,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     tokio::select! {
         outcome = answers => outcome,
         () = signal::stop() => {
-            Err(anyhow::anyhow!("interrupted; the same command goes on where it ended"))
+            Err(anyhow::anyhow!("interrupted; run the same command to continue"))
         }
     }
 }
@@ -207,7 +206,7 @@ async fn answer_all<O: Output>(
 
 /// Calls go on when the command ends.
 fn resume_hint<O: Output>(number: u64) -> String {
-    format!("{} {number}; the same command goes on where this one ended", O::UNIT)
+    format!("{} {number}; run the same command to continue", O::UNIT)
 }
 
 impl Asking {
@@ -226,7 +225,7 @@ impl Asking {
         let length = input["prompt"].as_str().map_or(0, str::len);
         if length > MAX_PROMPT {
             return Ok(Err(format!(
-                "it has {length} bytes, and a prompt may have {MAX_PROMPT}; make it a document, and use `tidegate run`"
+                "the prompt has {length} bytes, more than {MAX_PROMPT}; make it a document, and use `tidegate run`"
             )));
         }
         let call = SubmittedCall { activity: CALL.to_owned(), lane: self.lane.clone(), input };

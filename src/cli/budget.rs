@@ -13,7 +13,7 @@ use super::{
     output,
 };
 
-/// Say what was spent of a budget, where Redis has lost it
+/// Set what was spent of a budget, if Redis has lost it
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -22,7 +22,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Set what a batch, or a tenant today, has spent; calls under way count beside it
+    /// Set what a batch, or a tenant today, has spent, without calls that are under way
     Set(Set),
 }
 
@@ -35,10 +35,10 @@ struct Set {
     /// The tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// US dollars: `tidegate status BATCH` and the provider's own page tell what was spent
+    /// US dollars, as `tidegate status BATCH` or the provider's own page shows
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     spent_usd: f64,
-    /// Set it though nothing is known of the batch, or of a budget of the tenant
+    /// Set it even if the batch is unknown or the tenant has no budget
     #[arg(long)]
     force: bool,
     /// As JSON
@@ -88,19 +88,19 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     if !set.force
         && let Some(why) = unknown(&payer, config).await
     {
-        return Err(usage(format!("{why}; nothing was set (--force sets it all the same)")));
+        return Err(usage(format!("{why}; nothing was set (--force sets it anyway)")));
     }
     let budgets = config.quota()?.budgets();
     budgets
         .set_spent(&payer, set.spent_usd)
         .await
-        .context("it cannot be set; `tidegate doctor` looks closer")?;
+        .context("the budget could not be set; run `tidegate doctor`")?;
     if set.json {
         output::print_json(&json!({ "payer": payer.to_string(), "spent_usd": set.spent_usd }))?;
     } else {
         let usd = set.spent_usd;
         output::print_message(&format!(
-            "{payer} has spent {usd} USD; documents that wait for it go on within seconds"
+            "{payer} has spent {usd} USD; waiting documents go on within seconds"
         ));
     }
     Ok(Outcome::Done)

@@ -24,14 +24,15 @@ use super::{
 /// Every key of the configuration can be set from the environment as TIDEGATE_SECTION__KEY,
 /// such as TIDEGATE_GATE__BASE_BACKOFF=5s. Names that a variable cannot spell, such as
 /// anthropic:claude-sonnet-5, are written with underscores and must stand in the file. RUST_LOG
-/// steers logging.
+/// filters the log. Exit codes: 0 done or detached, 1 failed, 2 wrong usage or configuration, 3 finished
+/// with failed documents.
 #[derive(Debug, Parser)]
 #[command(name = "tidegate", version = version::short(), long_version = version::long())]
 pub struct Cli {
-    /// The configuration [default: $TIDEGATE_CONFIG, else ./tidegate.toml if there is one]
+    /// The configuration file [default: $TIDEGATE_CONFIG, else ./tidegate.toml if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How log lines look
+    /// Format of log lines
     #[arg(
         long,
         global = true,
@@ -48,9 +49,9 @@ pub struct Cli {
 enum Command {
     Demo(demo::Args),
     Dev(processes::DevArgs),
-    /// One worker process; stops gracefully on SIGTERM or SIGINT
+    /// Run one worker process; SIGTERM or SIGINT stops it gracefully
     Worker,
-    /// The HTTP door: OpenAI's and Anthropic's dialects, for any program
+    /// Run the HTTP door, which speaks OpenAI's and Anthropic's dialects
     Serve,
     Run(Box<run::Args>),
     Compare(Box<compare::Args>),

@@ -53,11 +53,11 @@ pub(super) struct Args {
     models: Vec<ModelId>,
     #[command(flatten)]
     given: BatchFlags<true>,
-    /// End with 1 unless so large a part of each model's answers agrees with --truth, or with the
-    /// first model's answers, by the lower end of the interval that holds it in 95 of 100 samples
+    /// Exit with 1 if fewer of a model's answers than PART, such as 0.9, agree with --truth, or else with
+    /// the first model's answers (lower end of the 95 % interval)
     #[arg(long, value_name = "PART", value_parser = agreement::part)]
     at_least: Option<f64>,
-    /// The result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -134,14 +134,17 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
                 models.push(read_result(config, &services, one, &progress).await?);
             }
             Followed::Ended(Ending::Cancelled(_)) => {
-                anyhow::bail!("{} was cancelled; the same command goes on where it stood", one.id);
+                anyhow::bail!(
+                    "the batch {} was cancelled; run the same command to continue it",
+                    one.id
+                );
             }
             Followed::Ended(Ending::Broken(why)) => {
                 anyhow::bail!("the batch {} has not been finished: {why}", one.id);
             }
             Followed::Detached => {
                 output::print_message(
-                    "detached; the work goes on. The same command, later, compares what is there and buys nothing twice",
+                    "detached; the batches go on. Run the same command later to compare; no answer is bought twice",
                 );
                 return Ok(Outcome::Done);
             }

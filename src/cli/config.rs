@@ -6,7 +6,7 @@ use crate::config::{Config, show};
 
 use super::{exit::Outcome, output};
 
-/// The configuration in force, with the source of each key; secrets masked
+/// Show the configuration in force and the source of each key; secrets are masked
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// As JSON

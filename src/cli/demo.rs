@@ -28,19 +28,19 @@ use crate::{
 use report::Report;
 use samples::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, Samples};
 
-/// The sample documents through a simulated provider, from start to finish on this machine
+/// Process the sample documents on this machine with a simulated provider
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Process the same documents the usual way, without tidegate: callers that retry on their own
+    /// Process the documents without tidegate: each caller retries on its own
     #[arg(long)]
     without_limiter: bool,
-    /// Process only so many of the samples
+    /// Number of sample documents [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     documents: Option<u32>,
-    /// Where the results go [default: ./out/demo-<time>]
+    /// Folder for the results [default: ./out/demo-<time>]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Leave the servers running after the batch, until Ctrl-C, to look around in the Temporal UI
+    /// Keep the servers running after the batch until Ctrl-C, for a look at the Temporal UI
     #[arg(long, conflicts_with = "without_limiter")]
     keep: bool,
     #[command(flatten)]

@@ -161,7 +161,7 @@ fn others_wait(seen: &Snapshot, lane: &Lane) -> bool {
 /// The consequence of an unreachable Redis.
 fn redis_is_away(config: &Config, error: &str) -> String {
     format!(
-        "Redis does not answer at {}: {error}; until it is back each worker keeps to its share of the limits, and documents with a budget wait; next: start it, or correct redis.url (`tidegate doctor` looks closer)",
+        "Redis does not answer at {}: {error}; until it is back each worker keeps to its share of the limits, and documents with a budget wait; next: start it, or correct redis.url; run `tidegate doctor`",
         mask::url(&config.redis.url)
     )
 }
@@ -220,7 +220,7 @@ fn find_cause(
     }
     if waits.unwritten > 0 {
         return Cause::stands(format!(
-            "results cannot be written: nothing more is bought until they can, and {} for that; mend the store of the batch's output, and start workers that have stopped and have something in their spool",
+            "results cannot be written; until they can, nothing more is bought and {}; repair the store of the batch's output, and start stopped workers that have answers in their spool",
             documents(waits.unwritten, "waits", "wait")
         ));
     }
@@ -356,7 +356,7 @@ fn failing(step: &FailingStep) -> String {
     let again =
         again.map_or_else(|| "now".to_owned(), |left| format!("in {}", format::duration(left)));
     format!(
-        "{}: {}; it is tried again {again}; next: mend what it names (room, rights and keys of the batch's source and output, or Redis)",
+        "{}: {}; it is tried again {again}; next: repair what it names (room, rights and keys of the batch's source and output, or Redis)",
         step.what, step.why
     )
 }

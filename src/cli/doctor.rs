@@ -27,11 +27,11 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// The name of an object that does not exist, used as a probe.
 const PROBE: &str = ".tidegate-doctor";
 
-/// Diagnosis at Temporal, Redis, the configuration, credentials and storage; say how to mend each fault
+/// Check Temporal, Redis, the configuration, credentials and storage, and say how to repair each fault
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Diagnosis at this store alone: which credential it is opened with, and what it may do there (a small
-    /// object is written and removed): s3://bucket/prefix, gs://…, az://…, https://…, or a folder
+    /// Check this store alone, such as s3://bucket/prefix, gs://…, az://…, https://… or a folder: which
+    /// credential opens it, and what the credential may do (a small object is written and removed)
     #[arg(value_name = "STORE")]
     store: Option<String>,
     /// As JSON
@@ -82,7 +82,7 @@ fn report(
         output::print_data(&checks.iter().map(|check| check.text()).collect::<String>())?;
         output::print_message(&match (failed, doubtful) {
             (0, 0) => "all is well".to_owned(),
-            (0, remarks) => format!("no fault; to be looked at: {remarks}"),
+            (0, remarks) => format!("no fault; {}", format::plural(remarks as u64, "warning")),
             (1, _) => "1 fault".to_owned(),
             (many, _) => format!("{many} faults"),
         });
@@ -136,22 +136,20 @@ fn fallbacks(config: &Config) -> Vec<Check> {
             _ if others.is_empty() => None,
             _ if route.unchecked => Some(Check::doubtful(
                 &name,
-                format!(
-                    "unchecked: it falls back from {first} to {others}, whether or not anybody has compared them"
-                ),
+                format!("unchecked: it falls back from {first} to {others} without a comparison"),
                 compare,
             )),
             None => Some(Check::doubtful(
                 &name,
                 format!(
-                    "it names no reason to fall back from {first} to {others}: what asks for it is refused"
+                    "batches with this route are refused: it gives no reason to fall back from {first} to {others}"
                 ),
                 compare,
             )),
             Some(prefix) => Some(Check::ok(
                 &name,
                 format!(
-                    "it falls back from {first} to {others} for questions that were compared, by {}",
+                    "it falls back from {first} to {others} for the questions compared in {}",
                     mask::url(prefix)
                 ),
             )),
@@ -178,19 +176,31 @@ async fn temporal(config: &Config) -> Vec<Check> {
             checks
         }
         Err(error) => {
-            let remedy = format!(
-                "create the namespace (temporal operator namespace create --namespace {}), or correct temporal.namespace or TEMPORAL_NAMESPACE",
-                temporal.namespace()
-            );
-            vec![Check::fail(name, format!("{at}: {}", error.root_cause()), remedy)]
+            let why = error.root_cause().to_string();
+            let remedy = listing_remedy(&why, temporal.namespace());
+            vec![Check::fail(name, format!("{at}: {why}"), remedy)]
         }
+    }
+}
+
+/// What to do about the server's words to a request for the list of batches.
+fn listing_remedy(words: &str, namespace: &str) -> String {
+    let words = words.to_lowercase();
+    if words.contains("not found") {
+        format!(
+            "create the namespace (temporal operator namespace create --namespace {namespace}), or correct temporal.namespace or TEMPORAL_NAMESPACE"
+        )
+    } else if words.contains("unauthorized") || words.contains("permission") {
+        format!("give this key or certificate the right to list workflows in {namespace}")
+    } else {
+        "see the Temporal server's log".to_owned()
     }
 }
 
 async fn codec(temporal: &Temporal) -> Option<Check> {
     let name = format!("codec {}", mask::url(temporal.codec()?));
     Some(match temporal.probe_codec().await {
-        Ok(()) => Check::ok(&name, "it gives back what it was given"),
+        Ok(()) => Check::ok(&name, "it returns payloads unchanged"),
         Err(error) => Check::fail(
             &name,
             error.to_string(),
@@ -207,7 +217,7 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
         Err(error) => {
             return Some(Check::doubtful(
                 name,
-                format!("it cannot be seen: {}", error.root_cause()),
+                format!("the task queue cannot be described: {}", error.root_cause()),
                 "let this user describe task queues",
             ));
         }
@@ -216,8 +226,8 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
         let queue = temporal.task_queue();
         return Some(Check::doubtful(
             "workers",
-            format!("no worker polls the task queue \"{queue}\": batches wait until one does"),
-            "start one with `tidegate worker`; if one runs, see that its temporal.task-queue and namespace are these",
+            format!("no worker polls the task queue \"{queue}\"; batches wait"),
+            "start one with `tidegate worker`; if one runs, check that it has this temporal.task-queue and namespace",
         ));
     }
     let own = config.version().filter(|own| versions.current.as_ref() != Some(own));
@@ -238,7 +248,7 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
         return Some(Check::doubtful(
             "workers",
             format!(
-                "Temporal saw some poll the task queue \"{}\" within the last minutes, but none is alive, or they reach another Redis",
+                "workers polled the task queue \"{}\" in the last minutes, but this Redis knows no live worker: they stopped, or use another Redis",
                 temporal.task_queue()
             ),
             "see `tidegate workers`; start one with `tidegate worker`",
@@ -246,9 +256,10 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
     }
     Some(match versions.current {
         Some(current) => Check::ok(name, format!("{current} is current")),
-        None => {
-            Check::ok("workers", format!("some poll the task queue \"{}\"", temporal.task_queue()))
-        }
+        None => Check::ok(
+            "workers",
+            format!("workers poll the task queue \"{}\"", temporal.task_queue()),
+        ),
     })
 }
 
@@ -278,9 +289,7 @@ async fn fleet(config: &Config) -> Vec<Check> {
         Check::doubtful(
             &format!("pause of {model}"),
             format!("it is paused until it is resumed: {reason}"),
-            format!(
-                "`tidegate resume {model}`; a Redis that loses everything forgets such a pause"
-            ),
+            format!("`tidegate resume {model}`; the pause ends, too, if Redis loses its data"),
         )
     }));
     for trouble in limiter.models().filter_map(|model| Trouble::from_cards(&cards, &model.id)) {
@@ -296,7 +305,7 @@ async fn fleet(config: &Config) -> Vec<Check> {
             checks.push(Check::doubtful(
                 &format!("plan of {}", model.id),
                 "programs with other limits, or of another version, made the plan in force",
-                "give all programs that share the quota one configuration and one version; the one that began last has its way, at most once a minute",
+                "give all programs that share the quota one configuration and one version; until then the program that started last decides, at most once a minute",
             ));
         }
     }
@@ -312,30 +321,52 @@ async fn fleet(config: &Config) -> Vec<Check> {
 
 async fn storage(config: &Config) -> Vec<Check> {
     let mut checks = Vec::new();
-    for root in config.storage.roots.iter().chain(&config.storage.state) {
-        checks.push(one_root(root).await);
+    for root in &config.storage.roots {
+        checks.push(one_root("storage.roots", root).await);
     }
     if checks.is_empty() {
         checks.push(Check::fail(
             "storage",
-            "there are no roots, so nothing may be read or written",
+            "storage.roots is empty, so nothing may be read or written",
             "add folders or buckets to storage.roots",
         ));
     }
-    match &config.calls.answers {
-        Some(answers) => checks.push(one_root(answers).await),
-        None => checks.push(Check::ok(
+    for (setting, prefix) in [
+        ("storage.state", &config.storage.state),
+        ("storage.answers", &config.storage.answers),
+        ("calls.answers", &config.calls.answers),
+        ("serve.files", &config.serve.files),
+    ] {
+        if let Some(prefix) = prefix {
+            checks.push(one_root(setting, prefix).await);
+        }
+    }
+    if config.calls.answers.is_none() {
+        checks.push(Check::ok(
             "calls",
-            "tidegate.call and tidegate.embed are refused: calls.answers names no place for their answers",
-        )),
+            "tidegate.call and tidegate.embed are refused, because calls.answers is not set",
+        ));
     }
     for inputs in &config.calls.inputs {
-        checks.push(one_root(inputs).await);
+        checks.push(one_root("calls.inputs", inputs).await);
     }
+    // A worker makes a spool that does not exist.
+    if let Some(spool) = config.worker.spool.as_ref().filter(|spool| spool.exists()) {
+        let path = spool.display().to_string();
+        checks.push(folder(&format!("spool {path}"), "worker.spool", &path));
+    }
+    checks.extend(config.webhooks.iter().map(|(name, webhook)| {
+        let name = format!("webhook {name}");
+        match webhook.open() {
+            Ok(_) => Check::ok(&name, "it has a URL and a secret"),
+            Err(why) => Check::fail(&name, why, "correct it; batches that name it are refused"),
+        }
+    }));
     checks
 }
 
-async fn one_root(root: &str) -> Check {
+/// Checks that the prefix of this setting can be read.
+async fn one_root(setting: &str, root: &str) -> Check {
     let label = format!("storage {}", mask::url(root));
     let location = match Storage::new([root]).and_then(|storage| storage.resolve(root)) {
         Ok(location) => location,
@@ -343,12 +374,12 @@ async fn one_root(root: &str) -> Check {
             return Check::fail(
                 &label,
                 error.to_string(),
-                "correct storage.roots; credentials come from the environment",
+                format!("correct {setting}; credentials come from the environment"),
             );
         }
     };
     if location.exists_as_folder_or_file().is_some() {
-        return folder(&label, &paths::display_url(root));
+        return folder(&label, setting, &paths::display_url(root));
     }
     // The answer that an object does not exist needs the permission to read it.
     match tokio::time::timeout(ANSWER_WITHIN, location.child(PROBE).size()).await {
@@ -369,12 +400,12 @@ async fn one_root(root: &str) -> Check {
     }
 }
 
-fn folder(label: &str, path: &str) -> Check {
+fn folder(label: &str, setting: &str, path: &str) -> Check {
     if !std::path::Path::new(path).is_dir() {
         return Check::fail(
             label,
             "there is no such folder",
-            format!("make it (mkdir -p {path}), or correct storage.roots"),
+            format!("make it (mkdir -p {path}), or correct {setting}"),
         );
     }
     if let Err(error) = std::fs::read_dir(path) {
@@ -411,18 +442,42 @@ mod tests {
         let unchecked = of("unchecked = true").unwrap();
         assert!(unchecked.seen.starts_with("unchecked: it falls back from openai:a to openai:b"));
         assert_eq!((&*unchecked.name, unchecked.state), ("route r", State::Doubtful));
-        assert!(of("").unwrap().seen.contains("is refused"));
+        assert!(of("").unwrap().seen.contains("are refused"));
         assert_eq!(of("compared = \"file:///c/\"").unwrap().state, State::Ok);
+    }
+
+    #[test]
+    fn a_refused_listing_names_its_own_remedy() {
+        let missing = listing_remedy("Namespace n is not found.", "n");
+        assert!(missing.contains("namespace create --namespace n"), "{missing}");
+        let forbidden = listing_remedy("Request unauthorized.", "n");
+        assert!(forbidden.contains("the right to list workflows"), "{forbidden}");
+        assert!(listing_remedy("internal error", "n").contains("log"));
+    }
+
+    #[tokio::test]
+    async fn webhooks_and_spools_are_checked() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, spool) = (folder.path().join("t.toml"), folder.path().display().to_string());
+        let text = format!(
+            "[storage]\nroots = []\n[worker]\nspool = \"{spool}\"\n[webhooks.w]\nurl = \"http://h/\"\nsecret-file = \"/no/such\"\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let checks = storage(&Config::from_layers(Some(&file), []).unwrap()).await;
+        let state = |name: &str| checks.iter().find(|check| check.name == name).unwrap().state;
+        assert_eq!(state(&format!("spool {spool}")), State::Ok);
+        assert_eq!(state("webhook w"), State::Fail);
     }
 
     #[tokio::test]
     async fn folders_are_looked_at() {
         let folder = tempfile::tempdir().unwrap();
         let url = paths::folder_url(folder.path()).unwrap();
-        assert_eq!(one_root(&url).await.state, State::Ok);
-        let gone = one_root(&format!("{url}gone")).await;
+        assert_eq!(one_root("storage.roots", &url).await.state, State::Ok);
+        let gone = one_root("serve.files", &format!("{url}gone")).await;
         assert_eq!((gone.state, gone.seen.as_str()), (State::Fail, "there is no such folder"));
-        assert!(gone.remedy.unwrap().contains("mkdir -p"));
+        let remedy = gone.remedy.unwrap();
+        assert!(remedy.contains("mkdir -p") && remedy.contains("serve.files"), "{remedy}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{config::Config, worker};
 
-/// The text that a model would see of a document, on stdout; what is not in it is counted on stderr
+/// Print a document's text as a model would see it; stderr counts what was left out
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The document
@@ -21,7 +21,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let file = args.file.display();
     let bytes = std::fs::read(&args.file).map_err(|error| {
-        usage(format!("{file} cannot be read ({error}); name a file, and one that you may read"))
+        usage(format!("{file} cannot be read: {error}; name a file that you may read"))
     })?;
     let name = args.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let reader = worker::reader(config)?;

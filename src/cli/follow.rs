@@ -43,12 +43,12 @@ pub(super) enum Followed {
     Detached,
 }
 
-/// Follow a batch until it ends; Ctrl-C detaches, and the work goes on
+/// Follow a batch until it ends; Ctrl-C detaches and ends with 0, and the batch goes on
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Which batch, as `tidegate status` lists them [default: the newest]
+    /// The batch, as `tidegate status` lists it [default: the newest]
     workflow_id: Option<String>,
-    /// The result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -84,7 +84,7 @@ pub(super) async fn follow_to_end(
     match follow(config, temporal, id, signal::stop()).await? {
         Followed::Detached => {
             output::print_message(&format!(
-                "detached; the work goes on. Come back with: tidegate follow {id}"
+                "detached; the batch goes on. Follow it again with: tidegate follow {id}"
             ));
             Ok(Outcome::Done)
         }
@@ -142,7 +142,7 @@ async fn wait_for_end(temporal: &Temporal, id: &str) -> anyhow::Result<Ending> {
         }
         if away_since.get_or_insert(asked).elapsed() > GIVEN_UP_AFTER {
             return Err(error.context(format!(
-                "the batch {id} goes on when the server is back; then come back with: tidegate follow {id}"
+                "the batch {id} goes on when the server is back; follow it again with: tidegate follow {id}"
             )));
         }
         tokio::time::sleep(ASK_EVERY.1).await;
@@ -176,12 +176,12 @@ async fn show_progress(
             // A batch that has just started cannot answer yet.
             Err(NoProgress::Unknown) => unanswered += 1,
             Err(NoProgress::Failed(error)) if error.is::<Away>() => {
-                bar.note(&format!("{error}; the batch goes on when one does"));
+                bar.note(&format!("{error}; the batch goes on when one answers"));
             }
             Err(NoProgress::Failed(error)) => {
                 unanswered += 1;
                 if unanswered >= PATIENCE {
-                    bar.note(&format!("no progress to be had: {error:#}"));
+                    bar.note(&format!("the progress cannot be read: {error:#}"));
                 }
             }
         }

@@ -13,7 +13,7 @@ use crate::config::provider::setting;
 /// The remedy, for this provider or for the provider that the message names.
 pub(super) fn remedy(provider: Option<&str>) -> String {
     let Some(provider) = provider else {
-        return "put a good key where the workers read it: the file of api-key-file is read again within seconds, a variable when a worker starts".to_owned();
+        return "put a valid key where the workers read it: they read the file of api-key-file again within seconds, a variable when they start".to_owned();
     };
     let file = setting(provider, "api-key-file");
     let named = setting(provider, "api-key-env");
@@ -23,7 +23,7 @@ pub(super) fn remedy(provider: Option<&str>) -> String {
         _ => format!("that of {named}"),
     };
     format!(
-        "put a good key for {provider} where its workers read it: the file of {file} is read again within seconds, a variable ({variable}) when a worker starts"
+        "put a valid key for {provider} where the workers read it: they read the file of {file} again within seconds, a variable ({variable}) when they start"
     )
 }
 

@@ -15,13 +15,13 @@ use super::{
     quota,
 };
 
-/// Limits of each model; set them for a running fleet
+/// Show the limits of each model, and set them for a running fleet
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Which model, such as anthropic:claude-sonnet-5 [default: all]
+    /// The model, such as anthropic:claude-sonnet-5 [default: all]
     model: Option<String>,
     /// As JSON
     #[arg(long)]
@@ -32,7 +32,7 @@ pub(super) struct Args {
 enum Action {
     /// Set limits for the whole fleet at once
     Set(Set),
-    /// Give the configured limits back
+    /// Return to the configured limits
     Clear {
         /// Such as anthropic:claude-sonnet-5
         model: String,
@@ -49,7 +49,7 @@ struct Set {
     model: String,
     #[command(flatten)]
     flags: Flags,
-    /// For how long, such as 1h; then the configured limits come back [default: until `tidegate
+    /// How long they hold, such as 1h; then the configured limits return [default: until `tidegate
     /// limits clear`]
     #[arg(long = "for", value_name = "TIME")]
     length: Option<HumanDuration>,
@@ -91,7 +91,7 @@ impl Set {
         let given = &self.flags.0;
         if given.iter().all(|(_, limit)| limit.is_none()) {
             let flags = Limited::ALL.map(|limited| format!("--{}", limited.key())).join(", ");
-            return Err(usage(format!("nothing is to be set; give at least one of {flags}")));
+            return Err(usage(format!("no limit is given; give at least one of {flags}")));
         }
         if let Some((limited, _)) = given.iter().find(|(_, limit)| **limit == Some(0)) {
             let (key, model) = (limited.key(), &self.model);
@@ -121,14 +121,14 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
                 let ends = match length {
                     Some(length) => {
                         let length = duration(length);
-                        format!("A worker gives the configured limits back after {length}")
+                        format!("The configured limits return after {length}")
                     }
                     None => format!(
-                        "Redis keeps it for 30 days after its last use: write it into [models.\"{model}\"] of tidegate.toml if it is to stay"
+                        "Redis keeps it for 31 days after its last use; to keep it longer, write it into [models.\"{model}\"] of tidegate.toml"
                     ),
                 };
                 output::print_message(&format!(
-                    "set for the whole fleet at once; use in the window stays. {ends}"
+                    "set for the whole fleet; tokens already used this minute still count. {ends}"
                 ));
             }
             Ok(Outcome::Done)
@@ -139,7 +139,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             limiter.set_limits_expiry(&model, None).await.with_context(|| not_set(&model))?;
             if !json {
                 output::print_message(
-                    "the configured limits are in force again, for the whole fleet at once; use in the window stays",
+                    "the configured limits are in force again for the whole fleet; tokens already used this minute still count",
                 );
             }
             Ok(Outcome::Done)
@@ -158,7 +158,7 @@ async fn change(
 }
 
 fn not_set(model: &ModelId) -> String {
-    format!("the limits of {model} could not be set; `tidegate doctor` looks closer")
+    format!("the limits of {model} could not be set; run `tidegate doctor`")
 }
 
 async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
@@ -170,7 +170,7 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
         let snapshot = limiter
             .inspect(&model.id)
             .await
-            .context("the quota cannot be seen; `tidegate doctor` looks closer")?;
+            .context("the quota could not be read from Redis; run `tidegate doctor`")?;
         let mut limits = serde_json::Map::new();
         for (name, [configured, set, in_force]) in rows(model, &snapshot) {
             let cell = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), count);

@@ -59,4 +59,5 @@ mod webhook;
 mod why;
 mod workers;
 
+pub use advice::failure_advice;
 pub use command::Cli;

@@ -18,10 +18,10 @@ use super::{
 pub(super) struct PauseArgs {
     /// Such as anthropic:claude-sonnet-5
     model: String,
-    /// For how long, such as 60s or 5m; at most gate.pause-ttl [default: until `tidegate resume`]
+    /// Length of the pause, such as 60s; at most gate.pause-ttl [default: until `tidegate resume`]
     #[arg(long = "for", value_name = "TIME")]
     length: Option<HumanDuration>,
-    /// Why: a line for people, shown by `tidegate quota`
+    /// The reason, which `tidegate quota` shows
     #[arg(long, value_name = "TEXT", default_value = "paused by hand")]
     reason: String,
     /// As JSON
@@ -36,10 +36,17 @@ pub(super) async fn pause(args: PauseArgs, config: &Config) -> anyhow::Result<Ou
             "--for is 0; write a length of time such as 60s, or use `tidegate resume`",
         ));
     }
+    let longest = config.gate.pause_ttl;
+    if length.is_some_and(|length| length > *longest) {
+        return Err(usage(format!(
+            "--for is at most {longest} (gate.pause-ttl); leave it out to pause until `tidegate resume {}`",
+            args.model
+        )));
+    }
     let quota = config.quota()?;
     let model = quota::known(&quota, &args.model)?;
     let reason = args.reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let failed = || format!("{model} could not be paused; `tidegate doctor` looks closer");
+    let failed = || format!("{model} could not be paused; run `tidegate doctor`");
     let closed = match length {
         Some(length) => Some(quota.pause(&model, length, &reason).await.with_context(failed)?),
         None => {
@@ -53,23 +60,18 @@ pub(super) async fn pause(args: PauseArgs, config: &Config) -> anyhow::Result<Ou
     } else {
         output::print_message(&match (closed, length) {
             (Some(closed), Some(length)) => {
-                let (span, shortened) = (format::duration(closed), shortened(length, closed));
-                format!("{model} is paused for {span}{shortened}")
+                let span = format::duration(closed);
+                let earlier = if closed.as_secs() > length.as_secs() {
+                    ", by an earlier pause; `tidegate resume` opens it"
+                } else {
+                    ""
+                };
+                format!("{model} is paused for {span}{earlier}")
             }
             _ => format!("{model} is paused until `tidegate resume {model}`"),
         });
     }
     Ok(Outcome::Done)
-}
-
-fn shortened(wanted: Duration, closed: Duration) -> &'static str {
-    match closed.as_secs().cmp(&wanted.as_secs()) {
-        std::cmp::Ordering::Less => " (no pause may be longer than gate.pause-ttl)",
-        std::cmp::Ordering::Greater => {
-            " (it was paused for longer already; `tidegate resume` opens it)"
-        }
-        std::cmp::Ordering::Equal => "",
-    }
 }
 
 /// Open a model's gate for the whole fleet
@@ -85,7 +87,7 @@ pub(super) struct ResumeArgs {
 pub(super) async fn resume(args: ResumeArgs, config: &Config) -> anyhow::Result<Outcome> {
     let quota = config.quota()?;
     let model = quota::known(&quota, &args.model)?;
-    let failed = || format!("{model} could not be resumed; `tidegate doctor` looks closer");
+    let failed = || format!("{model} could not be resumed; run `tidegate doctor`");
     quota.resume(&model).await.with_context(failed)?;
     if args.json {
         output::print_json(&json!({ "model": model, "paused_seconds": 0.0 }))?;
@@ -98,9 +100,7 @@ pub(super) async fn resume(args: ResumeArgs, config: &Config) -> anyhow::Result<
 /// Documents in Temporal have a time at which they come back, and cannot be called earlier.
 fn opened(model: &ModelId, max_backoff: Duration) -> String {
     let within = format::duration(max_backoff);
-    format!(
-        "{model} is open; documents that waited at its gate come back by themselves, within {within}"
-    )
+    format!("{model} is open; documents that waited at its gate return within {within}")
 }
 
 #[cfg(test)]
@@ -113,11 +113,16 @@ mod tests {
         assert!(said.starts_with("a:b is open; ") && said.ends_with("within 1m 0s"), "{said}");
     }
 
-    #[test]
-    fn a_pause_that_is_not_what_was_asked_for_says_why() {
-        let seconds = Duration::from_secs;
-        assert_eq!(shortened(seconds(60), Duration::from_millis(60_000)), "");
-        assert!(shortened(seconds(600), seconds(300)).contains("pause-ttl"));
-        assert!(shortened(seconds(60), seconds(200)).contains("already"));
+    #[tokio::test]
+    async fn a_pause_longer_than_any_may_be_is_refused() {
+        let args = PauseArgs {
+            model: "a:b".to_owned(),
+            length: Some("1h".parse().unwrap()),
+            reason: String::new(),
+            json: false,
+        };
+        let refused = pause(args, &Config::default()).await.unwrap_err().to_string();
+        assert!(refused.contains("at most 5m (gate.pause-ttl)"), "{refused}");
+        assert!(refused.ends_with("`tidegate resume a:b`"), "{refused}");
     }
 }

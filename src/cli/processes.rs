@@ -40,7 +40,7 @@ pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
     tokio::select! {
         ended = Box::pin(worker::run(config, &telemetry, stop)) => ended.map(|()| Outcome::Done),
         () = signals => {
-            output::print_message("ended by a second signal; provider calls under way are cut off, and other workers make them again");
+            output::print_message("ended by a second signal; provider calls under way are cut off, and other workers repeat them");
             // Returning would wait for reads and writes that may hang.
             std::process::exit(1);
         }
@@ -54,10 +54,10 @@ pub(super) async fn door(config: &Config) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Temporal with its UI, Redis, a simulated provider and one worker, until Ctrl-C
+/// Run Temporal with its UI, Redis, a simulated provider and one worker until Ctrl-C
 #[derive(Debug, clap::Args)]
 pub(super) struct DevArgs {
-    /// Talk to the configured providers
+    /// Call the configured providers instead of a simulated one
     #[arg(long)]
     no_simulator: bool,
     #[command(flatten)]
@@ -197,7 +197,7 @@ fn addresses(
     rows
 }
 
-/// The simulated provider on its own
+/// Run the simulated provider on its own
 #[derive(Debug, clap::Args)]
 pub(super) struct SimulatorArgs {
     /// The port; 0 for a free one
@@ -206,8 +206,7 @@ pub(super) struct SimulatorArgs {
     /// The address to listen on; 0.0.0.0 for every interface
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     host: IpAddr,
-    /// The simulator's own configuration: limits, latency and faults [default: no limits, no
-    /// faults]
+    /// The simulator's configuration: limits, latency and faults [default: none of them]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -224,7 +223,7 @@ pub(super) async fn simulator(args: SimulatorArgs) -> anyhow::Result<Outcome> {
     };
     let address = (args.host, args.port);
     let listener = TcpListener::bind(address).await.with_context(|| {
-        format!("{}:{} cannot be listened on; choose another --port", args.host, args.port)
+        format!("the address {}:{} cannot be used; choose another --port", args.host, args.port)
     })?;
     let url = format!("http://{}", listener.local_addr()?);
     output::print_message(&format!(

@@ -16,10 +16,10 @@ use super::{
     snapshot::{ModelView, Sources},
 };
 
-/// Limits, use, headroom, waiting and pauses of each model
+/// Show limits, use, headroom, waiting calls and pauses of each model
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Which model, such as anthropic:claude-sonnet-5, or which pool's members [default: all]
+    /// The model, such as anthropic:claude-sonnet-5, or a pool [default: all]
     model: Option<String>,
     /// As JSON
     #[arg(long)]
@@ -49,7 +49,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         let snapshot = quota
             .inspect(&model.id)
             .await
-            .context("the quota cannot be seen; `tidegate doctor` looks closer")?;
+            .context("the quota could not be read from Redis; run `tidegate doctor`")?;
         seen.push(ModelView::new(&model, &snapshot, Sources { cards: &cards, held: &held }));
     }
     if args.json {
@@ -271,7 +271,7 @@ mod tests {
             over.contains("binds tokens: used up, 66,000 are in use at a limit of 44,100"),
             "{over}"
         );
-        assert!(over.contains("a full bucket was spent beside it"), "{over}");
+        assert!(over.contains("the bucket was full"), "{over}");
         snapshot.day_tokens = 9_000;
         assert!(
             binds(&model, &snapshot, &OperatorHolds::default())

@@ -22,18 +22,17 @@ use super::{
     output, paths, summary,
 };
 
-/// Start a batch and follow it; Ctrl-C detaches, and the work goes on
+/// Start a batch and follow it; Ctrl-C detaches and ends with 0, and the batch goes on
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     given: BatchFlags,
-    /// Say what the batch would take: documents, tokens, price and time. Nothing is started and
-    /// nothing spent
+    /// Only estimate documents, tokens, price and time; nothing is started or spent
     // Beside --budget-usd in the help.
     #[arg(long, conflicts_with_all = ["follow", "detach"], display_order = 19)]
     dry_run: bool,
-    /// The batch's name; the same again skips what is done, and follows one that runs [default: made
-    /// from the source and the time]
+    /// The batch's name. A running batch of this name is followed [default: made from the source and
+    /// the time]
     #[arg(long, value_name = "ID")]
     workflow_id: Option<String>,
     /// Show the progress until the batch ends (the default)
@@ -42,11 +41,11 @@ pub(super) struct Args {
     /// Return as soon as the batch is started
     #[arg(long)]
     detach: bool,
-    /// End with 1 unless so large a part of the answers agrees with --truth, by the lower end of the
-    /// interval that holds it in 95 of 100 samples
+    /// Exit with 1 if fewer answers than PART, such as 0.9, agree with --truth (lower end of the 95 %
+    /// interval)
     #[arg(long, value_name = "PART", value_parser = agreement::part, requires = "truth", conflicts_with = "detach")]
     at_least: Option<f64>,
-    /// The result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -99,10 +98,10 @@ async fn runs_already(temporal: &Temporal, id: &str, batch: &Batch) -> anyhow::R
     // If a codec server hides the running batch's input, it is not compared.
     if input::parse(&temporal::json(&started)).is_ok_and(|started| started != *batch) {
         return Err(usage(format!(
-            "a batch called {id} runs already, with another input, and goes on as it was started; choose another --workflow-id, or end that one first: temporal workflow cancel --workflow-id {id}"
+            "a batch called {id} runs already with another input; choose another --workflow-id, or cancel that batch first: temporal workflow cancel --workflow-id {id}"
         )));
     }
-    output::print_message(&format!("a batch called {id} runs already, and goes on"));
+    output::print_message(&format!("the batch {id} runs already, and goes on"));
     Ok(())
 }
 
@@ -126,7 +125,7 @@ fn detached(args: &Args, id: &str, is_new: bool) -> anyhow::Result<Outcome> {
     } else {
         output::print_data(id)?;
         let started = if is_new { "started. " } else { "" };
-        output::print_message(&format!("{started}See how it goes with: tidegate status {id}"));
+        output::print_message(&format!("{started}See its progress with: tidegate status {id}"));
     }
     Ok(Outcome::Done)
 }

@@ -70,9 +70,7 @@ pub(super) async fn show(config: &Config, job: &Job) -> anyhow::Result<()> {
             output::print_data(&output::pairs(&of_all(&results, &failures, whole.documents)))
         }
         Err(failure) => {
-            output::print_message(&format!(
-                "what the whole would take is not known here: {failure}"
-            ));
+            output::print_message(&format!("the whole batch cannot be estimated here: {failure}"));
             Ok(())
         }
     }

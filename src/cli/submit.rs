@@ -19,22 +19,22 @@ use super::{
 /// Temporal accepts no payload of more than 2 MiB.
 const MAX_INPUT: usize = 2_000_000;
 
-/// Make one call by an id, and print its outcome as JSON: again with the same id, the same outcome
+/// Make one call by an id, and print its outcome as JSON
 ///
-/// A call that runs or has succeeded by this id is not made again, for as long as the namespace keeps
-/// what has ended (its retention); one that failed is. Another input by the same id is refused.
+/// Within the namespace's retention, the same id and input print the same outcome and buy nothing, unless
+/// the call failed. Another input by the same id is refused.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What is called
+    /// The activity
     #[arg(value_parser = ["tidegate.call", "tidegate.embed"])]
     activity: String,
-    /// Names the call, in the whole namespace
+    /// The call's id, unique in the namespace
     #[arg(long)]
     id: String,
-    /// The activity's input, or @FILE that holds it
+    /// The activity's input; @FILE reads it from a file
     #[arg(long, value_name = "JSON|@FILE")]
     input: String,
-    /// The class of traffic
+    /// The lane
     #[arg(long, default_value = "interactive")]
     lane: Lane,
 }
@@ -49,9 +49,9 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         )));
     }
     let input: Value = serde_json::from_str(&text)
-        .map_err(|error| usage(format!("--input is no JSON: {error}")))?;
+        .map_err(|error| usage(format!("--input is not JSON: {error}")))?;
     if !config.quota_lanes()?.iter().any(|(known, _)| *known == lane) {
-        return Err(usage(format!("--lane: there is no lane called {lane}")));
+        return Err(usage(format!("--lane: no lane is called {lane}")));
     }
     let temporal = Temporal::open(config).await?;
     let failed = || format!("{activity} by the id {id}");

@@ -205,7 +205,7 @@ fn check_rows(checks: &Checks) -> Vec<(&'static str, String)> {
 /// A note: results of an older reader may be wrong, and a plain rerun keeps them.
 fn older_reader_note(results: u64) -> String {
     format!(
-        "{} of an older version of the reader; --reread asks anew where the text differs today",
+        "{} from an older reader; --reread reads the documents again, and asks again if the text changed",
         format::plural(results, "result")
     )
 }

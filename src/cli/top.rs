@@ -27,10 +27,10 @@ const EVERY: Duration = Duration::from_secs(2);
 /// The reason of a pause from this command.
 const REASON: &str = "paused in tidegate top";
 
-/// The fleet on one screen, live: what binds, batches, gates; keys pause and resume
+/// Show the fleet live on one screen: limits, batches, gates; keys pause and resume
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Once, as JSON
+    /// Print it once, as JSON
     #[arg(long)]
     json: bool,
 }
@@ -42,7 +42,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         return Ok(Outcome::Done);
     }
     if !std::io::stdout().is_terminal() {
-        return Err(usage("this is no terminal; `tidegate top --json` says all of it once"));
+        return Err(usage("this is not a terminal; use `tidegate top --json`"));
     }
     let mut terminal = ratatui::try_init().context("the terminal cannot be used")?;
     let ended = Box::pin(live(&cache, &mut terminal)).await;

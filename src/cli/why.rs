@@ -24,10 +24,10 @@ use super::{
     webhook,
 };
 
-/// What a batch waits for, and when it goes on
+/// Show what a batch waits for, and what to do
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Which batch, as `tidegate status` lists them [default: the newest]
+    /// The batch, as `tidegate status` lists it [default: the newest]
     workflow_id: Option<String>,
     /// As JSON
     #[arg(long)]

@@ -15,7 +15,7 @@ use super::{
     snapshot::WorkerView,
 };
 
-/// Live workers: version, age, slots, and what their calls have come to lately
+/// Show live workers: version, age, slots, and recent faults of their calls
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// As JSON
@@ -25,7 +25,7 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let cards = worker_statuses(&config.quota()?).await;
-    let cards = cards.context("the workers cannot be seen; `tidegate doctor` looks closer")?;
+    let cards = cards.context("the workers could not be read from Redis; run `tidegate doctor`")?;
     let workers = WorkerView::all(&cards);
     if args.json {
         output::print_json(&workers)?;

@@ -201,7 +201,7 @@ pub struct Gate {
     pub max_backoff: HumanDuration,
     /// Maximum of a quota wait in Temporal; a document whose turn is later keeps it.
     pub max_quota_wait: HumanDuration,
-    /// Maximum duration of a pause, so that a forgotten pause ends.
+    /// Maximum of `tidegate pause --for`, and of a pause after a refusal, except of an exhausted account.
     pub pause_ttl: HumanDuration,
 }
 

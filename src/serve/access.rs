@@ -13,14 +13,11 @@ const SECONDS: &str = "tidegate_http_answer_begins_seconds";
 
 /// Gives each metric its help text.
 pub(super) fn describe() {
-    describe_counter!(
-        CALLS,
-        "Calls at the HTTP door, by path, key and status (499: its client hung up)"
-    );
+    describe_counter!(CALLS, "Calls at the HTTP door; status 499: the client hung up");
     describe_histogram!(
         SECONDS,
         Unit::Seconds,
-        "Time until an answer of the HTTP door begins, the wait for the turn included"
+        "Time until an answer of the HTTP door begins, including the wait for its turn"
     );
 }
 
@@ -76,9 +73,8 @@ impl AccessLine {
     fn write(&self, status: u16, retry_after: Option<Duration>) {
         let Self { path, key, began, model, .. } = self;
         Span::current().record("http.response.status_code", status);
-        let labels =
-            [("path", (*path).to_owned()), ("key", key.clone()), ("status", status.to_string())];
-        counter!(CALLS, &labels).increment(1);
+        counter!(CALLS, "path" => *path, "key" => key.clone(), "status" => status.to_string())
+            .increment(1);
         info!(
             target: "tidegate::access",
             path,

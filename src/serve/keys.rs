@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use axum::http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 use tidegate_types::{Lane, Tenant};
@@ -40,8 +40,13 @@ impl Keys {
         for (name, key) in &config.serve.keys {
             let section = || format!("[serve.keys.{name}]");
             let secret = key.secret().with_context(section)?;
-            let other = keys.iter().find(|other| other.secret == secret);
-            ensure!(other.is_none(), "{} has the key of another", section());
+            if let Some(other) = keys.iter().find(|other| other.secret == secret) {
+                bail!(
+                    "{} and [serve.keys.{}] have one key; give each its own",
+                    section(),
+                    other.name
+                );
+            }
             keys.push(Arc::new(Holder {
                 name: name.clone(),
                 tenant: match &key.tenant {
@@ -57,7 +62,7 @@ impl Keys {
         let open = config.serve.open_on_loopback && is_loopback;
         ensure!(
             open || !keys.is_empty(),
-            "nobody may call: add a [serve.keys.<name>] section with key-env or key-file, or set serve.open-on-loopback on an address of this machine"
+            "no caller has access: add a [serve.keys.<name>] section with key-env or key-file, or set serve.open-on-loopback on an address of this machine"
         );
         let open = open.then(|| {
             Ok::<_, anyhow::Error>(Arc::new(Holder {
@@ -159,7 +164,7 @@ mod tests {
         assert_eq!(open.holder(&HeaderMap::new()).unwrap().name, "open");
         for (open, is_loopback) in [(true, false), (false, true)] {
             let refused = keys(open, is_loopback, "").err().unwrap().to_string();
-            assert!(refused.contains("nobody may call"), "{refused}");
+            assert!(refused.contains("no caller has access"), "{refused}");
         }
     }
 }

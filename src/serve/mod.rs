@@ -80,7 +80,7 @@ impl Serve {
         // The caller decides how long its call waits.
         config.worker.max_slot_wait = HumanDuration(LONGEST_WAIT);
         let listener = TcpListener::bind(listen).await.with_context(|| {
-            format!("{listen} cannot be listened on; free the port, or set serve.listen to another address")
+            format!("the address {listen} cannot be used; free the port, or set serve.listen to another address")
         })?;
         let bound = listener.local_addr()?;
         let tls = server::tls(&config.serve)?;

@@ -63,7 +63,7 @@ async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let form = Form::from_request(path, &headers);
     if !is_own(&door, &headers) {
         let message = format!(
-            "on loopback the door is served under its own address alone, to no page of another site; let a proxy send it as host: {}",
+            "on loopback the door accepts only its own address as host, and no pages of other sites; a proxy must send host: {}",
             door.bound
         );
         return Problem::new(StatusCode::FORBIDDEN, message).response(form);

@@ -461,5 +461,5 @@ pub(super) fn parse<T: DeserializeOwned>(value: RawValue) -> anyhow::Result<T> {
         );
     }
     serde_json::from_slice(&payload.data)
-        .context("the batch answered what this version does not understand")
+        .context("this version cannot read the batch's answer; update tidegate")
 }

@@ -80,16 +80,14 @@ pub fn connect(
         let (mut connection, client, codec) = options?;
         connection.metrics_meter = meter;
         let address = mask::url(connection.target.as_str());
-        let away = || {
-            format!(
-                "no Temporal server answers at {address}; start one with `temporal server start-dev`, or name another in temporal.address or TEMPORAL_ADDRESS"
-            )
-        };
-        let connection = match tokio::time::timeout(CONNECT_WITHIN, Connection::connect(connection)).await {
-            Ok(connection) => connection.map_err(|error| innermost(&error)).with_context(away)?,
-            Err(_) => return Err(anyhow!("no answer within {CONNECT_WITHIN:?}").context(away())),
-        };
-        let client = Client::new(connection, client).context("the Temporal client cannot be made")?;
+        let away = cannot_connect(&connection.target);
+        let connection =
+            match tokio::time::timeout(CONNECT_WITHIN, Connection::connect(connection)).await {
+                Ok(connection) => connection.map_err(|error| innermost(&error).context(away))?,
+                Err(_) => return Err(anyhow!("no answer within {CONNECT_WITHIN:?}").context(away)),
+            };
+        let client =
+            Client::new(connection, client).context("the Temporal client cannot be made")?;
         Ok(Temporal { client, address, task_queue, codec })
     }
     .boxed()
@@ -223,6 +221,21 @@ impl Temporal {
     }
 }
 
+/// The failure of a connection, with what to check. Its cause follows it.
+fn cannot_connect(target: &url::Url) -> String {
+    let is_loopback = match target.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    };
+    let start = if is_loopback { "start one with `temporal server start-dev`, or " } else { "" };
+    let address = mask::url(target.as_str());
+    format!(
+        "cannot connect to Temporal at {address}; {start}check temporal.address or TEMPORAL_ADDRESS, TLS and TEMPORAL_API_KEY"
+    )
+}
+
 /// Completes `host:port` to a URL.
 fn target(address: &str, secure: bool) -> anyhow::Result<url::Url> {
     let scheme = if secure { "https" } else { "http" };
@@ -266,6 +279,16 @@ mod tests {
         assert_eq!(target("127.0.0.1:7233", false).unwrap().as_str(), "http://127.0.0.1:7233/");
         assert_eq!(target("cloud:7233", true).unwrap().as_str(), "https://cloud:7233/");
         assert!(target("a b", false).unwrap_err().to_string().contains("host:port"));
+    }
+
+    #[test]
+    fn a_server_is_started_on_this_machine_alone() {
+        let text = |address: &str| cannot_connect(&target(address, true).unwrap());
+        for here in ["localhost:7233", "127.0.0.1:7233", "[::1]:7233"] {
+            assert!(text(here).contains("`temporal server start-dev`"), "{}", text(here));
+        }
+        let there = text("cloud:7233");
+        assert!(there.contains("https://cloud:7233/; check temporal.address"), "{there}");
     }
 
     #[test]

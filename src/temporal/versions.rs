@@ -36,7 +36,7 @@ impl Versions {
     pub fn idle(&self, task_queue: &str, batch: &str, pinned: Option<&Version>) -> Option<String> {
         if let Some(pinned) = pinned {
             return (!self.polling.contains(&Some(pinned.clone()))).then(|| format!(
-                "it is pinned to version {pinned}, which nobody polls; start a worker of that version, or let the batch go on with the current one: `temporal workflow update-options --query 'WorkflowId STARTS_WITH \"{batch}\" AND ExecutionStatus = \"Running\"' --versioning-override-behavior auto_upgrade`"
+                "it is pinned to version {pinned}, which no worker polls; start a worker of that version, or let the batch go on with the current one: `temporal workflow update-options --query 'WorkflowId STARTS_WITH \"{batch}\" AND ExecutionStatus = \"Running\"' --versioning-override-behavior auto_upgrade`"
             ));
         }
         if self.polling.contains(&self.current) {
@@ -156,7 +156,7 @@ mod tests {
             assert!(why.contains("set-current-version --deployment-name tide --build-id v1"));
         }
         let why = idle(Some("v2"), &[Some("v2")], Some("v1")).unwrap();
-        assert!(why.contains("pinned to version tide:v1, which nobody polls"), "{why}");
+        assert!(why.contains("pinned to version tide:v1, which no worker polls"), "{why}");
         assert!(why.contains(
             "temporal workflow update-options --query 'WorkflowId STARTS_WITH \"night\""
         ));

@@ -43,7 +43,10 @@ pub async fn run(quota: &Quota, state: Option<&Location>, stop: impl Future<Outp
         if let Err(error) = copy.sync(quota).await
             && !quota.is_degraded()
         {
-            warn!("what operators have set is not kept: {error:#}");
+            warn!(
+                "limits set by operators could not be copied to {} (storage.state): {error:#}",
+                copy.object
+            );
         }
     }
 }

@@ -144,6 +144,6 @@ async fn a_codec_server_keeps_users_texts_unreadable() {
     );
     let seen = tidegate(&fleet, &told, &["doctor"]).await;
     let words = String::from_utf8_lossy(&seen.stdout).into_owned();
-    assert!(words.contains("gives back what it was given"), "{words}");
+    assert!(words.contains("returns payloads unchanged"), "{words}");
     fleet.stop().await;
 }

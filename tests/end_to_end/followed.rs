@@ -120,6 +120,6 @@ async fn a_batch_that_runs_is_not_started_again_with_another_question() {
     assert!(code == Some(0) && said.contains("runs already, and goes on"), "{said}");
     assert!(!said.contains("started."), "{said}");
     let (code, said) = run("Translate.").await;
-    assert!(code == Some(2) && said.contains("runs already, with another input"), "{said}");
+    assert!(code == Some(2) && said.contains("runs already with another input"), "{said}");
     fleet.stop().await;
 }

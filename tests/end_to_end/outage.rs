@@ -100,7 +100,12 @@ async fn whatever_the_provider_does_each_face_names_it() {
     .await;
     logs(
         &fleet,
-        &["WARN", "anthropic:down", "calls to this model fail one after the other", "verload"],
+        &[
+            "WARN",
+            "anthropic:down",
+            "calls to this model fail; this worker makes one test call",
+            "verload",
+        ],
     )
     .await;
 

@@ -74,7 +74,7 @@ async fn a_model_is_paused_until_it_is_resumed() {
     .await;
     assert_eq!(fleet.account().requests, 0);
     let doctor = String::from_utf8_lossy(&tidegate(&fleet, &["doctor"]).await.stdout).into_owned();
-    assert!(doctor.contains("a Redis that loses everything forgets such a pause"), "{doctor}");
+    assert!(doctor.contains("the pause ends, too, if Redis loses its data"), "{doctor}");
     assert!(tidegate(&fleet, &["resume", MODEL]).await.status.success());
     // Without a name, the newest batch is followed.
     let followed = tidegate(&fleet, &["follow", "--json"]).await;

@@ -213,7 +213,7 @@ async fn the_list_has_each_runs_own_figures() {
     assert_eq!((figures(0), figures(1)), ((2.into(), 0.into()), (0.into(), 2.into())), "{listed}");
     let cut = tidegate(&fleet, &["status", "--limit", "1"]).await;
     let said = String::from_utf8_lossy(&cut.stderr).into_owned();
-    assert!(said.contains("there are more; --limit N"), "{said}");
+    assert!(said.contains("there are more batches than 1; --limit N"), "{said}");
 
     // A batch or tenant that does not exist has no budget.
     for payer in [["--batch", "twcie"], ["--tenant", "nobody"]] {

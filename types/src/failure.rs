@@ -5,19 +5,19 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of a failure: Temporal's `ApplicationFailure.type`, as `CONTRACT` section 6 names them.
+/// The kind of a failure: Temporal's `ApplicationFailure.type`. `docs/failures.md` lists them.
 /// `tidegate-calls` decides what is retried and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FailureType {
     /// The provider answered 429 for a limit that refills.
     RateLimited,
-    /// No quota now, and the wait is too long to hold a slot. No provider call was made.
+    /// The turn is too far off to hold a slot. No provider call was made.
     QuotaWait,
-    /// 529 or 503.
+    /// The provider answered 529 or 503.
     Overloaded,
-    /// 500, 502, 504, connection faults, time-outs.
+    /// The provider answered 500, 502 or 504, the connection broke, or time ran out; or a store failed.
     Transient,
-    /// Credit, spend or per-day limits.
+    /// Credit, spend or a limit of a day or month is used up.
     QuotaExhausted,
     /// The budget of the tenant or the batch is spent.
     BudgetExceeded,
@@ -39,7 +39,7 @@ pub enum FailureType {
     InvalidInput,
     /// The document cannot be read as text.
     UnreadableDocument,
-    /// The client's waiting time was over before the call could be made.
+    /// The `completion_window` of a batch of the HTTP door was over before the call.
     Expired,
 }
 

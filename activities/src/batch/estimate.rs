@@ -205,7 +205,7 @@ fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
     let mut notes: Vec<String> = unchecked
         .map(|(model, Fallback { from, .. })| {
             format!(
-                "documents may go on from {from} to {model}, unchecked: nobody has compared them"
+                "documents may go on from {from} to {model}, unchecked: the models were never compared"
             )
         })
         .collect();

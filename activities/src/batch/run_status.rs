@@ -64,7 +64,7 @@ async fn describe(
         }
         Err(WorkflowInteractionError::NotFound(_)) => Ok(None),
         Err(error) => Err(Failure::transient(format!(
-            "whether the batch \"{}\" still runs cannot be had from Temporal: {error}",
+            "Temporal does not say whether the batch \"{}\" still runs: {error}",
             batch.workflow
         ))),
     }

@@ -22,7 +22,7 @@ pub(super) fn lane(services: &Services, task_queue: &str) -> Result<Lane, Failur
     let mut lanes = lanes.map(|(lane, _)| lane);
     lanes.find(of_queue).cloned().ok_or_else(|| {
         Failure::invalid_input(format!(
-            "the task queue \"{task_queue}\" is no lane's; call it on one of a lane, such as {task_queue}{LANE}interactive"
+            "the task queue \"{task_queue}\" belongs to no lane; use the task queue of a lane, such as {task_queue}{LANE}interactive"
         ))
     })
 }

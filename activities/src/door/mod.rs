@@ -104,6 +104,6 @@ async fn buy_once<T: Large + Serialize + DeserializeOwned>(
 /// Answers cannot be stored, so none is bought.
 fn no_store() -> Failure {
     Failure::invalid_input(
-        "this worker has no place for answers; set answers in the [calls] section of all workers' configuration, such as file:///data/calls or s3://bucket/calls",
+        "calls.answers is not set for this worker; set answers in the [calls] section of all workers' configuration, such as file:///data/calls or s3://bucket/calls",
     )
 }

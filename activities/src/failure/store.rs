@@ -75,24 +75,24 @@ impl OfStore for Failure {
 
     fn kills_its_reader(dead: u32) -> Self {
         let message = format!(
-            "{dead} workers in a row died while they read it, which is not tried again; give the workers more memory, or fewer documents at once (worker.max-concurrent-documents), or leave it out"
+            "{dead} workers died while they read this document; it is not tried again; raise the memory of the workers' machines, lower worker.max-concurrent-documents, or leave the document out"
         );
         Self::never(FailureType::UnreadableDocument, message)
     }
 
     fn kills_its_worker(dead: u32) -> Self {
         Self::invalid_input(format!(
-            "{dead} workers in a row died while they had this step of the batch, which is not tried again; their logs, or those of their machines, say of what; give the workers more memory, or leave out what is too large"
+            "{dead} workers died during this step of the batch; it is not tried again; the logs of the workers and of their machines give the cause; raise the workers' memory, or leave out large documents"
         ))
     }
 
     fn unwritable(fault: &str) -> Self {
-        let message = format!("nothing is asked while results cannot be written: {fault}");
+        let message = format!("no model is asked while results cannot be written: {fault}");
         unwritten(message, UNWRITABLE)
     }
 
     fn spooled() -> Self {
-        let message = "the answer was bought and could not be written; it lies in the spool of a worker that is not this one, and is waited for";
+        let message = "the answer was bought and lies in the spool of another worker; the document waits until that worker writes it";
         unwritten(message.to_owned(), SPOOLED)
     }
 }

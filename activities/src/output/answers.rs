@@ -128,7 +128,7 @@ impl Answers {
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("it takes longer than {PATIENCE:?} to {what} an answer"),
         };
-        warn!(failed, "the store of answers is left alone for {REST:?}; answers are bought");
+        warn!(failed, "the store of answers is not used for {REST:?}; answers are bought");
         *self.rests_until.lock() = Some(Instant::now() + REST);
         None
     }

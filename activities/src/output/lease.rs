@@ -74,7 +74,9 @@ where
             Err(error) => return Err(of_output(error)),
         }
     }
-    Err(Failure::transient(format!("many batches want to write to {output} at once")))
+    Err(Failure::transient(format!(
+        "too many batches write to {output} at once; this one tries again"
+    )))
 }
 
 fn held_by_another(output: &Location, holder: &Holder) -> Failure {

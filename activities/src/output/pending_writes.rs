@@ -290,7 +290,7 @@ impl PendingWrites {
     fn log_stuck(&self, file: PathBuf, error: &dyn std::fmt::Display) {
         let mut stuck = self.stuck.lock();
         if !stuck.contains(&file) {
-            warn!(file = %file.display(), %error, "this file of the spool cannot be written by this worker, and stays there");
+            warn!(file = %file.display(), %error, "this worker cannot write an answer of the spool to its store; it stays in the spool");
             stuck.insert(file);
         }
     }
@@ -400,7 +400,7 @@ impl Drop for HeldAnswer {
             }
             Left::Nowhere => warn!(
                 batch = self.batch,
-                "an answer that could not be written is lost with its attempt; worker.spool would keep it"
+                "an answer that could not be written is lost; worker.spool would keep such answers"
             ),
         }
         let mut batches = self.all.batches.lock();

@@ -60,7 +60,7 @@ pub(crate) async fn check(output: &Location, job: &Job) -> Result<RecordedQuesti
         Ok(result) => result,
         Err(error @ Error::Failed(_)) => return Err(of_output(error)),
         Err(error) => {
-            tracing::warn!(%error, "what the output holds cannot be seen; it is taken to be empty");
+            tracing::warn!(%error, "the output cannot be read; it is taken to be empty");
             None
         }
     };
@@ -90,6 +90,6 @@ fn another(output: &Location, differences: &[&str]) -> Failure {
         [first @ .., last] => format!("{} and {last} differ", first.join(", ")),
     };
     Failure::invalid_input(format!(
-        "output {output} holds answers to another question: {differences}; choose another output, or say \"replace\": true (--replace): then what differs is asked again, and replaced"
+        "output {output} holds answers to another question: {differences}; choose another output, or set \"replace\": true (--replace) to ask again and replace what differs"
     ))
 }

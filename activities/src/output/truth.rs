@@ -54,7 +54,7 @@ impl Truth {
         let of_field = |error| Failure::of_field("truth", error);
         if location.size().await.map_err(of_field)?.is_some_and(|size| size > MOST) {
             return Err(Failure::invalid_input(format!(
-                "truth {uri} is larger than {} MiB; give what is expected of a sample",
+                "truth {uri} is larger than {} MiB; give the expected answers of a sample",
                 MOST >> 20
             )));
         }

@@ -46,7 +46,7 @@ async fn state(services: &Services, batch: &ProviderBatch) -> Result<BatchState,
             (BatchState::Failed, error.message)
         }
         Err(error) => {
-            tracing::warn!(%model, batch = batch.batch, %error, "a provider's batch cannot be asked after; it is taken to be under way");
+            tracing::warn!(%model, batch = batch.batch, %error, "a provider's batch cannot be queried; it counts as under way");
             return Ok(BatchState::Running);
         }
     };

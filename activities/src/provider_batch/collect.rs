@@ -65,7 +65,7 @@ pub async fn collect(
     // The batch has ended, and takes no more of the queue.
     if !queue::dequeue(services, model, &key).await && attempt < MAX_BATCH_COLLECTS {
         return Err(Failure::transient(format!(
-            "a batch that has ended at {} is still counted among what waits there: Redis cannot be asked",
+            "a batch that has ended at {} still counts in the provider's queue, because Redis does not answer",
             model.provider()
         )));
     }
@@ -195,7 +195,7 @@ fn give_up(batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Fai
     if attempt < MAX_BATCH_COLLECTS && error.kind != Kind::InvalidRequest {
         return Err(Failure::from_batch_api(error, attempt));
     }
-    tracing::warn!(batch = batch.batch, %error, "the answers of a batch cannot be had; their documents take the direct path");
+    tracing::warn!(batch = batch.batch, %error, "the answers of a provider's batch cannot be fetched; its documents are called directly");
     Ok(())
 }
 
@@ -224,7 +224,7 @@ async fn disposition(
             );
         }
         Err(Error { kind: Kind::TooLarge, .. }) => {
-            let message = "the document and its answer do not fit into what the model takes";
+            let message = "the document and its answer do not fit into the model's context";
             let failure = Failure::never(FailureType::TooLarge, message);
             let failure = failure.with_way_out(&way_out(&shard.job));
             return Ok(Disposition::Failed { failure, kept: None });

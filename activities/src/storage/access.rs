@@ -200,7 +200,7 @@ impl Access {
             Err(Error::Exists(_)) => Tried::Works,
             Err(error) => Tried::Fails(error),
             Ok(()) => Tried::Fails(Error::Misconfigured(format!(
-                "the store created {probe} twice: it takes no heed of If-None-Match"
+                "the store created {probe} twice: it ignores If-None-Match"
             ))),
         };
         true

@@ -41,7 +41,7 @@ async fn a_file_of_no_records_says_so() {
     assert_eq!(ran.figures().0, [1, 2, 0, 0]);
     let failures = rig.lines("out/failures.jsonl");
     let said = |at: usize| failures[at]["message"].as_str().unwrap();
-    assert!(said(0).contains("there are no records in it"), "{failures:?}");
+    assert!(said(0).contains("the file has no records"), "{failures:?}");
     assert!(said(1).contains("by its content this is a file of the format PDF"), "{failures:?}");
 }
 

@@ -77,7 +77,7 @@ impl Failure {
             return self;
         }
         let message =
-            format!("the answer was cut or empty, and more room cannot be had: {}", self.message);
+            format!("the answer was cut or empty, and it cannot get more room: {}", self.message);
         Self::never(FailureType::Truncated, message)
     }
 }

@@ -72,7 +72,7 @@ impl Failure {
 
     /// This worker stops before a call of the attempt has left; another worker takes the document.
     pub fn worker_stops() -> Self {
-        let message = "this worker is stopping, and hands this over to another one";
+        let message = "this worker is stopping, and hands the document over to another worker";
         Self::new(FailureType::QuotaWait, message, Retry::After(AT_ONCE))
     }
 
@@ -92,7 +92,7 @@ impl Failure {
             Payer::Batch(batch) => ("batch", batch.as_str()),
         };
         let message = format!(
-            "Redis has lost what {payer} has spent; say it with `tidegate budget set --{flag} {name} --spent-usd AMOUNT`, and let [storage] state keep it the next time"
+            "Redis has lost what {payer} has spent; set it with `tidegate budget set --{flag} {name} --spent-usd AMOUNT`, and set [storage] state to keep it from now on"
         );
         let wait = BUDGET_LOST.mul_f64(1.0 + rand::random::<f64>());
         Self::quota_wait(message, Retry::After(wait), WaitsFor::Budget)

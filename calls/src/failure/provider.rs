@@ -72,7 +72,7 @@ impl Failure {
     /// others were refused, and the key may be good by now.
     pub fn key_is_tried(model: &ModelId, words: &str, after: Duration) -> Self {
         let message = format!(
-            "the key for {model} was refused before; one call finds out within {KEY_REFUSED:?} whether it still is: {words}"
+            "the key for {model} was refused before; one call tests it again within {KEY_REFUSED:?}: {words}"
         );
         Self { benign: true, ..Self::key_may_pass(&message, after) }
     }

@@ -67,7 +67,7 @@ async fn a_newer_layout_is_left_alone_and_said_so() {
         .unwrap();
     let before: Vec<u8> = redis::cmd("GET").arg(&state).query(&mut connection).unwrap();
     let error = rig.store.reserve(&rig.model, &rig.ask(100)).await.unwrap_err().to_string();
-    assert!(error.contains("layout 4") && error.contains("update it"), "{error}");
+    assert!(error.contains("layout 4") && error.contains("update this program"), "{error}");
     assert!(matches!(rig.store.inspect(&rig.model).await, Err(tidegate_quota::Error::Outdated(_))));
     let after: Vec<u8> = redis::cmd("GET").arg(&state).query(&mut connection).unwrap();
     assert_eq!(before, after, "nothing was written");

@@ -26,7 +26,7 @@ fn the_gravest_cause_is_given() {
     };
     assert_eq!(why(&turn, &snapshot), "it waits for quota: tokens");
     let unwritten = Waits { unwritten: 2, turn: 5, ..Waits::default() };
-    assert!(why(&unwritten, &snapshot).starts_with("results cannot be written: nothing more"));
+    assert!(why(&unwritten, &snapshot).starts_with("results cannot be written; until they can"));
     let slot = Waits { slot: 3, ..Waits::default() };
     assert!(why(&slot, &snapshot).contains("raise worker.max-concurrent-documents"));
     (snapshot.pause, snapshot.reason) = (Duration::from_secs(60), "holiday".to_owned());

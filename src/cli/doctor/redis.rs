@@ -174,7 +174,7 @@ fn check_persistence(name: &str, info: &InfoDict, saves: Option<&str>) -> Option
         (true, _) => Some(Check::ok(name, "keeps its data over a restart (append-only file)")),
         (false, Some("")) => Some(Check::doubtful(
             name,
-            "keeps nothing over a restart: what was spent of budgets, limits that were set and pauses without an end are forgotten then",
+            "keeps nothing over a restart: it forgets what budgets have spent, limits that were set, and pauses without an end",
             "CONFIG SET appendonly yes; or let [storage] state keep budgets and limits",
         )),
         (false, Some(_)) => Some(Check::ok(name, "keeps its data over a restart (snapshots)")),

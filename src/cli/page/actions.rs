@@ -133,7 +133,7 @@ impl Action {
             What::Retry => {
                 let input = temporal.first_input(batch).await?;
                 let input = serde_json::from_value(input)
-                    .context("this version does not understand what the batch was started with")?;
+                    .context("this version cannot read the batch's input; update tidegate")?;
                 match temporal.start(batch, &input).await? {
                     true => Ok(()),
                     false => bail!("{batch} runs; what fails is asked again when it has ended"),

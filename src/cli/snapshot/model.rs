@@ -285,7 +285,7 @@ fn reasons(
     }
     if !at_once && seen.used > seen.limit {
         reasons.push(
-            "more than the limit is in use: a full bucket was spent beside it, or it was higher before"
+            "more than the limit is in use: the bucket was full, or the limit was higher before"
                 .to_owned(),
         );
     }

@@ -108,8 +108,11 @@ pub(super) async fn read<T: DeserializeOwned>(location: &Location) -> Result<Opt
     let bytes = location.read_if_there().await.map_err(|error| store_unavailable(&error))?;
     let read = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
     read.map_err(|error| {
-        tracing::error!(%location, %error, "what the door has written is damaged");
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "what was kept of it is damaged")
+        tracing::error!(%location, %error, "a stored file or batch is damaged; remove it");
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the stored file or batch is damaged; tell the operator of this door",
+        )
     })
 }
 
@@ -125,6 +128,6 @@ pub(super) fn store_unavailable(error: &Error) -> Problem {
     tracing::warn!(%error, "the store of files failed");
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
-        "the store of files does not answer now; try again later",
+        "the store of files does not answer; try again later",
     )
 }

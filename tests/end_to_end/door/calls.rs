@@ -161,7 +161,7 @@ async fn without_a_place_for_answers_nothing_is_bought() {
     fleet.worker();
     let doctor = tidegate(&fleet, &["doctor"]).await;
     let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
-    assert!(doctor.contains("calls.answers names no place"), "{doctor}");
+    assert!(doctor.contains("because calls.answers is not set"), "{doctor}");
     let says = ["InvalidInput", "[calls] section"];
     refused(Activity::new(&fleet, "nowhere"), "tidegate.call", prompt("x"), &says).await;
     assert_eq!(asked(&fleet), 0);

@@ -1,4 +1,4 @@
-//! The table of fields in `docs/http-door.md`, from the door's treatment of each field.
+//! The fields in `docs/http-door.md`, from the door's treatment of each field.
 //!
 //! `TIDEGATE_WRITE_DOCS=1 cargo test --workspace --locked --test end_to_end -- door_http::fields` writes it.
 
@@ -75,6 +75,10 @@ fn operations() -> Vec<(&'static str, &'static str, Value)> {
     ]
 }
 
+fn or_nothing(fields: &[String]) -> String {
+    if fields.is_empty() { "nothing".to_owned() } else { fields.join(", ") }
+}
+
 async fn table() -> Option<String> {
     let answer = r#"{"choices":[{"message":{"content":"Yes"},"finish_reason":"stop"}],"content":[{"type":"text","text":"Yes"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}"#;
     let vendor = RawVendor::start(move |_| Reply::json(200, answer)).await;
@@ -83,9 +87,10 @@ async fn table() -> Option<String> {
     let claude = provider("anthropic", &vendor.url, limits).replace("anthropic:m", CLAUDE);
     let settings = provider("openai", &vendor.url, limits) + &claude;
     let doors = Doors::start(&settings).await?;
-    let mut table = String::new();
+    let mut table =
+        String::from("\n| path | refused | translated for another dialect |\n|---|---|---|\n");
     for (path, own, fields) in operations() {
-        let _ = write!(table, "\n`{path}`:\n\n| field | same dialect | another |\n|---|---|---|\n");
+        let (mut own_refused, mut translated) = (Vec::new(), Vec::new());
         let other = if own == "openai" { "anthropic" } else { "openai" };
         for (name, value) in fields.as_object().unwrap() {
             let field = name.split(' ').next().unwrap();
@@ -118,8 +123,15 @@ async fn table() -> Option<String> {
                     _ => panic!("{path} {name} at {kind}: {status} {said}"),
                 }
             };
-            let _ = writeln!(table, "| `{name}` | {} | {} |", fate(own).await, fate(other).await);
+            if fate(own).await == "refused" {
+                own_refused.push(format!("`{name}`"));
+            }
+            if fate(other).await == "translated" {
+                translated.push(format!("`{name}`"));
+            }
         }
+        let (own_refused, translated) = (or_nothing(&own_refused), or_nothing(&translated));
+        let _ = writeln!(table, "| `{path}` | {own_refused} | {translated} |");
     }
     doors.stop().await;
     Some(table)

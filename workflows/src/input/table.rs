@@ -53,41 +53,41 @@ pub const FIELDS: &[Field] = &[
     .flag(Flag::new(
         Takes::Word(is_word::<Task>),
         "TASK",
-        "What becomes of each document: answer, or embed, which makes a vector of its text [default: answer]",
+        "answer, or embed, which turns each document's text into a vector [default: answer]",
     )),
-    Field::new("dimensions", "the model's own", "numbers of each vector, with `task: embed`")
+    Field::new("dimensions", "the model's own", "length of each vector, with `task: embed`")
         .flag(Flag::new(
             Takes::Number,
             "N",
-            "Numbers of each vector [default: as many as the model likes]",
+            "Length of each vector [default: the model's own]",
         ).requires("task")),
     Field::new(
         "template",
         "false",
-        "[variables](words.md) in what is said: `{{ document }}`, `{{ id }}`, a record's fields",
+        "replace [variables](words.md) in the instructions: `{{ document }}`, `{{ id }}`, a record's fields",
     )
     .flag(Flag::new(
         Takes::Nothing,
         "",
-        "{{ document }}, {{ id }}, {{ name }} and a record's own fields in the instructions stand for what they are of each document",
+        "Replace {{ document }}, {{ id }}, {{ name }} and record fields in the instructions",
     )),
-    Field::new("system", "none", "[a system prompt](words.md); the instructions stand before the document then")
+    Field::new("system", "none", "[a system prompt](words.md); the instructions then go before the document")
         .flag(Flag::new(
             Takes::Text,
             "TEXT|@FILE",
-            "The system prompt; the instructions stand before the document then. @FILE reads it from a file",
+            "The system prompt; the instructions then go before the document. @FILE reads it from a file",
         )),
     Field::new("messages", "none", "[several turns](words.md) in place of `instructions`")
         .flag(Flag::new(
             Takes::Turns,
             "FILE",
-            "Several turns in place of the instructions: a JSON list of {\"role\", \"content\"}, the last of which is about the document",
+            "Several turns in place of the instructions: a JSON list of {\"role\", \"content\"}; the last one asks about the document",
         ).excludes("instructions")),
     Field::new("examples", "none", "[documents with their answers](words.md), shown to the model first")
         .flag(Flag::new(
             Takes::Source,
             "FILE",
-            "Documents with the answers that are wanted of them, shown to the model first: a JSONL file of {\"document\", \"answer\"}, or its URI",
+            "Example documents with their answers, shown to the model first: a JSONL file of {\"document\", \"answer\"}, or its URI",
         )),
     Field::new("model", "required, or `route`", "`provider:model`, as configured")
         .flag(Flag::new(
@@ -108,95 +108,95 @@ pub const FIELDS: &[Field] = &[
     Field::new(
         "tenant",
         "`default`",
-        "whose budget pays, and whose turn it is among those of a lane",
+        "whose budget pays; the tenants of a lane take turns",
     )
     .flag(Flag::new(Takes::Word(is_name::<Tenant>), "TENANT", "Whose budget pays [default: default]")),
     Field::new(
         "max_output_tokens",
-        "the least of: the model's own cap, what it writes within `request-timeout` (16,384 until its speed is known), a tenth of the tightest limit that output counts towards; 4,096 where the provider holds what is allowed (OpenAI, Bedrock, compatible servers)",
-        "per document; of a route, the least of its models. It only stops an answer that does not end: quota, budgets, forecast and packs go by what is expected, at first 1,024 tokens at most",
+        "chosen by the model and its limits; see [below](#the-default-of-max_output_tokens)",
+        "maximum output of a document, in tokens",
     )
     .flag(Flag::new(
         Takes::Number,
         "N",
-        "Output tokens per document at most [default: what the model and its limits allow]",
+        "Maximum output of a document, in tokens [default: what the model and its limits allow]",
     )),
     Field::new(
         "on_cut",
         "`raise`",
-        "an answer that is cut at `max_output_tokens`, or empty: `raise` asks again with four times the room, twice at most; `keep` takes it and flags it; `fail` fails the document",
+        "what happens to an answer that is empty or cut at `max_output_tokens`: `raise` asks again with four times the room, twice at most; `keep` takes it and flags it; `fail` fails the document",
     )
     .flag(Flag::new(
         Takes::Word(is_word::<OnCut>),
         "WHAT",
-        "What becomes of an answer that is cut at --max-output-tokens, or empty: raise (ask again with more room), keep (take and flag it) or fail [default: raise]",
+        "What to do with an answer that is empty or cut at --max-output-tokens: raise (ask again with more room), keep (take and flag it) or fail [default: raise]",
     )),
     Field::new(
         "results",
         "`jsonl`",
-        "or `parquet`: sealed parts and all results together as [tables](scale.md#the-results)",
+        "format of the sealed parts and of the combined results: `jsonl` or `parquet` ([tables](scale.md#the-results))",
     )
     .flag(Flag::new(
         Takes::Word(is_word::<ResultsAs>),
         "FORMAT",
-        "As what results are written together: jsonl or parquet [default: jsonl]",
+        "Format of the combined results: jsonl or parquet [default: jsonl]",
     )),
     Field::new(
         "results_jsonl",
         "up to 100,000 documents",
-        "whether all results are put together in one object too",
+        "whether to combine all results in one object, too",
     ),
     Field::new(
         "per_document",
         "true",
-        "`false`: a result's own object goes when its shard is sealed; the sealed parts hold all of them",
+        "`false`: remove a result's own object when its shard is sealed; the sealed parts hold all results",
     ),
     Field::new(
         "schema",
         "none",
-        "JSON Schema, passed to the provider in its native form; each answer is checked, and a wrong one asked for once more with what was wrong",
+        "JSON Schema, passed to the provider in its native form; each answer is checked; after a wrong answer the model is asked once more, with the fault",
     )
     .flag(Flag::new(Takes::Schema, "FILE", "JSON Schema that each answer must satisfy")),
     Field::new(
         "checks",
         "none",
-        "[what each answer must pass](checks.md): a list of `{\"name\",\"expression\"}` or `{\"name\",\"judge\":{\"model\",\"instructions\"}}`; what fails is asked for once more with what was wrong",
+        "[what each answer must pass](checks.md): a list of `{\"name\",\"expression\"}` or `{\"name\",\"judge\":{\"model\",\"instructions\"}}`; after a failed check the model is asked once more, with the fault",
     )
     .flag(Flag::new(
         Takes::List,
         "FILE",
-        "What each answer must pass: a JSON list of {\"name\", \"expression\"} or {\"name\", \"judge\": {\"model\", \"instructions\"}}",
+        "Checks of each answer: a JSON list of {\"name\", \"expression\"} or {\"name\", \"judge\": {\"model\", \"instructions\"}}",
     )),
     Field::new(
         "escalate",
         "false",
-        "with `route` and `checks`: the first model is asked about each document, and [the next about what fails its checks](checks.md#the-next-model)",
+        "with `route` and `checks`: a document whose answer fails its checks goes to [the next model](checks.md#the-next-model)",
     )
     .flag(Flag::new(
         Takes::Nothing,
         "",
-        "What fails its checks goes to the next model of the route",
+        "Ask the next model of the route about documents whose answers fail their checks",
     ).requires("checks")),
     Field::new(
         "evidence",
         "false",
-        "each field of the answer comes with [the words of the document](evidence.md) that it rests on, looked for in the text that was sent",
+        "for each field of the answer, quote [the words of the document](evidence.md) that support it; the quote is looked up in the text",
     )
     .flag(Flag::new(
         Takes::Nothing,
         "",
-        "Each field of the answer comes with the words of the document that it rests on",
+        "For each field of the answer, quote the words of the document that support it",
     )),
     Field::new(
         "max_in_flight",
         "what the limits can use",
-        "documents in flight at once, without an upper bound of ours",
+        "maximum number of documents in flight; tidegate has no upper bound",
     )
-    .flag(Flag::new(Takes::Number, "N", "Documents in flight at once [default: what the limits can use]")),
+    .flag(Flag::new(Takes::Number, "N", "Maximum number of documents in flight [default: what the limits can use]")),
     Field::new(
         "retry_budget",
         "documents × 3",
-        "provider calls beyond the first of each document, for one run of the whole batch; unless stated, a document in parts adds three for each of its further calls",
+        "provider calls beyond the first of each document, in one run of the batch; the default grows by three for each further call of a document in parts",
     )
     .flag(Flag::new(
         Takes::LargeNumber,
@@ -206,28 +206,28 @@ pub const FIELDS: &[Field] = &[
     Field::new("budget_usd", "none", "US dollars that the batch may spend in all its runs").flag(Flag::new(
         Takes::Dollars,
         "USD",
-        "US dollars that the batch may spend in all [default: no limit of its own]",
+        "US dollars that the batch may spend in all its runs [default: no limit]",
     )),
     Field::new(
         "long",
         "none",
-        "documents of more tokens than `chunk_tokens` are read in parts: `map_reduce` makes one answer of the parts' answers, `per_chunk` puts them side by side",
+        "read documents of more than `chunk_tokens` in parts: `map_reduce` combines the parts' answers into one, `per_chunk` lists them",
     )
     .flag(Flag::new(
         Takes::Word(is_word::<LongHow>),
         "HOW",
-        "How documents are read that are too long for one call: map_reduce or per_chunk",
+        "Read documents that are too long for one call in parts: map_reduce (one combined answer) or per_chunk (an answer for each part)",
     )),
-    Field::new("chunk_tokens", "20000", "tokens of a part of a long document at most")
+    Field::new("chunk_tokens", "20000", "maximum tokens of a part of a long document")
         .flag(Flag::new(
             Takes::Number,
             "N",
-            "Tokens of a part of a long document at most [default: 20000]",
+            "Maximum tokens of a part of a long document [default: 20000]",
         ).requires("long")),
     Field::new(
         "records",
         "false",
-        "`true`: each row of a CSV or Parquet file and each line of a JSONL file is a document, in archives and compressed (`rows.csv.gz`) too; `{\"id\":…,\"text\":…}` names the fields to take",
+        "`true`: each row of a CSV or Parquet file and each line of a JSONL file is a document, also in archives and compressed files (`rows.csv.gz`); `{\"id\":…,\"text\":…}` names the fields to use",
     )
     .flag(Flag::new(
         Takes::Nothing,
@@ -249,62 +249,62 @@ pub const FIELDS: &[Field] = &[
     Field::new(
         "lines",
         "none",
-        "in place of all that says what is asked: each line of `source` is a request in a vendor's own form, as [the HTTP door](http-batches.md) starts them: `{\"endpoint\":\"/v1/chat/completions\"}`",
+        "in place of instructions and model: each line of `source` is a request in a vendor's own form, as [the HTTP door](http-batches.md) starts them: `{\"endpoint\":\"/v1/chat/completions\"}`",
     ),
     Field::new(
         "attach",
         "`text`",
-        "`auto`: pages of PDFs without readable text go as pictures beside the text of the others, twenty a document at most; `native`: PDFs go to the provider as they are, scans too",
+        "`auto`: send pages of PDFs without readable text as pictures, at most twenty a document, and the other pages as text; `native`: send PDFs as they are, scans included",
     )
     .flag(Flag::new(
         Takes::Word(is_word::<Attach>),
         "HOW",
-        "How PDFs go to the provider: text; auto, with pages whose text is missing as pictures; or native, for models that read the pages themselves",
+        "How to send PDFs: text; auto (pages without text as pictures); or native, for models that read PDFs [default: text]",
     )),
     Field::new(
         "mode",
         "`direct`",
-        "`economy`: through the provider's batch API, at half the price, within a day and apart from the limits of a minute ([how](batches.md))",
+        "`economy`: use [the provider's batch API](batches.md), at half the price, within a day, and outside the limits of a minute",
     )
     .flag(Flag::new(
         Takes::Word(is_word::<Mode>),
         "MODE",
-        "economy: through the provider's batch API, at half the price and within a day [default: direct]",
+        "economy: use the provider's batch API, at half the price and within a day [default: direct]",
     )),
     Field::new(
         "deadline",
         "none",
-        "a time (`2026-12-01T08:00:00Z`) or a span (`12h`): with an hour to spare, documents go through the batch API, and what has no answer in time goes directly",
+        "a time (`2026-12-01T08:00:00Z`) or a span (`12h`): with an hour to spare, documents go through the batch API; those without an answer in time are called directly",
     )
     .flag(Flag::new(
         Takes::Word(is_word::<Deadline>),
         "WHEN",
-        "When the batch must be done, such as 12h or 2026-12-01T08:00:00Z. With time to spare, it costs half",
+        "Time by which the batch must be done, such as 12h or 2026-12-01T08:00:00Z; with time to spare it costs half",
     )),
     Field::new(
         "pack",
         "none",
-        "small documents share calls, where requests are scarcer than tokens: at most so many in each, or with `true` as many as it takes for tokens to bind",
+        "put up to so many small documents into one call, or with `true` as many as tidegate chooses: useful if requests are scarcer than tokens",
     )
     .flag(Flag::new(
         Takes::NumberOrNothing,
         "N",
-        "Small documents share calls: so many in each, or as many as spare requests are worth",
+        "Put up to N small documents into one call; without N tidegate chooses",
     )),
     Field::new(
         "effort",
         "the model's",
-        "how much a reasoning model thinks: `none`, `low`, `medium`, `high`; room for it is added to the default of `max_output_tokens`",
+        "how much a reasoning model thinks: `none`, `low`, `medium`, `high`; the default of `max_output_tokens` grows with it",
     )
     .flag(Flag::new(
         Takes::Word(is_word::<Effort>),
         "HOW",
-        "How much a reasoning model thinks: none, low, medium or high [default: as the model's section says, else as much as it likes]",
+        "How much a reasoning model thinks: none, low, medium or high [default: as configured for the model, else the model's own]",
     )),
     Field::new(
         "parameters",
         "none",
-        "[fields of the vendor's request](providers/README.md#parameters): `{\"temperature\": 0, \"seed\": 7, \"service_tier\": \"flex\"}`; unknown ones need `\"allow_unknown\": true` among them",
+        "[fields of the vendor's request](providers/README.md#parameters): `{\"temperature\": 0, \"seed\": 7, \"service_tier\": \"flex\"}`; `\"allow_unknown\": true` permits unknown ones",
     )
     .flag(Flag::new(
         Takes::Object,
@@ -314,51 +314,51 @@ pub const FIELDS: &[Field] = &[
     Field::new(
         "sample",
         "none",
-        "only so many documents, drawn at random from every kind and size; the same instructions draw the same ones, whichever model is asked, and the whole batch, later and into the same output, does not buy them again",
+        "only so many documents, drawn at random from every kind and size. The same instructions draw the same documents for every model; the whole batch, later and into the same output, does not buy them again",
     )
     .flag(Flag::new(
         Takes::Number,
         "N",
-        "Only so many documents, drawn at random; the whole batch, into the same output, does not buy them again",
+        "Only N documents, drawn at random; the whole batch, into the same output, does not buy them again",
     )),
     Field::new(
         "truth",
         "none",
-        "a JSONL object of `{\"id\",\"expected\"}` lines: the report says how many of these documents' answers [agree with it](agreement.md), by field",
+        "expected answers, as a JSONL object of `{\"id\",\"expected\"}` lines: the report counts how many [agree](agreement.md), by field",
     )
     .flag(Flag::new(
         Takes::Source,
         "FILE",
-        "What answers should be, as JSONL of {\"id\",\"expected\"}: the report says how many agree, by field",
+        "Expected answers, as JSONL of {\"id\",\"expected\"}: the report counts how many agree, by field",
     )),
     Field::new(
         "webhook",
         "none",
-        "[a configured webhook](webhooks.md), which is told when the batch has ended",
+        "[a configured webhook](webhooks.md) to call when the batch has ended",
     )
     .flag(Flag::new(
         Takes::Word(|_| Ok(())),
         "NAME",
-        "A configured webhook, which is told when the batch has ended",
+        "A configured webhook to call when the batch has ended",
     )),
     Field::new(
         "replace",
         "false",
-        "the output holds answers to another question: what differs is asked again, and replaced",
+        "if the output holds answers to another question, ask again and replace what differs",
     )
     .flag(Flag::new(
         Takes::Nothing,
         "",
-        "The output holds answers to another question: ask again what differs, and replace it",
+        "If the output holds answers to another question, ask again and replace what differs",
     )),
     Field::new(
         "reread",
         "false",
-        "what an older version of the reader has read is read anew, and asked anew where its text differs, and only there",
+        "read documents again that an older reader read; ask again only if the text changed",
     )
     .flag(Flag::new(
         Takes::Nothing,
         "",
-        "Read anew what an older version of the reader has read, and ask anew where its text differs",
+        "Read documents again that an older reader read; ask again only if the text changed",
     )),
 ];
