@@ -282,13 +282,13 @@ impl Default for Worker {
 pub struct Storage {
     /// `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`.
     pub roots: Vec<String>,
-    /// A prefix for a copy, beside Redis, of what budgets have spent and of limits that were set, so that
-    /// both survive a Redis that comes back empty. It is a prefix as in `roots` and need not lie under
-    /// one of them.
+    /// A prefix for a copy, beside Redis, of what budgets have spent and of limits that were set without
+    /// an end, so that both survive a Redis that comes back empty. It is a prefix as in `roots` and lies
+    /// under none of them, because batches must not write there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// A prefix for answers that batches share: an identical question about identical content is paid
-    /// once. Off if unset.
+    /// once. It lies under no root, either. Off if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
     /// Whether files that a worker writes on `file://` roots and in its spool are readable for its own
