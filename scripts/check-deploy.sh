@@ -75,7 +75,8 @@ compose_and_image() {
     builder_stage
     runtime_stage
     if docker compose version >/dev/null 2>&1; then
-        TEMPORAL_DB_PASSWORD=checked docker compose config --quiet
+        TEMPORAL_DB_PASSWORD=checked REDIS_PASSWORD=checked GRAFANA_PASSWORD=checked \
+            docker compose --profile '*' config --quiet
         echo "docker compose takes docker-compose.yml"
     else
         skipped "docker compose config: no Compose plugin (docker-compose.yml was held against its schema only)"

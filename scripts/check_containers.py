@@ -69,11 +69,14 @@ def compose_complaints(compose):
         image = re.sub(r"\$\{[^:}]+:-([^}]*)\}", r"\1", service["image"])
         if "build" not in service and not re.search(r":v?\d+\.\d+[\w.-]*$|@sha256:", image):
             yield f"{name}: the image {image} is not pinned to a version"
-        # The worker's and the simulator's image brings one along; each states its own all the same.
         if "healthcheck" not in service:
             yield f"{name}: nothing tells whether it is healthy"
         if "restart" not in service:
             yield f"{name}: nothing starts it again"
+        if "mem_limit" not in service:
+            yield f"{name}: may take all memory"
+        if "max-size" not in service.get("logging", {}).get("options", {}):
+            yield f"{name}: its log grows without end"
         for other, how in service.get("depends_on", {}).items():
             if how.get("condition") != "service_healthy":
                 yield f"{name}: starts before {other} is healthy"
@@ -106,6 +109,8 @@ def drop(mapping, key):
 FAULTS = {
     "the latest image": lambda it: it["redis"].update(image="redis"),
     "an image of a major version": lambda it: it["redis"].update(image="redis:7"),
+    "no limit of memory": lambda it: drop(it["worker"], "mem_limit"),
+    "a log without an end": lambda it: drop(it["temporal"], "logging"),
     "no health check": lambda it: drop(it["temporal"], "healthcheck"),
     "a start out of order": lambda it: it["worker"]["depends_on"]["temporal"].update(condition="service_started"),
     "a port for everybody": lambda it: it["temporal"].update(ports=["7233:7233"]),

@@ -29,11 +29,11 @@ build() {
     esac
 }
 
-# With the licences and an example of the configuration: archive TARGET PROGRAM
+# With the licences, an example of the configuration and what its keys mean: archive TARGET PROGRAM
 archive() {
     name=tidegate-$version-$1
     mkdir -p "$OUT/$name"
-    cp "$2" LICENSE-APACHE LICENSE-MIT CHANGELOG.md deploy/tidegate.toml "$OUT/$name"
+    cp "$2" LICENSE-APACHE LICENSE-MIT CHANGELOG.md deploy/tidegate.toml docs/configuration.md "$OUT/$name"
     tar -czf "$OUT/$name.tar.gz" -C "$OUT" "$name"
     rm -r "${OUT:?}/$name"
 }

@@ -6,6 +6,7 @@ use crate::{config::Config, version};
 
 const BUILD_INFO: &str = "tidegate_build_info";
 const BATCHES: &str = "tidegate_batches";
+const TEMPORAL_AWAY: &str = "tidegate_temporal_away";
 
 /// Gives every metric its help text.
 pub fn describe() {
@@ -17,6 +18,7 @@ pub fn describe() {
         BATCHES,
         "Batches that Temporal still knows, by state; every worker reports the same number"
     );
+    describe_gauge!(TEMPORAL_AWAY, "1 while this worker cannot reach Temporal");
 }
 
 /// Records the program's version and the configuration's fingerprint, by which a fleet's workers can be
@@ -24,6 +26,11 @@ pub fn describe() {
 pub(crate) fn build_info(config: &Config) {
     gauge!(BUILD_INFO, "version" => version::short(), "configuration" => config.fingerprint())
         .set(1.0);
+}
+
+/// Records whether Temporal is unreachable.
+pub(crate) fn temporal_away(away: bool) {
+    gauge!(TEMPORAL_AWAY).set(f64::from(u8::from(away)));
 }
 
 /// Records the number of batches in this state.

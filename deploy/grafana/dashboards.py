@@ -56,6 +56,7 @@ def fleet():
         panel("Providers that fail", [("{{model}}", "max by (model) (tidegate_circuit_open)")], most=1),
         panel("Budget left today", [("{{tenant}}", "min by (tenant) (tidegate_budget_left_usd / tidegate_budget_usd)")], unit="percentunit", most=1),
         panel("Wrong now", [
+            ("Temporal away", "sum(tidegate_temporal_away)"),
             ("Redis away", "sum(tidegate_redis_degraded)"),
             ("key of {{provider}} refused", "sum by (provider) (tidegate_key_refused)"),
             ("answers unwritten", "sum(tidegate_unwritten_answers)"),

@@ -113,7 +113,8 @@ fn configuration(config: &Config) -> Check {
         let seen = format!("{from}; {error:#}");
         return Check::fail("configuration", seen, "correct it: no worker starts with this");
     }
-    let warnings = config.warnings();
+    let mut warnings = config.warnings();
+    warnings.extend(config.serve.plain_text_warning());
     let seen = format!("{from}; {}", format::plural(config.models.len() as u64, "model"));
     if warnings.is_empty() {
         Check::ok("configuration", seen)

@@ -1,6 +1,6 @@
 //! The sections of `tidegate.toml`; those of providers and models have files of their own.
 
-use std::{collections::BTreeMap, env, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tidegate_activities::failure::Backoff;
@@ -8,7 +8,7 @@ use tidegate_quota::{LimitError, Share};
 
 use super::{
     documents::Documents, duration::HumanDuration, host::Host, mask, model::Model, pool::Pools,
-    provider::Provider, serve::Serve, size::Size, sources::Sources, version::Versioning,
+    provider::Provider, secret, serve::Serve, size::Size, sources::Sources, version::Versioning,
     webhook::Webhook,
 };
 
@@ -157,7 +157,8 @@ pub struct Dashboard {
     /// An address and a port, such as 127.0.0.1:9465, or off. Reading is open on loopback; elsewhere it
     /// needs the token, as the password that a browser asks for.
     pub listen: String,
-    /// The variable that holds the token for actions; without it, the page has no actions.
+    /// The variable that holds the token for actions, of at least 16 characters; without it, the page has
+    /// no actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
 }
@@ -177,15 +178,10 @@ impl Dashboard {
     /// The token for actions; `None` if none is named.
     ///
     /// # Errors
-    /// The token is named and missing.
+    /// The token is named, and missing or too short.
     pub fn token(&self) -> anyhow::Result<Option<String>> {
-        let Some(name) = &self.token_env else { return Ok(None) };
-        match env::var(name) {
-            Ok(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
-            _ => anyhow::bail!(
-                "dashboard.token-env names {name}, which is not set; set it, or remove the key"
-            ),
-        }
+        let read = |name| secret::read_access("dashboard.token", Some(name), None);
+        self.token_env.as_ref().map(read).transpose()
     }
 }
 
@@ -282,13 +278,13 @@ impl Default for Worker {
 pub struct Storage {
     /// `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`.
     pub roots: Vec<String>,
-    /// A prefix for a copy, beside Redis, of what budgets have spent and of limits that were set, so that
-    /// both survive a Redis that comes back empty. It is a prefix as in `roots` and need not lie under
-    /// one of them.
+    /// A prefix for a copy, beside Redis, of what budgets have spent and of limits that were set without
+    /// an end, so that both survive a Redis that comes back empty. It is a prefix as in `roots` and lies
+    /// under none of them, because batches must not write there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// A prefix for answers that batches share: an identical question about identical content is paid
-    /// once. Off if unset.
+    /// once. It lies under no root, either. Off if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
     /// Whether files that a worker writes on `file://` roots and in its spool are readable for its own

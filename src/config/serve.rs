@@ -1,8 +1,7 @@
 //! `[serve]`: the HTTP door.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
-use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use super::{duration::HumanDuration, secret, size::Size};
@@ -59,6 +58,17 @@ impl Serve {
     pub fn address(&self) -> Option<&str> {
         Some(self.listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
     }
+
+    /// A warning if keys reach the door in plain text from other machines.
+    pub fn plain_text_warning(&self) -> Option<String> {
+        let address = self.address().filter(|_| self.tls_certificate_file.is_none())?;
+        let is_loopback = address.parse().is_ok_and(|it: SocketAddr| it.ip().is_loopback());
+        (!is_loopback).then(|| {
+            format!(
+                "the HTTP door at {address} speaks no TLS, so other machines send their keys in plain text; put a TLS proxy in front, or set serve.tls-certificate-file and serve.tls-key-file"
+            )
+        })
+    }
 }
 
 /// One key of the HTTP door.
@@ -88,14 +98,30 @@ impl ServeKey {
     /// # Errors
     /// The key is missing or too short.
     pub fn secret(&self) -> anyhow::Result<String> {
-        let secret = secret::read("key", self.key_env.as_ref(), self.key_file.as_ref())?;
-        ensure!(secret.len() >= MIN_KEY, "the key has fewer than {MIN_KEY} characters");
-        Ok(secret)
+        secret::read_access("key", self.key_env.as_ref(), self.key_file.as_ref())
     }
 }
 
 /// The default lane of callers.
 pub const INTERACTIVE: &str = "interactive";
 
-/// Minimum length of a key in bytes: a shorter one could be guessed.
-const MIN_KEY: usize = 16;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_door_in_plain_text_for_other_machines_is_warned_of() {
+        let warns = |listen: &str, certificate: Option<&str>| {
+            let listen = listen.to_owned();
+            let tls_certificate_file = certificate.map(PathBuf::from);
+            Serve { listen, tls_certificate_file, ..Serve::default() }
+                .plain_text_warning()
+                .is_some()
+        };
+        assert!(warns("0.0.0.0:8080", None));
+        assert!(!warns("0.0.0.0:8080", Some("chain.pem")));
+        assert!(
+            !warns("127.0.0.1:8080", None) && !warns("[::1]:8080", None) && !warns("off", None)
+        );
+    }
+}

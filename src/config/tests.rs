@@ -105,6 +105,14 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "t.toml: storage.roots holds \"/data\"; write file:///folder, s3://bucket/prefix, gs://bucket, az://container, or https://host to read from",
         ),
         (
+            "[storage]\nroots = [\"s3://b/in\"]\nstate = \"s3://b/in/state/\"",
+            "t.toml: storage.state is \"s3://b/in/state/\", where batches may read and write, because it lies under s3://b/in; write a folder or a bucket that is under no root",
+        ),
+        (
+            "[storage]\nanswers = \"file:///data\"",
+            "t.toml: storage.answers is \"file:///data\", where batches may read and write, because it lies under file:///data; write a folder or a bucket that is under no root",
+        ),
+        (
             "[calls]\nanswers = \"https://h/x\"",
             "t.toml: calls.answers is \"https://h/x\"; write file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix",
         ),

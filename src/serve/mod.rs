@@ -105,7 +105,9 @@ impl Serve {
         shutdown: impl Future<Output = ()>,
     ) -> Result<()> {
         let Self { config, listener, tls, door } = self;
-        for warning in config.warnings().iter().chain(&config.missing_keys()) {
+        let (warnings, missing) = (config.warnings(), config.missing_keys());
+        let plain_text = config.serve.plain_text_warning();
+        for warning in warnings.iter().chain(&missing).chain(&plain_text) {
             warn!("{warning}");
         }
         let (guard, identity) = (&door.services.guard, worker::identity());

@@ -45,14 +45,16 @@ pub(super) async fn report(
             _ = beat.tick() => {}
         }
         let seen = count_batches(temporal, quota).await;
-        telemetry.set_cut_off(seen.as_ref().is_err_and(|error| error.is::<Away>()));
+        let is_away = seen.as_ref().is_err_and(|error| error.is::<Away>());
+        telemetry.set_cut_off(is_away);
+        metrics::temporal_away(is_away);
         match seen {
             Ok(counts) => {
                 for (state, batches) in counts {
                     metrics::batches(state, batches);
                 }
             }
-            // The last counts stay; other lines and metrics report that the server is away.
+            // The last counts stay.
             Err(error) => debug!("batches are not counted: {error:#}"),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::{
-    fleet::{MODEL, fleet},
+    fleet::{MODEL, fleet, private_folder},
     why::tidegate,
 };
 
@@ -312,7 +312,7 @@ async fn batches_share_answers() {
     let settings = format!("[models.\"{MODEL}\"]\nrpm = 6_000\n{price}\n");
     let Some(mut fleet) = fleet("", &settings).await else { return };
     fleet.documents(12, 60);
-    let store = fleet.uri("answers/");
+    let (_folder, store) = private_folder();
     fleet.worker_with(&[("TIDEGATE_STORAGE__ANSWERS", &store)]);
     fleet.start("first", &with_room(&fleet, "first")).await;
     let first = fleet.result("first").await.unwrap();

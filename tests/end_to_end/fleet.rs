@@ -44,6 +44,13 @@ pub fn free_address() -> String {
     listener.local_addr().unwrap().to_string()
 }
 
+/// A folder that lies under no root, and its URI.
+pub fn private_folder() -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let uri = format!("file://{}", folder.path().canonicalize().unwrap().display());
+    (folder, uri)
+}
+
 pub struct Fleet {
     pub temporal: &'static Temporal,
     /// The fleet's own namespace in Temporal.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    fleet::{Fleet, MODEL, fleet_with_its_own_redis, free_address},
+    fleet::{Fleet, MODEL, fleet_with_its_own_redis, free_address, private_folder},
     page::http,
 };
 
@@ -95,7 +95,8 @@ async fn run_idle(models: u64) -> Option<Idle> {
         settings += &format!("[models.\"anthropic:other-{number:02}\"]\nrpm = 60\n");
     }
     let mut fleet = fleet_with_its_own_redis("", &settings).await?;
-    let (state, metrics, started) = (fleet.uri("state/"), free_address(), Instant::now());
+    let (folder, state) = private_folder();
+    let (metrics, started) = (free_address(), Instant::now());
     fleet.worker_with(&[
         ("TIDEGATE_STORAGE__STATE", &state),
         ("TIDEGATE_WORKER__METRICS_LISTEN", &metrics),
@@ -112,7 +113,7 @@ async fn run_idle(models: u64) -> Option<Idle> {
     });
     let sent = sent.await.unwrap();
     // In the fleet's folder.
-    let kept = std::fs::read_dir(fleet.path("state")).into_iter().flatten();
+    let kept = std::fs::read_dir(folder.path()).into_iter().flatten();
     let mut kept = kept.map(|folder| folder.unwrap().path().join("limits.json"));
     assert!(kept.any(|kept| kept.exists()), "what is set is kept");
     let text = http().get(format!("http://{metrics}/metrics")).send().await.unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::fleet::{Fleet, MODEL, fleet_with_its_own_redis};
+use crate::fleet::{Fleet, MODEL, fleet_with_its_own_redis, private_folder};
 
 /// The price of the provider's calls in US dollars: 2 and 10 for a million tokens.
 fn spent(fleet: &Fleet) -> f64 {
@@ -21,7 +21,7 @@ async fn a_budget_holds_over_two_losses_of_redis() {
     let simulator = "[latency]\nbase = \"200ms\"\n";
     let Some(mut fleet) = fleet_with_its_own_redis(simulator, &settings).await else { return };
     fleet.documents(100, 60);
-    let state = fleet.uri("state");
+    let (_folder, state) = private_folder();
     for _ in 0..2 {
         fleet.worker_with(&[("TIDEGATE_STORAGE__STATE", &state)]);
     }

@@ -1,16 +1,19 @@
 //! Checks prefixes that are read from or written to.
 
+use url::Url;
+
 use super::Faults;
 use crate::config::{mask, sections::Calls};
 
 impl Faults<'_> {
     pub(super) fn check_storage(&mut self) {
-        self.check_written(&["storage", "answers"], self.config.storage.answers.as_ref());
+        self.check_trusted(&["storage", "answers"], self.config.storage.answers.as_ref());
+        self.check_trusted(&["storage", "state"], self.config.storage.state.as_ref());
         for root in &self.config.storage.roots {
             self.check_read(&["storage", "roots"], root);
         }
         let web = |root: &String| {
-            let url = root.parse::<url::Url>().ok();
+            let url = root.parse::<Url>().ok();
             url.filter(|url| matches!(url.scheme(), "http" | "https"))?
                 .host_str()
                 .map(str::to_owned)
@@ -28,10 +31,26 @@ impl Faults<'_> {
         }
     }
 
+    /// Checks a prefix whose content workers trust: no batch may write there.
+    fn check_trusted(&mut self, key: &[&str], prefix: Option<&String>) {
+        self.check_written(key, prefix);
+        let Some(prefix) = prefix else { return };
+        let config = self.config;
+        let mut roots = config.storage.roots.iter().chain(&config.serve.files);
+        if let Some(root) = roots.find(|root| lies_under(prefix, root)) {
+            let what = format!(
+                "is \"{}\", where batches may read and write, because it lies under {}; write a folder or a bucket that is under no root",
+                mask::url(prefix),
+                mask::url(root)
+            );
+            self.add(key, what);
+        }
+    }
+
     /// Checks a prefix that is written to.
     pub(super) fn check_written(&mut self, key: &[&str], prefix: Option<&String>) {
         let usable = |prefix: &&String| {
-            prefix.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
+            prefix.parse::<Url>().is_ok_and(|url| match url.scheme() {
                 "file" => url.to_file_path().is_ok(),
                 "s3" | "gs" | "az" => url.has_host(),
                 _ => false,
@@ -48,7 +67,7 @@ impl Faults<'_> {
 
     /// Checks a prefix that is read from.
     fn check_read(&mut self, key: &[&str], root: &str) {
-        let usable = root.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
+        let usable = root.parse::<Url>().is_ok_and(|url| match url.scheme() {
             "file" => url.to_file_path().is_ok(),
             "s3" | "gs" | "az" | "http" | "https" => url.has_host(),
             _ => false,
@@ -77,4 +96,12 @@ impl Faults<'_> {
             self.add(&["calls", "inline"], what);
         }
     }
+}
+
+/// Whether batches that may use `root` may use `prefix`, too.
+fn lies_under(prefix: &str, root: &str) -> bool {
+    let (Ok(prefix), Ok(root)) = (prefix.parse::<Url>(), root.parse::<Url>()) else { return false };
+    let store = |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned));
+    let folder = |url: &Url| format!("{}/", url.path().trim_end_matches('/'));
+    store(&prefix) == store(&root) && folder(&prefix).starts_with(&folder(&root))
 }
