@@ -178,7 +178,7 @@ impl Guard {
     }
 }
 
-pub(crate) fn asking<'a>(
+pub(crate) fn checked_call<'a>(
     attempt: &'a Attempt,
     model: &'a ModelId,
     now: Instant,

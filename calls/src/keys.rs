@@ -15,7 +15,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
 
 use parking_lot::Mutex;
@@ -344,6 +344,8 @@ impl Keys {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
+    use std::time::Duration;
+
     use tidegate_providers::{Charged, Kind};
 
     use super::*;

@@ -67,9 +67,9 @@ pub(super) fn choose_window(
             });
             let steady = call_stats::max_in_flight(&model.limits, &typical)?;
             let learns = at_most && model.limits.burst.is_none();
-            let burst = if learns { model.limits.window } else { Duration::ZERO };
+            let burst = if learns { model.limits.window.as_secs_f64() } else { 0.0 };
             let rate = call_stats::admission_rate(&model.limits, &typical.used).unwrap_or_default();
-            let at_once = call_stats::in_flight(rate, burst.as_secs_f64());
+            let at_once = call_stats::in_flight(rate, burst);
             let calls = model.limits.concurrent.map_or(f64::INFINITY, |calls| calls as f64);
             Some(steady + at_once.min(calls))
         });

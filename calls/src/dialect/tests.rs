@@ -1,8 +1,7 @@
 use serde_json::{Value, json};
-use tidegate_providers::{Fields, Operation, Providers};
+use tidegate_providers::Fields;
 
 use super::{conversation::Conversation, *};
-use crate::route::Route;
 
 fn fields(body: &Value) -> Fields {
     Fields::read(body.to_string().as_bytes()).unwrap()
