@@ -2,11 +2,15 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use serde_json::json;
+use serde_json::{Map, json};
 use temporalio_common::protos::temporal::api::common::v1::Payload;
+use tidegate_types::{Effort, Lane};
 
 use super::*;
-use crate::payload::{continue_with, continued};
+use crate::{
+    contract::{Deadline, LongHow, OnCut, Pack, Records},
+    payload::{continue_with, continued},
+};
 
 /// Ten years less a second, in seconds.
 const MAX_SPAN: u64 = 10 * 365 * 86_400 - 1;
