@@ -332,13 +332,16 @@ async fn storage(config: &Config) -> Vec<Check> {
             "add folders or buckets to storage.roots",
         ));
     }
+    if let Some(state) = &config.storage.state {
+        checks.push(one_root("storage.state", state).await);
+    }
     for (setting, prefix) in [
-        ("storage.state", &config.storage.state),
         ("storage.answers", &config.storage.answers),
         ("calls.answers", &config.calls.answers),
         ("serve.files", &config.serve.files),
     ] {
-        if let Some(prefix) = prefix {
+        // The first write makes a local folder that does not exist.
+        if let Some(prefix) = prefix.as_ref().filter(|prefix| !is_missing_folder(prefix)) {
             checks.push(one_root(setting, prefix).await);
         }
     }
@@ -364,6 +367,10 @@ async fn storage(config: &Config) -> Vec<Check> {
         }
     }));
     checks
+}
+
+fn is_missing_folder(prefix: &str) -> bool {
+    prefix.starts_with("file://") && !std::path::Path::new(&paths::display_url(prefix)).exists()
 }
 
 /// Checks that the prefix of this setting can be read.

@@ -64,7 +64,7 @@ pub const FIELDS: &[Field] = &[
     Field::new(
         "template",
         "false",
-        "replace [variables](words.md) in the instructions: `{{ document }}`, `{{ id }}`, a record's fields",
+        "replace [variables](words.md) in `instructions`, `system` and `messages`: `{{ document }}`, `{{ id }}`, a record's fields",
     )
     .flag(Flag::new(
         Takes::Nothing,
