@@ -180,18 +180,18 @@ pub(crate) fn extract(
         if count > limits.members {
             return Err(Unreadable::TooManyMembers { most: limits.members });
         }
-        let read = entry.and_then(|mut entry| entry.read(limits.bytes)).and_then(|bytes| {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            context.text_of(&bytes, name, depth + 1)
-        });
+        let read = match entry.and_then(|mut entry| entry.read(limits.bytes)) {
+            Ok(bytes) => context.text_of(&bytes, path, depth + 1),
+            Err(error) => {
+                tally.in_part(Kind::UnreadParts, 1, path);
+                Err(error)
+            }
+        };
         text.push_str(if text.is_empty() { "" } else { "\n\n" });
         let path = shown(path);
         match read {
             Ok(read) => text.push_str(&format!("## {path}\n\n{}", read.trim())),
-            Err(error) => {
-                tally.in_part(Kind::UnreadParts, 1, &path);
-                text.push_str(&format!("[{path}: {error}]"));
-            }
+            Err(error) => text.push_str(&format!("[{path}: {error}]")),
         }
         limits.take_text(text.len())?;
         Ok(ControlFlow::Continue(()))

@@ -1,12 +1,15 @@
-//! Colors of text and of what it lies on: letters in the color of their ground are not seen.
+//! Which letters are not seen: those in the color of their ground, and tiny ones.
 
 /// Red, green and blue.
 pub(crate) type Rgb = [u8; 3];
 
 pub(crate) const WHITE: Rgb = [255; 3];
 
-/// Colors that differ by no more than this are the same to the eye.
-const SAME: u8 = 8;
+/// Letters of so many points cannot be read.
+pub(crate) const TINY: f64 = 1.0;
+
+/// Colors that differ by less than this are the same to the eye.
+const SAME: u8 = 24;
 
 /// What text lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +25,7 @@ impl Ground {
     pub(crate) fn hides(self, color: Rgb) -> bool {
         match self {
             Self::Plain(ground) => {
-                color.into_iter().zip(ground).all(|(one, other)| one.abs_diff(other) <= SAME)
+                color.into_iter().zip(ground).all(|(one, other)| one.abs_diff(other) < SAME)
             }
             Self::Unknown => false,
         }

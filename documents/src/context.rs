@@ -1,7 +1,7 @@
 //! What every reader of a format is given beside the bytes.
 
 use crate::{
-    left_out::{LeftOut, Tally},
+    left_out::{Kind, LeftOut, Tally},
     limits::{Deadline, Limits},
     unreadable::Unreadable,
 };
@@ -26,7 +26,7 @@ pub(crate) struct Context<'a> {
 
 impl Context<'_> {
     /// The text of a document that lies in this one, `depth` documents deep. What it leaves out is
-    /// counted as this document's.
+    /// counted as this document's; if it cannot be read, it is itself.
     ///
     /// # Errors
     /// As [`extract`](crate::extract()).
@@ -36,8 +36,14 @@ impl Context<'_> {
         name: &str,
         depth: usize,
     ) -> Result<String, Unreadable> {
-        let (text, left_out) = (self.read_within)(bytes, name, self.limits, depth)?;
-        self.tally.merge(&left_out);
-        Ok(text)
+        let read = (self.read_within)(bytes, name, self.limits, depth);
+        match &read {
+            Ok((_, left_out)) => self.tally.merge(left_out),
+            // There is nothing to read.
+            Err(Unreadable::Empty) => {}
+            Err(Unreadable::Picture { .. }) => self.tally.in_part(Kind::Pictures, 1, name),
+            Err(_) => self.tally.in_part(Kind::UnreadParts, 1, name),
+        }
+        read.map(|(text, _)| text)
     }
 }

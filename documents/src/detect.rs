@@ -30,9 +30,7 @@ impl Format {
             [0x89, b'P', b'N', b'G', ..] => Some(Self::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
             [b'I', b'I', b'*', 0, ..] | [b'M', b'M', 0, b'*', ..] => Some(Self::Tiff),
-            _ if start.starts_with(b"RIFF") && start.get(8..12) == Some(b"WEBP") => {
-                Some(Self::Webp)
-            }
+            _ if is_webp(start) => Some(Self::Webp),
             _ => None,
         };
         if let Some(picture) = picture {
@@ -96,22 +94,27 @@ impl Format {
 
 /// What the extension of a document's name would be: by its first bytes, else by its name.
 pub(crate) fn kind(bytes: &[u8], name: &str) -> Option<String> {
-    const MARKS: [(&[u8], &str); 10] = [
+    const MARKS: [(&[u8], &str); 9] = [
         (b"%PDF-", "pdf"),
         (b"\x89PNG", "png"),
         (b"\xff\xd8\xff", "jpg"),
         (b"GIF8", "gif"),
         (b"II*\0", "tiff"),
         (b"MM\0*", "tiff"),
-        (b"RIFF", "webp"),
         (b"{\\rtf", "rtf"),
         (b"%!PS", "ps"),
         (b"ID3", "mp3"),
     ];
     let marked = MARKS.into_iter().find(|(mark, _)| bytes.starts_with(mark));
+    let marked = marked.or_else(|| is_webp(bytes).then_some((b"RIFF", "webp")));
     let named = || name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     let kind = marked.map(|(_, kind)| kind.to_owned()).or_else(named)?;
     Some(normal(&kind).to_owned())
+}
+
+/// Sounds and films begin in the same way.
+fn is_webp(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP")
 }
 
 /// One spelling for what has several.

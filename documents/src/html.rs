@@ -15,7 +15,7 @@ use scraper::{ElementRef, Html, Node, node::Element};
 use crate::{
     encoding,
     format::Format,
-    left_out::{Tally, in_one_pair_of_marks},
+    left_out::{Kind, Tally, in_one_pair_of_marks},
     math,
     unreadable::Unreadable,
     xml,
@@ -222,6 +222,7 @@ impl Walk<'_> {
             _ => {}
         }
         self.seen |= matches!(element.name(), "img" | "input");
+        self.tally.add(Kind::Pictures, usize::from(is_picture(element)));
         self.writer.open(element, is_laid_out(node), marker);
         if self.looks.struck.contains(&node.id()) {
             self.writer.strike();
@@ -241,7 +242,7 @@ impl Walk<'_> {
     fn hide(&mut self) {
         let words = std::mem::take(&mut self.hidden);
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        let marked = self.tally.hidden(&words, None);
+        let marked = self.tally.hidden_piece(&words, None);
         if !marked.is_empty() {
             self.writer.text(&marked);
         }
@@ -281,6 +282,16 @@ impl Walk<'_> {
             _ => {}
         }
     }
+}
+
+/// Whether an element shows a picture that is no decoration and no mark of who reads the page.
+fn is_picture(element: &Element) -> bool {
+    let is = |name: &str, value: &str| element.attr(name).is_some_and(|it| it.trim() == value);
+    let is_dot = |name: &str| is(name, "0") || is(name, "1");
+    element.name() == "img"
+        && !is("alt", "")
+        && !is("role", "presentation")
+        && !(is_dot("width") && is_dot("height"))
 }
 
 /// What nobody sees is no text of the page: it may be meant for a model alone.

@@ -27,7 +27,7 @@ pub struct LeftOut(BTreeMap<Kind, Count>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Pages (of an EPUB, chapters) that show pictures and have too little text, as a scan has.
+    /// Pages that show pictures and have too little text, as a scan has.
     PagesWithoutText,
     /// Pages or chapters that are damaged.
     UnreadPages,
@@ -42,7 +42,7 @@ pub enum Kind {
     UnreadParts,
     /// Files within the document that are named in its text and not read.
     Attachments,
-    /// Pictures that are not sent.
+    /// Pictures that are not sent; of pages of HTML, those that are not marked as decoration.
     Pictures,
     /// Formulas whose value the file does not hold; the formula stands for it.
     FormulasWithoutValue,
@@ -159,10 +159,14 @@ pub(crate) fn characters(text: &str) -> usize {
 /// What stands before and behind hidden text that is shown all the same.
 const MARKS: [&str; 2] = ["[hidden: ", "]"];
 
-/// Text of which neighbours that are hidden stand in one pair of marks.
+/// Stand for [`MARKS`] in a line that is not whole yet. No text has these codes, which are no characters.
+const OPEN_MARKS: [&str; 2] = ["\u{fdd1}", "\u{fdd2}"];
+
+/// A text of [pieces](Tally::hidden_piece). Neighbours that are hidden stand in one pair of marks.
 pub(crate) fn in_one_pair_of_marks(text: &str) -> String {
-    let [before, behind] = MARKS;
-    text.replace(&format!("{behind}{before}"), "")
+    let ([before, behind], [open_before, open_behind]) = (MARKS, OPEN_MARKS);
+    let text = text.replace(&format!("{open_behind}{open_before}"), "");
+    text.replace(open_before, before).replace(open_behind, behind)
 }
 
 /// Collects what readers leave out, those of attached documents included.
@@ -186,12 +190,21 @@ impl Tally {
     /// Counts hidden text. What of it is put into the text in its place: nothing, or the text in marks.
     pub(crate) fn hidden(&self, text: &str, place: Option<Place>) -> String {
         self.left_out.borrow_mut().add(Kind::HiddenText, characters(text) as u64, place);
-        self.marked(text)
+        self.between(MARKS, text)
+    }
+
+    /// The same of a piece of a line, which is [made whole](in_one_pair_of_marks) later.
+    pub(crate) fn hidden_piece(&self, text: &str, place: Option<Place>) -> String {
+        self.left_out.borrow_mut().add(Kind::HiddenText, characters(text) as u64, place);
+        self.between(OPEN_MARKS, text)
     }
 
     /// Hidden text that is counted elsewhere, as it is put into the text.
     pub(crate) fn marked(&self, text: &str) -> String {
-        let [before, behind] = MARKS;
+        self.between(MARKS, text)
+    }
+
+    fn between(&self, [before, behind]: [&str; 2], text: &str) -> String {
         match self.hidden {
             Hidden::Mark if !text.trim().is_empty() => format!("{before}{text}{behind}"),
             _ => String::new(),

@@ -99,3 +99,8 @@ pub use reader::{Reader, serve};
 pub use records::{Position, Record, RecordFields, Records};
 pub use split::{Chunk, Split, split};
 pub use unreadable::Unreadable;
+
+/// A text on one line, with one space between its words.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

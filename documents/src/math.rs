@@ -3,7 +3,10 @@
 //! Both are trees of the same things under other names. Indices and exponents are written as in
 //! TeX, but for exponents of digits alone, which have letters of their own: `E = m ⋅ c²`.
 
-use crate::xml::{Element, Node};
+use crate::{
+    one_line,
+    xml::{Element, Node},
+};
 
 /// Signs that stand between two things, with a space on either side.
 const BETWEEN: &str = "=+-−±⋅·×÷<>≤≥≠≈≡∈∉⊂⊆∪∩→←⇒⇔↔∧∨∝∼";
@@ -12,8 +15,7 @@ pub(crate) const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '�
 
 /// A formula's text; empty where its markup says nothing.
 pub(crate) fn text(formula: &Element) -> String {
-    let text = row(formula);
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&row(formula))
 }
 
 /// What an element holds, one after the other.

@@ -7,6 +7,16 @@ pub(crate) fn letters(count: usize) -> String {
     char::from(letter).to_string().repeat((place / 26 + 1).min(10))
 }
 
+/// a, …, z, aa, ab, …
+pub(crate) fn latin(mut count: usize) -> String {
+    let mut text = String::new();
+    while count > 0 {
+        text.insert_str(0, &letters((count - 1) % 26 + 1));
+        count = (count - 1) / 26;
+    }
+    text
+}
+
 /// i, ii, iii, iv, …
 pub(crate) fn roman(count: usize) -> String {
     const SIGNS: [(usize, &str); 13] = [

@@ -11,9 +11,9 @@ use crate::{
     colors::{Ground, WHITE},
     context::Context,
     format::Format,
-    left_out::{Place, Tally, in_one_pair_of_marks},
+    left_out::{Kind, Place, Tally},
     links::Link,
-    look::{Look, STRUCK},
+    look::{self, Look},
     package::Package,
     unreadable::Unreadable,
     xml::{Element, Node},
@@ -167,7 +167,7 @@ impl<'a> Body<'a> {
         let (mut line, mut boxes) = (String::new(), String::new());
         let look = self.styles.look(paragraph, "paragraph", Look::default());
         self.inline(paragraph, look, &mut line, &mut boxes);
-        let line = in_one_pair_of_marks(&line.replace(&STRUCK.repeat(2), ""));
+        let line = look::whole(&line);
         if !line.trim().is_empty() {
             if &*paragraph.name == "h" && !self.in_cell {
                 let level = paragraph.attribute("outline-level").and_then(|n| n.parse().ok());
@@ -188,7 +188,7 @@ impl<'a> Body<'a> {
         for node in &parent.children {
             let element = match node {
                 Node::Text(words) if look.is_hidden(self.ground) => {
-                    line.push_str(&self.tally.hidden(words, None));
+                    line.push_str(&self.tally.hidden_piece(words, None));
                     continue;
                 }
                 Node::Text(words) => {
@@ -255,7 +255,7 @@ impl<'a> Body<'a> {
                 "hidden-text" => {
                     let words = element.attribute("string-value").unwrap_or_default();
                     let words = if words.is_empty() { element.text() } else { words };
-                    line.push_str(&self.tally.hidden(&words, None));
+                    line.push_str(&self.tally.hidden_piece(&words, None));
                 }
                 "hidden-paragraph" | "page-number" | "page-count" | "title" | "desc"
                 | "annotation-end" => {}
@@ -279,13 +279,11 @@ impl<'a> Body<'a> {
             Some(formula) => Some(formula_text(formula)),
             None => self.objects.formulas.get(&folder(object)?).cloned(),
         });
-        formula.unwrap_or_else(|| described(frame))
+        let is_picture = ["object", "object-ole"].iter().all(|name| frame.child(name).is_none())
+            && frame.child("image").is_some();
+        self.tally.add(Kind::Pictures, usize::from(is_picture));
+        formula.unwrap_or_else(|| {
+            look::described(["desc", "title"].map(|name| Some(frame.child(name)?.text())))
+        })
     }
-}
-
-/// What a picture is said to show.
-fn described(frame: &Element) -> String {
-    let words = ["desc", "title"].into_iter().filter_map(|name| frame.child(name));
-    let words = words.map(|words| words.text().trim().to_owned()).find(|words| !words.is_empty());
-    words.map(|words| format!("[Picture: {words}]")).unwrap_or_default()
 }

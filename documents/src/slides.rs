@@ -5,7 +5,7 @@ mod ground;
 mod paragraphs;
 mod shapes;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(crate) use diagram::drawn;
 use ground::{Backdrop, Scene};
@@ -17,6 +17,7 @@ use crate::{
     format::Format,
     left_out::{Kind, Place, Tally},
     links::ADDRESS,
+    look, one_line,
     package::Package,
     unreadable::Unreadable,
     xml::{Element, Node},
@@ -60,27 +61,50 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     if slides.is_empty() && context.tally.has(Kind::UnreadPages) {
         return Err(damaged("none of its slides can be read"));
     }
-    slides.extend(on_every_slide(&mut package, layouts.into_keys().collect()));
+    slides.extend(on_every_slide(&mut package, &layouts, size, context.tally));
     Ok(slides.join("\n\n"))
 }
 
-/// What layouts and masters show on each of their slides: a notice, a name; each text once.
-fn on_every_slide(package: &mut Package<'_>, layouts: BTreeSet<String>) -> Option<String> {
-    let masters: BTreeSet<String> =
-        layouts.iter().flat_map(|it| related(package, it, "slideMaster")).collect();
-    let (mut lines, mut seen) = (Vec::new(), BTreeSet::new());
-    for part in masters.into_iter().chain(layouts) {
-        let Ok(Some(tree)) = package.xml(&part) else { continue };
-        for shape in tree.all("sp").into_iter().filter(|shape| placeholder(shape).is_none()) {
-            let mut text = String::new();
-            paragraphs(shape, &mut text);
-            let text = text.trim().to_owned();
-            if !text.is_empty() && seen.insert(text.clone()) {
-                lines.push(text);
-            }
+/// What layouts and masters show on each of their slides: a notice, a name; each line once.
+fn on_every_slide(
+    package: &mut Package<'_>,
+    layouts: &BTreeMap<String, Backdrop>,
+    size: Option<(i64, i64)>,
+    tally: &Tally,
+) -> Option<String> {
+    let mut parts: BTreeMap<(usize, String), &Backdrop> = BTreeMap::new();
+    for (layout, backdrop) in layouts {
+        for master in related(package, layout, "slideMaster") {
+            parts.entry((0, master)).or_insert(backdrop);
         }
+        parts.insert((1, layout.clone()), backdrop);
+    }
+    let (mut lines, mut seen) = (Vec::new(), HashSet::new());
+    for ((_, part), backdrop) in parts {
+        let Ok(Some(mut tree)) = package.xml(&part) else { continue };
+        without_places(&mut tree);
+        let scene = Scene { slide: &tree, backdrop, tally, number: None };
+        let sight = Sight { tally, number: None, size, scene: Some(&scene) };
+        let (mut title, mut text) = (String::new(), String::new());
+        sight.shapes(&tree, &mut title, &mut text);
+        let shown = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+        lines.extend(shown.filter(|line| seen.insert(line.to_string())).map(str::to_owned));
     }
     (!lines.is_empty()).then(|| format!("On each slide: {}", lines.join("\n")))
+}
+
+/// Leaves the shapes that each slide shows as they are: its own text stands in the places of others,
+/// and pictures of layouts are decoration.
+fn without_places(parent: &mut Element) {
+    parent.children.retain_mut(|node| {
+        let Node::Element(element) = node else { return true };
+        without_places(element);
+        match &*element.name {
+            "sp" => placeholder(element).is_none(),
+            "pic" | "graphicFrame" => false,
+            _ => true,
+        }
+    });
 }
 
 /// How a slide is shown.
@@ -104,10 +128,9 @@ fn slide_text(
         .ok_or_else(|| Unreadable::damaged(Format::Pptx, format!("slide {number} is missing")))?;
     addresses(&mut slide, &package.links(name)?);
     let (mut title, mut text) = (String::new(), String::new());
-    let shows = slide.all("sld").first().and_then(|slide| slide.attribute("show"));
-    let is_off = matches!(shows.as_deref(), Some("0" | "false"));
-    let scene = Scene { slide: &slide, backdrop, tally, number };
-    let seen = Sight { tally, number, size, scene: (!is_off).then_some(&scene) };
+    let is_off = slide.all("sld").first().is_some_and(|slide| slide.is_off("show"));
+    let scene = Scene { slide: &slide, backdrop, tally, number: Some(number) };
+    let seen = Sight { tally, number: Some(number), size, scene: (!is_off).then_some(&scene) };
     seen.shapes(&slide, &mut title, &mut text);
     if is_off {
         let marked = tally.hidden(format!("{title}{text}").trim(), Some(Place::Page(number)));
@@ -121,11 +144,9 @@ fn slide_text(
             // A book that is shown by a picture of it.
             "package" => match package.read(&part.target)? {
                 Some(bytes) if context.depth < MAX_DEPTH => {
-                    let name = part.target.rsplit('/').next().unwrap_or_default();
-                    match context.text_of(&bytes, name, context.depth + 1) {
-                        Ok(book) => text.push_str(&format!("{}\n", book.trim())),
-                        Err(_) => tally.in_part(Kind::UnreadParts, 1, &part.target),
-                    }
+                    // One that cannot be read is counted.
+                    let book = context.text_of(&bytes, &part.target, context.depth + 1);
+                    text.push_str(&format!("{}\n", book.unwrap_or_default().trim()));
                 }
                 _ => tally.in_part(Kind::UnreadParts, 1, &part.target),
             },
@@ -159,7 +180,7 @@ fn slide_text(
             _ => {}
         }
     }
-    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = one_line(&title);
     let heading =
         if title.is_empty() { format!("## Slide {number}") } else { format!("## {title}") };
     let mut all = vec![heading];
@@ -214,7 +235,8 @@ fn in_order(parent: &Element) -> Vec<&Element> {
 /// What of a slide is seen.
 struct Sight<'t> {
     tally: &'t Tally,
-    number: usize,
+    /// None of what each slide shows.
+    number: Option<usize>,
     /// Width and height.
     size: Option<(i64, i64)>,
     /// Where its letters are looked at one by one.
@@ -233,7 +255,7 @@ impl Sight<'_> {
                 let mut title = String::new();
                 whole.shape(element, &mut title, &mut hidden);
                 hidden.insert_str(0, &title);
-                let marked = self.tally.hidden(hidden.trim(), Some(Place::Page(self.number)));
+                let marked = self.tally.hidden(hidden.trim(), self.number.map(Place::Page));
                 text.push_str(&marked);
                 continue;
             }
@@ -251,7 +273,7 @@ impl Sight<'_> {
                 _ => self.words(element, text),
             },
             "tbl" => table(element, text),
-            "pic" => picture(element, text),
+            "pic" => self.picture(element, text),
             "Fallback" => {}
             _ => self.shapes(element, title, text),
         }
@@ -262,13 +284,23 @@ impl Sight<'_> {
         paragraphs_in(shape, ink.as_ref(), text);
     }
 
+    /// What a picture is said to show.
+    fn picture(&self, picture: &Element, text: &mut String) {
+        if let Some(number) = self.number {
+            self.tally.on_page(Kind::Pictures, 1, number);
+        }
+        let said = picture.all("cNvPr").first().and_then(|it| it.attribute("descr"));
+        let said = look::described([said]);
+        if !said.is_empty() {
+            text.push_str(&format!("{said}\n"));
+        }
+    }
+
     /// Whether a shape is switched off or lies beside the slide.
     fn hides(&self, shape: &Element, parent: &str) -> bool {
         let names = ["nvSpPr", "nvGrpSpPr", "nvPicPr", "nvGraphicFramePr"];
         let named = names.iter().find_map(|name| shape.child(name)?.child("cNvPr"));
-        let is_off = named
-            .and_then(|it| it.attribute("hidden"))
-            .is_some_and(|it| matches!(&*it, "1" | "true"));
+        let is_off = named.is_some_and(|it| it.is_on("hidden"));
         // In a group other measures hold.
         let is_beside = || {
             let (width, height) = self.size.filter(|_| parent == "spTree")?;
@@ -281,20 +313,12 @@ impl Sight<'_> {
     }
 }
 
-/// What a picture is said to show.
-fn picture(picture: &Element, text: &mut String) {
-    let shown = picture.all("cNvPr").first().and_then(|it| it.attribute("descr"));
-    if let Some(shown) = shown.filter(|shown| !shown.trim().is_empty()) {
-        text.push_str(&format!("[Picture: {}]\n", shown.trim()));
-    }
-}
-
 fn table(table: &Element, text: &mut String) {
     for row in table.elements().filter(|element| &*element.name == "tr") {
         let cells = row.elements().filter(|element| &*element.name == "tc").map(|cell| {
             let mut lines = String::new();
             paragraphs(cell, &mut lines);
-            lines.split_whitespace().collect::<Vec<_>>().join(" ")
+            one_line(&lines)
         });
         let line = cells.collect::<Vec<_>>().join(" | ");
         text.push_str(line.trim_end());

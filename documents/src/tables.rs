@@ -144,18 +144,26 @@ fn broken(error: ParquetError) -> Broken {
     }
 }
 
-fn invalid(why: String) -> Broken {
+pub(crate) fn invalid(why: String) -> Broken {
     Broken::Io(io::Error::new(io::ErrorKind::InvalidData, why))
 }
 
 /// How many bytes a row takes, about.
 fn weight(row: &Row) -> u64 {
-    let of_field = |field: &Field| match field {
+    row.get_column_iter().map(|(name, field)| name.len() as u64 + weight_of(field)).sum()
+}
+
+fn weight_of(field: &Field) -> u64 {
+    match field {
         Field::Str(text) => text.len() as u64,
         Field::Bytes(bytes) => bytes.len() as u64,
+        Field::Group(row) => weight(row),
+        Field::ListInternal(list) => list.elements().iter().map(weight_of).sum(),
+        Field::MapInternal(map) => {
+            map.entries().iter().map(|(name, field)| weight_of(name) + weight_of(field)).sum()
+        }
         _ => 8,
-    };
-    row.get_column_iter().map(|(_, field)| of_field(field)).sum()
+    }
 }
 
 fn object(row: &Row) -> Value {

@@ -143,6 +143,16 @@ impl Element {
         })
     }
 
+    /// Whether an attribute says yes.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.attribute(name).is_some_and(|it| matches!(it.trim(), "1" | "true" | "on"))
+    }
+
+    /// Whether an attribute says no.
+    pub(crate) fn is_off(&self, name: &str) -> bool {
+        self.attribute(name).is_some_and(|it| matches!(it.trim(), "0" | "false" | "off"))
+    }
+
     /// The id of another part, whatever its prefix.
     pub(crate) fn reference(&self) -> Option<String> {
         Attributes::new(&self.attributes, 0).with_checks(false).flatten().find_map(|attribute| {

@@ -93,6 +93,22 @@ fn a_letter_that_stands_for_a_book_costs_its_page() {
 }
 
 #[test]
+fn a_page_of_numbers_costs_itself_alone() {
+    let mut content = "BT /F1 4 Tf\n".to_owned();
+    for row in 0..700 {
+        writeln!(content, "1 0 0 1 10 {} Tm", 1 + row).unwrap();
+        for column in 0..60 {
+            writeln!(content, "1 0 0 1 {} {} Tm ({}) Tj", 10 + column * 10, 1 + row, row % 10)
+                .unwrap();
+        }
+    }
+    content.push_str("ET");
+    let bytes = two_pages(&content, "/Font << /F1 7 0 R >>", &[]);
+    let text = read(&bytes, Duration::from_secs(60)).unwrap().text;
+    assert!(text.ends_with("the page behind it"), "{}", text.len());
+}
+
+#[test]
 fn a_document_of_such_a_page_alone_says_so() {
     let whole = two_pages("/X Do", "/XObject << /X 8 0 R >>", &forms("0 0 9 9 re f"));
     let alone = String::from_utf8(whole).unwrap().replace("[3 0 R 4 0 R]", "[3 0 R 3 0 R]");

@@ -3,8 +3,9 @@
 
 mod common;
 
+use common::{archive, eml, relations};
 use common::{epub, odp, ods, odt, package, pptx, xlsb, xlsx};
-use tidegate_documents::{Extracted, Format, Limits, Unreadable, extract};
+use tidegate_documents::{Extracted, Format, Limits, Unreadable, extract, left_out::Kind};
 
 fn read(bytes: &[u8], name: &str) -> Result<Extracted, Unreadable> {
     extract(bytes, name, &Limits::default())
@@ -29,6 +30,87 @@ fn what_is_in_them() {
         assert_eq!((read.format, read.text.as_str()), (format, expected));
         assert_eq!(read.left_out.pages(), if format == Format::Epub { vec![2] } else { vec![] });
     }
+}
+
+#[test]
+fn pictures_and_what_cannot_be_read_within_are_counted() {
+    let word = "<w:document><w:body><w:p><w:r><w:t>Scan 1</w:t><w:drawing><wp:inline><wp:docPr id='1'/><a:graphic><pic:pic/></a:graphic></wp:inline></w:drawing></w:r></w:p>\
+        <w:p><w:r><w:pict><v:shape><v:imagedata r:id='i'/></v:shape></w:pict></w:r></w:p><w:altChunk r:id='c'/></w:body></w:document>";
+    let refers = relations(&[("c", "aFChunk", "chunk.rtf")]);
+    let word = archive(&[
+        ("[Content_Types].xml", b"<Types/>"),
+        ("word/document.xml", word.as_bytes()),
+        ("word/_rels/document.xml.rels", refers.as_bytes()),
+        ("word/chunk.rtf", b"{\\rtf1 words}"),
+    ]);
+    let mut slides = pptx();
+    slides.retain(|(name, _)| *name != "ppt/slides/slide1.xml");
+    slides.push((
+        "ppt/slides/slide1.xml",
+        "<p:sld><p:cSld><p:spTree><p:pic/><p:pic/></p:spTree></p:cSld></p:sld>".into(),
+    ));
+    let text: Vec<(&str, Vec<u8>)> = odt()
+        .into_iter()
+        .map(|(name, part)| {
+            let picture = "<text:p><draw:frame><draw:image/></draw:frame></text:p></office:text>";
+            let part = String::from_utf8(part).unwrap().replace("</office:text>", picture);
+            (name, part.into_bytes())
+        })
+        .collect();
+    let mut book = epub();
+    book.push(("OEBPS/lost.xhtml", "<html><body><img src='a.png'/></body></html>".into()));
+    let page =
+        "Ebb<img src=a><img src=b alt=''><img src=c width=1 height=1><img src=d role=presentation>";
+    for (bytes, name, pictures, unread) in [
+        (word, "a.docx", 2, 1),
+        (package(&slides), "a.pptx", 2, 0),
+        (package(&text), "a.odt", 1, 0),
+        (package(&book), "a.epub", 1, 0),
+        (page.into(), "a.html", 1, 0),
+        // Its picture is damaged, and is named as one all the same.
+        (eml(), "a.eml", 1, 0),
+    ] {
+        let left_out = read(&bytes, name).unwrap().left_out;
+        let counts = (left_out.count(Kind::Pictures), left_out.count(Kind::UnreadParts));
+        assert_eq!(counts, (pictures, unread), "{name}: {left_out:?}");
+    }
+}
+
+#[test]
+fn rows_that_are_repeated_are_all_read() {
+    let repeated = |count: u32| {
+        let mut parts = ods();
+        let content = parts.iter_mut().find(|(name, _)| *name == "content.xml").unwrap();
+        content.1 = format!("<c><office:spreadsheet><table:table table:name='A'><table:table-row table:number-rows-repeated='{count}'><table:table-cell office:value-type='float' office:value='7'/></table:table-row></table:table></office:spreadsheet></c>").into();
+        read(&package(&parts), "a.ods")
+    };
+    let text = repeated(5_000).unwrap().text;
+    assert_eq!(text.lines().filter(|line| *line == "7").count(), 5_000);
+    assert!(matches!(repeated(u32::MAX), Err(Unreadable::TooLarge { .. })));
+}
+
+#[test]
+fn many_links_and_white_cells_take_no_time() {
+    let cells: String = (1..=60_000)
+        .map(|row| format!("<row r='{row}'><c r='A{row}' s='1'/><c r='B{row}'><v>1</v></c></row>"))
+        .collect();
+    let links: String =
+        (1..=60_000).map(|row| format!("<hyperlink ref='B{row}' r:id='l'/>")).collect();
+    let mut parts = xlsx();
+    parts.retain(|(name, _)| !name.ends_with("sheet1.xml") && !name.ends_with("styles.xml"));
+    parts.push(("xl/styles.xml", "<styleSheet><fonts><font/><font><color theme='0'/></font></fonts><cellXfs><xf/><xf fontId='1'/></cellXfs></styleSheet>".into()));
+    parts.push((
+        "xl/worksheets/sheet1.xml",
+        format!(
+            "<worksheet><sheetData>{cells}</sheetData><hyperlinks>{links}</hyperlinks></worksheet>"
+        )
+        .into(),
+    ));
+    parts.push(("xl/worksheets/_rels/sheet1.xml.rels", b"<Relationships><Relationship Id='l' Type='http://x/hyperlink' Target='https://a.org/t' TargetMode='External'/></Relationships>".to_vec()));
+    let start = std::time::Instant::now();
+    let text = read(&package(&parts), "a.xlsx").unwrap().text;
+    assert_eq!(text.matches("[1](https://a.org/t)").count(), 60_000);
+    assert!(start.elapsed() < Limits::default().time, "took {:?}", start.elapsed());
 }
 
 #[test]

@@ -137,6 +137,12 @@ fn a_menu_shows_its_choice_and_a_portfolio_its_files() {
         attached("/Collection << /View /D >>"),
         "Open it elsewhere\n\n## Attachment: a.txt\n\nHigh water at noon."
     );
+    // Its cover may be blank.
+    let blank = String::from_utf8(whole.clone())
+        .unwrap()
+        .replace("Open it elsewhere", " ".repeat(17).as_str());
+    let blank = blank.replacen("/Pages 2 0 R", &format!("{named} /Collection << /View /D >>"), 1);
+    assert_eq!(text(blank.as_bytes()), "## Attachment: a.txt\n\nHigh water at noon.");
 }
 
 #[test]

@@ -1,11 +1,16 @@
 //! From the tree of a part to its text.
 
-use super::{fields::Fields, lists::Lists, look, styles::Styles};
+use super::{
+    fields::Fields,
+    lists::Lists,
+    look::{ground_of_cell, ground_of_table},
+    styles::Styles,
+};
 use crate::{
     colors::Ground,
-    left_out::{Tally, in_one_pair_of_marks},
+    left_out::{Kind, Tally},
     links::{ADDRESS, Link},
-    look::{Look, STRUCK},
+    look::{self, Look},
     math,
     symbols::Symbols,
     xml::{Element, Node},
@@ -106,9 +111,7 @@ impl<'a> Body<'a> {
         self.fields.end_all(&mut words);
         self.fields = around;
         out.boxes.append(&mut boxes);
-        // Neighbours that are struck out are struck out in one.
-        let words = in_one_pair_of_marks(&words.replace(&STRUCK.repeat(2), ""));
-        let words = std::mem::take(&mut out.joined) + &words;
+        let words = std::mem::take(&mut out.joined) + &look::whole(&words);
         let end = properties.and_then(|it| it.child("rPr"));
         if end.is_some_and(|end| end.child("del").or_else(|| end.child("moveFrom")).is_some()) {
             out.joined = words;
@@ -201,13 +204,17 @@ impl<'a> Body<'a> {
                 }
                 "oMath" => words.push_str(&math::text(element)),
                 "ffData" => words.push_str(&chosen(element)),
-                "docPr" => words.push_str(&described(element)),
+                "docPr" => {
+                    let said = ["descr", "title"].map(|name| element.attribute(name));
+                    words.push_str(&look::described(said));
+                }
+                "pic" | "imagedata" => self.tally.add(Kind::Pictures, 1),
                 "r" => {
                     let look = self.styles.run_look(look, element.child("rPr"));
                     if look.is_hidden(self.ground) && !self.fields.is_code() {
                         let texts = element.all("t");
                         let texts: String = texts.iter().map(|it| it.text()).collect();
-                        words.push_str(&self.tally.hidden(&texts, None));
+                        words.push_str(&self.tally.hidden_piece(&texts, None));
                         // A field may begin or end in it.
                         for mark in element.elements().filter(|it| &*it.name == "fldChar") {
                             let kind = mark.attribute("fldCharType").unwrap_or_default();
@@ -256,7 +263,7 @@ impl<'a> Body<'a> {
     /// A row a line; cells that are spanned stay empty, so that columns stand below each other.
     fn table(&mut self, table: &Element, out: &mut Blocks) {
         let mut rows = Vec::new();
-        let ground = look::ground_of_table(table, self.ground);
+        let ground = ground_of_table(table, self.ground);
         let was = |element: &Element, properties: &str, change: &str| {
             element.child(properties).is_some_and(|it| it.child(change).is_some())
         };
@@ -267,7 +274,7 @@ impl<'a> Body<'a> {
             let kept = below(row, "tc").into_iter().filter(|cell| !was(cell, "tcPr", "cellDel"));
             for cell in kept {
                 let mut blocks = Blocks { in_cell: true, ..Blocks::default() };
-                let ground = look::ground_of_cell(cell, ground);
+                let ground = ground_of_cell(cell, ground);
                 self.on(ground, |body| body.blocks(cell, &mut blocks));
                 let lines: Vec<&str> =
                     blocks.text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -333,13 +340,6 @@ fn chosen_way(ways: &Element) -> &Element {
     ways.elements().find(is_read).or_else(|| ways.elements().next()).unwrap_or(ways)
 }
 
-/// What a picture is said to show.
-fn described(picture: &Element) -> String {
-    let words = ["descr", "title"].into_iter().filter_map(|name| picture.attribute(name));
-    let words = words.map(|words| words.trim().to_owned()).find(|words| !words.is_empty());
-    words.map(|words| format!("[Picture: {words}]")).unwrap_or_default()
-}
-
 /// What a form's box or menu says: nothing else in the document does.
 fn chosen(field: &Element) -> String {
     let value = |parent: &Element, name: &str| {
@@ -347,8 +347,8 @@ fn chosen(field: &Element) -> String {
         Some(child.attribute("val").unwrap_or_else(|| "1".to_owned()))
     };
     if let Some(tick) = field.child("checkBox") {
-        let is_ticked = value(tick, "checked").or_else(|| value(tick, "default"));
-        let is_ticked = is_ticked.is_some_and(|is| !matches!(is.as_str(), "0" | "false" | "off"));
+        let is_ticked = tick.child("checked").or_else(|| tick.child("default"));
+        let is_ticked = is_ticked.is_some_and(|it| !it.is_off("val"));
         return if is_ticked { "☒" } else { "☐" }.to_owned();
     }
     let Some(menu) = field.child("ddList") else { return String::new() };

@@ -50,9 +50,7 @@ impl Level {
             text: value("lvlText").unwrap_or_default(),
             start: value("start").and_then(|n| n.parse().ok()).unwrap_or(1),
             restarts: value("lvlRestart").and_then(|n| n.parse().ok()),
-            in_digits: level.child("isLgl").is_some_and(|it| {
-                !matches!(it.attribute("val").as_deref(), Some("0" | "false" | "off"))
-            }),
+            in_digits: level.child("isLgl").is_some_and(|it| !it.is_off("val")),
         }
     }
 }

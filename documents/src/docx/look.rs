@@ -1,14 +1,11 @@
 //! What the properties of runs and paragraphs say of how text looks.
 
 use crate::{
-    colors::{Ground, WHITE, hexadecimal},
-    look::Look,
+    colors::{Ground, TINY, WHITE, hexadecimal},
+    look::{Color, Look},
     symbols::Fonts,
     xml::Element,
 };
-
-/// Letters of so many half points cannot be read.
-const TINY: u32 = 2;
 
 /// Fonts that a run may name, for letters of different scripts.
 const SCRIPTS: [&str; 4] = ["ascii", "hAnsi", "cs", "eastAsia"];
@@ -17,10 +14,7 @@ impl Look {
     /// What `rPr` says.
     pub(super) fn of(properties: Option<&Element>) -> Self {
         let child = |name: &str| properties.and_then(|properties| properties.child(name));
-        let is_on = |name: &str| {
-            child(name)
-                .map(|it| !matches!(it.attribute("val").as_deref(), Some("0" | "false" | "off")))
-        };
+        let is_on = |name: &str| child(name).map(|it| !it.is_off("val"));
         let hidden = is_on("vanish");
         let struck =
             [is_on("strike"), is_on("dstrike")].into_iter().flatten().reduce(|a, b| a || b);
@@ -35,8 +29,9 @@ impl Look {
             raised,
             struck,
             capitals: is_on("caps"),
-            tiny: size.map(|size: u32| size <= TINY),
-            color: value("color").map(|it| hexadecimal(&it).unwrap_or([0; 3])),
+            // In half points.
+            tiny: size.map(|size: f64| size / 2.0 <= TINY),
+            color: value("color").map(|it| hexadecimal(&it).map_or(Color::Automatic, Color::Plain)),
             ground: marked.or_else(|| shaded(properties)),
         }
     }

@@ -2,7 +2,7 @@
 
 use scraper::node::Element;
 
-use crate::numerals::{letters, roman};
+use crate::numerals::{latin, roman};
 
 const GREEK: &str = "αβγδεζηθικλμνξοπρστυφχψω";
 
@@ -91,16 +91,6 @@ impl Kind {
         };
         if capital { text.to_ascii_uppercase() } else { text }
     }
-}
-
-/// a, …, z, aa, ab, …
-fn latin(mut count: usize) -> String {
-    let mut text = String::new();
-    while count > 0 {
-        text.insert_str(0, &letters((count - 1) % 26 + 1));
-        count = (count - 1) / 26;
-    }
-    text
 }
 
 fn number(element: &Element, attribute: &str) -> Option<i64> {

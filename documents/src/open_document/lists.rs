@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Body;
 use crate::{
-    numerals::{chinese, circled, letters, roman},
+    numerals::{chinese, circled, latin, letters, roman},
     xml::Element,
 };
 
@@ -13,6 +13,8 @@ use crate::{
 pub(super) struct Numbered {
     /// `1`, `a`, `A`, `i` or `I`, or the first numbers of another script; empty for none.
     format: String,
+    /// Behind `z` come `aa` and `bb`, not `aa` and `ab`.
+    repeats_letters: bool,
     start: usize,
     /// Before and behind the number.
     around: Option<(String, String)>,
@@ -23,8 +25,10 @@ pub(super) struct Numbered {
 impl Numbered {
     fn number(&self, number: usize) -> String {
         match self.format.as_str() {
-            "a" => letters(number),
-            "A" => letters(number).to_ascii_uppercase(),
+            "a" if self.repeats_letters => letters(number),
+            "A" if self.repeats_letters => letters(number).to_ascii_uppercase(),
+            "a" => latin(number),
+            "A" => latin(number).to_ascii_uppercase(),
             "i" => roman(number),
             "I" => roman(number).to_ascii_uppercase(),
             format if format.starts_with('一') => chinese(number),
@@ -45,13 +49,14 @@ pub(super) fn numbered(tree: &Element) -> HashMap<(String, usize), Numbered> {
             }
             let place = number_of(level, "level").map_or(place, |level| level.saturating_sub(1));
             let format = level.attribute("num-format").unwrap_or_default();
+            let repeats_letters = level.attribute("num-letter-sync").is_some_and(|it| it == "true");
             let start = number_of(level, "start-value").unwrap_or(1);
             let (before, behind) = (level.attribute("num-prefix"), level.attribute("num-suffix"));
             let is_said = before.is_some() || behind.is_some();
             let around = (before.unwrap_or_default(), behind.unwrap_or_default());
             let around = is_said.then_some(around);
             let levels = number_of(level, "display-levels").unwrap_or(1);
-            let numbered = Numbered { format, start, around, levels };
+            let numbered = Numbered { format, repeats_letters, start, around, levels };
             numbers.insert((name.clone(), place), numbered);
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    colors::{Ground, hexadecimal},
-    look::Look,
+    colors::{Ground, TINY, hexadecimal},
+    look::{Color, Look},
     symbols::Fonts,
     xml::Element,
 };
@@ -84,11 +84,16 @@ impl Styles {
         let line = ["text-line-through-style", "text-line-through-type"];
         let line = line.iter().find_map(|name| text.attribute(name));
         let color = text.attribute("color").and_then(|it| hexadecimal(it.trim_start_matches('#')));
+        let size = text.attribute("font-size");
+        let size = size.and_then(|size| size.strip_suffix("pt")?.parse::<f64>().ok());
+        let is_automatic = text.attribute("use-window-font-color").as_deref() == Some("true");
+        let color = if is_automatic { Some(Color::Automatic) } else { color.map(Color::Plain) };
         Look {
             hidden,
             raised,
             struck: line.map(|line| line != "none"),
             capitals: text.attribute("text-transform").map(|it| it == "uppercase"),
+            tiny: size.map(|size| size <= TINY),
             color,
             ground: ground_of(text),
             fonts: family.map(|family| Fonts::named(Some(&family), &[])),

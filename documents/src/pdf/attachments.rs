@@ -9,7 +9,7 @@ use hayro_interpret::hayro_syntax::{
 };
 
 use super::forms::{decoded, dictionaries};
-use crate::{context::Context, left_out::Kind};
+use crate::{context::Context, left_out::Kind, one_line};
 
 /// Names at most.
 const MAX_NAMES: usize = 200;
@@ -17,8 +17,8 @@ const MAX_NAMES: usize = 200;
 /// Documents within documents.
 const MAX_DEPTH: usize = 4;
 
-/// What is attached; nothing where nothing is.
-pub(super) fn of(file: &Pdf, context: &Context<'_>) -> Option<String> {
+/// What is attached, and whether any of it could be read; nothing where nothing is attached.
+pub(super) fn of(file: &Pdf, context: &Context<'_>) -> Option<(String, bool)> {
     let xref = file.xref();
     let root = xref.get::<Dict<'_>>(xref.root_id())?;
     let is_portfolio = root.contains_key("Collection") && context.depth < MAX_DEPTH;
@@ -26,27 +26,29 @@ pub(super) fn of(file: &Pdf, context: &Context<'_>) -> Option<String> {
     if !is_portfolio {
         let names: Vec<String> = files.iter().filter_map(name).collect();
         context.tally.add(Kind::Attachments, names.len());
-        return (!names.is_empty()).then(|| format!("[Attached, not read: {}]", names.join(", ")));
+        let names = (!names.is_empty()).then(|| names.join(", "))?;
+        return Some((format!("[Attached, not read: {names}]"), false));
     }
+    let mut is_read = false;
     let texts = files.iter().map(|file| {
         let name = name(file).unwrap_or_else(|| "without a name".to_owned());
         let content = file.get::<Dict<'_>>("EF").and_then(|it| it.get::<Stream<'_>>("F"));
         let bytes = content.and_then(|content| content.decoded_data().ok());
         let read = bytes.map(|bytes| context.text_of(&bytes, &name, context.depth + 1));
         match read {
-            Some(Ok(text)) => format!("## Attachment: {name}\n\n{}", text.trim()),
-            Some(Err(error)) => {
-                context.tally.add(Kind::Attachments, 1);
-                format!("[Attachment {name}: {error}]")
+            Some(Ok(text)) => {
+                is_read = true;
+                format!("## Attachment: {name}\n\n{}", text.trim())
             }
+            Some(Err(error)) => format!("[Attachment {name}: {error}]"),
             None => {
-                context.tally.add(Kind::Attachments, 1);
+                context.tally.in_part(Kind::UnreadParts, 1, &name);
                 format!("[Attachment {name}: it is damaged]")
             }
         }
     });
     let texts: Vec<String> = texts.collect();
-    (!texts.is_empty()).then(|| texts.join("\n\n"))
+    (!texts.is_empty()).then(|| (texts.join("\n\n"), is_read))
 }
 
 /// The files that the document's directory names.
@@ -75,6 +77,6 @@ fn files<'a>(file: &'a Pdf, root: &Dict<'a>) -> Option<Vec<Dict<'a>>> {
 
 fn name(file: &Dict<'_>) -> Option<String> {
     let name = file.get::<PdfString<'_>>("UF").or_else(|| file.get("F"))?;
-    let name = decoded(name.as_bytes()).split_whitespace().collect::<Vec<_>>().join(" ");
+    let name = one_line(&decoded(name.as_bytes()));
     (!name.is_empty()).then_some(name)
 }

@@ -7,6 +7,7 @@ use hayro_interpret::hayro_syntax::{
 };
 
 use super::forms::{HIDDEN, decoded, dictionaries};
+use crate::one_line;
 
 /// Comments of a page at most.
 const MAX_COMMENTS: usize = 1_000;
@@ -31,7 +32,7 @@ pub(super) fn of(page: &Page<'_>, xref: &XRef, words: &str) -> String {
             return None;
         }
         let text = decoded(note.get::<PdfString<'_>>("Contents")?.as_bytes());
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = one_line(&text);
         let letters = letters(&text);
         if letters.is_empty() {
             return None;

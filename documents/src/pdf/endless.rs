@@ -9,11 +9,11 @@ use crate::limits::Limits;
 /// Of a document's time, a page may take this part.
 const PARTS_OF_TIME: u32 = 6;
 
-/// Clips and forms of a page. Maps have some ten thousand.
+/// Clips, forms and areas of a page. Maps have some ten thousand.
 const MAX_CLIPS: usize = 250_000;
 
 /// What a page may take until it is left.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Rest {
     end: Option<Instant>,
     text_bytes: usize,
@@ -29,16 +29,17 @@ impl Rest {
         Self { end, text_bytes: limits.text_bytes, clips: MAX_CLIPS }
     }
 
-    /// The page draws something. Unwinds when it has had its time.
-    pub(super) fn draw(&self) {
+    /// The page draws something, or what it drew is read. Unwinds when it has had its time.
+    pub(super) fn go_on(&self) {
         if self.end.is_some_and(|end| Instant::now() >= end) {
             leave();
         }
     }
 
-    /// It draws within another border. Unwinds when there were too many.
+    /// It draws within another border, or an area that may hide something. Unwinds when there were
+    /// too many.
     pub(super) fn clip(&mut self) {
-        self.draw();
+        self.go_on();
         take(&mut self.clips, 1);
     }
 

@@ -31,7 +31,6 @@ use super::{
     rules::Rules,
     sight::Sight,
 };
-use crate::limits::Limits;
 
 /// Letters of one page at most: what draws more is no page to read.
 const MAX_GLYPHS: usize = 2_000_000;
@@ -110,7 +109,7 @@ pub(super) fn draw<'a>(
     page: &Page<'a>,
     xref: &'a XRef,
     cache: &InterpreterCache<'a>,
-    limits: &Limits,
+    rest: Rest,
 ) -> Letters {
     let font_lost = Arc::new(AtomicBool::new(false));
     let lost = Arc::clone(&font_lost);
@@ -136,7 +135,7 @@ pub(super) fn draw<'a>(
         replaced: Vec::new(),
         drawn: HashMap::new(),
         sight: Sight::default(),
-        rest: Rest::of(limits),
+        rest,
     };
     content::draw(page, &mut context, &mut pen);
     pen.page.unknown += pen.meanings.unknown;
@@ -187,12 +186,12 @@ struct Pen<'a> {
 
 impl Pen<'_> {
     /// Letters that nobody sees are counted, and are no text of the page. A scan's words lie under
-    /// its picture, or are drawn in no colour: they are what is seen in it.
+    /// its picture, or are drawn in no color: they are what is seen in it.
     fn keep_what_is_seen(&mut self) {
         let sizes = self.page.glyphs.iter().map(|glyph| glyph.size);
         let has_others = sizes.fold(0.0, f64::max) > 2.0 * TINY;
         let is_scan = self.page.pictures && self.sight.has_mostly_unpainted();
-        let seen = self.sight.seen(is_scan);
+        let seen = self.sight.seen(is_scan, &self.rest);
         let mut seen = seen
             .into_iter()
             .zip(&self.page.glyphs)
@@ -321,10 +320,10 @@ pub(super) fn frame(at: Point, turn: u16) -> (f64, f64) {
 
 impl<'a> Device<'a> for Pen<'a> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
-        self.rest.draw();
+        self.rest.go_on();
         let is_painted = !matches!(mode, DrawMode::Invisible) && !is_transparent(&props);
-        // What is stroked has another colour.
-        let paint = colour(&props).filter(|_| matches!(mode, DrawMode::Fill(_)));
+        // What is stroked has another color.
+        let paint = color(&props).filter(|_| matches!(mode, DrawMode::Fill(_)));
         let vertical = run.writing_mode() == WritingMode::Vertical;
         // A run has one font: what its codes mean and how wide they are is looked up once.
         let mut kept: Vec<(u32, Option<Rc<str>>, f64)> = Vec::new();
@@ -391,18 +390,20 @@ impl<'a> Device<'a> for Pen<'a> {
     }
 
     fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
-        self.rest.draw();
+        self.rest.clip();
         self.page.pictures = true;
         let place = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
         self.sight.picture(props.transform.transform_rect_bbox(place));
     }
 
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
-        self.rest.draw();
+        self.rest.go_on();
         let is_stroked = matches!(mode, DrawMode::Stroke(_) | DrawMode::FillAndStroke(..));
         self.page.rules.draw(path, props.transform, is_stroked);
         if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
-            self.sight.fill(path, props.transform, colour(&props));
+            if self.sight.fill(path, props.transform, color(&props)) {
+                self.rest.clip();
+            }
         }
     }
 
@@ -432,15 +433,15 @@ impl<'a> Device<'a> for Pen<'a> {
 
 /// Whether nothing is seen of what is drawn.
 fn is_transparent(props: &DrawProps<'_>) -> bool {
-    let Paint::Color(colour) = &props.paint else { return false };
-    let [.., alpha] = colour.to_rgba().to_rgba8();
+    let Paint::Color(color) = &props.paint else { return false };
+    let [.., alpha] = color.to_rgba().to_rgba8();
     alpha < 8
 }
 
-/// The colour that is drawn with, where it hides what is below it.
-fn colour(props: &DrawProps<'_>) -> Option<[u8; 3]> {
-    let Paint::Color(colour) = &props.paint else { return None };
-    let [red, green, blue, alpha] = colour.to_rgba().to_rgba8();
+/// The color that is drawn with, where it hides what is below it.
+fn color(props: &DrawProps<'_>) -> Option<[u8; 3]> {
+    let Paint::Color(color) = &props.paint else { return None };
+    let [red, green, blue, alpha] = color.to_rgba().to_rgba8();
     let is_opaque =
         alpha > 250 && props.soft_mask.is_none() && props.blend_mode == BlendMode::Normal;
     is_opaque.then_some([red, green, blue])

@@ -25,7 +25,8 @@ pub(super) const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
 
 /// The meanings of a page's letters.
 pub(super) struct Meanings<'a> {
-    codes: Option<&'static Encoding>,
+    /// Fonts whose codes are letters of an encoding, by their names.
+    codes: Vec<(String, &'static Encoding)>,
     /// The page's, for those whose tables are looked for once a letter has no meaning.
     fonts: Option<Dict<'a>>,
     tables: Option<Vec<CMap>>,
@@ -104,6 +105,19 @@ impl<'a> Meanings<'a> {
         })
     }
 
+    /// In which encoding the codes of a glyph's font are. Only a font that is embedded has a name here:
+    /// of others it is the page's first.
+    fn encoding_of(&self, glyph: &Drawn<'_>) -> Option<&'static Encoding> {
+        let name = match glyph {
+            Drawn::Outline(outline) => outline.font_data().and_then(|font| font.postscript_name),
+            Drawn::Type3(_) => return None,
+        };
+        let mut codes = self.codes.iter();
+        let found =
+            codes.find(|(known, _)| name.as_ref().is_none_or(|name| known == without_mark(name)));
+        found.map(|(_, encoding)| *encoding)
+    }
+
     /// What a code means where the font does not say.
     fn guess(&mut self, glyph: &Drawn<'_>) -> Option<String> {
         let code = glyph.char_code();
@@ -115,7 +129,7 @@ impl<'a> Meanings<'a> {
         if let Some(letter) = letter.filter(|letter| is_text(*letter)) {
             return Some(letter.to_string());
         }
-        if let Some(encoding) = self.codes {
+        if let Some(encoding) = self.encoding_of(glyph) {
             let bytes = code.to_be_bytes();
             let bytes = if code > 0xffff {
                 &bytes[..]
@@ -144,33 +158,47 @@ impl<'a> Meanings<'a> {
     }
 }
 
-/// In which encoding the codes of letters are, where a font of the page has an encoding that
-/// anybody knows and no table of its own.
-fn codes(page: &Page<'_>) -> Option<&'static Encoding> {
-    let fonts = fonts(page)?;
-    fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name)).find_map(|font| {
-        // Not a table, but the name of one: codes are what they say.
-        let named = font.get::<Name<'_>>("ToUnicode");
-        if named.is_some_and(|name| name.as_str().starts_with("Identity")) {
-            return Some(UTF_16BE);
-        }
-        if font.contains_key("ToUnicode") {
-            return None;
-        }
-        let encoding = font.get::<Name<'_>>("Encoding")?;
-        let name = encoding.as_str();
-        let known = [
-            ("UCS2", UTF_16BE),
-            ("UTF16", UTF_16BE),
-            ("RKSJ", SHIFT_JIS),
-            ("GBK", GBK),
-            ("GB-EUC", GBK),
-            ("B5", BIG5),
-            ("KSC", EUC_KR),
-            ("EUC-", EUC_JP),
-        ];
-        known.into_iter().find(|(part, _)| name.contains(part)).map(|(_, encoding)| encoding)
-    })
+/// Fonts of a page that have an encoding that anybody knows and no table of their own, and which it is.
+fn codes(page: &Page<'_>) -> Vec<(String, &'static Encoding)> {
+    let Some(fonts) = fonts(page) else { return Vec::new() };
+    let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
+    let codes = fonts.filter_map(|font| {
+        let parts = font.get::<Array<'_>>("DescendantFonts");
+        let part = parts.and_then(|parts| parts.iter::<Dict<'_>>().next());
+        let name = part.as_ref().unwrap_or(&font).get::<Name<'_>>("BaseFont");
+        let name = name.map(|name| without_mark(name.as_str()).to_owned()).unwrap_or_default();
+        Some((name, encoding(&font)?))
+    });
+    codes.collect()
+}
+
+fn encoding(font: &Dict<'_>) -> Option<&'static Encoding> {
+    // Not a table, but the name of one: codes are what they say.
+    let named = font.get::<Name<'_>>("ToUnicode");
+    if named.is_some_and(|name| name.as_str().starts_with("Identity")) {
+        return Some(UTF_16BE);
+    }
+    if font.contains_key("ToUnicode") {
+        return None;
+    }
+    let encoding = font.get::<Name<'_>>("Encoding")?;
+    let name = encoding.as_str();
+    let known = [
+        ("UCS2", UTF_16BE),
+        ("UTF16", UTF_16BE),
+        ("RKSJ", SHIFT_JIS),
+        ("GBK", GBK),
+        ("GB-EUC", GBK),
+        ("B5", BIG5),
+        ("KSC", EUC_KR),
+        ("EUC-", EUC_JP),
+    ];
+    known.into_iter().find(|(part, _)| name.contains(part)).map(|(_, encoding)| encoding)
+}
+
+/// A font's name without the mark of a subset before it.
+fn without_mark(name: &str) -> &str {
+    name.split_once('+').map_or(name, |(_, name)| name)
 }
 
 /// The fonts that a page names.
@@ -211,7 +239,7 @@ fn collection(fonts: &Dict<'_>) -> Option<CMap> {
 
 /// A font of signs by its name in a PDF: with the mark of a subset before it, and its cut behind.
 fn symbol_font(name: &str) -> Option<Symbols> {
-    let name = name.split_once('+').map_or(name, |(_, name)| name).to_ascii_lowercase();
+    let name = without_mark(name).to_ascii_lowercase();
     let name = name.split(['-', ',']).next().unwrap_or_default();
     let name = name.strip_suffix("mt").unwrap_or(name);
     let spaced = name.replace("dings2", "dings 2").replace("dings3", "dings 3");

@@ -19,11 +19,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hayro_interpret::{
     InterpreterCache,
-    hayro_syntax::{DecryptionError, LoadPdfError, Pdf, page::Page},
+    hayro_syntax::{DecryptionError, LoadPdfError, Pdf, page::Page, xref::XRef},
 };
 
+use endless::Rest;
+use glyphs::Letters;
+use rules::Rules;
+
 use crate::{
-    context::Context, format::Format, left_out::Kind, limits::Limits, pictures::Picture,
+    context::Context,
+    format::Format,
+    left_out::Kind,
+    limits::{Hidden, Limits},
+    pictures::Picture,
     unreadable::Unreadable,
 };
 
@@ -66,7 +74,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     let mut numbers = tree::present(&file);
     let absent = numbers.missing(file.pages().len());
     let count = file.pages().len() + absent.len();
-    let mut missing = absent.len();
+    let missing = absent.len();
     for number in absent {
         tally.on_page(Kind::UnreadPages, 1, number);
     }
@@ -76,69 +84,37 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     if count > limits.pages as usize {
         return Err(Unreadable::TooManyPages { pages: count, most: limits.pages });
     }
-    let (mut text, mut blank, mut pictures) = (String::new(), 0, Vec::new());
+    let mut read = Read { missing, ..Read::default() };
     let mut starts = Vec::with_capacity(count);
-    // A comment alone does not say what a scan shows.
-    let (mut says, mut has_endless) = (false, false);
     // Fonts are read once, and given up now and then, for there may be many.
     let mut cache = InterpreterCache::new();
     for (place, page) in file.pages().iter().enumerate() {
         let number = numbers.next();
         // Those that are missing before it among them.
-        starts.resize(number, text.len());
+        starts.resize(number, read.text.len());
         if deadline.has_passed() {
             return Err(Unreadable::TooSlow(limits.time));
         }
         if place % PAGES_OF_A_CACHE == 0 {
             cache = InterpreterCache::new();
         }
-        let read = catch_unwind(AssertUnwindSafe(|| {
-            let drawn = glyphs::draw(page, file.xref(), &cache, limits);
-            let words = layout::text(&drawn.glyphs, &drawn.rules);
-            let comments = comments::of(page, file.xref(), &words);
-            let hidden_words = layout::text(&drawn.hidden, &rules::Rules::default());
-            (words, hidden_words, comments, drawn)
-        }));
-        match read {
-            Ok((words, hidden_words, comments, drawn)) => {
-                let hidden = drawn.hidden.iter().filter(|glyph| !glyph.text.trim().is_empty());
-                tally.on_page(Kind::HiddenText, hidden.count(), number);
-                tally.on_page(Kind::UnknownGlyphs, drawn.unknown, number);
-                blank += usize::from(words.is_empty() && drawn.pictures);
-                let shows_more = drawn.shows_more(&words);
-                let seen = if shows_more && pictures.len() < limits.page_pictures as usize {
-                    draw(page, limits)
-                } else {
-                    None
-                };
-                let seen_page = seen.is_some();
-                if let Some(picture) = seen {
-                    pictures.push(picture);
-                    let note = format!("[Page {number}: picture {}]", pictures.len());
-                    append(&mut text, &note);
-                } else if shows_more || glyphs::is_damaged(page) {
-                    missing += 1;
-                    let kind = if shows_more { Kind::PagesWithoutText } else { Kind::UnreadPages };
-                    tally.on_page(kind, 1, number);
-                }
-                says |= !words.is_empty() || seen_page;
-                append(&mut text, &words);
-                append(&mut text, &tally.marked(&hidden_words));
-                append(&mut text, &comments);
-            }
+        match catch_unwind(AssertUnwindSafe(|| said(page, file.xref(), &cache, limits))) {
+            Ok(said) => read.add(page, number, said, context),
             Err(cause) => {
-                has_endless |= endless::is_endless(&*cause);
+                read.has_endless |= endless::is_endless(&*cause);
                 // It may have been left half done.
                 cache = InterpreterCache::new();
-                missing += 1;
+                read.missing += 1;
                 tally.on_page(Kind::UnreadPages, 1, number);
             }
         }
-        limits.take_text(text.len())?;
+        limits.take_text(read.text.len())?;
     }
-    if says {
-        let attached = catch_unwind(AssertUnwindSafe(|| attachments::of(&file, context)));
-        append(&mut text, &attached.ok().flatten().unwrap_or_default());
+    let attached = catch_unwind(AssertUnwindSafe(|| attachments::of(&file, context)));
+    let (attached, is_read) = attached.ok().flatten().unwrap_or_default();
+    let Read { mut text, pictures, blank, missing, says, has_endless } = read;
+    if says || is_read {
+        append(&mut text, &attached);
         return Ok(Pages { text, starts, count, pictures });
     }
     if has_endless {
@@ -148,6 +124,72 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
         return Err(damaged("none of its pages can be read"));
     }
     Err(Unreadable::NoTextLayer { pages: count })
+}
+
+/// What a page says.
+struct Said {
+    words: String,
+    hidden_words: String,
+    comments: String,
+    drawn: Letters,
+}
+
+fn said<'a>(
+    page: &Page<'a>,
+    xref: &'a XRef,
+    cache: &InterpreterCache<'a>,
+    limits: &Limits,
+) -> Said {
+    let rest = Rest::of(limits);
+    let drawn = glyphs::draw(page, xref, cache, rest.clone());
+    let words = layout::text(&drawn.glyphs, &drawn.rules, &rest);
+    let comments = comments::of(page, xref, &words);
+    let hidden_words = match limits.hidden {
+        Hidden::Mark => layout::text(&drawn.hidden, &Rules::default(), &rest),
+        Hidden::Drop => String::new(),
+    };
+    Said { words, hidden_words, comments, drawn }
+}
+
+/// What has been read of the pages so far.
+#[derive(Default)]
+struct Read {
+    text: String,
+    pictures: Vec<Picture>,
+    /// Pages that show pictures and no words.
+    blank: usize,
+    /// Pages of which something is missing.
+    missing: usize,
+    /// A comment alone does not say what a scan shows.
+    says: bool,
+    has_endless: bool,
+}
+
+impl Read {
+    fn add(&mut self, page: &Page<'_>, number: usize, said: Said, context: &Context<'_>) {
+        let Context { limits, tally, .. } = *context;
+        let Said { words, hidden_words, comments, drawn } = said;
+        let hidden = drawn.hidden.iter().filter(|glyph| !glyph.text.trim().is_empty());
+        tally.on_page(Kind::HiddenText, hidden.count(), number);
+        tally.on_page(Kind::UnknownGlyphs, drawn.unknown, number);
+        self.blank += usize::from(words.is_empty() && drawn.pictures);
+        let shows_more = drawn.shows_more(&words);
+        let may_draw = shows_more && self.pictures.len() < limits.page_pictures as usize;
+        let seen = if may_draw { draw(page, limits) } else { None };
+        self.says |= !words.is_empty() || seen.is_some();
+        if let Some(picture) = seen {
+            self.pictures.push(picture);
+            let note = format!("[Page {number}: picture {}]", self.pictures.len());
+            append(&mut self.text, &note);
+        } else if shows_more || glyphs::is_damaged(page) {
+            self.missing += 1;
+            let kind = if shows_more { Kind::PagesWithoutText } else { Kind::UnreadPages };
+            tally.on_page(kind, 1, number);
+        }
+        append(&mut self.text, &words);
+        append(&mut self.text, &tally.marked(&hidden_words));
+        append(&mut self.text, &comments);
+    }
 }
 
 /// A page's words, behind a blank line.

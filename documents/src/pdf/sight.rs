@@ -1,26 +1,94 @@
-//! What of a page's letters is seen: not what is drawn in the colour of its ground, under something
-//! else, outside of a clip, or in no colour at all. Hidden words may be meant for a model alone.
+//! What of a page's letters is seen: not what is drawn in the color of its ground, under something
+//! else, outside of a clip, or in no color at all. Hidden words may be meant for a model alone.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect, Shape as _};
 
-/// Colours that are no further apart, of 255, are one to who reads.
-const SAME: u8 = 24;
-/// What draws more areas is a map or a picture: later ones hide nothing.
-const MAX_AREAS: usize = 400;
+use super::endless::Rest;
+use crate::colors::{Ground, Rgb, WHITE};
+
 /// Smaller areas are parts of a drawing, in points.
 const SMALL: f64 = 3.0;
 /// A clip of fewer lines and curves is a form, and none of letters.
 const OUTLINES: usize = 12;
-/// The paper.
-const WHITE: [u8; 3] = [255; 3];
 
-/// An area of one colour; none where it lets something through.
+/// An area of one color; none where it lets something through.
 #[derive(Debug)]
 struct Area {
     place: Rect,
-    colour: Option<[u8; 3]>,
+    color: Option<Rgb>,
+}
+
+/// Areas in the order in which they are drawn, and by where they are: maps have many thousands.
+#[derive(Debug, Default)]
+struct Areas {
+    all: Vec<Area>,
+    /// Their numbers by squares of the page, which are as large as the next power of two above the
+    /// area's longer side: none lies in more than four.
+    squares: HashMap<(i32, i64, i64), Vec<usize>>,
+    /// The powers in use.
+    powers: Vec<i32>,
+}
+
+impl Areas {
+    fn push(&mut self, area: Area) {
+        let place = area.place;
+        if !place.is_finite() {
+            return;
+        }
+        // A page is some thousands of points.
+        let power = place.width().max(place.height()).max(SMALL).log2().ceil() as i32;
+        if !self.powers.contains(&power) {
+            self.powers.push(power);
+        }
+        let (first, last) =
+            (square(place.origin(), power), square((place.x1, place.y1).into(), power));
+        for x in first.0..=last.0 {
+            for y in first.1..=last.1 {
+                self.squares.entry((power, x, y)).or_default().push(self.all.len());
+            }
+        }
+        self.all.push(area);
+    }
+
+    /// The last one at a place of the first so many.
+    fn last(&self, at: Point, count: usize) -> Option<&Area> {
+        let last = |numbers: &[usize]| {
+            let before = numbers.partition_point(|number| *number < count);
+            numbers.iter().take(before).rev().copied().find(|number| self.has(*number, at))
+        };
+        self.near(at).filter_map(last).max().and_then(|number| self.all.get(number))
+    }
+
+    /// Whether one that hides what is below it is at a place, from this one on.
+    fn hide(&self, at: Point, from: usize) -> bool {
+        self.near(at).any(|numbers| {
+            let before = numbers.partition_point(|number| *number < from);
+            let opaque =
+                |number: &usize| self.all.get(*number).is_some_and(|it| it.color.is_some());
+            numbers.iter().skip(before).any(|number| opaque(number) && self.has(*number, at))
+        })
+    }
+
+    fn has(&self, number: usize, at: Point) -> bool {
+        self.all.get(number).is_some_and(|area| area.place.contains(at))
+    }
+
+    /// The numbers of those in the squares of a place.
+    fn near(&self, at: Point) -> impl Iterator<Item = &[usize]> {
+        let squares = self.powers.iter().filter_map(move |power| {
+            let (x, y) = square(at, *power);
+            self.squares.get(&(*power, x, y))
+        });
+        squares.map(Vec::as_slice)
+    }
+}
+
+/// The square of a point.
+fn square(at: Point, power: i32) -> (i64, i64) {
+    let side = f64::from(power).exp2();
+    ((at.x / side).floor() as i64, (at.y / side).floor() as i64)
 }
 
 /// A letter as it was when it was drawn.
@@ -28,7 +96,7 @@ struct Area {
 struct Letter {
     middle: Point,
     is_painted: bool,
-    /// Of another colour than its ground, and within the clip.
+    /// Of another color than its ground, and within the clip.
     is_clear: bool,
     /// Areas that were drawn before it.
     below: usize,
@@ -37,7 +105,7 @@ struct Letter {
 /// Follows a page while it is drawn.
 #[derive(Debug, Default)]
 pub(super) struct Sight {
-    areas: Vec<Area>,
+    areas: Areas,
     letters: Vec<Letter>,
     clips: Vec<Rect>,
     /// Open clips that are letters: how many clips are open with it, and which letters. What is drawn
@@ -50,45 +118,39 @@ pub(super) struct Sight {
 }
 
 impl Sight {
-    /// A letter, by the middle of it. `colour` is none where it is not one colour.
+    /// A letter, by the middle of it. `color` is none where it is not one color.
     pub(super) fn letter(
         &mut self,
         middle: Point,
         size: f64,
-        colour: Option<[u8; 3]>,
+        color: Option<Rgb>,
         is_painted: bool,
     ) {
-        let stands_out = self.stands_out(middle, colour, self.areas.len());
+        let stands_out = self.stands_out(middle, color, self.areas.all.len());
         let is_within = self.clips.last().is_none_or(|clip| {
             let clip = clip.inflate(0.5 * size, 0.5 * size);
             clip.contains(middle)
         });
         let is_clear = stands_out && is_within;
-        self.letters.push(Letter { middle, is_painted, is_clear, below: self.areas.len() });
+        self.letters.push(Letter { middle, is_painted, is_clear, below: self.areas.all.len() });
     }
 
-    /// Whether a colour is another than that of the ground at a place, on which so many areas are.
-    fn stands_out(&self, at: Point, colour: Option<[u8; 3]>, areas: usize) -> bool {
-        let below = self.areas.iter().take(areas).rev().find(|area| area.place.contains(at));
-        let is_known = self.areas.len() < MAX_AREAS;
-        let ground = below.map_or(Some(WHITE), |area| area.colour).filter(|_| is_known);
-        match (colour, ground) {
-            (Some(colour), Some(ground)) => {
-                colour.iter().zip(ground).any(|(one, other)| one.abs_diff(other) >= SAME)
-            }
-            _ => true,
-        }
+    /// Whether a color is another than that of the ground at a place, on which so many areas are.
+    fn stands_out(&self, at: Point, color: Option<Rgb>, areas: usize) -> bool {
+        let of_area = |area: &Area| area.color.map_or(Ground::Unknown, Ground::Plain);
+        let ground = self.areas.last(at, areas).map_or(Ground::Plain(WHITE), of_area);
+        color.is_none_or(|color| !ground.hides(color))
     }
 
     /// What is drawn through clips of letters paints them.
-    fn paint(&mut self, place: Rect, colour: Option<[u8; 3]>) {
+    fn paint(&mut self, place: Rect, color: Option<Rgb>) {
         self.before = self.letters.len();
         let cut = self.cut.iter().flat_map(|(_, letters)| letters.clone()).collect::<Vec<_>>();
         for number in cut {
             let Some(letter) = self.letters.get(number) else { continue };
             let (middle, below) = (letter.middle, letter.below);
             if place.contains(middle) {
-                let is_clear = self.stands_out(middle, colour, below);
+                let is_clear = self.stands_out(middle, color, below);
                 if let Some(letter) = self.letters.get_mut(number) {
                     (letter.is_painted, letter.is_clear) = (true, is_clear);
                 }
@@ -102,10 +164,10 @@ impl Sight {
         number: usize,
         middle: Point,
         size: f64,
-        colour: Option<[u8; 3]>,
+        color: Option<Rgb>,
         is_painted: bool,
     ) {
-        self.letter(middle, size, colour, is_painted);
+        self.letter(middle, size, color, is_painted);
         let last = self.letters.pop();
         if let (Some(letter), Some(last)) = (self.letters.get_mut(number), last) {
             *letter = last;
@@ -117,8 +179,8 @@ impl Sight {
         self.letters.truncate(length);
     }
 
-    /// An area that is filled.
-    pub(super) fn fill(&mut self, path: &BezPath, at: Affine, colour: Option<[u8; 3]>) {
+    /// An area that is filled. Whether it may hide something.
+    pub(super) fn fill(&mut self, path: &BezPath, at: Affine, color: Option<Rgb>) -> bool {
         let bounds = path.bounding_box();
         let [a, b, c, d, ..] = at.as_coeffs();
         let is_level = (b.abs() + c.abs()).min(a.abs() + d.abs()) < 1e-6;
@@ -126,23 +188,22 @@ impl Sight {
         if let Some(clip) = self.clips.last() {
             place = place.intersect(*clip);
         }
-        self.paint(place, colour);
-        if self.areas.len() >= MAX_AREAS || place.width() < SMALL || place.height() < SMALL {
-            return;
+        self.paint(place, color);
+        if place.width() < SMALL || place.height() < SMALL {
+            return false;
         }
         // Of other forms it is not known what they leave free.
         let is_full = is_level && path.area().abs() > 0.98 * bounds.area();
         let is_opaque = self.groups.iter().all(|opaque| *opaque);
-        let colour = colour.filter(|_| is_full && is_opaque && self.cut.is_empty());
-        self.areas.push(Area { place, colour });
+        let color = color.filter(|_| is_full && is_opaque && self.cut.is_empty());
+        self.areas.push(Area { place, color });
+        true
     }
 
-    /// A picture has no colour of its own, and hides nothing: words may be read in it.
+    /// A picture has no color of its own, and hides nothing: words may be read in it.
     pub(super) fn picture(&mut self, place: Rect) {
         self.paint(place, None);
-        if self.areas.len() < MAX_AREAS {
-            self.areas.push(Area { place, colour: None });
-        }
+        self.areas.push(Area { place, color: None });
     }
 
     pub(super) fn clip(&mut self, path: &BezPath) {
@@ -172,18 +233,18 @@ impl Sight {
         self.groups.pop();
     }
 
-    /// Whether most letters are drawn in no colour.
+    /// Whether most letters are drawn in no color.
     pub(super) fn has_mostly_unpainted(&self) -> bool {
         let unpainted = self.letters.iter().filter(|letter| !letter.is_painted).count();
         unpainted * 2 >= self.letters.len()
     }
 
-    /// Whether each letter is seen; in a `scan`, those without a colour are, and so are all where
+    /// Whether each letter is seen; in a `scan`, those without a color are, and so are all where
     /// none would be.
-    pub(super) fn seen(&self, scan: bool) -> Vec<bool> {
+    pub(super) fn seen(&self, scan: bool, rest: &Rest) -> Vec<bool> {
         let is_covered = |letter: &Letter| {
-            let above = self.areas.get(letter.below..).unwrap_or_default();
-            above.iter().any(|area| area.colour.is_some() && area.place.contains(letter.middle))
+            rest.go_on();
+            self.areas.hide(letter.middle, letter.below)
         };
         let seen: Vec<bool> = self
             .letters

@@ -6,7 +6,10 @@ use super::Reader;
 use crate::{
     confined::{Bounds, Ended, Parts},
     records::Broken,
-    tables::apart::{Rows, Wanted, decoded, invalid},
+    tables::{
+        apart::{Rows, Wanted, decoded},
+        invalid,
+    },
 };
 
 /// Memory of the process.

@@ -1,11 +1,14 @@
 //! The cells of a sheet, and how their values are written.
 
+use std::collections::HashSet;
+
 use calamine::Data;
 
 use crate::{
     left_out::{Kind, Tally, characters},
     limits::{Deadline, Limits},
     links::Link,
+    one_line,
     unreadable::Unreadable,
 };
 
@@ -60,23 +63,24 @@ impl<'a> Cells<'a> {
         Ok(())
     }
 
-    /// Takes out what a cell shows, which nobody sees.
-    pub(super) fn hide_at(&mut self, place: (u32, u32)) {
-        let found = self.cells.iter().position(|(row, column, _)| (*row, *column) == place);
-        if let Some(at) = found {
-            self.hidden.push(self.cells.swap_remove(at).2);
-        }
+    /// Takes out what cells show that nobody sees.
+    pub(super) fn hide_at(&mut self, places: &HashSet<(u32, u32)>) {
+        let unseen =
+            self.cells.extract_if(.., |(row, column, _)| places.contains(&(*row, *column)));
+        self.hidden.extend(unseen.map(|(_, _, value)| value));
     }
 
-    /// A cell leads to an address.
-    pub(super) fn link(&mut self, place: (u32, u32), address: &str) {
-        let cell = self.cells.iter_mut().find(|(row, column, _)| (*row, *column) == place);
-        let (Some((_, _, value)), Some(mut link)) = (cell, Link::to(address)) else { return };
-        let mut text = String::new();
-        link.begin(&mut text);
-        text.push_str(value);
-        link.end(&mut text);
-        *value = text;
+    /// Cells lead to what `address` says of their places.
+    pub(super) fn link<'l>(&mut self, address: impl Fn((u32, u32)) -> Option<&'l String>) {
+        for (row, column, value) in &mut self.cells {
+            let link = address((*row, *column)).and_then(|address| Link::to(address));
+            let Some(mut link) = link else { continue };
+            let mut text = String::new();
+            link.begin(&mut text);
+            text.push_str(value);
+            link.end(&mut text);
+            *value = text;
+        }
     }
 
     /// Counts what nobody sees: all of a sheet that is hidden. What of it is put into the text all the
@@ -157,7 +161,7 @@ pub(super) fn shown(value: &Data) -> String {
         }
         Data::DurationIso(time) => iso_duration(time).unwrap_or_else(|| time.clone()),
         Data::Bool(value) => if *value { "TRUE" } else { "FALSE" }.to_owned(),
-        other => other.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
+        other => one_line(&other.to_string()),
     }
 }
 

@@ -12,13 +12,11 @@ use crate::{
     context::Context,
     format::Format,
     left_out::Kind,
+    one_line,
     package::Package,
     unreadable::Unreadable,
     xml::{Element, Node},
 };
-
-/// Cells that are repeated more often are there to fill the sheet.
-const MAX_REPEATED: u32 = 1_000;
 
 /// A book's text.
 pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<String, Unreadable> {
@@ -128,24 +126,21 @@ impl Sheet<'_, '_> {
                 if is_hidden || self.columns.iter().any(|hidden| hidden.contains(&column)) {
                     self.cells.hide(value)?;
                 } else if !value.is_empty() {
-                    shown.extend(
-                        (0..columns.min(MAX_REPEATED))
-                            .map(|at| (column.saturating_add(at), value.clone())),
-                    );
+                    shown.push((column..column.saturating_add(columns), value));
                 }
                 self.boxes(cell);
             }
             column = column.saturating_add(columns);
         }
         // What is empty takes no place.
-        for _ in 0..if shown.is_empty() { 0 } else { count.min(MAX_REPEATED) } {
-            for (column, value) in &shown {
-                self.cells.add_text((self.row, *column), value.clone())?;
+        let rows = self.row..self.row.saturating_add(count);
+        self.row = rows.end;
+        for row in if shown.is_empty() { 0..0 } else { rows } {
+            for (columns, value) in &shown {
+                for column in columns.clone() {
+                    self.cells.add_text((row, column), value.clone())?;
+                }
             }
-            self.row = self.row.saturating_add(1);
-        }
-        if shown.is_empty() {
-            self.row = self.row.saturating_add(count);
         }
         Ok(())
     }
@@ -164,7 +159,7 @@ impl Sheet<'_, '_> {
         }
         let paragraphs: Vec<String> =
             cell.elements().filter(|child| matches!(&*child.name, "p" | "h")).map(words).collect();
-        let text = paragraphs.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = one_line(&paragraphs.join(" "));
         if !text.is_empty() {
             return text;
         }

@@ -18,11 +18,12 @@ use crate::{
 use beside::beside;
 use sheet::Sheet;
 use strings::strings;
+use styles::Palette;
 
-/// All cells of a book look as one of these styles.
+/// What the sheets of a book share: the styles of cells by their numbers, and texts.
 struct Book {
-    /// Styles in which letters have the color of paper, where a cell has no ground of its own.
-    white: Vec<bool>,
+    /// Styles in which letters have the color of their ground.
+    unseen: Vec<bool>,
     /// Styles that strike letters out.
     struck: Vec<bool>,
     strings: Vec<Box<str>>,
@@ -38,7 +39,7 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
     let tree = package.xml(&main)?.ok_or_else(|| damaged("its main part is missing"))?;
     let relations = package.relations(&main)?;
     let part = |kind: &str| relations.values().find(|it| it.kind == kind).map(|it| &*it.target);
-    let is_1904 = tree.all("workbookPr").first().is_some_and(|it| is_set(it, "date1904"));
+    let is_1904 = tree.all("workbookPr").first().is_some_and(|it| it.is_on("date1904"));
     let strings = match part("sharedStrings").map(|name| package.read(name)).transpose()?.flatten()
     {
         Some(bytes) => strings(&bytes)?,
@@ -48,8 +49,13 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         Some(name) => package.optional(name)?.unwrap_or_default(),
         None => Element::default(),
     };
-    let (white, struck) = (styles::white(&styles), styles::struck(&styles));
-    let book = Book { white, struck, strings, formats: styles::formats(&styles), is_1904 };
+    let theme = match part("theme") {
+        Some(name) => package.optional(name)?,
+        None => None,
+    };
+    let unseen = styles::unseen(&styles, &Palette::of(theme.as_ref()));
+    let struck = styles::struck(&styles);
+    let book = Book { unseen, struck, strings, formats: styles::formats(&styles), is_1904 };
     let (mut text, mut fault) = (String::new(), None);
     let sheets = tree.all("sheets").first().map(|sheets| sheets.all("sheet")).unwrap_or_default();
     for (number, sheet) in (1..).zip(sheets) {
@@ -70,11 +76,7 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
             Ok(seen) => {
                 context.tally.in_part(Kind::FormulasWithoutValue, seen.formulas, &place);
                 let links = package.links(target)?;
-                for (place, id) in seen.links {
-                    if let Some(address) = links.get(&id) {
-                        cells.link(place, address);
-                    }
-                }
+                cells.link(|place| links.get(seen.links.get(&place)?));
                 edges = seen.edges;
             }
             Err(Fault::Document(unreadable)) => return Err(unreadable),
@@ -96,8 +98,4 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
         Some(fault) if text.is_empty() => Err(damaged(&fault)),
         _ => Ok(text.trim_end().to_owned()),
     }
-}
-
-fn is_set(element: &Element, name: &str) -> bool {
-    element.attribute(name).is_some_and(|value| matches!(&*value, "1" | "true" | "on"))
 }

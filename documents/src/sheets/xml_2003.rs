@@ -1,15 +1,22 @@
 //! Books in one file of XML (`SpreadsheetML` 2003), which are commonly called `.xls`.
 
+use std::{collections::HashMap, ops::RangeInclusive};
+
 use super::{
     cells::{Cells, Fault},
-    number_format::general,
+    number_format::{NumberFormat, general},
 };
 use crate::{
     context::Context,
     format::Format,
+    left_out::Kind,
+    one_line,
     unreadable::Unreadable,
     xml::{self, Element},
 };
+
+/// Styles that are based on each other.
+const MAX_CHAIN: usize = 20;
 
 /// What such a file says of itself.
 const NAMESPACE: &str = "urn:schemas-microsoft-com:office:spreadsheet";
@@ -24,19 +31,36 @@ pub(crate) fn is(bytes: &[u8]) -> bool {
 /// A book's text.
 pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let tree = xml::parse(bytes, Format::Xls)?;
+    let formats = formats(&tree);
     let mut text = String::new();
     for (number, sheet) in (1..).zip(tree.all("Worksheet")) {
         let mut cells = Cells::new(context.limits, context.deadline, text.len());
-        let (mut at, mut beside) = (0_u32, Vec::new());
+        let (mut at, mut beside, mut formulas) = (0_u32, Vec::new(), 0);
+        let columns = columns(sheet);
         for row in sheet.all("Row") {
             at = index(row).unwrap_or_else(|| at.saturating_add(1));
-            let is_hidden = row.attribute("Hidden").as_deref() == Some("1");
             let mut column = 0_u32;
             for cell in row.elements().filter(|cell| &*cell.name == "Cell") {
                 column = index(cell).unwrap_or_else(|| column.saturating_add(1));
-                let value = cell.child("Data").map(shown).unwrap_or_default();
+                let of_column = columns.iter().find(|(places, _)| places.contains(&column));
+                let around = [Some(cell), Some(row), of_column.map(|(_, column)| *column)];
+                let style = around.into_iter().flatten().find_map(|it| it.attribute("StyleID"));
+                let format = style.and_then(|style| formats.get(&style));
+                let value = match (cell.child("Data"), cell.attribute("Formula")) {
+                    (Some(data), _) => shown(data, format),
+                    (None, Some(formula)) => {
+                        formulas += 1;
+                        format!("={}", formula.trim_start_matches('='))
+                    }
+                    (None, None) => String::new(),
+                };
+                let is_hidden = around.into_iter().flatten().any(|it| it.is_on("Hidden"));
                 let added = match is_hidden {
                     true => cells.hide(value),
+                    // A format of nothing shows nothing.
+                    false if value.is_empty() => {
+                        cells.hide(cell.child("Data").map(Element::text).unwrap_or_default())
+                    }
                     false => cells.add_text((at, column), value),
                 };
                 if let Err(Fault::Document(unreadable)) = added {
@@ -50,6 +74,7 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
             }
         }
         let place = format!("sheet {number}");
+        context.tally.in_part(Kind::FormulasWithoutValue, formulas, &place);
         let state = sheet.all("Visible").first().map(|it| it.text());
         let is_hidden = state.is_some_and(|state| state.trim() != "SheetVisible");
         let hidden = cells.hidden(is_hidden, &place, context.tally);
@@ -62,14 +87,54 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
     Ok(text.trim_end().to_owned())
 }
 
+/// How the styles of a book show numbers, by their names.
+fn formats(book: &Element) -> HashMap<String, NumberFormat> {
+    let styles = book.all("Style").into_iter();
+    let styles: HashMap<String, &Element> =
+        styles.filter_map(|style| Some((style.attribute("ID")?, style))).collect();
+    let formats = styles.iter().filter_map(|(id, style)| {
+        let parent = |style: &&Element| styles.get(&style.attribute("Parent")?).copied();
+        let mut chain = std::iter::successors(Some(*style), parent).take(MAX_CHAIN);
+        let format = chain.find_map(|style| style.child("NumberFormat")?.attribute("Format"))?;
+        // Names that are no codes; words for a number hang on the language.
+        let code = match &*format {
+            "True/False" | "Yes/No" | "On/Off" => return None,
+            "Percent" => "0.00%",
+            "Fixed" => "0.00",
+            "Standard" => "#,##0.00",
+            "Scientific" => "0.00E+00",
+            "Currency" => "$#,##0.00",
+            "Euro Currency" => "€#,##0.00",
+            code => code,
+        };
+        Some((id.clone(), NumberFormat::of(code)))
+    });
+    formats.collect()
+}
+
+/// Columns of which the sheet says something, by their places from 1.
+fn columns(sheet: &Element) -> Vec<(RangeInclusive<u32>, &Element)> {
+    let mut at = 0_u32;
+    let columns = sheet.all("Column").into_iter().map(|column| {
+        let first = index(column).unwrap_or_else(|| at.saturating_add(1));
+        let more = column.attribute("Span").and_then(|it| it.parse().ok()).unwrap_or(0);
+        at = first.saturating_add(more);
+        (first..=at, column)
+    });
+    columns.collect()
+}
+
 fn index(element: &Element) -> Option<u32> {
     element.attribute("Index")?.parse().ok()
 }
 
-fn shown(data: &Element) -> String {
+fn shown(data: &Element, format: Option<&NumberFormat>) -> String {
     let text = data.text();
     match data.attribute("Type").as_deref() {
-        Some("Number") => text.trim().parse().map_or(text, general),
+        Some("Number") => text.trim().parse().map_or(text, |number| {
+            let shown = format.and_then(|format| format.shown(number));
+            shown.unwrap_or_else(|| general(number))
+        }),
         Some("Boolean") => if text.trim() == "1" { "TRUE" } else { "FALSE" }.to_owned(),
         Some("DateTime") => {
             let moment = text.trim().trim_end_matches(".000").replacen('T', " ", 1);
@@ -77,8 +142,4 @@ fn shown(data: &Element) -> String {
         }
         _ => one_line(&text),
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

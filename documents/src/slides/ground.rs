@@ -7,14 +7,11 @@ use std::{cell::OnceCell, collections::HashMap};
 
 use super::shapes::{frame, pair, placeholder, related};
 use crate::{
-    colors::{Ground, Rgb, WHITE, hexadecimal},
+    colors::{Ground, Rgb, TINY, WHITE, hexadecimal},
     left_out::{Place, Tally},
     package::Package,
     xml::Element,
 };
-
-/// Letters of so many hundredths of a point cannot be read.
-const TINY: u32 = 100;
 
 /// Ways to fill a shape, or letters.
 const FILLS: [&str; 6] = ["solidFill", "gradFill", "blipFill", "pattFill", "grpFill", "noFill"];
@@ -110,7 +107,8 @@ pub(super) struct Scene<'s> {
     pub(super) slide: &'s Element,
     pub(super) backdrop: &'s Backdrop,
     pub(super) tally: &'s Tally,
-    pub(super) number: usize,
+    /// None of what each slide shows.
+    pub(super) number: Option<usize>,
 }
 
 impl<'s> Scene<'s> {
@@ -165,14 +163,15 @@ impl Ink<'_> {
     pub(super) fn seen(&self, run: &Element, text: String) -> String {
         let Scene { tally, number, .. } = self.scene;
         match run.child("rPr") {
-            Some(look) if self.hides(look) => tally.hidden(&text, Some(Place::Page(*number))),
+            Some(look) if self.hides(look) => tally.hidden_piece(&text, number.map(Place::Page)),
             _ => text,
         }
     }
 
     fn hides(&self, look: &Element) -> bool {
         let size = look.attribute("sz").and_then(|size| size.parse().ok());
-        if size.is_some_and(|size: u32| size <= TINY) {
+        // In hundredths of a point.
+        if size.is_some_and(|size: f64| size / 100.0 <= TINY) {
             return true;
         }
         // An outline, a shadow or a mark shows them all the same.

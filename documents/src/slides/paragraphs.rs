@@ -2,16 +2,12 @@
 
 use super::ground::Ink;
 use crate::{
-    left_out::in_one_pair_of_marks,
     links::{ADDRESS, Link},
-    math,
+    look, math,
     numerals::{letters, roman},
     symbols::Fonts,
     xml::{Element, Node},
 };
-
-/// Around text that is struck out.
-const STRUCK: &str = "~~";
 
 pub(super) fn paragraphs(parent: &Element, text: &mut String) {
     paragraphs_in(parent, None, text);
@@ -23,8 +19,7 @@ pub(super) fn paragraphs_in(parent: &Element, ink: Option<&Ink<'_>>, text: &mut 
     for paragraph in parent.all("p") {
         let mut line = String::new();
         words(paragraph, ink, &mut line);
-        // Neighbours that are struck out are struck out in one.
-        let line = in_one_pair_of_marks(&line.replace(&STRUCK.repeat(2), ""));
+        let line = look::whole(&line);
         if line.trim().is_empty() {
             continue;
         }
@@ -90,7 +85,7 @@ fn looks(run: &Element, text: String) -> String {
     let said = |name: &str| run.child("rPr").and_then(|properties| properties.attribute(name));
     let text = if said("cap").as_deref() == Some("all") { text.to_uppercase() } else { text };
     let is_struck = said("strike").is_some_and(|strike| strike != "noStrike");
-    if is_struck && !text.trim().is_empty() { format!("{STRUCK}{text}{STRUCK}") } else { text }
+    if is_struck && !text.trim().is_empty() { look::struck(&text) } else { text }
 }
 
 fn is_raised(run: &Element) -> bool {

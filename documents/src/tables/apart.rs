@@ -58,7 +58,3 @@ pub(crate) fn decoded<R: io::Read + 'static>(
     })?;
     Ok(decoded)
 }
-
-pub(crate) fn invalid(why: String) -> Broken {
-    Broken::Io(io::Error::new(io::ErrorKind::InvalidData, why))
-}

@@ -275,6 +275,33 @@ pub(crate) fn rows() -> Vec<Row> {
             &["Danish\nIrish"],
             &["Finnish"],
         ),
+        row(
+            "a font beside one whose codes are letters",
+            "a.pdf",
+            String::from_utf8(page("BT /F2 30 Tf 72 500 Td <00010002000300040005> Tj ET", &embedded("Identity")))
+                .unwrap()
+                .replace(
+                    "/Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding",
+                    "/Subtype /Type0 /BaseFont /G /Encoding /UniJIS-UCS2-H /DescendantFonts [<< /Type /Font /Subtype /CIDFontType2 /BaseFont /G /CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 0 >> /FontDescriptor 8 0 R >>]",
+                ),
+            &["Tidež"],
+            &[],
+        ),
+        hidden(
+            "white on white on a page of many areas",
+            "a.pdf",
+            page(
+                &format!(
+                    "{}{}1 g {}",
+                    "0.5 g 0 0 4 4 re f ".repeat(600),
+                    "0 g ".to_owned() + &line(72, 700, "above"),
+                    line(72, 300, "unseen")
+                ),
+                &[],
+            ),
+            &["above"],
+            &["unseen"],
+        ),
         Row {
             kind: "a dynamic form",
             name: "a.pdf",

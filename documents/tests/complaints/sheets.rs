@@ -172,6 +172,32 @@ pub(crate) fn rows() -> Vec<Row> {
     let words = (false, vec![label(0, 0, "Hi Žižek"), label(0, 1, "plain"), label(1, 0, "Дата")]);
     let white = "<styleSheet><fonts><font/><font><color rgb='FFFFFFFF'/></font></fonts><fills><fill/><fill><patternFill patternType='solid'><fgColor rgb='FF000000'/></patternFill></fill></fills>\
         <cellXfs><xf/><xf fontId='1' fillId='0'/><xf fontId='1' fillId='1'/></cellXfs></styleSheet>";
+    let color = |color: &str| format!("<font><color {color}/></font>");
+    let whites = format!(
+        "<styleSheet><fonts><font/>{}{}{}{}{}</fonts><fills><fill/><fill><patternFill patternType='solid'><fgColor indexed='8'/></patternFill></fill></fills>\
+         <cellXfs><xf/><xf fontId='1'/><xf fontId='2'/><xf fontId='3'/><xf fontId='4' fillId='1'/><xf fontId='5'/></cellXfs></styleSheet>",
+        color("theme='0'"),
+        color("rgb='ffffffff'"),
+        color("rgb='FFFEFEFE'"),
+        color("rgb='FF000000'"),
+        color("theme='1' tint='0.99'"),
+    );
+    let mut themed = xlsx();
+    for (name, part) in &mut themed {
+        if *name == "xl/_rels/workbook.xml.rels" {
+            *part = relations(&[
+                ("r1", "worksheet", "worksheets/sheet1.xml"),
+                ("r3", "styles", "styles.xml"),
+                ("r5", "theme", "theme/theme1.xml"),
+            ])
+            .into_bytes();
+        }
+    }
+    let shown_2003 = "<?xml version='1.0'?><Workbook xmlns='urn:schemas-microsoft-com:office:spreadsheet'>\
+        <Styles><Style ss:ID='p'><NumberFormat ss:Format='Percent'/></Style><Style ss:ID='w'><NumberFormat ss:Format='0%'/></Style><Style ss:ID='c' ss:Parent='w'/></Styles>\
+        <Worksheet ss:Name='T'><Table><Column ss:Index='2' ss:Hidden='1' ss:Span='1'/><Column ss:StyleID='c'/><Row>\
+        <Cell ss:StyleID='p'><Data ss:Type='Number'>0.075</Data></Cell><Cell><Data ss:Type='String'>offcolumn</Data></Cell><Cell><Data ss:Type='String'>offspan</Data></Cell>\
+        <Cell><Data ss:Type='Number'>0.12</Data></Cell><Cell ss:Formula='=RC[-1]*2'/><Cell><Data ss:Type='String'>end</Data></Cell></Row></Table></Worksheet></Workbook>";
     let cell =
         |style: u8, text: &str| format!("<c s='{style}' t='inlineStr'><is><t>{text}</t></is></c>");
     let linked = with(xlsx(), vec![
@@ -215,11 +241,17 @@ pub(crate) fn rows() -> Vec<Row> {
         hidden("hidden rows, columns, sheets", "a.xls", book(1_200, &[], &[off, (true, vec![label(0, 0, "offsheet")])]), &["seen"], &["offcolumn", "offrow", "offsheet"]),
         hidden("hidden columns", "a.ods", with(ods(), vec![("content.xml", open(&format!("<table:table-column/><table:table-column table:visibility='collapse'/><table:table-row>{}{}</table:table-row>", shown("", "seen"), shown("", "offcolumn"))))]), &["seen"], &["offcolumn"]),
         hidden("white cells, formats of nothing", "a.xlsx", with(xlsx(), vec![("xl/styles.xml", white.replace("<fonts>", "<numFmts><numFmt numFmtId='164' formatCode=';;;'/></numFmts><fonts>").replace("<cellXfs>", "<cellXfs><xf numFmtId='164'/>")), ("xl/worksheets/sheet1.xml", sheet(&format!("<row>{}{}<c s='0'><v>4711</v></c></row>", cell(2, "white"), cell(3, "on black")), ""))]), &["on black"], &["white", "4711"]),
+        hidden("white as Excel's palette and others write it", "a.xlsx", with(xlsx(), vec![("xl/styles.xml", whites), ("xl/worksheets/sheet1.xml", sheet(&format!("<row>{}{}{}{}{}{}</row>", cell(0, "seen"), cell(1, "theme"), cell(2, "small"), cell(3, "nearly"), cell(4, "onblack"), cell(5, "tint")), ""))]), &["seen\n"], &["theme", "small", "nearly", "onblack", "tint"]),
+        row("letters of the theme on a ground of their own", "a.xlsx", with(themed, vec![("xl/theme/theme1.xml", "<a:theme><a:clrScheme><a:dk1><a:sysClr lastClr='000000'/></a:dk1><a:lt1><a:srgbClr val='FFFFFF'/></a:lt1><a:dk2><a:srgbClr val='1F3864'/></a:dk2></a:clrScheme></a:theme>".to_owned()), ("xl/styles.xml", "<styleSheet><fonts><font><color theme='0'/></font></fonts><fills><fill><patternFill patternType='solid'><fgColor theme='3'/></patternFill></fill></fills><cellXfs><xf fontId='0' fillId='0'/></cellXfs></styleSheet>".to_owned()), ("xl/worksheets/sheet1.xml", sheet(&format!("<row>{}</row>", cell(0, "head")), ""))]), &["head"], &[]),
         row("a colored table", "a.xlsx", with(xlsx(), vec![("xl/styles.xml", white.to_owned()), ("xl/worksheets/sheet1.xml", sheet(&format!("<row>{}</row>", cell(1, "head")), "<tableParts><tablePart/></tableParts>"))]), &["head"], &[]),
         row("targets of links, headers", "a.xlsx", linked, &["[terms](https://a.org/t)", "Secret & sealed"], &[]),
         row("charts, boxes", "a.xlsx", chart, &["Tides of May", "Boxed"], &[]),
         Row { kind: "an odd sheet", name: "a.xlsm", document: odd, right: Right::Unread { has: vec!["Brest | 7.5"] } },
         row("a book of 2003", "a.xls", of_2003, &["Port | 19.5"], &["<"]),
+        hidden("a book of 2003: formats, formulas, hidden columns", "a.xls", shown_2003, &["7.50% | 12% | =RC[-1]*2 | end"], &["offcolumn", "offspan"]),
+        row("a text that is not in the table of texts", "a.xlsx", with(xlsx(), vec![("xl/worksheets/sheet1.xml", sheet(&format!("<row><c t='s'><v>0</v></c><c t='s'><v>99</v></c>{}</row>", text("end")), ""))]), &["Port | \u{fffd} | end"], &[]),
+        Row { kind: "a table of texts that breaks off", name: "a.xlsx", document: with(xlsx(), vec![("xl/sharedStrings.xml", "<sst><si><t>Port</t></si>".to_owned())]), right: Right::Refused("break off") },
+        row("marks of struck text that are text", "a.xlsx", with(xlsx(), vec![("xl/sharedStrings.xml", "<sst><si><t>a ~~~~ b</t></si><si><t/></si></sst>".to_owned())]), &["a ~~~~ b"], &[]),
         row("a page that is called a book", "a.xls", "<div><table><tr><td>0042<td>T-shirt</table></div>", &["0042 | T-shirt"], &["<"]),
         row("a saved page that is called a book", "a.xls", "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=b\n\n--b\nContent-Type: text/html\n\n<table><tr><td>W-1<td>1520</table>\n--b--\n", &["W-1 | 1520"], &["MIME"]),
     ]

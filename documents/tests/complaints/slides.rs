@@ -79,6 +79,25 @@ fn on_theme() -> Vec<u8> {
     ])
 }
 
+/// A layout with a notice, a prompt, white text and text beside the slide.
+fn on_layout() -> Vec<u8> {
+    let white = "><a:solidFill><a:srgbClr val='FFFFFF'/></a:solidFill>";
+    let shapes = [
+        shape((0, 0), "", ">", "notice"),
+        shape((0, 900_000), "", white, "unseen"),
+        shape((9_900_000, 0), "", ">", "beside"),
+        shape((0, 2_000_000), "", ">", "unplaced")
+            .replace("</p:nvSpPr>", "<p:nvPr><p:ph type='body'/></p:nvPr></p:nvSpPr>"),
+    ];
+    with(vec![
+        ("ppt/presentation.xml", "<p:presentation><p:sldSz cx='9144000' cy='6858000'/><p:sldIdLst><p:sldId id='257' r:id='r1'/></p:sldIdLst></p:presentation>".to_owned()),
+        ("ppt/slides/_rels/slide1.xml.rels", relations(&[("l", "slideLayout", "../slideLayouts/l.xml")])),
+        ("ppt/slideLayouts/l.xml", format!("<p:sldLayout><p:cSld><p:spTree>{}</p:spTree></p:cSld></p:sldLayout>", shapes.concat())),
+        ("ppt/slideLayouts/_rels/l.xml.rels", relations(&[("m", "slideMaster", "../slideMasters/m.xml")])),
+        ("ppt/slideMasters/m.xml", "<p:sldMaster><p:cSld><p:spTree/></p:cSld></p:sldMaster>".to_owned()),
+    ])
+}
+
 pub(crate) fn rows() -> Vec<Row> {
     let sections = "<p:presentation><p:sldSz cx='9144000' cy='6858000'/><p:sldIdLst><p:sldId id='256' r:id='r2'/><p:sldId id='257' r:id='r1'/></p:sldIdLst>\
         <p:extLst><p:ext><p14:sectionLst><p14:section><p14:sldIdLst><p14:sldId id='256'/><p14:sldId id='257'/></p14:sldIdLst></p14:section></p14:sectionLst></p:ext></p:extLst></p:presentation>";
@@ -116,6 +135,8 @@ pub(crate) fn rows() -> Vec<Row> {
         hidden("shapes off and beside", "a.pptx", beside, &["on it"], &["beside it", "off"]),
         hidden("white on white", "a.pptx", on_paper("FFFFFF", "<p:spPr><a:noFill/></p:spPr>"), &["seen"], &["unseen"]),
         hidden("the color of the theme's ground", "a.pptx", on_theme(), &["seen"], &["unseen"]),
+        hidden("white text, and text beside, of a layout", "a.pptx", on_layout(), &["On each slide: notice"], &["unseen", "beside"]),
+        row("places of a layout for text", "a.pptx", on_layout(), &["notice"], &["unplaced"]),
         hidden("the color of its shape", "a.pptx", on_paper("1F3864", "<p:spPr><a:solidFill><a:srgbClr val='1F3864'/></a:solidFill></p:spPr>"), &["seen"], &["unseen"]),
         row("white on a shape", "a.pptx", on_paper("FFFFFF", "<p:spPr><a:solidFill><a:srgbClr val='1F3864'/></a:solidFill></p:spPr>"), &["unseen"], &[]),
         row("white on what a style fills", "a.pptx", on_paper("FFFFFF", "<p:spPr/><p:style/>"), &["unseen"], &[]),

@@ -374,6 +374,67 @@ pub(crate) fn rows() -> Vec<Row> {
             right: Right::Unread { has: vec!["stays"] },
         },
         row(
+            "letters in whichever color is seen",
+            "a.docx",
+            of(&format!(
+                "{}{}",
+                p("<w:color w:val='auto'/><w:shd w:val='clear' w:fill='000000'/>", "on black"),
+                p("<w:rStyle w:val='x'/><w:color w:val='auto'/>", " on paper")
+            )),
+            &["on black", "on paper"],
+            &[],
+        ),
+        row(
+            "letters in whichever color is seen",
+            "a.odt",
+            odt(
+                &[
+                    style("W", "fo:color='#ffffff'"),
+                    style("A", "style:use-window-font-color='true'"),
+                ]
+                .concat(),
+                "<text:p><text:span text:style-name='W'><text:span text:style-name='A'>automatic</text:span></text:span></text:p>",
+            ),
+            &["automatic"],
+            &[],
+        ),
+        row(
+            "marks of struck text that are text",
+            "a.docx",
+            of(&format!(
+                "{}<w:p>{}{}</w:p>",
+                p("", "a ~~~~ b"),
+                run("<w:strike/>", "5"),
+                run("<w:b/><w:strike/>", "00")
+            )),
+            &["a ~~~~ b", "~~500~~"],
+            &[],
+        ),
+        hidden(
+            "marks of hidden text that are text",
+            "a.docx",
+            of(&format!(
+                "<w:p>{}{}{}</w:p>",
+                run("", "x][hidden: y"),
+                run("<w:vanish/>", "un"),
+                run("<w:b/><w:vanish/>", "seen")
+            )),
+            &["x][hidden: y"],
+            &[],
+        ),
+        row(
+            "letters behind the twenty-sixth",
+            "a.odt",
+            odt(
+                "<text:list-style style:name='L'><text:list-level-style-number text:level='1' style:num-format='a' text:start-value='28'/></text:list-style>\
+                 <text:list-style style:name='S'><text:list-level-style-number text:level='1' style:num-format='a' style:num-letter-sync='true' text:start-value='28'/></text:list-style>",
+                "<text:list text:style-name='L'><text:list-item><text:p>one</text:p></text:list-item></text:list>\
+                 <text:list text:style-name='S'><text:list-item><text:p>other</text:p></text:list-item></text:list>",
+            ),
+            &["ab. one", "bb. other"],
+            &[],
+        ),
+        row(
             "struck text, links",
             "a.odt",
             odt(
@@ -404,11 +465,11 @@ pub(crate) fn rows() -> Vec<Row> {
             "hidden and white words",
             "a.odt",
             odt(
-                &[style("H", "text:display='none'"), style("W", "fo:color='#ffffff'")].concat(),
-                "<text:p>seen <text:span text:style-name='H'>gone</text:span> <text:span text:style-name='W'>white</text:span></text:p><text:section text:display='none'><text:p>section</text:p></text:section>",
+                &[style("H", "text:display='none'"), style("W", "fo:color='#ffffff'"), style("T", "fo:font-size='1pt'")].concat(),
+                "<text:p>seen <text:span text:style-name='H'>gone</text:span> <text:span text:style-name='W'>white</text:span> <text:span text:style-name='T'>tiny</text:span></text:p><text:section text:display='none'><text:p>section</text:p></text:section>",
             ),
             &["seen"],
-            &["gone", "white", "section"],
+            &["gone", "white", "section", "tiny"],
         ),
     ]
 }

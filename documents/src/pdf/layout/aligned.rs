@@ -40,7 +40,7 @@ pub(super) fn find(
     bounds: (f64, f64),
     ruling: &Ruling,
     number: usize,
-    patience: &Patience,
+    patience: &Patience<'_>,
 ) -> Option<Table> {
     let (count, limits) = gutters::find(rows, bounds, patience)?;
     let entries: Vec<Entry<'_>> =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{rows::Row, words::Word};
+use super::{gutters::Patience, rows::Row, words::Word};
 
 /// Lines that a column has at least, unless its text goes on from line to line.
 const COLUMN_LINES: usize = 3;
@@ -30,7 +30,7 @@ pub(super) fn starts(rows: &[Row]) -> Vec<f64> {
 }
 
 /// How many of the first rows stand in two columns, and where the second begins.
-pub(super) fn find(rows: &[Row], starts: &[f64]) -> Option<(usize, f64)> {
+pub(super) fn find(rows: &[Row], starts: &[f64], patience: &Patience<'_>) -> Option<(usize, f64)> {
     let mut best: Option<(usize, f64)> = None;
     for &x in starts {
         let mut end = 0;
@@ -51,6 +51,9 @@ pub(super) fn find(rows: &[Row], starts: &[f64]) -> Option<(usize, f64)> {
             left.line(before);
             right.line(behind);
             end += 1;
+        }
+        if !patience.is_left(end) {
+            break;
         }
         // Rows of a table below the columns are no lines of theirs.
         let cells = rows.iter().take(end).rev().take_while(|row| is_table_row(row, x)).count();

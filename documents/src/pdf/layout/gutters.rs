@@ -6,6 +6,7 @@ use super::{
     lines::{is_mark, joined},
     rows::Row,
 };
+use crate::pdf::endless::Rest;
 
 /// Rows of a table at most.
 const MAX_ROWS: usize = 400;
@@ -21,21 +22,26 @@ const TAKEN: f64 = 0.4;
 /// Lines of their own below which others are looked for.
 const MAX_HEADS: usize = 4;
 
-/// How many rows may still be looked at on a page: some would be for each row that is above them.
-#[derive(Debug)]
-pub(super) struct Patience(Cell<usize>);
+/// Rows that may be looked at on a page: some would be for each row that is above them.
+const PATIENCE: usize = 500_000;
 
-impl Default for Patience {
-    fn default() -> Self {
-        Self(Cell::new(500_000))
-    }
+/// How many rows may still be looked at, and how long.
+#[derive(Debug)]
+pub(super) struct Patience<'p> {
+    rows: Cell<usize>,
+    rest: &'p Rest,
 }
 
-impl Patience {
+impl<'p> Patience<'p> {
+    pub(super) fn of(rest: &'p Rest) -> Self {
+        Self { rows: Cell::new(PATIENCE), rest }
+    }
+
     /// Whether there is some left, which `rows` take.
-    fn is_left(&self, rows: usize) -> bool {
-        self.0.set(self.0.get().saturating_sub(rows));
-        self.0.get() > 0
+    pub(super) fn is_left(&self, rows: usize) -> bool {
+        self.rest.go_on();
+        self.rows.set(self.rows.get().saturating_sub(rows));
+        self.rows.get() > 0
     }
 }
 
@@ -52,7 +58,7 @@ struct Free {
 pub(super) fn find(
     rows: &[Row],
     bounds: (f64, f64),
-    patience: &Patience,
+    patience: &Patience<'_>,
 ) -> Option<(usize, Vec<f64>)> {
     let first = |rows: &[Row]| first(rows, bounds, patience);
     let found = first(rows)?;
@@ -69,7 +75,7 @@ pub(super) fn find(
     }
 }
 
-fn first(rows: &[Row], bounds: (f64, f64), patience: &Patience) -> Option<(usize, Vec<f64>)> {
+fn first(rows: &[Row], bounds: (f64, f64), patience: &Patience<'_>) -> Option<(usize, Vec<f64>)> {
     rows.first()?.gaps().next()?;
     let mut free = vec![Free { x: (bounds.0 - 100.0, bounds.1 + 100.0), rows: 0 }];
     let (mut count, mut last) = (0, f64::NEG_INFINITY);

@@ -34,7 +34,7 @@ use self::{
     ruling::Ruling,
     words::words,
 };
-use super::{glyphs::Glyph, rules::Rules};
+use super::{endless::Rest, glyphs::Glyph, rules::Rules};
 
 /// On pages with more rows than this nobody looks for columns.
 const MAX_ROWS: usize = 3_000;
@@ -46,7 +46,9 @@ const FEW: usize = 6;
 const LINES_ABOVE: usize = 3;
 
 /// The text of a page. Letters that run in another direction come after the others.
-pub(super) fn text(glyphs: &[Glyph], rules: &Rules) -> String {
+///
+/// Unwinds where the page takes more than a page [may](super::endless).
+pub(super) fn text(glyphs: &[Glyph], rules: &Rules, rest: &Rest) -> String {
     let mut text = String::new();
     let mut by_turn: BTreeMap<(bool, u16), Vec<&Glyph>> = BTreeMap::new();
     for glyph in glyphs {
@@ -67,8 +69,7 @@ pub(super) fn text(glyphs: &[Glyph], rules: &Rules) -> String {
         let words = ruled::tables(words, &ruling);
         // Tables that are drawn have numbers below these.
         let tables = ruling.level.len() + ruling.upright.len();
-        let mut reader =
-            Reader { ruling, patience: Patience::default(), lines: Vec::new(), tables };
+        let mut reader = Reader { ruling, patience: Patience::of(rest), lines: Vec::new(), tables };
         let mut rows = rows(words);
         let numbers = numbered::apart(&mut rows);
         reader.read(&rows, 0);
@@ -83,15 +84,15 @@ pub(super) fn text(glyphs: &[Glyph], rules: &Rules) -> String {
 }
 
 /// Puts rows into reading order.
-struct Reader {
+struct Reader<'p> {
     ruling: Ruling,
-    patience: Patience,
+    patience: Patience<'p>,
     lines: Vec<Line>,
     /// The number of the next table.
     tables: usize,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn read(&mut self, rows: &[Row], depth: usize) {
         let looks = depth < MAX_DEPTH && rows.len() <= MAX_ROWS;
         let starts = if looks { columns::starts(rows) } else { Vec::new() };
@@ -107,7 +108,7 @@ impl Reader {
                 ruling: &self.ruling,
                 patience: &self.patience,
             };
-            let columns = columns::find(rest, &starts);
+            let columns = columns::find(rest, &starts, &self.patience);
             let table = if looks { page.table(0) } else { None };
             let above = if looks { page.rows_above(table.as_ref(), columns) } else { 0 };
             if above > 0 {
@@ -143,7 +144,7 @@ struct Page<'a> {
     /// The number of the next table.
     number: usize,
     ruling: &'a Ruling,
-    patience: &'a Patience,
+    patience: &'a Patience<'a>,
 }
 
 impl Page<'_> {

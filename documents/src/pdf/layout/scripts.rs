@@ -105,7 +105,7 @@ fn power(words: &[&Word], at: usize, base: &Word) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::set;
-    use crate::pdf::{glyphs::Glyph, rules::Rules};
+    use crate::pdf::glyphs::Glyph;
 
     /// A word of letters of 10 points, one that is raised so far, and a word behind it.
     fn read(before: &str, text: &str, up: f64, after: &str) -> String {
@@ -122,7 +122,7 @@ mod tests {
             x += 3.0;
         }
         page.extend(set(x, 100.0, after));
-        super::super::text(&page, &Rules::default())
+        crate::pdf::layout::tests::read(&page)
     }
 
     #[test]

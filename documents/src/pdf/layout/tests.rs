@@ -1,6 +1,7 @@
 //! Layouts that are made by hand.
 
 use super::*;
+use crate::limits::Limits;
 
 /// A line of letters half an em wide.
 pub(super) fn set(x: f64, y: f64, text: &str) -> Vec<Glyph> {
@@ -27,7 +28,7 @@ fn columns_are_read_one_after_the_other_and_tables_row_by_row() {
         page.extend(set(320.0, y, &format!("{n}.5 m")));
         page.extend(set(50.0, y, &format!("port {n}")));
     }
-    let text = text(&page, &Rules::default());
+    let text = read(&page);
     let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     assert_eq!(lines[0], "A title over both of the columns of this page");
     assert_eq!(lines[1], "left line 0 of its column");
@@ -49,7 +50,7 @@ fn words_divided_at_the_end_of_a_line_are_made_whole() {
         set(0.0, 36.0, "B"),
     ]
     .concat();
-    assert_eq!(text(&page, &Rules::default()), "the regular tide\nA-\nB");
+    assert_eq!(read(&page), "the regular tide\nA-\nB");
 }
 
 #[test]
@@ -90,8 +91,8 @@ fn table(rows: &[&[&str]], columns: &[f64], step: f64) -> Vec<Glyph> {
     page
 }
 
-fn read(page: &[Glyph]) -> String {
-    text(page, &Rules::default())
+pub(super) fn read(page: &[Glyph]) -> String {
+    text(page, &Rules::default(), &Rest::of(&Limits::default()))
 }
 
 #[test]

@@ -80,7 +80,7 @@ mod tests {
     fn columns_of_letters_are_told_from_lines() {
         let read = |rows: &[&str], across: f64, down: f64| {
             let glyphs = set(rows, across, down);
-            super::super::text(&glyphs, &Default::default())
+            crate::pdf::layout::tests::read(&glyphs)
         };
         let rows = ["二潮", "度は", "満一", "ち日", "るに"];
         assert_eq!(read(&rows, 16.0, 12.0), "潮は一日に\n二度満ちる");

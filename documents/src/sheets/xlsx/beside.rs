@@ -1,6 +1,8 @@
 //! What lies on or beside the cells of a sheet.
 
-use crate::{context::Context, left_out::Kind, package::Package, slides, unreadable::Unreadable};
+use crate::{
+    context::Context, left_out::Kind, one_line, package::Package, slides, unreadable::Unreadable,
+};
 
 /// Text boxes, comments.
 pub(super) fn beside(
@@ -64,7 +66,7 @@ pub(super) fn beside(
                         .map(|it| it.text())
                         .collect();
                     let place = comment.attribute("ref").unwrap_or_default();
-                    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+                    let words = one_line(&words);
                     lines.push(format!("[Comment on {place}: {words}]"));
                 }
             }

@@ -43,12 +43,12 @@ impl Reference {
         let (is_fixed, rest) = fixed(word);
         let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
         let (letters, digits) = rest.split_at(end);
-        let column = letters.bytes().fold(0, |column: i64, letter| {
-            column.saturating_mul(26) + i64::from(letter.to_ascii_uppercase() - b'A') + 1
-        });
         if letters.len() > 3 || (!letters.is_empty() && digits == "$") {
             return None;
         }
+        let column = letters.bytes().fold(0, |column: i64, letter| {
+            column * 26 + i64::from(letter.to_ascii_uppercase() - b'A') + 1
+        });
         let row = |is_fixed, digits: &str| {
             let is_number = digits.len() <= 7 && digits.bytes().all(|byte| byte.is_ascii_digit());
             Some((is_fixed, is_number.then(|| digits.parse().ok())??))
@@ -113,6 +113,7 @@ mod tests {
             ("IF(TRUE,1.5E3,TAX2024RATE)", "IF(TRUE,1.5E3,TAX2024RATE)"),
             ("Größe1+z1", "Größe1+AA3"),
             ("\"open", "\"open"),
+            ("DISCOUNTPERCENTAGE*A1", "DISCOUNTPERCENTAGE*B3"),
         ] {
             assert_eq!(moved(formula, 2, 1), right);
         }

@@ -1,6 +1,6 @@
 //! One sheet, cell by cell.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use calamine::{Data, ExcelDateTime, ExcelDateTimeType};
 use quick_xml::{Reader, events::Event};
@@ -8,9 +8,11 @@ use quick_xml::{Reader, events::Event};
 use super::{
     Book,
     formula::moved,
-    strings::{STRUCK, decoded, unescaped},
+    strings::{decoded, unescaped},
 };
 use crate::{
+    look::STRUCK,
+    one_line,
     sheets::{
         cells::{Cells, Fault, shown},
         number_format::{NumberFormat, general},
@@ -23,7 +25,7 @@ use crate::{
 pub(super) struct Seen {
     pub(super) formulas: usize,
     /// Cells that lead somewhere, and the ids of where.
-    pub(super) links: Vec<((u32, u32), String)>,
+    pub(super) links: HashMap<(u32, u32), String>,
     /// What stands above and below each page.
     pub(super) edges: Vec<String>,
 }
@@ -38,8 +40,8 @@ pub(super) struct Sheet<'s, 'c> {
     is_hidden_row: bool,
     column: u32,
     cell: Option<Cell>,
-    /// Cells in the color of paper, unless something else colors their ground.
-    white: Vec<(u32, u32)>,
+    /// Cells in the color of their ground, unless something else colors it.
+    unseen: HashSet<(u32, u32)>,
     /// Formulas that other cells share, by their numbers, and where they are written.
     shared: HashMap<String, (String, (u32, u32))>,
 }
@@ -76,7 +78,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
             is_hidden_row: false,
             column: 0,
             cell: None,
-            white: Vec::new(),
+            unseen: HashSet::new(),
             shared: HashMap::new(),
         }
     }
@@ -146,7 +148,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
                 Event::Eof if is_open => return Err(Fault::Sheet("it breaks off".to_owned())),
                 Event::Eof => {
                     if !is_colored {
-                        self.white.iter().for_each(|place| self.cells.hide_at(*place));
+                        self.cells.hide_at(&self.unseen);
                     }
                     return Ok(self.seen);
                 }
@@ -170,7 +172,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
 
     fn column_hidden(&mut self, element: &Element) {
         let number = |name| element.attribute(name).and_then(|it| it.parse::<u32>().ok());
-        let is_hidden = element.attribute("hidden").is_some_and(|it| it == "1" || it == "true");
+        let is_hidden = element.is_on("hidden");
         if let (true, Some(from), Some(to)) = (is_hidden, number("min"), number("max")) {
             self.hidden_columns.push((from.saturating_sub(1), to.saturating_sub(1)));
         }
@@ -179,7 +181,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
     fn link(&mut self, element: &Element) {
         let place = element.attribute("ref").and_then(|place| place_of(&place));
         if let (Some(place), Some(id)) = (place, element.reference()) {
-            self.seen.links.push((place, id));
+            self.seen.links.entry(place).or_insert(id);
         }
     }
 
@@ -187,8 +189,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let number = element.attribute("r").and_then(|it| it.parse::<u32>().ok());
         // Rows are counted where they do not say where they are.
         self.row = number.unwrap_or(self.row + 1);
-        self.is_hidden_row =
-            element.attribute("hidden").is_some_and(|it| it == "1" || it == "true");
+        self.is_hidden_row = element.is_on("hidden");
         self.column = 0;
     }
 
@@ -245,8 +246,8 @@ impl<'s, 'c> Sheet<'s, 'c> {
         if is_hidden || unseen.is_some() {
             return self.cells.hide(unseen.unwrap_or(value));
         }
-        if self.book.white.get(cell.style) == Some(&true) {
-            self.white.push((row, column));
+        if self.book.unseen.get(cell.style) == Some(&true) && !value.is_empty() {
+            self.unseen.insert((row, column));
         }
         self.seen.formulas += usize::from(cell.formula.is_some() && !has_value);
         let is_struck = self.book.struck.get(cell.style) == Some(&true) && !value.is_empty();
@@ -263,7 +264,8 @@ impl<'s, 'c> Sheet<'s, 'c> {
             "s" => {
                 let words =
                     value.trim().parse().ok().and_then(|at: usize| self.book.strings.get(at));
-                Some(words.map(|it| it.to_string()).unwrap_or_default())
+                // The table of texts does not have it.
+                Some(words.map_or_else(|| "\u{fffd}".to_owned(), |it| it.to_string()))
             }
             "inlineStr" => Some(unescaped(&cell.inline)),
             "str" => Some(unescaped(value)),
@@ -288,7 +290,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
                 Err(_) => value.to_owned(),
             },
         };
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
+        one_line(&text)
     }
 
     fn number(&self, number: f64, style: usize) -> String {
@@ -320,12 +322,11 @@ fn place_of(place: &str) -> Option<(u32, u32)> {
 
 /// Which headers and footers pages have.
 fn edges_shown(edges: &Element) -> Vec<&'static str> {
-    let is = |name| edges.attribute(name).is_some_and(|it| it == "1" || it == "true");
     let mut shown = vec!["oddHeader", "oddFooter"];
-    if is("differentFirst") {
+    if edges.is_on("differentFirst") {
         shown.extend(["firstHeader", "firstFooter"]);
     }
-    if is("differentOddEven") {
+    if edges.is_on("differentOddEven") {
         shown.extend(["evenHeader", "evenFooter"]);
     }
     shown
@@ -356,5 +357,5 @@ fn edge_words(edge: &str) -> String {
         };
     }
     words.push_str(rest);
-    words.split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&words)
 }

@@ -4,12 +4,7 @@ use std::borrow::Cow;
 
 use quick_xml::{Reader, events::Event};
 
-use crate::{
-    encoding,
-    format::Format,
-    unreadable::Unreadable,
-    xml::{self, Element},
-};
+use crate::{encoding, format::Format, look::STRUCK, unreadable::Unreadable, xml};
 
 /// Texts that cells share, with what is struck out of them. How a word is spoken is not part of it.
 pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
@@ -18,48 +13,50 @@ pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
     let mut reader = Reader::from_str(&words);
     let (mut all, mut text) = (Vec::new(), String::new());
     let (mut is_text, mut spoken, mut is_struck) = (false, 0_usize, false);
+    let (mut is_open, mut is_mark_open) = (false, false);
     loop {
         match reader.read_event().map_err(damaged)? {
             Event::Start(element) => match element.local_name().as_ref() {
+                "sst" => is_open = true,
                 "si" => text.clear(),
                 "r" => is_struck = false,
                 "rPh" => spoken += 1,
-                "strike" => is_struck = strikes(&xml::element(&element)),
+                "strike" => is_struck = !xml::element(&element).is_off("val"),
                 "t" => {
                     is_text = spoken == 0;
-                    text.push_str(if is_struck { STRUCK } else { "" });
+                    // Runs side by side that are struck out are one.
+                    if is_text && is_struck != is_mark_open {
+                        text.push_str(STRUCK);
+                        is_mark_open = is_struck;
+                    }
                 }
                 _ => {}
             },
             Event::Empty(element) => match element.local_name().as_ref() {
                 "si" => all.push(Box::default()),
-                "strike" => is_struck = strikes(&xml::element(&element)),
+                "strike" => is_struck = !xml::element(&element).is_off("val"),
                 _ => {}
             },
             Event::End(element) => match element.local_name().as_ref() {
-                // Runs side by side are one.
-                "si" => all.push(unescaped(&text).replace("~~~~", "").into()),
-                "rPh" => spoken = spoken.saturating_sub(1),
-                "t" => {
-                    is_text = false;
-                    text.push_str(if is_struck { STRUCK } else { "" });
+                "sst" => is_open = false,
+                "si" => {
+                    text.push_str(if std::mem::take(&mut is_mark_open) { STRUCK } else { "" });
+                    all.push(unescaped(&text).into());
                 }
+                "rPh" => spoken = spoken.saturating_sub(1),
+                "t" => is_text = false,
                 "r" => is_struck = false,
                 _ => {}
             },
+            // Half a table is not passed off as a whole one.
+            Event::Eof if is_open => {
+                return Err(Unreadable::damaged(Format::Xlsx, "its texts break off"));
+            }
             Event::Eof => return Ok(all),
             event if is_text => text.push_str(&xml::words(&event)),
             _ => {}
         }
     }
-}
-
-/// Before and after what is struck out.
-pub(super) const STRUCK: &str = "~~";
-
-/// Whether an element strikes text out.
-pub(super) fn strikes(strike: &Element) -> bool {
-    strike.attribute("val").is_none_or(|it| it != "0" && it != "false")
 }
 
 pub(super) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, String> {

@@ -1,7 +1,10 @@
 //! Styles of cells: how they show numbers, and whether their letters are seen.
 
-use super::strings::strikes;
-use crate::{sheets::number_format::NumberFormat, xml::Element};
+use crate::{
+    colors::{Ground, Rgb, TINY, WHITE, hexadecimal},
+    sheets::number_format::NumberFormat,
+    xml::Element,
+};
 
 /// How the cells of each style show numbers.
 pub(super) fn formats(styles: &Element) -> Vec<NumberFormat> {
@@ -20,30 +23,94 @@ pub(super) fn formats(styles: &Element) -> Vec<NumberFormat> {
     cells.iter().map(format).collect()
 }
 
-/// Which styles of cells write in white on no ground.
-pub(super) fn white(styles: &Element) -> Vec<bool> {
-    let is_white = |font: &&Element| {
-        let color = font.child("color");
-        let said = |name: &str| color.and_then(|color| color.attribute(name));
-        said("rgb").is_some_and(|it| it.ends_with("FFFFFF"))
-            || said("indexed").is_some_and(|it| it == "1" || it == "9")
+/// The colors of a book's theme, in the order in which styles number them.
+pub(super) struct Palette(Vec<Option<Rgb>>);
+
+impl Palette {
+    pub(super) fn of(theme: Option<&Element>) -> Self {
+        let scheme = theme.and_then(|theme| theme.all("clrScheme").first().copied());
+        let color = |named: &Element| {
+            let color = named.elements().next()?;
+            hexadecimal(&color.attribute("lastClr").or_else(|| color.attribute("val"))?)
+        };
+        let mut colors: Vec<Option<Rgb>> =
+            scheme.into_iter().flat_map(Element::elements).map(color).collect();
+        // Dark and light stand the other way round there.
+        colors.chunks_exact_mut(2).take(2).for_each(<[_]>::reverse);
+        Self(colors)
+    }
+
+    /// The color that an element says; none where it is not known.
+    fn color(&self, color: &Element) -> Option<Rgb> {
+        let number = |name: &str| color.attribute(name)?.parse::<usize>().ok();
+        let written = color.attribute("rgb");
+        // Before the color stands how opaque it is, which nobody heeds.
+        let written = written.and_then(|it| hexadecimal(it.get(it.len().checked_sub(6)?..)?));
+        let plain =
+            written.or_else(|| INDEXED.get(number("indexed")?).copied()).or_else(|| {
+                match (number("theme")?, self.0.is_empty()) {
+                    (0, true) => Some(WHITE),
+                    (1, true) => Some([0; 3]),
+                    (at, _) => self.0.get(at).copied().flatten(),
+                }
+            })?;
+        let tint = color.attribute("tint").and_then(|tint| tint.parse().ok()).unwrap_or(0.0_f64);
+        Some(plain.map(|part| {
+            let part = f64::from(part);
+            let tinted =
+                if tint < 0.0 { part * (1.0 + tint) } else { part + (255.0 - part) * tint };
+            // Within the range of a byte.
+            tinted.clamp(0.0, 255.0).round() as u8
+        }))
+    }
+
+    /// What the letters of a cell with such a fill lie on.
+    fn ground(&self, fill: &Element) -> Ground {
+        let pattern = fill.child("patternFill");
+        match pattern.and_then(|it| it.attribute("patternType")).as_deref() {
+            None | Some("none") if fill.child("gradientFill").is_none() => Ground::Plain(WHITE),
+            Some("solid") => {
+                let color = pattern.and_then(|it| self.color(it.child("fgColor")?));
+                color.map_or(Ground::Unknown, Ground::Plain)
+            }
+            _ => Ground::Unknown,
+        }
+    }
+}
+
+/// The first colors of the palette that books had before themes (ECMA-376 part 1, 18.8.27).
+const INDEXED: [Rgb; 16] = {
+    let (black, white, red, green) = ([0; 3], WHITE, [255, 0, 0], [0, 255, 0]);
+    let (blue, yellow, magenta, cyan) = ([0, 0, 255], [255, 255, 0], [255, 0, 255], [0, 255, 255]);
+    [
+        black, white, red, green, blue, yellow, magenta, cyan, black, white, red, green, blue,
+        yellow, magenta, cyan,
+    ]
+};
+
+/// Which styles of cells write in the color of their ground, or too small to be read.
+pub(super) fn unseen(styles: &Element, palette: &Palette) -> Vec<bool> {
+    let color = |font: &&Element| font.child("color").and_then(|color| palette.color(color));
+    let is_tiny = |font: &&Element| {
+        let size = font.child("sz").and_then(|size| size.attribute("val")?.parse::<f64>().ok());
+        size.is_some_and(|size| size <= TINY)
     };
-    let is_bare = |fill: &&Element| {
-        let kind = fill.child("patternFill").and_then(|it| it.attribute("patternType"));
-        fill.child("gradientFill").is_none() && kind.is_none_or(|it| it == "none")
-    };
-    let fonts: Vec<bool> = all(styles, "fonts", "font").iter().map(is_white).collect();
-    let fills: Vec<bool> = all(styles, "fills", "fill").iter().map(is_bare).collect();
+    let tiny: Vec<bool> = all(styles, "fonts", "font").iter().map(is_tiny).collect();
+    let ground = |fill: &&Element| palette.ground(fill);
+    let colors: Vec<Option<Rgb>> = all(styles, "fonts", "font").iter().map(color).collect();
+    let grounds: Vec<Ground> = all(styles, "fills", "fill").iter().map(ground).collect();
     let of = |style: &&Element| {
-        said_by(style, "fontId", &fonts) == Some(true)
-            && said_by(style, "fillId", &fills).unwrap_or(true)
+        let ground = said_by(style, "fillId", &grounds).unwrap_or(Ground::Plain(WHITE));
+        let color = said_by(style, "fontId", &colors).flatten();
+        color.is_some_and(|color| ground.hides(color))
+            || said_by(style, "fontId", &tiny) == Some(true)
     };
     all(styles, "cellXfs", "xf").iter().map(of).collect()
 }
 
 /// Which styles of cells strike their letters out.
 pub(super) fn struck(styles: &Element) -> Vec<bool> {
-    let is_struck = |font: &&Element| font.child("strike").is_some_and(strikes);
+    let is_struck = |font: &&Element| font.child("strike").is_some_and(|it| !it.is_off("val"));
     let fonts: Vec<bool> = all(styles, "fonts", "font").iter().map(is_struck).collect();
     let of = |style: &&Element| said_by(style, "fontId", &fonts) == Some(true);
     all(styles, "cellXfs", "xf").iter().map(of).collect()
@@ -56,6 +123,6 @@ fn all<'e>(styles: &'e Element, list: &str, name: &str) -> Vec<&'e Element> {
 }
 
 /// What is so of a style's font or ground, by its place in their list.
-fn said_by(style: &Element, name: &str, list: &[bool]) -> Option<bool> {
+fn said_by<T: Copy>(style: &Element, name: &str, list: &[T]) -> Option<T> {
     list.get(style.attribute(name)?.parse::<usize>().ok()?).copied()
 }
