@@ -76,9 +76,12 @@ fn extract_within(
     let (mut pictures, mut page_starts) = (Vec::new(), Vec::new());
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
+            (data_uris::named(encoding::decode(bytes)?, &tally), None)
+        }
+        Format::Notebook => {
             let text = encoding::decode(bytes)?;
-            let notebook = text.contains("\"nbformat\"").then(|| notebook::extract(&text, &tally));
-            (notebook.flatten().map_or_else(|| data_uris::named(text, &tally), Cow::Owned), None)
+            let cells = notebook::extract(&text, &tally);
+            (data_uris::named(cells.map_or(text, Cow::Owned), &tally), None)
         }
         Format::Html if detect::is_xhtml(name) => {
             (Cow::Owned(html::extract_xhtml(bytes, &tally)?), None)
