@@ -87,7 +87,8 @@ pub(crate) fn entries(file: &[u8]) -> Vec<String> {
     let directory = Table::of(file).and_then(|table| table.directory()).unwrap_or_default();
     let entries: Vec<&[u8]> = directory.chunks_exact(ENTRY).collect();
     // The root names one of them, and each names two beside it.
-    let mut open: Vec<u32> = entries.first().and_then(|root| number(root, 76)).into_iter().collect();
+    let mut open: Vec<u32> =
+        entries.first().and_then(|root| number(root, 76)).into_iter().collect();
     let (mut names, mut seen) = (Vec::new(), HashSet::new());
     while let Some(id) = open.pop() {
         let Some(entry) = entries.get(id as usize).filter(|_| seen.insert(id)) else { continue };

@@ -348,6 +348,9 @@ mod tests {
         for (bytes, name, format) in cases {
             assert_eq!(Format::of(bytes, name), Ok(format), "{name}");
         }
+        // Its directory is not opened: that takes memory for each entry.
+        let many = [&b"PK\x03\x04word/document.xml"[..], &b"PK\x01\x02".repeat(20_001)].concat();
+        assert_eq!(Format::of(&many, "a.docx"), Ok(Format::Zip));
         for (bytes, what) in [
             (&b"GIF89a\x01\0"[..], "an image (GIF)"),
             (b"\xd0\xcf\x11\xe0", "an old Office"),
