@@ -6,7 +6,6 @@
 //! it, which no path has.
 
 mod entry;
-mod frames;
 pub(crate) mod here;
 mod mailbox;
 mod tarred;
@@ -23,9 +22,10 @@ use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 
 use self::entry::{Budget, Entry, shown};
-pub(crate) use self::{frames::Frames, mailbox::is_mailbox};
+pub(crate) use self::mailbox::is_mailbox;
 use crate::{
     context::Context, format::Format, left_out::Kind, limits::Limits, unreadable::Unreadable,
+    zstd::Frames,
 };
 
 /// Archives within archives.
@@ -241,8 +241,8 @@ fn list(
     Ok(())
 }
 
-/// Numbers those whose path several have. The last one has the path itself, and the place of the
-/// first, as it had when it was the only one that counted; the others have 2, 3 and so on.
+/// Numbers members that share a path. The last one keeps the plain path and stands in the list where
+/// the first one stood; the others have 2, 3 and so on.
 fn number_equal(places: &[(String, usize)], begin: usize, prefix: &str, all: &mut Vec<Member>) {
     let mut of_path: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, (path, _)) in places.iter().enumerate() {
@@ -369,7 +369,7 @@ fn decoded(path: &str) -> String {
     path.replace("%23", "#").replace("%25", "%")
 }
 
-/// The how manyeth of its path a member is, and its path as it is written.
+/// A member's index among those of the same path, from 1, and its path as it is written.
 fn numbered(name: &str) -> (u64, &str) {
     let number = name.split_once(NUMBER_END);
     number.and_then(|(number, path)| Some((number.parse().ok()?, path))).unwrap_or((1, name))

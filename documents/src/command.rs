@@ -5,7 +5,10 @@
 //! memory and time, and none of the worker's environment but what programs commonly need:
 //! credentials are not its business.
 
-use std::{collections::BTreeMap, ffi::OsString, os::unix::process::CommandExt, process::Stdio};
+use std::{
+    borrow::Cow, collections::BTreeMap, ffi::OsString, os::unix::process::CommandExt,
+    process::Stdio,
+};
 
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -14,7 +17,11 @@ use tokio::{
 };
 
 use crate::{
-    detect, encoding, extract::Extracted, format::Format, left_out::LeftOut, limits::Limits,
+    detect, encoding,
+    extract::{self, Extracted},
+    format::Format,
+    left_out::{Kind, Tally},
+    limits::Limits,
     unreadable::Unreadable,
 };
 
@@ -118,13 +125,18 @@ pub(crate) async fn run(
             return Ok(Err(Unreadable::TooLarge { what: "text".into(), size, most }));
         }
         let status = child.wait().await?;
-        Ok(text(&said, status, program).map(|text| Extracted {
-            text,
-            pictures: Vec::new(),
-            format: Format::of(bytes, name).unwrap_or(Format::Text),
-            pages: None,
-            page_starts: Vec::new(),
-            left_out: LeftOut::default(),
+        Ok(text(&said, status, program).and_then(|text| {
+            let tally = Tally::new(limits.hidden);
+            let text = extract::finished(text, limits, &tally)?.into_owned();
+            tally.add(Kind::UndecodedCharacters, text.matches('\u{fffd}').count());
+            Ok(Extracted {
+                text,
+                pictures: Vec::new(),
+                format: Format::of(bytes, name).unwrap_or(Format::Text),
+                pages: None,
+                page_starts: Vec::new(),
+                left_out: tally.into_left_out(),
+            })
         }))
     };
     match tokio::time::timeout(limits.time, work).await {
@@ -133,11 +145,11 @@ pub(crate) async fn run(
     }
 }
 
-fn text(
-    said: &[u8],
+fn text<'s>(
+    said: &'s [u8],
     status: std::process::ExitStatus,
     program: &str,
-) -> Result<String, Unreadable> {
+) -> Result<Cow<'s, str>, Unreadable> {
     if !status.success() {
         let what = match status.code() {
             Some(NOT_FOUND) => "was not found; install it where the workers run".to_owned(),
@@ -152,7 +164,7 @@ fn text(
         let what = "found no text".to_owned();
         return Err(Unreadable::Command { program: program.to_owned(), what });
     }
-    Ok(encoding::decode(said)?.into_owned())
+    encoding::decode(said)
 }
 
 /// A process group that ends when this does. Signals to groups are the shell's: our crates have no

@@ -3,98 +3,123 @@
 //! Who follows a chain that a damaged file leads back into itself never ends, and takes all memory
 //! on the way. So chains are looked at before a parser follows them.
 
+use std::collections::HashSet;
+
 /// Numbers of sectors from here on mean something else: the end of a chain, a free sector.
 const RESERVED: u32 = 0xffff_fffa;
 
 /// Sectors that are named in the header.
 const IN_HEADER: usize = 109;
 
-/// Whether a chain of sectors leads back into itself.
-pub(crate) fn has_endless_chain(file: &[u8]) -> bool {
-    endless(file).unwrap_or(false)
+/// Bytes of an entry of the directory.
+const ENTRY: usize = 128;
+
+/// The file's sectors, and of each the next one in its chain.
+struct Table<'f> {
+    file: &'f [u8],
+    sector_size: usize,
+    next: Vec<u32>,
+    /// Some chain leads back into itself.
+    is_endless: bool,
 }
 
-/// Nothing where the header is cut off: who reads such a file says so.
-fn endless(file: &[u8]) -> Option<bool> {
-    let size = if number(file, 30)? & 0xffff == 12 { 4_096 } else { 512 };
-    let sectors = file.len() / size + 1;
-    let sector = |id: u32| {
-        let start = (id as usize + 1).checked_mul(size)?;
-        file.get(start..(start + size).min(file.len()))
-    };
-    // Which sectors hold the table: the first in the header, more in a chain of their own.
-    let mut holders: Vec<u32> = numbers(file.get(76..76 + 4 * IN_HEADER)?).collect();
-    let mut more = number(file, 68)?;
-    let mut seen = 0;
-    while more < RESERVED
-        && let Some(part) = sector(more)
-    {
-        seen += 1;
-        if seen > sectors {
-            return Some(true);
+impl<'f> Table<'f> {
+    /// Nothing where the header is cut off: the parser of such a file says so.
+    fn of(file: &'f [u8]) -> Option<Self> {
+        let sector_size = if number(file, 30)? & 0xffff == 12 { 4_096 } else { 512 };
+        let mut table = Self { file, sector_size, next: Vec::new(), is_endless: false };
+        let sectors = file.len() / sector_size + 1;
+        // Which sectors hold the table: the first in the header, more in a chain of their own.
+        let mut holders: Vec<u32> = numbers(file.get(76..76 + 4 * IN_HEADER)?).collect();
+        let mut more = number(file, 68)?;
+        let mut seen = 0;
+        while more < RESERVED
+            && let Some(part) = table.sector(more)
+            && !table.is_endless
+        {
+            seen += 1;
+            table.is_endless = seen > sectors;
+            holders.extend(numbers(part));
+            more = holders.pop()?;
         }
-        holders.extend(numbers(part));
-        more = holders.pop()?;
+        let held = holders.into_iter().filter(|id| *id < RESERVED).take(sectors);
+        table.next = held.filter_map(|id| table.sector(id)).flat_map(numbers).collect();
+        table.is_endless |= is_endless(&table.next);
+        Some(table)
     }
-    let held = holders.into_iter().filter(|id| *id < RESERVED).take(sectors);
-    let table: Vec<u32> = held.filter_map(sector).flat_map(numbers).collect();
-    if is_endless(&table) {
-        return Some(true);
+
+    fn sector(&self, id: u32) -> Option<&'f [u8]> {
+        let start = (id as usize).checked_add(1)?.checked_mul(self.sector_size)?;
+        self.file.get(start..start.checked_add(self.sector_size)?.min(self.file.len()))
     }
-    // Small streams lie in sectors of their own, whose table is a stream.
-    let mut small = Vec::new();
-    let mut next = number(file, 60)?;
-    while let Some(part) = sector(next).filter(|_| next < RESERVED) {
-        small.extend(numbers(part));
-        next = *table.get(next as usize)?;
+
+    /// All sectors of a chain, one after the other.
+    fn whole(&self, first: u32) -> Vec<u8> {
+        let sectors = chain(first, &self.next).filter_map(|id| self.sector(id));
+        sectors.flatten().copied().collect()
     }
-    Some(is_endless(&small))
+
+    /// Small streams lie in sectors of their own, whose table is a stream.
+    fn small(&self) -> Option<Vec<u32>> {
+        Some(numbers(&self.whole(number(self.file, 60)?)).collect())
+    }
+
+    fn directory(&self) -> Option<Vec<u8>> {
+        Some(self.whole(number(self.file, 48)?))
+    }
+}
+
+fn chain(first: u32, table: &[u32]) -> impl Iterator<Item = u32> {
+    let next = |id: &u32| table.get(*id as usize).copied().filter(|id| *id < RESERVED);
+    std::iter::successors(Some(first).filter(|id| *id < RESERVED), next).take(table.len())
+}
+
+/// Whether a chain of sectors leads back into itself.
+pub(crate) fn has_endless_chain(file: &[u8]) -> bool {
+    Table::of(file).is_some_and(|table| {
+        table.is_endless || table.small().is_some_and(|small| is_endless(&small))
+    })
+}
+
+/// The names of what lies at the top of a file. What lies in a storage of it, such as a sheet within a
+/// document, is not among them.
+pub(crate) fn entries(file: &[u8]) -> Vec<String> {
+    let directory = Table::of(file).and_then(|table| table.directory()).unwrap_or_default();
+    let entries: Vec<&[u8]> = directory.chunks_exact(ENTRY).collect();
+    // The root names one of them, and each names two beside it.
+    let mut open: Vec<u32> =
+        entries.first().and_then(|root| number(root, 76)).into_iter().collect();
+    let (mut names, mut seen) = (Vec::new(), HashSet::new());
+    while let Some(id) = open.pop() {
+        let Some(entry) = entries.get(id as usize).filter(|_| seen.insert(id)) else { continue };
+        names.push(name_of(entry));
+        open.extend([number(entry, 68), number(entry, 72)].into_iter().flatten());
+    }
+    names
+}
+
+fn name_of(entry: &[u8]) -> String {
+    let (units, _) = entry[..64].as_chunks::<2>();
+    let units = units.iter().map(|unit| u16::from_le_bytes(*unit)).take_while(|unit| *unit != 0);
+    String::from_utf16_lossy(&units.collect::<Vec<_>>())
 }
 
 /// A stream by its name. For files without an endless chain.
 pub(crate) fn stream(file: &[u8], name: &str) -> Option<Vec<u8>> {
-    const ENTRY: usize = 128;
     const SMALL: usize = 64;
-    let size = if number(file, 30)? & 0xffff == 12 { 4_096 } else { 512 };
-    let sector = |id: u32| {
-        let start = (id as usize).checked_add(1)?.checked_mul(size)?;
-        file.get(start..start.checked_add(size)?.min(file.len()))
-    };
-    let holders = numbers(file.get(76..76 + 4 * IN_HEADER)?);
-    let mut holders: Vec<u32> = holders.filter(|id| *id < RESERVED).collect();
-    let mut more = number(file, 68)?;
-    while let Some(part) = sector(more).filter(|_| more < RESERVED && holders.len() < file.len()) {
-        holders.extend(numbers(part));
-        more = holders.pop()?;
-    }
-    holders.retain(|id| *id < RESERVED);
-    let table: Vec<u32> = holders.into_iter().filter_map(sector).flat_map(numbers).collect();
-    let chain = |first: u32, table: &[u32]| {
-        let next = |id: &u32| table.get(*id as usize).copied().filter(|id| *id < RESERVED);
-        std::iter::successors(Some(first).filter(|id| *id < RESERVED), next)
-            .take(table.len())
-            .collect::<Vec<_>>()
-    };
-    let whole = |first: u32| -> Vec<u8> {
-        chain(first, &table).into_iter().filter_map(sector).flatten().copied().collect()
-    };
-    let wanted: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let entries = whole(number(file, 48)?);
-    let entry = entries.chunks_exact(ENTRY).find(|entry| {
-        entry.get(..wanted.len()) == Some(&*wanted)
-            && entry.get(wanted.len()..wanted.len() + 2) == Some(&[0; 2])
-    })?;
+    let table = Table::of(file)?;
+    let directory = table.directory()?;
+    let entry = directory.chunks_exact(ENTRY).find(|entry| name_of(entry) == name)?;
     let (first, length) = (number(entry, 116)?, number(entry, 120)? as usize);
     let mut bytes = if length >= number(file, 56)? as usize {
-        whole(first)
+        table.whole(first)
     } else {
-        let small: Vec<u32> = numbers(&whole(number(file, 60)?)).collect();
-        let all = whole(number(&entries, 116)?);
+        let all = table.whole(number(&directory, 116)?);
         let part = |id: u32| {
             let start = (id as usize).checked_mul(SMALL)?;
             all.get(start..start.checked_add(SMALL)?.min(all.len()))
         };
-        chain(first, &small).into_iter().filter_map(part).flatten().copied().collect()
+        chain(first, &table.small()?).filter_map(part).flatten().copied().collect()
     };
     bytes.truncate(length);
     Some(bytes)
@@ -145,6 +170,13 @@ mod tests {
         }
         assert!(!has_endless_chain(b"cut off"));
         assert!(!has_endless_chain(include_bytes!("../tests/fixtures/ports.xls")));
+    }
+
+    #[test]
+    fn names_at_the_top_are_told_from_those_within() {
+        let names = entries(include_bytes!("../tests/fixtures/ports.xls"));
+        assert!(names.iter().any(|name| name == "Workbook"), "{names:?}");
+        assert!(entries(b"cut off").is_empty());
     }
 
     #[test]

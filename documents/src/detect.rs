@@ -2,9 +2,13 @@
 
 use std::io::{Cursor, Read};
 
+use memchr::memmem;
 use zip::ZipArchive;
 
-use crate::{archive, flat, foreign, format::Format, sheets::xml_2003, unreadable::Unreadable};
+use crate::{
+    archive, compound, flat, foreign, format::Format, notebook, sheets::xml_2003,
+    unreadable::Unreadable,
+};
 
 /// Letters of the name of a kind of documents.
 const MAX_KIND: usize = 100;
@@ -46,18 +50,26 @@ impl Format {
             return Ok(Self::Tar);
         }
         // The mark may come after up to a kilobyte of anything but what has a mark of its own, such as
-        // an archive that begins with a PDF; a message may carry one.
-        if start[..start.len().min(1_024)].windows(5).any(|window| window == b"%PDF-") {
+        // an archive that begins with a PDF. A text may speak of it.
+        let is_mark = || !is_plain(start) || extension.as_deref() == Some("pdf");
+        if start.trim_ascii_start().starts_with(b"%PDF-")
+            || memmem::find(&start[..start.len().min(1_024)], b"%PDF-").is_some() && is_mark()
+        {
             return Ok(Self::Pdf);
         }
         if start.starts_with(b"\xd0\xcf\x11\xe0") {
-            if foreign::holds(start, "EncryptedPackage") {
+            let entries = compound::entries(start);
+            let has = |name: &str| entries.iter().any(|entry| entry == name);
+            if has("EncryptedPackage") {
                 let format = extension.as_deref().and_then(office).unwrap_or(Self::Docx);
                 return Err(Unreadable::Encrypted { format });
             }
-            if foreign::holds(start, "Workbook") || extension.as_deref() == Some("xls") {
+            let known = foreign::container(&entries);
+            if has("Workbook") || known.is_none() && extension.as_deref() == Some("xls") {
                 return Ok(Self::Xls);
             }
+            let what = known.unwrap_or("an old Office document (DOC, PPT or MSG)").into();
+            return Err(Unreadable::Unsupported { what });
         }
         if let Some(what) = foreign::name(start) {
             return Err(Unreadable::Unsupported { what: what.into() });
@@ -83,6 +95,8 @@ impl Format {
             Some("csv" | "tsv") => Self::Csv,
             Some("jsonl" | "ndjson") => Self::Jsonl,
             Some("eml" | "emlx" | "mht" | "mhtml") => Self::Eml,
+            Some("ipynb") => Self::Notebook,
+            _ if notebook::is(start) => Self::Notebook,
             Some("txt" | "text" | "log" | "rst" | "xml" | "json" | "yaml" | "toml") => Self::Text,
             _ if archive::is_mailbox(start) => Self::Mbox,
             _ if looks_like_html(start) => Self::Html,
@@ -90,6 +104,13 @@ impl Format {
             _ => Self::Text,
         })
     }
+}
+
+/// Whether the beginning is text without control characters but for tabs and line ends. Words of it may
+/// happen to be the mark of a format.
+pub(crate) fn is_plain(bytes: &[u8]) -> bool {
+    let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    !bytes[..bytes.len().min(4 << 10)].iter().any(control)
 }
 
 /// What the extension of a document's name would be: by its first bytes, else by its name.
@@ -129,6 +150,10 @@ pub(crate) fn normal(extension: &str) -> &str {
 
 /// What an archive holds. Reads its directory, and the part that names it.
 fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable> {
+    // No document has so many parts, and opening the archive takes memory for each.
+    if !archive::here::has_few_entries(bytes) {
+        return Ok(Format::Zip);
+    }
     let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
         // The directory is at the end; what comes first is still there.
         let found = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
@@ -157,15 +182,7 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
     let kind = part(&mut archive, "mimetype");
     let named = kind.as_ref().and_then(|kind| match kind.trim() {
         "application/epub+zip" => Some(Format::Epub),
-        kind => match kind.strip_prefix("application/vnd.oasis.opendocument.")? {
-            "text" | "text-template" | "text-master" | "text-web" => Some(Format::Odt),
-            "spreadsheet" | "spreadsheet-template" => Some(Format::Ods),
-            // Pages of a drawing are built as slides are.
-            "presentation" | "presentation-template" | "graphics" | "graphics-template" => {
-                Some(Format::Odp)
-            }
-            _ => None,
-        },
+        kind => open_document(kind),
     });
     let has = |name: &str| archive.index_for_name(name).is_some();
     let found = named
@@ -194,6 +211,17 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
             }
         }
     }
+}
+
+/// The format of an `OpenDocument` by its media type.
+pub(crate) fn open_document(media_type: &str) -> Option<Format> {
+    Some(match media_type.strip_prefix("application/vnd.oasis.opendocument.")? {
+        "text" | "text-template" | "text-master" | "text-web" => Format::Odt,
+        "spreadsheet" | "spreadsheet-template" => Format::Ods,
+        // Pages of a drawing are built as slides are.
+        "presentation" | "presentation-template" | "graphics" | "graphics-template" => Format::Odp,
+        _ => return None,
+    })
 }
 
 /// The same of one that says itself what it is.
@@ -302,9 +330,15 @@ mod tests {
 
     #[test]
     fn bytes_go_before_the_name_and_the_name_before_a_look() {
-        let cases: [(&[u8], &str, Format); 10] = [
+        let cases: [(&[u8], &str, Format); 16] = [
             (b"%PDF-1.7", "a.txt", Format::Pdf),
-            (b"\r\njunk %PDF-1.7", "a", Format::Pdf),
+            (b"\r\njunk %PDF-1.7", "a.pdf", Format::Pdf),
+            (b"\r\njunk %PDF-1.7\n%\xe2\xe3\x01\n", "a", Format::Pdf),
+            (b"A PDF begins with %PDF-1.7", "notes.md", Format::Markdown),
+            (b"OTTO;Versand\n7;8\n", "a.csv", Format::Csv),
+            (b"See ftype(3), or RIFF.", "a.txt", Format::Text),
+            (b"{\"cells\": [], \"nbformat\": 4}", "a.json", Format::Notebook),
+            (b"{\"nbformat\": 4}\n", "a.jsonl", Format::Jsonl),
             (b"plain", "a.MD", Format::Markdown),
             (b"a,b", "a.tsv", Format::Csv),
             (b"<!DOCTYPE html><p>", "page", Format::Html),
@@ -317,8 +351,11 @@ mod tests {
         for (bytes, name, format) in cases {
             assert_eq!(Format::of(bytes, name), Ok(format), "{name}");
         }
+        // Its directory is not opened: that takes memory for each entry.
+        let many = [&b"PK\x03\x04word/document.xml"[..], &b"PK\x01\x02".repeat(20_001)].concat();
+        assert_eq!(Format::of(&many, "a.docx"), Ok(Format::Zip));
         for (bytes, what) in [
-            (&b"GIF89a"[..], "an image (GIF)"),
+            (&b"GIF89a\x01\0"[..], "an image (GIF)"),
             (b"\xd0\xcf\x11\xe0", "an old Office"),
             (b"PK\x03\x04", "ZIP archive is damaged: it is cut off"),
             (b"PK\x03\x04word/document", "DOCX is damaged: it is cut off"),

@@ -111,9 +111,10 @@ fn is_binary(text: &str) -> bool {
 /// A file without what fills it up behind its end: zeros, and the sign with which DOS ended a text.
 fn without_padding(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| !matches!(byte, 0 | 0x1a)).map_or(0, |at| at + 1);
-    let text = bytes.get(..end).unwrap_or_default();
-    // A zero may be half of a wide letter.
-    if text.contains(&0) || std::str::from_utf8(text).is_err() { bytes } else { text }
+    let (text, padding) = bytes.split_at(end);
+    // One zero may be half of a wide letter.
+    let is_wide = text.contains(&0) || (padding == [0] && std::str::from_utf8(text).is_err());
+    if is_wide { bytes } else { text }
 }
 
 /// What a terminal shows: without the colors and movements that escapes ask it for.
@@ -127,8 +128,12 @@ pub(crate) fn without_escapes(text: &str) -> String {
                 let end = part.char_indices().skip(1).find(|(_, c)| matches!(c, '@'..='~'));
                 end.and_then(|(at, _)| part.get(at + 1..))
             }
-            // A title or an address, up to a bell; what closes it otherwise is an escape of its own.
-            Some(']') => Some(part.split_once('\u{7}').map_or("", |(_, rest)| rest)),
+            // A title or an address, up to a bell; what closes it otherwise is an escape of its own. It
+            // has one line.
+            Some(']') => {
+                let end = part.find(['\u{7}', '\n']).unwrap_or(part.len());
+                part.get(end..).map(|rest| rest.strip_prefix('\u{7}').unwrap_or(rest))
+            }
             Some('\\') => part.get(1..),
             Some('(' | ')') => part.get(2..),
             _ => None,
@@ -323,6 +328,8 @@ mod tests {
     fn a_text_may_be_filled_up_and_in_wide_letters_of_any_script() {
         assert_eq!(decode(b"Ebb.\r\n\x1a").unwrap(), "Ebb.\r\n");
         assert_eq!(decode(b"Ebb.\n\0\0\0\0").unwrap(), "Ebb.\n");
+        assert_eq!(decode(b"Caf\xe9 cr\xe8me, na\xefve.\n\0\0\0").unwrap(), "Café crème, naïve.\n");
+        assert_eq!(decode(b"\x1b]no bell\nEbb \x1b]0;a\x07tide").unwrap(), "\nEbb tide");
         for words in
             ["潮は一日に二度、満ちる。\n", "Прилив и отлив в порту", "밀물과 썰물은 하루에 두 번\n"]
         {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use percent_encoding::percent_decode_str;
+
 use crate::{
     context::Context,
     format::Format,
@@ -34,7 +36,8 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         .all("item")
         .into_iter()
         .filter_map(|item| {
-            let name = resolved(folder, &unescaped(&item.attribute("href")?));
+            let name =
+                resolved(folder, &percent_decode_str(&item.attribute("href")?).decode_utf8_lossy());
             Some((item.attribute("id")?, name))
         })
         .collect();
@@ -68,19 +71,4 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         return Err(damaged("none of its chapters can be read"));
     }
     Ok(text)
-}
-
-/// A name without `%20` and the like.
-fn unescaped(name: &str) -> String {
-    let bytes = name.as_bytes();
-    let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while let Some(byte) = bytes.get(at) {
-        let code = (*byte == b'%')
-            .then(|| name.get(at + 1..at + 3))
-            .flatten()
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        plain.push(code.unwrap_or(*byte));
-        at += if code.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8_lossy(&plain).into_owned()
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     archive,
     context::Context,
-    data_uris, detect, docx, encoding, epub, flat,
+    data_uris, detect, docx, encoding, epub,
     format::Format,
     html,
     left_out::{self, LeftOut, Tally},
@@ -76,31 +76,30 @@ fn extract_within(
     let (mut pictures, mut page_starts) = (Vec::new(), Vec::new());
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
+            (data_uris::named(encoding::decode(bytes)?, &tally), None)
+        }
+        Format::Notebook => {
             let text = encoding::decode(bytes)?;
-            let notebook = text.contains("\"nbformat\"").then(|| notebook::extract(&text, &tally));
-            (notebook.flatten().map_or_else(|| data_uris::named(text, &tally), Cow::Owned), None)
+            let cells = notebook::extract(&text, &tally);
+            (data_uris::named(cells.map_or(text, Cow::Owned), &tally), None)
         }
         Format::Html if detect::is_xhtml(name) => {
             (Cow::Owned(html::extract_xhtml(bytes, &tally)?), None)
         }
         Format::Html => (Cow::Owned(html::extract(bytes, &tally)?), None),
-        Format::Docx | Format::Pptx | Format::Odt | Format::Odp | Format::Ods => {
-            let package = flat::as_package(bytes, format)?;
-            let bytes = package.as_deref().unwrap_or(bytes);
-            let text = match format {
-                Format::Docx => docx::extract(bytes, context)?,
-                Format::Pptx => slides::extract(bytes, context)?,
-                Format::Ods => sheets::extract(bytes, format, context)?,
-                _ => open_document::extract(bytes, format, context)?,
-            };
-            (Cow::Owned(text), None)
+        Format::Docx => (Cow::Owned(docx::extract(bytes, context)?), None),
+        Format::Pptx => (Cow::Owned(slides::extract(bytes, context)?), None),
+        Format::Odt | Format::Odp => {
+            (Cow::Owned(open_document::extract(bytes, format, context)?), None)
         }
         Format::Pdf => {
             let read = pdf::extract(bytes, context)?;
             (pictures, page_starts) = (read.pictures, read.starts);
             (Cow::Owned(read.text), Some(read.count))
         }
-        Format::Xlsx | Format::Xls => (Cow::Owned(sheets::extract(bytes, format, context)?), None),
+        Format::Xlsx | Format::Xls | Format::Ods => {
+            (Cow::Owned(sheets::extract(bytes, format, context)?), None)
+        }
         Format::Epub => (Cow::Owned(epub::extract(bytes, context)?), None),
         Format::Eml => (Cow::Owned(mail::extract(bytes, context)?), None),
         // Above.
@@ -110,7 +109,7 @@ fn extract_within(
         }
     };
     let length = text.len();
-    let text = unseen::without(text, &tally);
+    let text = finished(text, limits, &tally)?;
     if text.len() != length {
         page_starts.clear();
     }
@@ -118,13 +117,20 @@ fn extract_within(
     if depth == 0 && format != Format::Pdf {
         tally.add(left_out::Kind::UndecodedCharacters, text.matches('\u{fffd}').count());
     }
-    limits.take_text(text.len())?;
-    if text.trim().is_empty() {
-        return Err(Unreadable::Empty);
-    }
     let text = text.into_owned();
     let left_out = tally.into_left_out();
     Ok(Extracted { text, pictures, format, pages, page_starts, left_out })
+}
+
+/// A text as it is given away: without letters that no program shows, and within its bounds.
+pub(crate) fn finished<'t>(
+    text: Cow<'t, str>,
+    limits: &Limits,
+    tally: &Tally,
+) -> Result<Cow<'t, str>, Unreadable> {
+    let text = unseen::without(text, tally);
+    limits.take_text(text.len())?;
+    if text.trim().is_empty() { Err(Unreadable::Empty) } else { Ok(text) }
 }
 
 /// The text alone, for the document around it.

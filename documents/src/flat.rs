@@ -1,16 +1,21 @@
 //! Office documents in one file of XML: Word's of 2003, its flat packages, and `OpenDocument`'s.
 
-use std::io::{Cursor, Write as _};
+use std::borrow::Cow;
 
-use zip::{ZipWriter, write::SimpleFileOptions};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use memchr::memmem;
+use quick_xml::{Reader, events::Event};
 
-use crate::{format::Format, unreadable::Unreadable, xml};
+use crate::{detect, encoding, format::Format, unreadable::Unreadable, xml};
 
 /// Word's format of 2003, as its main element's namespace says.
 const WORD_2003: &str = "schemas.microsoft.com/office/word/2003/wordml";
 
 /// A package whose parts stand one after the other.
 const PACKAGE: &str = "schemas.microsoft.com/office/2006/xmlPackage";
+
+/// The parts of a package by their names.
+pub(crate) type Parts<'a> = Vec<(String, Cow<'a, [u8]>)>;
 
 /// What such a file is.
 pub(crate) fn format(bytes: &[u8]) -> Option<Format> {
@@ -19,52 +24,66 @@ pub(crate) fn format(bytes: &[u8]) -> Option<Format> {
         return Some(Format::Docx);
     }
     if head.contains(PACKAGE) {
-        let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
-        return if has(b"\"/word/") {
+        let has = |part: &str| memmem::find(bytes, part.as_bytes()).is_some();
+        return if has("\"/word/") || has("'/word/") {
             Some(Format::Docx)
-        } else if has(b"\"/ppt/") {
+        } else if has("\"/ppt/") || has("'/ppt/") {
             Some(Format::Pptx)
         } else {
             None
         };
     }
-    let kind = head.split_once("mimetype=\"application/vnd.oasis.opendocument.")?.1;
-    match kind.split('"').next()? {
-        "text" | "text-template" => Some(Format::Odt),
-        "spreadsheet" | "spreadsheet-template" => Some(Format::Ods),
-        "presentation" | "presentation-template" => Some(Format::Odp),
-        _ => None,
+    let mut reader = Reader::from_str(&head);
+    loop {
+        if let Event::Start(root) = reader.read_event().ok()? {
+            return detect::open_document(&xml::element(&root).attribute("mimetype")?);
+        }
     }
 }
 
-/// The same document as an archive of parts; nothing of what is one already.
-pub(crate) fn as_package(bytes: &[u8], format: Format) -> Result<Option<Vec<u8>>, Unreadable> {
+/// The parts of such a document; nothing of one that is an archive.
+pub(crate) fn parts(bytes: &[u8], format: Format) -> Result<Option<Parts<'_>>, Unreadable> {
     let Some(head) = xml::head(bytes) else { return Ok(None) };
-    let parts = if head.contains(PACKAGE) {
-        parts(&String::from_utf8_lossy(bytes))
+    Ok(Some(if head.contains(PACKAGE) {
+        of_package(bytes, format)?
     } else if format == Format::Docx {
-        vec![("word/document.xml".to_owned(), bytes.to_vec())]
+        vec![("word/document.xml".to_owned(), bytes.into())]
     } else {
         // Styles and content are the same file.
-        ["content.xml", "styles.xml"].map(|name| (name.to_owned(), bytes.to_vec())).into()
-    };
-    let packed = |error: &dyn std::fmt::Display| Unreadable::damaged(format, error.to_string());
-    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, part) in parts {
-        archive.start_file(name, SimpleFileOptions::default()).map_err(|error| packed(&error))?;
-        archive.write_all(&part).map_err(|error| packed(&error))?;
-    }
-    Ok(Some(archive.finish().map_err(|error| packed(&error))?.into_inner()))
+        ["content.xml", "styles.xml"].map(|name| (name.to_owned(), bytes.into())).into()
+    }))
 }
 
-/// The parts of a flat package: `<pkg:part pkg:name="…"><pkg:xmlData>…`. Pictures are in base 64, and
-/// are none of them.
-fn parts(package: &str) -> Vec<(String, Vec<u8>)> {
-    let parts = package.split("<pkg:part ").skip(1).filter_map(|part| {
-        let name = part.split_once("pkg:name=\"")?.1.split('"').next()?.trim_start_matches('/');
-        let (_, data) = part.split_once("<pkg:xmlData")?;
-        let data = data.split_once('>')?.1.split("</pkg:xmlData>").next()?;
-        Some((name.to_owned(), data.as_bytes().to_vec()))
-    });
-    parts.collect()
+/// `<pkg:part pkg:name="…"><pkg:xmlData>…`, or `<pkg:binaryData>` in base 64.
+fn of_package(bytes: &[u8], format: Format) -> Result<Parts<'static>, Unreadable> {
+    let damaged = |error: quick_xml::Error| Unreadable::damaged(format, error);
+    let text = encoding::decode(bytes)?;
+    let mut reader = Reader::from_str(&text);
+    let (mut parts, mut name) = (Parts::new(), String::new());
+    loop {
+        let tag = match reader.read_event().map_err(damaged)? {
+            Event::Start(tag) => tag,
+            Event::Eof => return Ok(parts),
+            _ => continue,
+        };
+        match tag.local_name().as_ref() {
+            "part" => name = xml::element(&tag).attribute("name").unwrap_or_default(),
+            kind @ ("xmlData" | "binaryData") => {
+                let place = reader.read_to_end(tag.name()).map_err(damaged)?;
+                let place = place.start as usize..place.end as usize;
+                let data = text.get(place).unwrap_or_default();
+                let part = if kind == "xmlData" {
+                    data.as_bytes().to_vec()
+                } else {
+                    let signs: Vec<u8> =
+                        data.bytes().filter(|it| !it.is_ascii_whitespace()).collect();
+                    BASE64_STANDARD
+                        .decode(signs)
+                        .map_err(|error| Unreadable::damaged(format, error))?
+                };
+                parts.push((name.trim_start_matches('/').to_owned(), part.into()));
+            }
+            _ => {}
+        }
+    }
 }

@@ -1,10 +1,17 @@
 //! Formats that are known by name alone: who sends one is told what it is.
 
+use crate::detect::is_plain;
+
+/// First bytes of what is text to look at.
+const MARKS_OF_TEXT: &[(&[u8], &str)] = &[
+    (b"{\\rtf", "rich text (RTF)"),
+    (b"%!PS", "PostScript"),
+    (b"!<arch>\n", "an archive (ar or deb)"),
+];
+
 /// First bytes.
 const MARKS: &[(&[u8], &str)] = &[
-    (b"{\\rtf", "rich text (RTF)"),
     (b"Rar!\x1a\x07", "an archive (RAR)"),
-    (b"%!PS", "PostScript"),
     (b"GIF8", "an image (GIF)"),
     (b"8BPS", "an image (Photoshop)"),
     (b"\0\0\0\x0cjP  ", "an image (JPEG 2000)"),
@@ -26,7 +33,6 @@ const MARKS: &[(&[u8], &str)] = &[
     (b"\x1f\x9d", "a compressed file (compress)"),
     (b"7z\xbc\xaf", "an archive (7z)"),
     (b"MSCF\0\0\0\0", "an archive (CAB)"),
-    (b"!<arch>\n", "an archive (ar or deb)"),
     (b"SIT!", "an archive (StuffIt)"),
     (b"StuffIt (c)", "an archive (StuffIt)"),
     (b"PK\x05\x06", "an empty archive (ZIP)"),
@@ -77,16 +83,24 @@ const ENTRIES: &[(&str, &str)] = &[
 
 /// What bytes are, where that is known.
 pub(crate) fn name(bytes: &[u8]) -> Option<&'static str> {
-    if bytes.starts_with(b"\xd0\xcf\x11\xe0") {
-        let entry = ENTRIES.iter().find(|(entry, _)| holds(bytes, entry));
-        return Some(entry.map_or("an old Office document (DOC, PPT or MSG)", |(_, what)| what));
+    let marked = |marks: &[(&[u8], &'static str)]| {
+        marks.iter().find(|(mark, _)| bytes.starts_with(mark)).map(|(_, what)| *what)
+    };
+    let of_text = marked(MARKS_OF_TEXT);
+    if of_text.is_some() || is_plain(bytes) {
+        return of_text;
     }
-    let marked = MARKS.iter().find(|(mark, _)| bytes.starts_with(mark)).map(|(_, what)| *what);
     let inner = || {
         let is = |at: &usize, mark: &[u8]| bytes.get(*at..).is_some_and(|it| it.starts_with(mark));
         INNER_MARKS.iter().find(|(at, mark, _)| is(at, mark)).map(|(_, _, what)| *what)
     };
-    marked.or_else(inner).or_else(|| two_letters(bytes))
+    marked(MARKS).or_else(inner).or_else(|| two_letters(bytes))
+}
+
+/// What a container of an older program is, by the names of its entries.
+pub(crate) fn container(entries: &[String]) -> Option<&'static str> {
+    let has = |name: &str| entries.iter().any(|entry| entry.starts_with(name));
+    ENTRIES.iter().find(|(entry, _)| has(entry)).map(|(_, what)| *what)
 }
 
 /// Two letters may begin a text, too; numbers behind them do not.
@@ -98,36 +112,27 @@ fn two_letters(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether an old Office container has an entry of this name.
-pub(crate) fn holds(bytes: &[u8], name: &str) -> bool {
-    let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    bytes.windows(name.len()).any(|window| window == name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let holding = |entry: &str| {
-            let entry = entry.encode_utf16().flat_map(u16::to_le_bytes);
-            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".iter().copied().chain(entry).collect::<Vec<u8>>()
-        };
         let disc = [&[0; 32_769][..], b"CD001"].concat();
         for (bytes, what) in [
             (&b"\0\0\0\x18ftypheic"[..], "HEIC"),
             (b"\0\0\0\x18ftypisom", "MP4"),
             (&[&b"MZ"[..], &[0; 70]].concat(), "program"),
             (b"BM\x10\x10\0\0\0\0\0\0", "BMP"),
-            (&holding("__substg1.0_0037001F"), "Outlook (MSG)"),
-            (&holding("PowerPoint Document"), "PPT"),
-            (&holding("else"), "old Office"),
             (&disc, "ISO"),
         ] {
             assert!(name(bytes).unwrap().contains(what), "{what}");
         }
-        for text in ["MZ is a postal area", "BMW 320", "AC/DC", "Note: id 3", "ftyp"] {
+        for (entry, what) in [("__substg1.0_0037001F", "MSG"), ("PowerPoint Document", "PPT")] {
+            assert!(container(&[entry.to_owned()]).unwrap().contains(what), "{what}");
+        }
+        assert_eq!(container(&["else".to_owned()]), None);
+        for text in ["MZ is a postal area", "BMW 320", "AC10 0AB", "ID3;x", "See ftype", "BZh"] {
             assert_eq!(name(text.as_bytes()), None, "{text}");
         }
     }

@@ -17,6 +17,8 @@ pub enum Format {
     Pdf,
     /// Word's newer format.
     Docx,
+    /// Cells of code and words, with what the code put out.
+    Notebook,
     /// Rows of fields, with a header.
     Csv,
     /// One JSON value a line.
@@ -65,6 +67,7 @@ impl fmt::Display for Format {
             Self::Html => "HTML",
             Self::Pdf => "PDF",
             Self::Docx => "DOCX",
+            Self::Notebook => "notebook",
             Self::Csv => "CSV",
             Self::Jsonl => "JSONL",
             Self::Xlsx => "XLSX",

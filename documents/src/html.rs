@@ -10,7 +10,8 @@ mod xhtml;
 use std::borrow::Cow;
 
 use ego_tree::{NodeId, NodeRef, iter::Edge};
-use scraper::{ElementRef, Html, Node, node::Element};
+use html5ever::{ParseOpts, tendril::TendrilSink as _};
+use scraper::{ElementRef, Html, HtmlTreeSink, Node, node::Element};
 
 use crate::{
     encoding,
@@ -27,6 +28,9 @@ use writer::Writer;
 /// Deeper nesting is refused: building the tree takes time with the square of the depth.
 const MAX_DEPTH: usize = 2_000;
 
+/// Bytes of a page that are parsed before its depth is measured again.
+const PIECE_BYTES: usize = 4 << 10;
+
 /// Pages within pages.
 const MAX_FRAMES: usize = 3;
 
@@ -34,13 +38,6 @@ const MAX_FRAMES: usize = 3;
 const WITHOUT_TEXT: [&str; 18] = [
     "script", "style", "noscript", "noframes", "head", "nav", "iframe", "canvas", "audio", "video",
     "datalist", "math", "rp", "defs", "desc", "metadata", "symbol", "title",
-];
-
-/// Elements whose end is often left out or that have none: they say nothing about the depth.
-const UNCLOSED: [&str; 30] = [
-    "p", "li", "dt", "dd", "td", "th", "tr", "thead", "tbody", "tfoot", "option", "optgroup",
-    "colgroup", "caption", "br", "img", "hr", "meta", "link", "input", "col", "area", "base",
-    "embed", "source", "track", "wbr", "html", "head", "body",
 ];
 
 /// Reads a page, as XHTML where it says that it is.
@@ -71,13 +68,7 @@ pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
 
 /// `frames` is how many pages lie around this one.
 fn read(text: &str, tally: &Tally, frames: usize) -> Result<String, Unreadable> {
-    if depth(text) > MAX_DEPTH {
-        return Err(Unreadable::damaged(
-            Format::Html,
-            format!("its elements are nested more than {MAX_DEPTH} deep"),
-        ));
-    }
-    let mut page = Html::parse_document(text);
+    let mut page = parsed(text)?;
     feet_last(&mut page);
     let with = |looks: &Looks| {
         let mut walk = Walk {
@@ -92,13 +83,38 @@ fn read(text: &str, tally: &Tally, frames: usize) -> Result<String, Unreadable> 
         let text = in_one_pair_of_marks(&walk.writer.finish());
         (walk.seen, text, walk.tally.into_left_out())
     };
-    let (is_seen, mut shown, mut left_out) = with(&styles::looks(&page));
+    let looks = styles::looks(&page);
+    let (is_seen, mut shown, mut left_out) = with(&looks);
     if !is_seen {
         // A page that hides all of itself waits for a script that shows it.
         (_, shown, left_out) = with(&Looks::default());
     }
+    if looks.is_cut {
+        tally.in_part(Kind::UnreadParts, 1, "style");
+    }
     tally.merge(&left_out);
     Ok(shown)
+}
+
+/// A page's tree, whose depth is measured while it grows.
+fn parsed(text: &str) -> Result<Html, Unreadable> {
+    let sink = HtmlTreeSink::new(Html::new_document());
+    let mut parser = html5ever::parse_document(sink, ParseOpts::default());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
+        parser.process(piece.into());
+        rest = behind;
+        let page = parser.tokenizer.sink.sink.0.borrow();
+        let last = page.tree.nodes().next_back();
+        if last.is_some_and(|last| last.ancestors().nth(MAX_DEPTH).is_some()) {
+            return Err(Unreadable::damaged(
+                Format::Html,
+                format!("its elements are nested more than {MAX_DEPTH} deep"),
+            ));
+        }
+    }
+    Ok(parser.finish())
 }
 
 /// The foot of a table is its last part, wherever it is written.
@@ -129,30 +145,9 @@ fn declared(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
         None => head.split("charset=").nth(1)?,
     };
     let label = label.trim_start_matches(['"', '\'']);
-    encoding_rs::Encoding::for_label(
-        label.split(['"', '\'', ' ', '>', ';', '/']).next()?.as_bytes(),
-    )
-}
-
-/// How deep elements are nested, by their tags alone.
-fn depth(text: &str) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    for tag in text.split('<').skip(1) {
-        let closing = tag.starts_with('/');
-        let name: String = tag
-            .trim_start_matches('/')
-            .chars()
-            .take_while(char::is_ascii_alphanumeric)
-            .take(12)
-            .collect::<String>()
-            .to_ascii_lowercase();
-        if name.is_empty() || UNCLOSED.contains(&name.as_str()) {
-            continue;
-        }
-        depth = if closing { depth.saturating_sub(1) } else { depth + 1 };
-        deepest = deepest.max(depth);
-    }
-    deepest
+    let label = label.split(['"', '\'', ' ', '>', ';', '/']).next()?;
+    // A label that can be read in ASCII is not in UTF-16, whatever it says.
+    encoding_rs::Encoding::for_label(label.as_bytes()).filter(|it| it.output_encoding() == *it)
 }
 
 /// The way through a page.
@@ -250,22 +245,30 @@ impl Walk<'_> {
 
     /// What an element holds in another way than as text.
     fn inner(&mut self, node: NodeRef<'_, Node>, element: &Element) {
-        let frames = self.frames;
-        let within =
-            |page: &str, tally: &Tally| match page.trim().is_empty() || frames >= MAX_FRAMES {
-                true => String::new(),
-                false => read(page, tally, frames + 1).unwrap_or_default(),
-            };
+        let (frames, tally) = (self.frames, &self.tally);
+        let or_counted = |read: Result<String, Unreadable>| {
+            read.unwrap_or_else(|_| {
+                tally.in_part(Kind::UnreadParts, 1, element.name());
+                String::new()
+            })
+        };
+        let within = |page: &str| {
+            or_counted(match frames >= MAX_FRAMES {
+                _ if page.trim().is_empty() => Ok(String::new()),
+                true => Err(Unreadable::damaged(Format::Html, "its frames are nested too deeply")),
+                false => read(page, tally, frames + 1),
+            })
+        };
         match element.name() {
             "math" => {
                 let formula = ElementRef::wrap(node).map(|it| it.html()).unwrap_or_default();
                 let formula = xml::parse(formula.as_bytes(), Format::Html);
-                let text = formula.map(|formula| math::text(&formula)).unwrap_or_default();
+                let text = or_counted(formula.map(|formula| math::text(&formula)));
                 self.seen |= !text.is_empty();
                 self.writer.formula(&text);
             }
             "iframe" => {
-                let page = within(element.attr("srcdoc").unwrap_or_default(), &self.tally);
+                let page = within(element.attr("srcdoc").unwrap_or_default());
                 self.seen |= !page.is_empty();
                 self.writer.page(&page);
             }
@@ -275,7 +278,7 @@ impl Walk<'_> {
                     .descendants()
                     .filter_map(|below| below.value().as_text().map(|text| &**text))
                     .collect();
-                let page = within(&text, &self.tally);
+                let page = within(&text);
                 self.seen |= !page.is_empty();
                 self.writer.page(&page);
             }

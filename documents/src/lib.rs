@@ -82,9 +82,10 @@ pub mod tokens;
 pub mod unreadable;
 mod unseen;
 mod xml;
+mod zstd;
 
 /// Counts the changes that let a parser make other text of the same bytes.
-pub const READER_VERSION: u32 = 4;
+pub const READER_VERSION: u32 = 5;
 
 /// Whether pages of PDFs are drawn where [`Limits::page_pictures`] asks for it.
 pub const DRAWS_PAGES: bool = cfg!(feature = "pages");

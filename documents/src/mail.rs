@@ -16,7 +16,12 @@ use mail_parser::{
 };
 
 use crate::{
-    context::Context, encoding, format::Format, html, left_out::Tally, unreadable::Unreadable,
+    context::Context,
+    encoding,
+    format::Format,
+    html,
+    left_out::{Kind, Tally},
+    unreadable::Unreadable,
 };
 use words::{contents, raw, words};
 
@@ -90,7 +95,13 @@ fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>
     let mut parts = vec![header];
     let (bodies, attachments) = parts_of(message);
     for body in bodies {
-        let Some(said) = said(message, body, tally) else { continue };
+        let said = match said(message, body, tally) {
+            Ok(said) => said,
+            Err(error) => {
+                tally.add(Kind::UnreadParts, 1);
+                format!("[Message: {error}]")
+            }
+        };
         // Old programs write what is attached into the text.
         let (words, within) = uuencode::within(&said);
         parts.push(words);
@@ -130,14 +141,20 @@ fn parts_of<'m>(message: &'m Message<'m>) -> (Vec<&'m MessagePart<'m>>, Vec<&'m 
 }
 
 /// What a part of the message says.
-fn said(message: &Message<'_>, part: &MessagePart<'_>, tally: &Tally) -> Option<String> {
-    let (PartType::Html(parsed) | PartType::Text(parsed)) = &part.body else { return None };
+fn said(
+    message: &Message<'_>,
+    part: &MessagePart<'_>,
+    tally: &Tally,
+) -> Result<String, Unreadable> {
+    let (PartType::Html(parsed) | PartType::Text(parsed)) = &part.body else {
+        return Ok(String::new());
+    };
     let text = words(message, part, parsed);
     if matches!(part.body, PartType::Html(_)) || part.is_content_type("text", "html") {
-        return html::extract(text.as_bytes(), tally).ok();
+        return html::extract(text.as_bytes(), tally);
     }
     let text = flowed::unbroken(part, text.replace("\r\n", "\n"));
-    Some(text.trim().to_owned())
+    Ok(text.trim().to_owned())
 }
 
 /// The parts that are the message. Where a message is said in several ways and its plain text is

@@ -1,11 +1,17 @@
 //! Notebooks (`.ipynb`, nbformat 3 and 4): the cells, and the text of what code put out.
 
+use memchr::memmem;
 use serde_json::Value;
 
 use crate::{
     encoding, html,
     left_out::{Kind, Tally},
 };
+
+/// Whether a text may be a notebook.
+pub(crate) fn is(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"{") && memmem::find(text, b"\"nbformat\"").is_some()
+}
 
 /// A notebook's text; `None` for JSON that is no notebook.
 pub(crate) fn extract(text: &str, tally: &Tally) -> Option<String> {

@@ -2,28 +2,71 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    io::{Cursor, Read},
+    io::{self, Cursor, Read, Write},
 };
 
 use zip::ZipArchive;
 
 use crate::{
     context::Context,
+    flat,
     format::Format,
     left_out::{Kind, Tally},
     unreadable::Unreadable,
     xml::{self, Element},
 };
 
-/// An open archive, of which no more is unpacked than the limits allow.
+/// An open package, of which no more is unpacked than the limits allow.
 pub(crate) struct Package<'a> {
-    archive: ZipArchive<Cursor<&'a [u8]>>,
+    parts: Parts<'a>,
     format: Format,
     most: u64,
     left: u64,
     tally: &'a Tally,
     /// Parts that are counted as unread.
     broken: HashSet<String>,
+}
+
+/// Where a package's parts are.
+enum Parts<'a> {
+    Archived(ZipArchive<Cursor<&'a [u8]>>),
+    /// All in one file of XML.
+    Flat(flat::Parts<'a>),
+}
+
+impl Parts<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Archived(archive) => archive.len(),
+            Self::Flat(parts) => parts.len(),
+        }
+    }
+
+    /// Some writers disagree with themselves about capitals.
+    fn place(&self, name: &str) -> Option<usize> {
+        let any = |is: &dyn Fn(&str) -> bool| {
+            (0..self.len()).find(|place| match self {
+                Self::Archived(archive) => {
+                    archive.name_for_index(*place).and_then(Result::ok).is_some_and(|it| is(&it))
+                }
+                Self::Flat(parts) => is(&parts[*place].0),
+            })
+        };
+        let exact = match self {
+            Self::Archived(archive) => archive.index_for_name(name),
+            Self::Flat(_) => any(&|known| known == name),
+        };
+        exact.or_else(|| any(&|known| known.eq_ignore_ascii_case(name)))
+    }
+
+    /// Writes a part, and no more than so many bytes of it. Counted while it is unpacked: what an archive
+    /// says of its size is not believed.
+    fn unpack(&mut self, place: usize, most: u64, to: &mut impl Write) -> io::Result<u64> {
+        match self {
+            Self::Archived(archive) => io::copy(&mut archive.by_index(place)?.take(most), to),
+            Self::Flat(parts) => io::copy(&mut parts[place].1.take(most), to),
+        }
+    }
 }
 
 /// What one part says of another.
@@ -41,24 +84,26 @@ impl<'a> Package<'a> {
         format: Format,
         context: &Context<'a>,
     ) -> Result<Self, Unreadable> {
-        let archive = ZipArchive::new(Cursor::new(bytes))
-            .map_err(|error| Unreadable::damaged(format, error))?;
+        let parts = match flat::parts(bytes, format)? {
+            Some(parts) => Parts::Flat(parts),
+            None => Parts::Archived(
+                ZipArchive::new(Cursor::new(bytes))
+                    .map_err(|error| Unreadable::damaged(format, error))?,
+            ),
+        };
         let most = context.limits.unpacked_bytes;
         let (tally, broken) = (context.tally, HashSet::new());
-        Ok(Self { archive, format, most, left: most, tally, broken })
+        Ok(Self { parts, format, most, left: most, tally, broken })
     }
 
     /// A part's bytes, if there is one of this name.
     pub(crate) fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, Unreadable> {
-        let format = self.format;
-        let damaged =
-            |error: &dyn std::fmt::Display| Unreadable::damaged(format, error.to_string());
-        let Some(place) = self.place(name) else { return Ok(None) };
-        let part = self.archive.by_index(place).map_err(|error| damaged(&error))?;
+        let Some(place) = self.parts.place(name) else { return Ok(None) };
         let mut bytes = Vec::new();
-        // Counted while it is unpacked: what the archive says of its size is not believed.
-        part.take(self.left + 1).read_to_end(&mut bytes).map_err(|error| damaged(&error))?;
-        let size = bytes.len() as u64;
+        let size = self
+            .parts
+            .unpack(place, self.left + 1, &mut bytes)
+            .map_err(|error| Unreadable::damaged(self.format, error))?;
         if size > self.left {
             return Err(self.too_large(size));
         }
@@ -71,11 +116,9 @@ impl<'a> Package<'a> {
     /// # Errors
     /// [`Unreadable::TooLarge`] for an archive that unpacks to more than the limits allow.
     pub(crate) fn check(&mut self) -> Result<(), Unreadable> {
-        for place in 0..self.archive.len() {
+        for place in 0..self.parts.len() {
             // What cannot be unpacked does not grow either.
-            let Ok(part) = self.archive.by_index(place) else { continue };
-            let size = std::io::copy(&mut part.take(self.left + 1), &mut std::io::sink());
-            let size = size.unwrap_or(0);
+            let size = self.parts.unpack(place, self.left + 1, &mut io::sink()).unwrap_or(0);
             if size > self.left {
                 return Err(self.too_large(size));
             }
@@ -93,21 +136,9 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Some writers disagree with themselves about capitals.
-    fn place(&self, name: &str) -> Option<usize> {
-        self.archive.index_for_name(name).or_else(|| {
-            (0..self.archive.len()).find(|place| {
-                self.archive
-                    .name_for_index(*place)
-                    .and_then(Result::ok)
-                    .is_some_and(|known| known.eq_ignore_ascii_case(name))
-            })
-        })
-    }
-
     /// Whether there is a part of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.place(name).is_some()
+        self.parts.place(name).is_some()
     }
 
     /// A part's tree, if there is one of this name.
@@ -171,7 +202,7 @@ impl<'a> Package<'a> {
         let named = relations.into_values().find(|relation| relation.kind == "officeDocument");
         Ok(named
             .map(|relation| relation.target)
-            .filter(|name| self.place(name).is_some())
+            .filter(|name| self.has(name))
             .unwrap_or_else(|| usual.to_owned()))
     }
 }

@@ -88,7 +88,7 @@ impl Reader {
         Self { limits, helper, commands: Arc::default(), places, party: "".into() }
     }
 
-    /// Reads in this process what is well, for tests: nothing bounds its memory.
+    /// Has no process to read in: it reads plain text and small archives only, for tests.
     pub fn in_this_process(limits: Limits) -> Self {
         Self { helper: None, ..Self::isolated("", [], limits) }
     }
@@ -270,7 +270,7 @@ impl Reader {
         limits: Limits,
     ) -> std::io::Result<Result<Extracted, Unreadable>> {
         if let Some(command) = self.commands.for_document(&bytes, name) {
-            return self.read_with(command, bytes, name).await;
+            return self.read_with(command, bytes, name, &limits).await;
         }
         let format = match Format::of(&bytes, name) {
             Ok(format) if format.is_plain() => return Ok(extract(&bytes, name, &limits)),
@@ -291,8 +291,8 @@ impl Reader {
         command: &[String],
         bytes: Bytes,
         name: &str,
+        limits: &Limits,
     ) -> std::io::Result<Result<Extracted, Unreadable>> {
-        let limits = &self.limits;
         if bytes.len() as u64 > limits.bytes {
             let (size, most) = (bytes.len() as u64, limits.bytes);
             return Ok(Err(Unreadable::TooLarge { what: "file".into(), size, most }));

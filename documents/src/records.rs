@@ -274,12 +274,14 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// The first record outside of ASCII tells the encoding of all of them.
+/// The first record outside of ASCII tells the encoding of all that are not in UTF-8.
 fn decoded(known: &mut Option<&'static Encoding>, record: &[u8], field: &[u8]) -> String {
     if known.is_none() && !record.is_ascii() {
         *known = Some(encoding::of(record));
     }
-    let (text, _) = known.unwrap_or(UTF_8).decode_without_bom_handling(field);
+    let is_utf_8 = std::str::from_utf8(record).is_ok();
+    let encoding = known.filter(|_| !is_utf_8).unwrap_or(UTF_8);
+    let (text, _) = encoding.decode_without_bom_handling(field);
     text.into_owned()
 }
 

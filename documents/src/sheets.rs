@@ -33,7 +33,7 @@ pub(crate) fn extract(
         let mut package = Package::open(bytes, format, context)?;
         match format {
             Format::Ods => return ods::read(&mut package, context),
-            _ if !is_binary(bytes) => return xlsx::read(&mut package, context),
+            _ if !package.has("xl/workbook.bin") => return xlsx::read(&mut package, context),
             _ => {
                 package.check()?;
                 looks = Looks::of_xlsb(&mut package)?;
@@ -170,10 +170,4 @@ fn open(bytes: &[u8], format: Format) -> Result<Sheets<Cursor<&[u8]>>, calamine:
         Format::Xls => Sheets::Xls(Xls::new(file)?),
         _ => Sheets::Xlsb(Xlsb::new(file)?),
     })
-}
-
-/// Whether the parts of a newer book are binary.
-fn is_binary(bytes: &[u8]) -> bool {
-    zip::ZipArchive::new(Cursor::new(bytes))
-        .is_ok_and(|archive| archive.index_for_name("xl/workbook.bin").is_some())
 }

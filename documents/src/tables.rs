@@ -35,8 +35,8 @@ const MAX_RATIO: u64 = 1_000;
 /// Rows may take so many bytes, however small their file is.
 const HARMLESS: u64 = 1 << 30;
 
-/// Hands the rows behind the first `before` to `each`, with about how many bytes they take, until that says that it takes no more. `open`
-/// opens the file, which has `size` bytes, at a byte.
+/// Calls `each` with the rows behind the first `before`, and about how many bytes each takes, until it
+/// returns `false`. `open` opens the file, which has `size` bytes, at a byte.
 ///
 /// # Errors
 /// [`Broken`] when it is no such file, has no such column, or cannot be read.

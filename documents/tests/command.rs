@@ -4,7 +4,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use bytes::Bytes;
-use tidegate_documents::{Commands, Format, Limits, Reader, Unreadable};
+use tidegate_documents::{Commands, Format, Hidden, Limits, Reader, Unreadable, left_out::Kind};
 
 /// A shell that reads these formats.
 fn reader(formats: &[&str], script: &str, limits: Limits) -> Reader {
@@ -37,6 +37,18 @@ async fn bytes_go_in_and_text_comes_out() {
     let large = [&b"\xff\xd8\xff"[..], &[b'x'; 300_000]].concat();
     assert!(read(&reader, &large, "large.jpg").await.unwrap().len() > 300_000);
     assert_eq!(read(&reader, b"ebb", "a.txt").await.unwrap(), "ebb", "others are read as ever");
+}
+
+#[tokio::test]
+async fn what_a_program_writes_has_the_bounds_of_its_document() {
+    let reader = reader(&["bin"], "cat", Limits::default());
+    let bytes = || Bytes::from_static("ebb\u{e0064}\u{e006f} and flow".as_bytes());
+    let read = reader.read(bytes(), "a.bin").await.unwrap().unwrap();
+    assert_eq!(read.text, "ebb and flow");
+    assert_eq!(read.left_out.count(Kind::HiddenText), 2);
+    let limits = Limits { text_bytes: 5, hidden: Hidden::Mark, ..Limits::default() };
+    let error = reader.read_within(bytes(), "a.bin", limits).await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("at most 5 are read"), "{error}");
 }
 
 #[tokio::test]

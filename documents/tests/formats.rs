@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use bytes::Bytes;
-use common::{archive, docx, pdf, pdf_of};
+use common::{archive, compound, docx, pdf, pdf_of};
 use proptest::{prelude::*, test_runner::RngSeed};
 use tidegate_documents::{Format, Limits, Reader, Unreadable, extract};
 
@@ -51,8 +51,9 @@ fn bad_documents_say_why() {
         ],
         "/Encrypt 3 0 R /ID [<00><00>]",
     );
-    let package: Vec<u8> = "EncryptedPackage".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let cases: [(&str, Vec<u8>, &str); 19] = [
+    let wide = "Workbook, EncryptedPackage".encode_utf16().flat_map(u16::to_le_bytes);
+    let speaks_of_books: Vec<u8> = compound(&["WordDocument"]).into_iter().chain(wide).collect();
+    let cases: [(&str, Vec<u8>, &str); 22] = [
         ("a.txt", Vec::new(), "empty"),
         ("a.txt", b" \n\t\r\n".to_vec(), "empty"),
         ("a.html", b"<html><script>x()</script>".to_vec(), "empty"),
@@ -69,7 +70,10 @@ fn bad_documents_say_why() {
         ("a.docx", archive(&[("word/document.xml", b"<w:p><w:t>open")]), "breaks off"),
         ("a.docx", archive(&[("word/document.xml", b"<w:p></w:p>")]), "empty"),
         ("a.docx", archive(&[("word/document.xml", b"<w:p></w:t>")]), "DOCX is damaged"),
-        ("a.docx", [&b"\xd0\xcf\x11\xe0"[..], &package].concat(), "DOCX is encrypted"),
+        ("a.docx", compound(&["EncryptionInfo", "EncryptedPackage"]), "DOCX is encrypted"),
+        ("a.doc", speaks_of_books.clone(), "document of Word (DOC)"),
+        ("a.xls", speaks_of_books, "document of Word (DOC)"),
+        ("a.xls", compound(&["else", "Workbook"]), "XLS is damaged"),
         ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1".to_vec(), "an old Office document"),
         ("a.jpg", b"\xff\xd8\xff\xe0".to_vec(), "JPEG image is damaged"),
     ];

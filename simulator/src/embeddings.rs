@@ -156,20 +156,22 @@ pub(crate) fn read_gemini(name: &str, body: &[u8]) -> Result<Call, Problem> {
     }
     let known = model(name);
     let (mut texts, mut dimensions) = (Vec::new(), known.dimensions);
-    for request in requests {
+    for (at, request) in requests.iter().enumerate() {
         if let Some(unknown) =
             request.as_object().and_then(|it| it.keys().find(|key| !KNOWN.contains(&key.as_str())))
         {
             return Err(Problem::invalid(
                 format!(
-                    "Invalid JSON payload received. Unknown name \"{unknown}\" at 'requests[0]': Cannot find field."
+                    "Invalid JSON payload received. Unknown name \"{unknown}\" at 'requests[{at}]': Cannot find field."
                 ),
                 "body",
             ));
         }
         if request["model"] != format!("models/{name}") {
             return Err(Problem::invalid(
-                "* BatchEmbedContentsRequest.requests[0].model: must match the model in the URL",
+                format!(
+                    "* BatchEmbedContentsRequest.requests[{at}].model: must match the model in the URL"
+                ),
                 "model",
             ));
         }
@@ -178,7 +180,7 @@ pub(crate) fn read_gemini(name: &str, body: &[u8]) -> Result<Call, Problem> {
             parts.into_iter().flatten().filter_map(|part| part["text"].as_str()).collect();
         if text.is_empty() {
             return Err(Problem::invalid(
-                "* BatchEmbedContentsRequest.requests[0].content: content is empty",
+                format!("* BatchEmbedContentsRequest.requests[{at}].content: content is empty"),
                 "content",
             ));
         }

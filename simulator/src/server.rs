@@ -63,9 +63,15 @@ pub async fn serve(
     config: Config,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
+    let (state, stop) = checked(config)?;
+    run(listener, state, stop, shutdown).await
+}
+
+/// The state of a configuration that is valid, and what ends its waits.
+fn checked(config: Config) -> io::Result<(Arc<State>, watch::Sender<bool>)> {
     config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let (stop, stopped) = watch::channel(false);
-    run(listener, Arc::new(State::new(config, stopped)), stop, shutdown).await
+    Ok((Arc::new(State::new(config, stopped)), stop))
 }
 
 async fn run(
@@ -183,7 +189,8 @@ async fn gemini_method(
 
 async fn account(Shared(state): Shared<Arc<State>>, uri: Uri) -> Json<Account> {
     let mut account = state.account();
-    if !uri.query().is_some_and(|query| query.starts_with("series")) {
+    let asks = |part: &str| part.split('=').next() == Some("series");
+    if !uri.query().is_some_and(|query| query.split('&').any(asks)) {
         account.models.values_mut().for_each(|model| model.series = None);
     }
     Json(account)
@@ -209,12 +216,10 @@ impl Simulator {
     /// # Errors
     /// The configuration is not valid, or there is no free port.
     pub async fn start(config: Config) -> io::Result<Self> {
-        config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let (state, stopping) = checked(config)?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (stop, shutdown) = oneshot::channel();
-        let (stopping, stopped) = watch::channel(false);
-        let state = Arc::new(State::new(config, stopped));
         let shutdown = async move {
             let _ = shutdown.await;
         };

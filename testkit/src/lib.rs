@@ -52,14 +52,21 @@ pub fn skip(what_is_missing: &str) {
     eprintln!("SKIPPED: {what_is_missing}");
 }
 
+fn sdks_are_left_out() -> bool {
+    let left_out = std::env::var_os("TIDEGATE_SDKS").is_some_and(|value| value == "no");
+    if left_out {
+        eprintln!("SKIPPED: TIDEGATE_SDKS=no leaves the vendors' SDKs out");
+    }
+    left_out
+}
+
 /// A Python that has the vendors' own SDKs, which `scripts/setup.sh --sdks` fetches into
 /// `.tools/sdks`; `None`, said aloud, where they are not, or `TIDEGATE_SDKS=no` leaves them out.
 ///
 /// # Panics
 /// As [`skip`] does, where they are not.
 pub fn python_with_sdks() -> Option<process::Command> {
-    if std::env::var_os("TIDEGATE_SDKS").is_some_and(|value| value == "no") {
-        eprintln!("SKIPPED: TIDEGATE_SDKS=no leaves the vendors' SDKs out");
+    if sdks_are_left_out() {
         return None;
     }
     let sdks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/sdks");
@@ -75,8 +82,12 @@ pub fn python_with_sdks() -> Option<process::Command> {
 }
 
 /// The folder of the vendors' own SDKs for node, which `scripts/setup.sh --sdks` fetches into
-/// `.tools/node` where there is an npm; `None`, said aloud, where they are not.
+/// `.tools/node` where there is an npm; `None`, said aloud, where they are not, or
+/// `TIDEGATE_SDKS=no` leaves them out.
 pub fn node_sdks() -> Option<std::path::PathBuf> {
+    if sdks_are_left_out() {
+        return None;
+    }
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/node/node_modules");
     if modules.join("openai").exists() {
         return Some(modules);

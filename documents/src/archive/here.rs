@@ -58,7 +58,7 @@ pub(crate) fn read(
 }
 
 /// Its readers make something of each entry of its directory before they give one.
-fn has_few_entries(zip: &[u8]) -> bool {
+pub(crate) fn has_few_entries(zip: &[u8]) -> bool {
     memmem::find_iter(zip, b"PK\x01\x02").nth(MOST_ENTRIES).is_none()
 }
 

@@ -10,6 +10,9 @@ const MAX_NESTING: usize = 8;
 /// Selectors of a rule that are held against those of one within it.
 const MAX_SELECTORS: usize = 20;
 
+/// Bytes of a rule's selectors together with those around it: each `&` repeats the outer ones.
+const MAX_SELECTOR_BYTES: usize = 4 << 10;
+
 /// How much a rule weighs against others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Weight {
@@ -32,23 +35,32 @@ pub(super) struct Rule {
 }
 
 /// The rules of a page's own style sheets that say something of what is asked here.
-pub(super) fn rules(page: &Html) -> Vec<Rule> {
-    let mut rules = Vec::new();
-    let Ok(sheets) = Selector::parse("style") else { return rules };
-    for sheet in page.select(&sheets) {
-        // For paper, or for a machine that reads aloud.
-        if sheet.attr("media").is_some_and(|media| !is_for_screens(media)) {
-            continue;
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    pub(super) rules: Vec<Rule>,
+    /// Rules beyond the bounds above are left out.
+    pub(super) is_cut: bool,
+}
+
+impl Rules {
+    pub(super) fn of(page: &Html) -> Self {
+        let mut rules = Self::default();
+        let Ok(sheets) = Selector::parse("style") else { return rules };
+        for sheet in page.select(&sheets) {
+            // For paper, or for a machine that reads aloud.
+            if sheet.attr("media").is_some_and(|media| !is_for_screens(media)) {
+                continue;
+            }
+            let sheet = without_comments(&sheet.text().collect::<String>());
+            of_sheet(&sheet, "", 0, &mut rules);
         }
-        let sheet = without_comments(&sheet.text().collect::<String>());
-        of_sheet(&sheet, "", 0, &mut rules);
+        rules
     }
-    rules
 }
 
 /// Rules, those within others included (`@media`, `@layer`, nested rules). `parent` is the selector
 /// around them.
-fn of_sheet(sheet: &str, parent: &str, depth: usize, rules: &mut Vec<Rule>) {
+fn of_sheet(sheet: &str, parent: &str, depth: usize, rules: &mut Rules) {
     let (mut rest, mut own) = (sheet, String::new());
     while let Some(open) = rest.find(['{', ';']) {
         let (head, body) = rest.split_at(open);
@@ -63,10 +75,15 @@ fn of_sheet(sheet: &str, parent: &str, depth: usize, rules: &mut Vec<Rule>) {
         let (inside, head) = (&body[1..end], head.trim());
         rest = body.get(end + 1..).unwrap_or_default();
         if depth >= MAX_NESTING {
+            rules.is_cut = true;
             continue;
         }
         match head.strip_prefix('@') {
-            None => of_sheet(inside, &within(parent, head), depth + 1, rules),
+            None => {
+                let (selectors, is_cut) = within(parent, head);
+                rules.is_cut |= is_cut;
+                of_sheet(inside, &selectors, depth + 1, rules);
+            }
             Some(at) => {
                 let (name, condition) = at.split_once([' ', '(']).unwrap_or((at, ""));
                 let applies = match name {
@@ -86,22 +103,32 @@ fn of_sheet(sheet: &str, parent: &str, depth: usize, rules: &mut Vec<Rule>) {
     }
 }
 
-/// A rule's selectors within those of the rule around it.
-fn within(parent: &str, selectors: &str) -> String {
+/// A rule's selectors within those of the rule around it, and whether some are left out.
+fn within(parent: &str, selectors: &str) -> (String, bool) {
     if parent.is_empty() {
-        return selectors.to_owned();
+        return (selectors.to_owned(), false);
     }
-    let outer = parent.split(',').take(MAX_SELECTORS);
-    let pairs = outer.flat_map(|outer| {
-        selectors.split(',').take(MAX_SELECTORS).map(move |inner| match inner.contains('&') {
-            true => inner.replace('&', outer.trim()),
-            false => format!("{} {}", outer.trim(), inner.trim()),
-        })
-    });
-    pairs.collect::<Vec<_>>().join(",")
+    let mut all = String::new();
+    for (at, outer) in parent.split(',').map(str::trim).enumerate() {
+        for (within, inner) in selectors.split(',').map(str::trim).enumerate() {
+            let uses = inner.matches('&').count();
+            let bytes = inner.len() + uses.max(1) * outer.len();
+            if at.max(within) >= MAX_SELECTORS || all.len() + bytes > MAX_SELECTOR_BYTES {
+                return (all, true);
+            }
+            if !all.is_empty() {
+                all.push(',');
+            }
+            all += &match uses {
+                0 => format!("{outer} {inner}"),
+                _ => inner.replace('&', outer),
+            };
+        }
+    }
+    (all, false)
 }
 
-fn add(selectors: &str, body: &str, rules: &mut Vec<Rule>) {
+fn add(selectors: &str, body: &str, rules: &mut Rules) {
     let said: Vec<_> = declarations(body).collect();
     if said.is_empty() {
         return;
@@ -113,10 +140,10 @@ fn add(selectors: &str, body: &str, rules: &mut Vec<Rule>) {
                 important: declaration.important,
                 inline: false,
                 specificity: specificity(one),
-                order: rules.len(),
+                order: rules.rules.len(),
             };
             let (selector, said) = (selector.clone(), declaration.clone());
-            rules.push(Rule { selector, name: name(one), said, weight });
+            rules.rules.push(Rule { selector, name: name(one), said, weight });
         }
     }
 }

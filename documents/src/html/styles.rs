@@ -7,7 +7,7 @@ use scraper::{ElementRef, Html, Selector, node::Element};
 
 use super::{
     declarations::{Property, Said, color, declarations},
-    rules::{Rule, Weight, rules},
+    rules::{Rule, Rules, Weight},
 };
 use crate::colors::{Ground, Rgb, WHITE};
 
@@ -26,6 +26,8 @@ pub(super) struct Looks {
     pub(super) struck: HashSet<NodeId>,
     /// What their items have before them.
     pub(super) markers: HashMap<NodeId, String>,
+    /// Some of what the page's style sheets say was not looked at.
+    pub(super) is_cut: bool,
 }
 
 /// How the words of an element look, as far as it hides them.
@@ -52,7 +54,7 @@ type Style = HashMap<Property, (Weight, Said)>;
 
 /// How a page looks.
 pub(super) fn looks(page: &Html) -> Looks {
-    let rules = rules(page);
+    let Rules { rules, is_cut } = Rules::of(page);
     let mut by_name: HashMap<&str, Vec<&Rule>> = HashMap::new();
     for rule in &rules {
         by_name.entry(rule.name.as_deref().unwrap_or_default()).or_default().push(rule);
@@ -114,6 +116,7 @@ pub(super) fn looks(page: &Html) -> Looks {
         }
         paints.insert(node.id(), paint);
     }
+    looks.is_cut = is_cut || tries > MAX_TRIES;
     for (node, veil) in veiled {
         if lifted.contains(&veil) {
             looks.unseen.insert(node);

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
+
 /// Boundaries that are looked at: a message has one for each level of its parts.
 const MAX_BOUNDARIES: usize = 16;
 
@@ -20,7 +22,7 @@ pub(super) fn unmistakable(message: &[u8]) -> Cow<'_, [u8]> {
     }
     let Some(fresh) = (0_u32..1_000)
         .map(|number| format!("=_tidegate_{number}_"))
-        .find(|fresh| find(message, fresh.as_bytes()).is_none())
+        .find(|fresh| memmem::find(message, fresh.as_bytes()).is_none())
     else {
         return Cow::Borrowed(message);
     };
@@ -115,7 +117,7 @@ fn declaration(line: &[u8], declared: &[&[u8]]) -> Option<(usize, usize, usize)>
 fn is_mistakable(message: &[u8], boundary: &[u8]) -> bool {
     let mark = [b"--", boundary].concat();
     let mut from = 0;
-    while let Some(at) = find(&message[from..], &mark) {
+    while let Some(at) = memmem::find(&message[from..], &mark) {
         let (start, end) = (from + at, from + at + mark.len());
         let rest = message[end..].split(|byte| *byte == b'\n').next().unwrap_or_default();
         let rest = rest.trim_ascii_end();
@@ -126,19 +128,6 @@ fn is_mistakable(message: &[u8], boundary: &[u8]) -> bool {
         from = end;
     }
     false
-}
-
-fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
-    let first = part.first()?;
-    let mut from = 0;
-    while let Some(at) = bytes[from..].iter().position(|byte| byte == first) {
-        let start = from + at;
-        if bytes[start..].starts_with(part) {
-            return Some(start);
-        }
-        from = start + 1;
-    }
-    None
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Places for the processes that read documents, shared out by whom they read for.
 //!
-//! A flood of files that each take their whole time must not hold up others' files: who has no process
-//! running comes first, and has a place beyond the cores where there is memory for it.
+//! Many files that each take their whole time must not hold up others' files. A party without a running
+//! process comes first. Where memory allows, it gets a process even if all cores are taken.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -8,7 +8,9 @@ pub(super) const HEAD_BYTES: u64 = 1 << 20;
 /// The delimiter of a table by its header: whichever of `,` `;` tab and `|` it holds most of.
 pub fn delimiter(text: &[u8]) -> u8 {
     let header = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let count = |delimiter: &u8| header.iter().filter(|byte| *byte == delimiter).count();
+    // A name in quotes may hold any of them.
+    let unquoted = header.split(|byte| *byte == b'"').step_by(2).flatten();
+    let count = |delimiter: &u8| unquoted.clone().filter(|byte| *byte == delimiter).count();
     let delimiters = b",;\t|".iter().copied();
     delimiters.max_by_key(|delimiter| (count(delimiter), *delimiter == b',')).unwrap_or(b',')
 }
@@ -28,23 +30,13 @@ pub(super) fn separator(text: &[u8]) -> Option<(u8, u64)> {
 /// What has a mark of another format is no file of records, whatever its name says.
 pub(super) fn check(head: &[u8]) -> Result<(), Unreadable> {
     match Format::of(head, "records.csv") {
-        // A field may speak of one.
-        Ok(Format::Pdf) if !head.trim_ascii_start().starts_with(b"%PDF-") => Ok(()),
         Ok(Format::Csv) => Ok(()),
         // Its head alone was looked at.
         Ok(format) | Err(Unreadable::Damaged { format, .. } | Unreadable::Encrypted { format }) => {
             Err(Unreadable::OtherFormat { format })
         }
-        // A header of plain letters may begin as other formats do.
-        Err(Unreadable::Unsupported { .. }) if is_plain(head) => Ok(()),
         Err(other) => Err(other),
     }
-}
-
-/// Text without control characters but for tabs and line ends.
-fn is_plain(head: &[u8]) -> bool {
-    let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
-    !head.iter().any(control)
 }
 
 /// What is no text in a byte for each letter of the alphabet.

@@ -31,6 +31,24 @@ fn rows() {
     assert!(read("", Format::Csv, fields).is_empty(), "an empty file has no rows");
 }
 
+#[test]
+fn names_in_quotes_may_hold_delimiters() {
+    assert_eq!(delimiter(b"\"Last, First, Title\";id\n"), b';');
+    assert_eq!(delimiter(b"id,\"a;b;c\"\n"), b',');
+}
+
+/// One row of an older encoding says nothing of the others.
+#[test]
+fn rows_in_utf_8_are_read_behind_one_in_latin_1() {
+    let file = Bytes::from_static(b"name\ncaf\xe9 cr\xe8me br\xfbl\xe9e\nGr\xc3\xb6\xc3\x9fe\n");
+    let open = |from: u64| Ok(Cursor::new(file.slice(usize::try_from(from).unwrap()..)));
+    let mut records =
+        Records::open(open, Format::Csv, RecordFields::default(), Position::default()).unwrap();
+    let mut next = || records.read_next().unwrap().unwrap().unwrap().text;
+    assert_eq!(next(), "name: café crème brûlée");
+    assert_eq!(next(), "name: Größe");
+}
+
 /// The line is no header, and rows stand in the lines that they stand in.
 #[test]
 fn a_first_line_may_say_the_delimiter() {

@@ -22,7 +22,7 @@ use parquet::{
     schema::types::Type,
 };
 
-use crate::archive::Frames;
+use crate::zstd::Frames;
 
 /// A page is a megabyte or so; a larger one is a bomb.
 const MAX_PAGE: u64 = 256 << 20;

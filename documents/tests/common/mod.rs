@@ -306,6 +306,42 @@ pub(crate) fn xlsb() -> Parts {
     ]
 }
 
+/// A compound file with empty streams of these names, three at most.
+pub(crate) fn compound(names: &[&str]) -> Vec<u8> {
+    const NONE: u32 = u32::MAX;
+    const END: u32 = 0xffff_fffe;
+    let put = |bytes: &mut Vec<u8>, at: usize, number: u32| {
+        bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    };
+    let mut header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".to_vec();
+    header.resize(76, 0);
+    header.resize(512, 0xff);
+    // The size of sectors, the directory, small streams, further holders of the table, its holder.
+    for (at, number) in [(30, 9), (44, 1), (48, 1), (56, 4_096), (60, END), (68, END), (76, 0)] {
+        put(&mut header, at, number);
+    }
+    let mut table = vec![0xff; 512];
+    put(&mut table, 0, 0xffff_fffd);
+    put(&mut table, 4, END);
+    let entry = |name: &str, right: u32, child: u32| {
+        let mut entry: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        entry.resize(128, 0);
+        entry[64] = 2 * (name.len() as u8 + 1);
+        entry[66] = if name == "Root Entry" { 5 } else { 2 };
+        for (at, number) in [(68, NONE), (72, right), (76, child), (116, END)] {
+            put(&mut entry, at, number);
+        }
+        entry
+    };
+    let last = names.len() as u32;
+    let mut directory = entry("Root Entry", NONE, 1);
+    for (at, name) in (1..).zip(names) {
+        directory.extend(entry(name, if at == last { NONE } else { at + 1 }, NONE));
+    }
+    directory.resize(512, 0);
+    [header, table, directory].concat()
+}
+
 /// A book of two chapters, one of which has a space in its name.
 pub(crate) fn epub() -> Parts {
     texts(vec![

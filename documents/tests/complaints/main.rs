@@ -68,6 +68,16 @@ fn hidden(
     Row { kind, name, document: document.into(), right }
 }
 
+/// A row of which a part is counted as unread.
+fn unread(
+    kind: &'static str,
+    name: &'static str,
+    document: impl Into<Vec<u8>>,
+    has: &[&'static str],
+) -> Row {
+    Row { kind, name, document: document.into(), right: Right::Unread { has: has.to_vec() } }
+}
+
 impl Row {
     /// What is wrong.
     fn faults(&self) -> Vec<String> {

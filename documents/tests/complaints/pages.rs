@@ -1,6 +1,6 @@
 //! Pages of HTML.
 
-use super::{Row, hidden, row};
+use super::{Row, hidden, row, unread};
 
 fn page(head: &str, body: &str) -> String {
     format!(
@@ -16,7 +16,34 @@ pub(crate) fn rows() -> Vec<Row> {
         "<html><frameset><frame src=a><noframes><p>No <b>frames</b></noframes></frameset></html>";
     let on_white = "<p>seen<p style='color:#fff'>white<p style='color:white;background:#fff'>on white<div style='background:#000'><b style='color:#fff'>on black</b></div>\
         <table bgcolor=navy><tr><td><font color=white>in old mail</font></table><div style='background-image:url(a.png)'><i style='color:white'>on a picture</i></div>";
+    let many = |one: &str| one.repeat(2_100);
+    let drawn = format!("<p>beside</p><svg>{}</svg>", many("<path d='M0 0'/>"));
+    let computed = format!(
+        "<p>beside</p><script>{}</script><!--{}-->",
+        many("if(i<n){}"),
+        many("<w:LsdException/>")
+    );
+    let deep = format!("<p>beside</p><iframe srcdoc='{}'></iframe>", many("<div>"));
+    let rules = "*{color:red}".repeat(1_000) + ".x{display:none}";
+    let doubled = format!("a{{{}", format!("{}{{", "&".repeat(100)).repeat(6));
     vec![
+        row("many shapes of a drawing", "a.html", of(&drawn), &["beside"], &[]),
+        row("signs in scripts and comments", "a.html", of(&computed), &["beside"], &[]),
+        unread("a page within that is too deep", "a.html", of(&deep), &["beside"]),
+        unread(
+            "more rules than are looked at",
+            "a.html",
+            styled(&rules, &format!("<p>seen{}", "<b>b</b>".repeat(1_001))),
+            &["seen"],
+        ),
+        unread("rules that double each other", "a.html", styled(&doubled, "<p>seen"), &["seen"]),
+        row(
+            "a page in eight bits that says it has sixteen",
+            "a.html",
+            b"<html><meta charset=utf-16><p>caf\xe9 cr\xe8me, d\xe9j\xe0 vu".to_vec(),
+            &["caf\u{e9} cr\u{e8}me"],
+            &[],
+        ),
         row(
             "main is hidden from listeners",
             "a.html",

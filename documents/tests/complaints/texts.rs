@@ -1,6 +1,6 @@
 //! Plain text, notebooks, e-mail.
 
-use super::{Row, hidden, row};
+use super::{Row, hidden, row, unread};
 
 const MAIL: &str = "From: Ann <a@e.org>\r\nTo: b@e.org\r\nSubject: S\r\nMIME-Version: 1.0\r\nMessage-ID: <1@e>\r\n";
 
@@ -18,7 +18,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let picture =
         format!("{{\"t\":\"words\",\"p\":\"data:image/png;base64,{}\"}}", "QUJD".repeat(900));
     let notebook = serde_json::json!({"nbformat": 4, "cells": [
-        {"cell_type": "markdown", "source": ["# Tides"]},
+        {"cell_type": "markdown", "source": ["# Tides\n", format!("![chart](data:image/png;base64,{})", "QUJD".repeat(50))]},
         {"cell_type": "code", "source": "plot()", "outputs": [
             {"output_type": "display_data", "data": {"image/png": "QUJD"}},
             {"output_type": "display_data", "data": {"text/html": "<table><tr><td>ebb<td>7</table>"}},
@@ -29,8 +29,25 @@ pub(crate) fn rows() -> Vec<Row> {
         "con- \ntinued \n> quoted \n> on\n",
     );
     let apple = mail("Content-Type: text/plain", "the message");
+    let deep = mail("Content-Type: text/html", &"<div>".repeat(2_100));
+    let flat = |parts: &str| {
+        format!(
+            "<?xml version='1.0'?><pkg:package xmlns:pkg='http://schemas.microsoft.com/office/2006/xmlPackage'>{parts}</pkg:package>"
+        )
+    };
+    let chunk = flat(
+        "<pkg:part pkg:name='/word/_rels/document.xml.rels'><pkg:xmlData><Relationships><Relationship Id='c' Type='x/aFChunk' Target='c.txt'/></Relationships></pkg:xmlData></pkg:part>\
+        <pkg:part pkg:name='/word/c.txt'><pkg:binaryData>RWJi\nIGFuZCBmbG93</pkg:binaryData></pkg:part>\
+        <pkg:part pkg:name='/word/document.xml'><pkg:xmlData><w:document><w:body><w:p><w:r><w:t>above</w:t></w:r></w:p><w:altChunk r:id='c'/></w:body></w:document></pkg:xmlData></pkg:part>",
+    );
+    let drawing = "<?xml version='1.0'?><office:document office:mimetype='application/vnd.oasis.opendocument.graphics'><office:body><office:drawing><draw:page><draw:frame><draw:text-box><text:p>drawn</text:p></draw:text-box></draw:frame></draw:page></office:drawing></office:body></office:document>";
     let korean = b"\x1b$)C\x0e0!3*\x0f x";
     vec![
+        row("words that begin as a font does", "a.csv", "OTTO;Versand\n1;2\n", &["OTTO;Versand"], &[]),
+        row("words about PDF", "notes.md", "It begins with %PDF-1.7.", &["begins with %PDF"], &[]),
+        unread("a message whose page is too deep", "a.eml", deep, &["From: Ann", "nested"]),
+        row("files in one file of XML", "a.xml", chunk, &["above\nEbb and flow"], &["RWJi"]),
+        row("a drawing in one file of XML", "a.fodg", drawing, &["drawn"], &["office"]),
         row("UTF-32", "a.txt", wide, &["Wide größe"], &[]),
         row(
             "UTF-16 without a mark",
@@ -88,7 +105,7 @@ pub(crate) fn rows() -> Vec<Row> {
             "notebooks",
             "a.ipynb",
             notebook.to_string(),
-            &["# Tides", "plot()", "[image]", "ebb | 7"],
+            &["# Tides\n![chart]([image])", "plot()", "ebb | 7"],
             &["QUJD", "<td>"],
         ),
         hidden("letters that no program shows", "a.txt", format!("seen{tags}."), &["seen."], &[]),

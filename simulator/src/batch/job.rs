@@ -109,6 +109,9 @@ impl Job {
                 "/v1/embeddings" => Item::new::<Embeddings>(config, headers, id, name, asked),
                 _ => Item::new::<OpenAi>(config, headers, id, name, asked),
             });
+            if items.len() > MAX_REQUESTS {
+                break;
+            }
         }
         if items.is_empty() && errors.is_empty() {
             errors.push(error(
