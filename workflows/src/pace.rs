@@ -94,7 +94,7 @@ mod tests {
     /// allows.
     struct Shard {
         pace: Pace,
-        places: Places,
+        places: WindowState,
         /// When each queued document was handed out, with its number.
         queue: VecDeque<(u64, u32)>,
         /// Taken documents: when each ends, its number, when it was handed out, and how long it lay
