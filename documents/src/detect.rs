@@ -51,7 +51,7 @@ impl Format {
         }
         // The mark may come after up to a kilobyte of anything but what has a mark of its own, such as
         // an archive that begins with a PDF. A text may speak of it.
-        let is_mark = || !is_plain(start) || extension.as_deref() == Some("pdf");
+        let is_mark = || !foreign::is_plain(start) || extension.as_deref() == Some("pdf");
         if start.trim_ascii_start().starts_with(b"%PDF-")
             || memmem::find(&start[..start.len().min(1_024)], b"%PDF-").is_some() && is_mark()
         {
@@ -104,13 +104,6 @@ impl Format {
             _ => Self::Text,
         })
     }
-}
-
-/// Whether the beginning is text without control characters but for tabs and line ends. Words of it may
-/// happen to be the mark of a format.
-pub(crate) fn is_plain(bytes: &[u8]) -> bool {
-    let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
-    !bytes[..bytes.len().min(4 << 10)].iter().any(control)
 }
 
 /// What the extension of a document's name would be: by its first bytes, else by its name.
@@ -182,7 +175,7 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
     let kind = part(&mut archive, "mimetype");
     let named = kind.as_ref().and_then(|kind| match kind.trim() {
         "application/epub+zip" => Some(Format::Epub),
-        kind => open_document(kind),
+        kind => Format::of_open_document(kind),
     });
     let has = |name: &str| archive.index_for_name(name).is_some();
     let found = named
@@ -213,18 +206,7 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
     }
 }
 
-/// The format of an `OpenDocument` by its media type.
-pub(crate) fn open_document(media_type: &str) -> Option<Format> {
-    Some(match media_type.strip_prefix("application/vnd.oasis.opendocument.")? {
-        "text" | "text-template" | "text-master" | "text-web" => Format::Odt,
-        "spreadsheet" | "spreadsheet-template" => Format::Ods,
-        // Pages of a drawing are built as slides are.
-        "presentation" | "presentation-template" | "graphics" | "graphics-template" => Format::Odp,
-        _ => return None,
-    })
-}
-
-/// The same of one that says itself what it is.
+/// The name of another program's document that states its media type.
 fn other(kind: &str) -> Option<String> {
     let kind = kind.trim().strip_prefix("application/")?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');

@@ -6,7 +6,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use memchr::memmem;
 use quick_xml::{Reader, events::Event};
 
-use crate::{detect, encoding, format::Format, unreadable::Unreadable, xml};
+use crate::{encoding, format::Format, unreadable::Unreadable, xml};
 
 /// Word's format of 2003, as its main element's namespace says.
 const WORD_2003: &str = "schemas.microsoft.com/office/word/2003/wordml";
@@ -36,7 +36,7 @@ pub(crate) fn format(bytes: &[u8]) -> Option<Format> {
     let mut reader = Reader::from_str(&head);
     loop {
         if let Event::Start(root) = reader.read_event().ok()? {
-            return detect::open_document(&xml::element(&root).attribute("mimetype")?);
+            return Format::of_open_document(&xml::element(&root).attribute("mimetype")?);
         }
     }
 }

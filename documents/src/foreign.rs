@@ -1,7 +1,5 @@
 //! Formats that are known by name alone: who sends one is told what it is.
 
-use crate::detect::is_plain;
-
 /// First bytes of what is text to look at.
 const MARKS_OF_TEXT: &[(&[u8], &str)] = &[
     (b"{\\rtf", "rich text (RTF)"),
@@ -110,6 +108,13 @@ fn two_letters(bytes: &[u8]) -> Option<&'static str> {
         [b'M', b'Z', ..] if bytes.get(..64)?.contains(&0) => Some("a program (EXE or DLL)"),
         _ => None,
     }
+}
+
+/// Whether the beginning is text without control characters but for tabs and line ends. Words of it may
+/// happen to be the mark of a format.
+pub(crate) fn is_plain(bytes: &[u8]) -> bool {
+    let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    !bytes[..bytes.len().min(4 << 10)].iter().any(control)
 }
 
 #[cfg(test)]

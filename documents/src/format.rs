@@ -102,6 +102,19 @@ impl Format {
         matches!(self, Self::Zip | Self::Tar | Self::Gzip | Self::Zstd | Self::Mbox)
     }
 
+    /// The format of an `OpenDocument` by its media type.
+    pub(crate) fn of_open_document(media_type: &str) -> Option<Self> {
+        Some(match media_type.strip_prefix("application/vnd.oasis.opendocument.")? {
+            "text" | "text-template" | "text-master" | "text-web" => Self::Odt,
+            "spreadsheet" | "spreadsheet-template" => Self::Ods,
+            // Pages of a drawing are built as slides are.
+            "presentation" | "presentation-template" | "graphics" | "graphics-template" => {
+                Self::Odp
+            }
+            _ => return None,
+        })
+    }
+
     /// Whether it is text as it stands, and needs no parser.
     pub fn is_plain(self) -> bool {
         matches!(self, Self::Text | Self::Markdown | Self::Csv | Self::Jsonl)

@@ -74,6 +74,7 @@ pub mod reader;
 pub mod records;
 mod sheets;
 mod slides;
+mod spaces;
 pub mod split;
 mod symbols;
 #[cfg(feature = "parquet")]
@@ -100,8 +101,3 @@ pub use reader::{Reader, serve};
 pub use records::{Position, Record, RecordFields, Records};
 pub use split::{Chunk, Split, split};
 pub use unreadable::Unreadable;
-
-/// A text on one line, with one space between its words.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}

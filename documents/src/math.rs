@@ -4,7 +4,7 @@
 //! TeX, but for exponents of digits alone, which have letters of their own: `E = m ⋅ c²`.
 
 use crate::{
-    one_line,
+    spaces::one_line,
     xml::{Element, Node},
 };
 

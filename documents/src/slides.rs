@@ -17,8 +17,9 @@ use crate::{
     format::Format,
     left_out::{Kind, Place, Tally},
     links::ADDRESS,
-    look, one_line,
+    look,
     package::Package,
+    spaces::one_line,
     unreadable::Unreadable,
     xml::{Element, Node},
 };

@@ -9,7 +9,7 @@ use hayro_interpret::hayro_syntax::{
 };
 
 use super::forms::{decoded, dictionaries};
-use crate::{context::Context, left_out::Kind, one_line};
+use crate::{context::Context, left_out::Kind, spaces::one_line};
 
 /// Names at most.
 const MAX_NAMES: usize = 200;

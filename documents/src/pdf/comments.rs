@@ -7,7 +7,7 @@ use hayro_interpret::hayro_syntax::{
 };
 
 use super::forms::{HIDDEN, decoded, dictionaries};
-use crate::one_line;
+use crate::spaces::one_line;
 
 /// Comments of a page at most.
 const MAX_COMMENTS: usize = 1_000;

@@ -8,7 +8,7 @@ use crate::{
     left_out::{Kind, Tally, characters},
     limits::{Deadline, Limits},
     links::Link,
-    one_line,
+    spaces::one_line,
     unreadable::Unreadable,
 };
 

@@ -12,8 +12,8 @@ use crate::{
     context::Context,
     format::Format,
     left_out::Kind,
-    one_line,
     package::Package,
+    spaces::one_line,
     unreadable::Unreadable,
     xml::{Element, Node},
 };

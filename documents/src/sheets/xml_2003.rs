@@ -10,7 +10,7 @@ use crate::{
     context::Context,
     format::Format,
     left_out::Kind,
-    one_line,
+    spaces::one_line,
     unreadable::Unreadable,
     xml::{self, Element},
 };

@@ -1,7 +1,8 @@
 //! What lies on or beside the cells of a sheet.
 
 use crate::{
-    context::Context, left_out::Kind, one_line, package::Package, slides, unreadable::Unreadable,
+    context::Context, left_out::Kind, package::Package, slides, spaces::one_line,
+    unreadable::Unreadable,
 };
 
 /// Text boxes, comments.

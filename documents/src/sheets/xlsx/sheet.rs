@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{
     look::STRUCK,
-    one_line,
     sheets::{
         cells::{Cells, Fault, shown},
         number_format::{NumberFormat, general},
     },
+    spaces::one_line,
     xml::{self, Element},
 };
 
