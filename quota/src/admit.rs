@@ -176,7 +176,8 @@ impl<'a> Admission<'a> {
                 Refused::Paused { model, wait: wait + self.jitter(), ticket }
             }
             Decision::Exhausted { wait, day } => {
-                metrics::count_denial(&model, day.map_or(Hold::Gate.name(), |_| "day"));
+                let bound = if day.is_some() { "day" } else { Hold::Gate.name() };
+                metrics::count_denial(&model, bound);
                 let reason = match day {
                     // The day's count is full and the gate is open: `resume` would do nothing.
                     Some(limit) => format!(
