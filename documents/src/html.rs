@@ -290,11 +290,10 @@ impl Walk<'_> {
 /// Whether an element shows a picture that is no decoration and no mark of who reads the page.
 fn is_picture(element: &Element) -> bool {
     let is = |name: &str, value: &str| element.attr(name).is_some_and(|it| it.trim() == value);
-    let is_dot = |name: &str| is(name, "0") || is(name, "1");
-    element.name() == "img"
-        && !is("alt", "")
-        && !is("role", "presentation")
-        && !(is_dot("width") && is_dot("height"))
+    let is_short = |name: &&str| is(name, "0") || is(name, "1");
+    let is_dot = ["width", "height"].iter().all(is_short);
+    let is_unmarked = !is("alt", "") && !is("role", "presentation");
+    element.name() == "img" && is_unmarked && !is_dot
 }
 
 /// What nobody sees is no text of the page: it may be meant for a model alone.

@@ -97,7 +97,6 @@ impl Styles {
             color,
             ground: ground_of(text),
             fonts: family.map(|family| Fonts::named(Some(&family), &[])),
-            ..Look::default()
         }
     }
 }

@@ -400,10 +400,10 @@ impl<'a> Device<'a> for Pen<'a> {
         self.rest.go_on();
         let is_stroked = matches!(mode, DrawMode::Stroke(_) | DrawMode::FillAndStroke(..));
         self.page.rules.draw(path, props.transform, is_stroked);
-        if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
-            if self.sight.fill(path, props.transform, color(&props)) {
-                self.rest.clip();
-            }
+        if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..))
+            && self.sight.fill(path, props.transform, color(&props))
+        {
+            self.rest.clip();
         }
     }
 
