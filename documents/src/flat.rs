@@ -35,8 +35,12 @@ pub(crate) fn format(bytes: &[u8]) -> Option<Format> {
     }
     let mut reader = Reader::from_str(&head);
     loop {
-        if let Event::Start(root) = reader.read_event().ok()? {
-            return Format::of_open_document(&xml::element(&root).attribute("mimetype")?);
+        match reader.read_event().ok()? {
+            Event::Start(root) | Event::Empty(root) => {
+                return Format::of_open_document(&xml::element(&root).attribute("mimetype")?);
+            }
+            Event::Eof => return None,
+            _ => {}
         }
     }
 }

@@ -81,18 +81,18 @@ const ENTRIES: &[(&str, &str)] = &[
 
 /// What bytes are, where that is known.
 pub(crate) fn name(bytes: &[u8]) -> Option<&'static str> {
-    let marked = |marks: &[(&[u8], &'static str)]| {
-        marks.iter().find(|(mark, _)| bytes.starts_with(mark)).map(|(_, what)| *what)
+    let is_plain = is_plain(bytes);
+    let marked = |marks: &[(&[u8], &'static str)], is_words: bool| {
+        let is = |mark: &[u8]| bytes.starts_with(mark) && !(is_words && mark.is_ascii());
+        marks.iter().find(|(mark, _)| is(mark)).map(|(_, what)| *what)
     };
-    let of_text = marked(MARKS_OF_TEXT);
-    if of_text.is_some() || is_plain(bytes) {
-        return of_text;
-    }
     let inner = || {
         let is = |at: &usize, mark: &[u8]| bytes.get(*at..).is_some_and(|it| it.starts_with(mark));
-        INNER_MARKS.iter().find(|(at, mark, _)| is(at, mark)).map(|(_, _, what)| *what)
+        let found = INNER_MARKS.iter().find(|(at, mark, _)| !is_plain && is(at, mark));
+        found.map(|(_, _, what)| *what)
     };
-    marked(MARKS).or_else(inner).or_else(|| two_letters(bytes))
+    let known = marked(MARKS_OF_TEXT, false).or_else(|| marked(MARKS, is_plain));
+    known.or_else(inner).or_else(|| two_letters(bytes))
 }
 
 /// What a container of an older program is, by the names of its entries.
