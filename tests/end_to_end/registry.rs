@@ -12,7 +12,9 @@ use std::{
 
 use serde_json::Value;
 use tidegate::config::Config;
-use tidegate_calls::{health::Health, keys::Keys, worker_status::WorkerFacts};
+use tidegate_calls::{
+    health::Health, keys::Keys, status_beat::keep_status, worker_status::WorkerFacts,
+};
 use tidegate_providers::Providers;
 use tidegate_quota::Quota;
 use tokio::{process::Command, task::JoinSet};
@@ -37,8 +39,8 @@ fn simulated(quota: &Quota, workers: u32, about: &WorkerFacts) -> JoinSet<()> {
             let (keys, health, providers) =
                 (Keys::default(), Health::default(), Providers::default());
             let place = (worker.as_str(), "default/tidegate");
-            let says = keys.keep((&providers, &quota, &health), place, about, never());
-            tokio::join!(says, quota.keep_alive(&worker, never())).1.unwrap();
+            let status = keep_status((&keys, &providers, &quota, &health), place, about, never());
+            tokio::join!(status, quota.keep_alive(&worker, never())).1.unwrap();
         });
     }
     tasks

@@ -11,6 +11,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tidegate_calls::{
     health::Health,
     keys::Keys,
+    status_beat::keep_status,
     worker_status::{self, WorkerFacts},
 };
 use tidegate_providers::Providers;
@@ -75,9 +76,9 @@ async fn a_fleet_that_does_nothing_asks_for_little() {
                 (Keys::default(), Health::default(), Providers::default());
             let about =
                 WorkerFacts { version: "0.1.0".to_owned(), slots: 200, ..WorkerFacts::default() };
-            let says =
-                keys.keep((&providers, &quota, &health), (&worker, "tidegate"), about, never());
-            tokio::join!(says, quota.keep_holds(), quota.keep_alive(&worker, never())).2.unwrap();
+            let parts = (&keys, &providers, &quota, &health);
+            let status = keep_status(parts, (&worker, "tidegate"), about, never());
+            tokio::join!(status, quota.keep_holds(), quota.keep_alive(&worker, never())).2.unwrap();
         });
     }
     let mut calls = Vec::new();
