@@ -9,8 +9,8 @@ local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT = 1, 2, 3, 4, 5, 6
 -- When the gate opens; why it is closed (0 open, 1 pause, 2 exhausted, 3 refused); admission of the
 -- probe; mean time from admission to settlement.
 local GATE, CLOSED, PROBE, LATENCY = 7, 8, 9, 10
--- The plan's version; its fingerprint; start of the program that made it; since when plans have this
--- fingerprint; horizon; calls at once.
+-- The plan's version; its fingerprint; start of the program that made it; since when plans have
+-- this fingerprint; horizon; calls at once.
 local VERSION, FINGERPRINT, BORN, REPLACED, HORIZON, CONCURRENT = 11, 12, 13, 14, 15, 16
 -- Calls in flight; their cap after overloads, how many they were then, and when; by how much the
 -- calls in the window moved their queues on.

@@ -175,8 +175,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_paused_model_in_a_table_and_as_json() {
-        let limits =
-            Limits::default().with(Dimension::Requests, 100).with(Dimension::Input, 50_000);
+        let limits = Limits { burst: Some(std::time::Duration::from_secs(1)), ..Limits::default() }
+            .with(Dimension::Requests, 100)
+            .with(Dimension::Input, 50_000);
         let model = ModelQuota::new(
             "a:b".parse().unwrap(),
             limits,

@@ -189,7 +189,7 @@ mod tests {
         );
         let lately = of(&[worker(4, now() - 9, 0)]).unwrap().sentence();
         assert!(lately.contains("the tide is out (4 in a row; in 10 minutes"), "{lately}");
-        assert!(down.with_advice().contains("; next: the provider has to recover"));
+        assert!(down.with_advice().contains("; next: wait until the provider recovers"));
         let mut broken = worker(4, begun, 0);
         if let Some(calls) = broken.1.calls.get_mut(&model) {
             (calls.kind, calls.status) = ("Transient".to_owned(), Some(200));

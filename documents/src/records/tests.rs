@@ -18,7 +18,7 @@ fn rows() {
     let rows = read(text, Format::Csv, RecordFields::default());
     let record = |id: &str, text: &str| Ok((id.to_owned(), text.to_owned()));
     assert_eq!(rows[0], record("0000001", "name: Anna\nnote: two\nlines"));
-    assert_eq!(rows[1], Err("line 4 is no record: it has 3 fields, the header 2".to_owned()));
+    assert_eq!(rows[1], Err("line 4 is not a record: it has 3 fields, the header 2".to_owned()));
     let fields = RecordFields { id: Some("name"), text: Some("note") };
     assert_eq!(read(text, Format::Csv, fields)[2], record("Cara", "last"));
     let fields = RecordFields { id: Some("nom"), text: None };
@@ -60,7 +60,7 @@ fn a_first_line_may_say_the_delimiter() {
         let text = format!("{line}{rest}");
         let rows = read(&text, Format::Csv, RecordFields { id: Some("a"), text: None });
         assert_eq!(rows[0], Ok(("1".to_owned(), "a: 1\nb,c: 2".to_owned())), "{text}");
-        assert!(rows[1].as_ref().unwrap_err().starts_with("line 4 is no record"), "{rows:?}");
+        assert!(rows[1].as_ref().unwrap_err().starts_with("line 4 is not a record"), "{rows:?}");
         let (fields, bytes) = (RecordFields::default(), text.as_bytes());
         let at = |at| Records::of_bytes(bytes, Format::Csv, fields, at).unwrap();
         let mut first = at(Position::default());
@@ -80,8 +80,8 @@ fn the_content_decides_what_a_file_is() {
     let told = |bytes: &[u8], format| {
         Records::of_bytes(bytes, format, fields, Position::default()).unwrap_err().to_string()
     };
-    let pdf = b"%PDF-1.4\n1 0 obj\n<< >>\nendobj\n";
-    assert!(told(pdf, Format::Csv).starts_with("by its content this is a file of the format PDF"));
+    let pdf = b"%PDF-1.4\n1 0 obj\n<< >>\nstream\n\x01\x02";
+    assert!(told(pdf, Format::Csv).starts_with("the content is PDF, not records"));
     // A header may begin with the letters that mark another format.
     for header in ["PAR1,PAR2", "RIFF,x", "GIF8,x", "ID3,x"] {
         let rows = read(&format!("{header}\n1,2\n"), Format::Csv, fields);
@@ -90,7 +90,7 @@ fn the_content_decides_what_a_file_is() {
     let open =
         |from: u64| Ok(&b"PK\x03\x04\x14\0\x06\0xl/workbook.xml"[usize::try_from(from).unwrap()..]);
     let sheets = Records::open(open, Format::Jsonl, fields, Position::default()).unwrap_err();
-    assert!(sheets.to_string().contains("format XLSX, and not one of records"), "{sheets}");
+    assert!(sheets.to_string().contains("the content is XLSX, not records"), "{sheets}");
     let rows = read("a,b\n1,%PDF-1.4\n", Format::Csv, fields);
     assert!(rows.len() == 1 && rows[0].is_ok(), "{rows:?}");
 }
@@ -104,7 +104,7 @@ fn a_quotation_mark_that_is_never_closed_is_told() {
     };
     for open in ["2,\"open\n3,c\n", "\"2,b", "2,\"", "2,\"a \"\" b\n"] {
         let error = told(&format!("id,text\n1,a\n{open}"));
-        assert!(error.starts_with("line 3 is no record: a quotation mark"), "{open}: {error}");
+        assert!(error.starts_with("line 3 is not a record: a quotation mark"), "{open}: {error}");
     }
     for closed in ["2,\"b\n\n\"", "2,5\" wide", "2,\"\"\n", "2,b\n\n", "2,\"a \"\" b\""] {
         let rows = read(&format!("id,text\n1,a\n{closed}"), Format::Csv, RecordFields::default());
@@ -112,7 +112,7 @@ fn a_quotation_mark_that_is_never_closed_is_told() {
     }
     let fields = RecordFields::default();
     let header = Records::of_bytes(b"id,\"text\n1,a\n", Format::Csv, fields, Position::default());
-    assert!(header.unwrap_err().to_string().contains("line 1 is no record: a quotation mark"));
+    assert!(header.unwrap_err().to_string().contains("line 1 is not a record: a quotation mark"));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn lines() {
     let text = "{\"id\":7,\"body\":\"Ebb\"}\n\nnonsense\n{\"body\":\"Flow\",\"n\":[1]}\n\"bare\"";
     let lines = read(text, Format::Jsonl, RecordFields { id: Some("id"), text: Some("body") });
     assert_eq!(lines[0], Ok(("7".to_owned(), "Ebb".to_owned())));
-    assert!(lines[1].as_ref().unwrap_err().starts_with("line 3 is no record: no JSON: "));
+    assert!(lines[1].as_ref().unwrap_err().starts_with("line 3 is not a record: no JSON: "));
     assert!(!lines[1].as_ref().unwrap_err().contains("line 1"), "{:?}", lines[1]);
     assert_eq!(lines[2], Ok(("0000003".to_owned(), "Flow".to_owned())));
     assert!(lines[3].as_ref().unwrap_err().contains("no field \"body\""));
@@ -163,7 +163,7 @@ fn reading_goes_on_anywhere() {
             assert_eq!(all[2].as_ref().unwrap().text, "name: Cara\nnote: größer");
             assert_eq!(
                 all[1].as_ref().unwrap_err().to_string(),
-                "line 4 is no record: it has 3 fields, the header 2"
+                "line 4 is not a record: it has 3 fields, the header 2"
             );
         }
     }
@@ -198,14 +198,14 @@ fn records_of_too_many_values_are_refused_before_they_are_made() {
     let all = RecordFields::default();
     let values = format!("[{}0]\n{{\"a\": 1}}", "0,".repeat(1_100_000));
     let rows = read(&values, Format::Jsonl, all);
-    assert_eq!(rows[0], Err("line 1 is no record: it has more than 1000000 values".to_owned()));
+    assert_eq!(rows[0], Err("line 1 is not a record: it has more than 1000000 values".to_owned()));
     assert!(rows[1].is_ok());
     let columns = "a,".repeat(20_001);
     let refused = Records::of_bytes(columns.as_bytes(), Format::Csv, all, Position::default());
     assert!(refused.unwrap_err().to_string().contains("20002 columns; at most 20000"));
     let row = format!("a,b\n{}\n1,2", ",".repeat(3_000_000));
     let rows = read(&row, Format::Csv, all);
-    let refused = "line 2 is no record: it has 3000001 fields, the header 2";
+    let refused = "line 2 is not a record: it has 3000001 fields, the header 2";
     assert_eq!(rows[0], Err(refused.to_owned()));
     assert!(rows[1].is_ok());
 }

@@ -197,7 +197,7 @@ fn one_that_timed_out_is_told_with_its_time() {
         "1 document backs off after Timeout: the worker was not heard of in time; it is tried again in 13s; the workers' logs say more"
     );
     assert!(why(&of("Timeout", 2)).starts_with("2 documents back off after Timeout: "));
-    assert!(why(&of("Transient", 2)).contains("; next: see whether the workers reach"));
+    assert!(why(&of("Transient", 2)).contains("; next: check that the workers reach"));
 }
 
 #[test]
