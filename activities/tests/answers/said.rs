@@ -42,7 +42,7 @@ async fn a_file_of_no_records_says_so() {
     let failures = rig.lines("out/failures.jsonl");
     let said = |at: usize| failures[at]["message"].as_str().unwrap();
     assert!(said(0).contains("the file has no records"), "{failures:?}");
-    assert!(said(1).contains("by its content this is a file of the format PDF"), "{failures:?}");
+    assert!(said(1).contains("the content is PDF, not records"), "{failures:?}");
 }
 
 #[tokio::test]
