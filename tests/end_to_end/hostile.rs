@@ -56,7 +56,7 @@ fn a_schema_that_takes_everything_ends_the_process_that_judges() {
     let judge = |depth: u32| {
         let link = json!({"properties": {"a": {"$ref": "#"}}, "required": ["zz"]});
         let answer = (0..depth).fold(json!({}), |inner, _| json!({"a": inner}));
-        json!({"judge": {"schema": {"anyOf": vec![link; 8]}, "answer": answer.to_string()}})
+        json!({"validate": {"schema": {"anyOf": vec![link; 8]}, "answer": answer.to_string()}})
     };
     let done = |work: &Value| {
         let mut process = Command::new(env!("CARGO_BIN_EXE_tidegate"))
