@@ -293,6 +293,9 @@ async fn a_document_that_kills_its_readers_is_given_up_after_two() {
         (&failure["id"], &failure["error_type"]),
         (&json!("killer.pdf"), &json!("UnreadableDocument"))
     );
-    assert!(failure["message"].as_str().unwrap().contains("2 workers died while they read"), "{failure}");
+    assert!(
+        failure["message"].as_str().unwrap().contains("2 workers died while they read"),
+        "{failure}"
+    );
     fleet.stop().await;
 }

@@ -89,7 +89,11 @@ async fn it_goes_on_after_a_kill_and_a_line_that_fails_is_named() {
     let long = format!("{}\nIs this one answered?\n", "x".repeat(1_600_000));
     let failed = run_ask(&fleet, &["--max-output-tokens", "4000"], &long).await;
     assert_eq!(failed.code, Some(3), "{}", failed.complaint);
-    assert!(failed.complaint.contains("line 1: the prompt has 1600000 bytes"), "{}", failed.complaint);
+    assert!(
+        failed.complaint.contains("line 1: the prompt has 1600000 bytes"),
+        "{}",
+        failed.complaint
+    );
     assert!(failed.lines[0].is_empty() && !failed.lines[1].is_empty());
     fleet.stop().await;
 }
