@@ -70,7 +70,7 @@ pub async fn process(
         return Ok(result.outcome(attempt));
     }
     let extracted = match read_content(services, attempt, &shard, task, &document, raw).await? {
-        Reading::Content(extracted) => extracted,
+        Reading::Content(extracted) => *extracted,
         Reading::Bought(result) => {
             pending_writes.write(attempt, &result.bought(&location, instead_of)?).await?;
             return Ok(result.outcome(attempt));
@@ -133,7 +133,7 @@ pub async fn process(
 /// What was read of a document.
 enum Reading {
     /// Its content, which is to be sent.
-    Content(Extracted),
+    Content(Box<Extracted>),
     /// Its result: the same content was answered for another document or batch.
     Bought(Box<DocumentResult>),
 }
@@ -154,14 +154,16 @@ async fn read_content(
     {
         let held = services.memory.hold(text.len() as u64).await;
         let content = Content::Text(text);
-        return Ok(Reading::Content(Extracted { content, version, parsed: false, pages, held }));
+        let extracted = Extracted { content, version, parsed: false, pages, held };
+        return Ok(Reading::Content(extracted.into()));
     }
     let raw = content::fetch_unless_read(services, document, raw, &shard.job.lane).await?;
     if let Some(result) = bought_before(services, shard, document, &raw.version).await {
         return Ok(Reading::Bought(Box::new(result)));
     }
     let care = Care::Alone(attempt);
-    content::extract(services, raw, &shard.job, &shard.route, care).await.map(Reading::Content)
+    let extracted = content::extract(services, raw, &shard.job, &shard.route, care).await?;
+    Ok(Reading::Content(extracted.into()))
 }
 
 /// Asks about a document's content what the batch's task is. An answer that is not accepted is stored at

@@ -161,7 +161,7 @@ impl Collected {
         let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
         batch.spent += Spend { provider_calls: 1, ..tokens };
         let is_done = matches!(disposition, Disposition::Done { .. });
-        let failed = failed.or((!is_done).then_some(Kind::InvalidOutput));
+        let failed = failed.or_else(|| (!is_done).then_some(Kind::InvalidOutput));
         charges.push(Charge { usage, cost_usd, failed });
         match disposition {
             Disposition::Done { cut } => {
