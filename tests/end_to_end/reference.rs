@@ -192,9 +192,8 @@ fn usage(command: &Command, name: &str) -> String {
     let is_batch = command.get_arguments().any(|arg| arg.get_id() == "source");
     let given = |arg: &&Arg| {
         let id = arg.get_id().as_str();
-        !matches!(id, "help" | "version" | "json")
-            && !arg.is_global_set()
-            && !(is_batch && FIELDS.iter().any(|field| field.name == id))
+        let is_elsewhere = matches!(id, "help" | "version" | "json") || arg.is_global_set();
+        !is_elsewhere && !(is_batch && FIELDS.iter().any(|field| field.name == id))
     };
     let mut usage = format!("tidegate {name}");
     let (places, options): (Vec<&Arg>, Vec<&Arg>) =
