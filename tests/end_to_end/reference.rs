@@ -193,7 +193,8 @@ fn usage(command: &Command, name: &str) -> String {
     let given = |arg: &&Arg| {
         let id = arg.get_id().as_str();
         let is_elsewhere = matches!(id, "help" | "version" | "json") || arg.is_global_set();
-        !is_elsewhere && !(is_batch && FIELDS.iter().any(|field| field.name == id))
+        let is_field = is_batch && FIELDS.iter().any(|field| field.name == id);
+        !is_elsewhere && !is_field
     };
     let mut usage = format!("tidegate {name}");
     let (places, options): (Vec<&Arg>, Vec<&Arg>) =
