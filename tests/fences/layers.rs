@@ -11,7 +11,7 @@ use crate::circles::arrows;
 /// files are at the top.
 pub(crate) const ACTIVITIES: [&[&str]; 10] = [
     &["truncation_stats", "fingerprint", "hash", "host_rates", "memory", "metrics", "number"],
-    &["archives", "calls", "storage"],
+    &["archives", "call_store", "storage"],
     &["attempt", "checkpoints", "failure", "heartbeat", "schema", "spans", "webhooks"],
     &["output"],
     &["services"],
