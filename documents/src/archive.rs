@@ -1,9 +1,9 @@
-//! Archives of documents: ZIP, tar, mailboxes, and what gzip and Zstandard have made smaller.
+//! Archives of documents: ZIP, tar, mailboxes, and files compressed with gzip or Zstandard.
 //!
-//! A member is named by its path in the archive; one of an archive within an archive by the paths
-//! to it, with a `#` between them. In a path itself `%` and `#` are written as in a URL. Of
-//! members of one path the last has that name; those before it have `2%2F`, `3%2F` and so on before
-//! it, which no path has.
+//! A member is named by its path in the archive. A member of a nested archive is named by both
+//! paths, joined by `#`. Within a path, `%` and `#` are percent-encoded. Of several members with
+//! the same path, the last one keeps the plain name. The names of the others begin with `2%2F`,
+//! `3%2F` and so on; no encoded path begins so.
 
 mod entry;
 pub(crate) mod here;
@@ -28,44 +28,44 @@ use crate::{
     zstd::Frames,
 };
 
-/// Archives within archives.
+/// Levels of nested archives that are read.
 const MAX_DEPTH: usize = 3;
 
-/// No file system has longer paths (`PATH_MAX` of Linux).
+/// Longest path in bytes: `PATH_MAX` of Linux.
 const MAX_PATH_BYTES: usize = 4_096;
 
-/// Behind the number of a member whose path others before it have. It stands before the path, so that
-/// the name's ending stays.
+/// Ends the number in the name of a member that shares its path. The number comes before the path,
+/// so that the file extension stays at the end.
 const NUMBER_END: &str = "%2F";
 
 /// A document in an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Its name, as [`read`] takes it.
+    /// Name of the member, as [`read`] takes it.
     pub name: String,
-    /// Why it cannot be read, if that is known already.
+    /// The fault that makes it unreadable, if already known.
     pub fault: Option<Unreadable>,
 }
 
 impl Member {
-    /// Its path, for people: those in archives within it have theirs one after the other.
+    /// Returns the path for display: the decoded paths of nested archives one after the other.
     pub fn path(&self) -> String {
         path(&self.name)
     }
 }
 
-/// Whether a file's name is one of an archive that [`members`] reads.
+/// Returns whether a file name has the extension of an archive that [`members`] reads.
 pub fn is_named(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     matches!(extension.as_deref(), Some("zip" | "tar" | "tgz" | "gz" | "tzst" | "zst" | "mbox"))
 }
 
-/// The documents in an archive, in its order, those of archives within it in their places. Folders
-/// and hidden files are left out. `None` for a file that is no archive, or one of its own format
-/// (an office document, a book).
+/// Lists the documents in an archive in its order. The members of a nested archive take its place.
+/// Folders and hidden files are left out. Returns `None` for a file that is no archive, or whose
+/// archive is a format of its own (an office document, a book).
 ///
 /// # Errors
-/// [`Unreadable`] for an archive that is damaged, or would be more than the limits allow.
+/// [`Unreadable`] for an archive that is damaged or exceeds the limits.
 pub fn members(
     bytes: &[u8],
     name: &str,
@@ -89,10 +89,10 @@ fn members_within(
     Ok(Some(all))
 }
 
-/// One document's bytes, and its file name.
+/// Reads one member. Returns its bytes and its file name.
 ///
 /// # Errors
-/// [`Unreadable`] when it is not there, is damaged, or larger than the limits allow.
+/// [`Unreadable`] if the member is missing, damaged, or larger than the limits allow.
 pub fn read(
     bytes: &[u8],
     archive: &str,
@@ -136,10 +136,9 @@ fn read_within(
     }
 }
 
-/// The tar archive that a compressed file is, unpacked once for all who [`read`] a member of it:
-/// else each of them would unpack what comes before it, and what comes after. `None` where there is
-/// no such archive in it, or one of more bytes than archives may have, or of which something is
-/// damaged.
+/// Unpacks a compressed tar archive once. Without this, each [`read`] of a member unpacks the
+/// archive again. Returns `None` if the file holds no tar archive, is damaged, or unpacks to more
+/// than [`Limits::archive_bytes`].
 pub fn unpacked_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>> {
     let format = Format::of(bytes, name).ok()?;
     let unpacked: Box<dyn Read + '_> = match format {
@@ -147,7 +146,7 @@ pub fn unpacked_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>
         Format::Zstd => Box::new(Frames::of(bytes)),
         _ => return None,
     };
-    // Bombs go off where they are read.
+    // A decompression bomb is reported later, by the reader of its members.
     let mut unpacked = Budget::of(bytes, limits).bound(unpacked).take(limits.archive_bytes + 1);
     let mut tar = Vec::new();
     (&mut unpacked).take(512).read_to_end(&mut tar).ok()?;
@@ -158,8 +157,8 @@ pub fn unpacked_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>
     (tar.len() as u64 <= limits.archive_bytes).then_some(tar)
 }
 
-/// The texts of all members under their names: of an archive that is a part of a document. What
-/// cannot be read is named.
+/// Extracts the texts of all members, each under its name, for an archive that is part of a
+/// document. An unreadable member is named with its error.
 pub(crate) fn extract(
     bytes: &[u8],
     name: &str,
@@ -222,12 +221,12 @@ fn list(
                 Some(Unreadable::damaged(format, "it lies too deep in other archives"))
             }
             Ok(mut entry) => match within(&mut entry, path, &name, limits, depth, all) {
-                // The budget is the whole archive's.
+                // The budget is shared by the whole archive.
                 Err(fault) if budget.is_spent() => return Err(fault),
                 Ok(true) => return Ok(ControlFlow::Continue(())),
                 Ok(false) => None,
                 Err(fault @ Unreadable::TooManyMembers { .. }) => return Err(fault),
-                // It costs itself alone.
+                // Other faults concern this member alone.
                 Err(fault) => Some(fault),
             },
         };
@@ -241,8 +240,8 @@ fn list(
     Ok(())
 }
 
-/// Numbers members that share a path. The last one keeps the plain path and stands in the list where
-/// the first one stood; the others have 2, 3 and so on.
+/// Numbers members that share a path. The last one keeps the plain path and moves to the position
+/// of the first one; the others get 2, 3 and so on.
 fn number_equal(places: &[(String, usize)], begin: usize, prefix: &str, all: &mut Vec<Member>) {
     let mut of_path: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, (path, _)) in places.iter().enumerate() {
@@ -251,7 +250,7 @@ fn number_equal(places: &[(String, usize)], begin: usize, prefix: &str, all: &mu
     if of_path.len() == places.len() {
         return;
     }
-    // What each place has brought.
+    // Members listed for each entry of the archive.
     let mut brought: Vec<Vec<Member>> = Vec::with_capacity(places.len());
     for (_, from) in places.iter().rev() {
         brought.push(all.split_off((*from).max(begin)));
@@ -276,7 +275,7 @@ fn number_equal(places: &[(String, usize)], begin: usize, prefix: &str, all: &mu
     all.extend(brought.into_iter().flatten());
 }
 
-/// Lists an archive within an archive, if it is one.
+/// Lists a nested archive. Returns `false` if the entry is no archive.
 fn within(
     entry: &mut Entry<'_>,
     path: &str,
@@ -292,13 +291,13 @@ fn within(
         let (prefix, before) = (format!("{name}#"), all.len());
         let within = (limits, &entry.budget);
         let listed = list(&bytes, inner, format, &prefix, within, depth + 1, all);
-        // What comes before the damage is not half an archive's worth.
+        // The members listed before the damage are discarded.
         listed.inspect_err(|_| all.truncate(before))?;
     }
     Ok(format.is_archive())
 }
 
-/// Gives each file of an archive to `visit`, with its path.
+/// Calls `visit` with the path and content of each file of an archive.
 fn each(
     bytes: &[u8],
     name: &str,
@@ -347,7 +346,7 @@ fn each(
     }
 }
 
-/// What a compressed file is called without its last ending.
+/// Returns the name of a compressed file without its last extension.
 fn inner_name(name: &str) -> &str {
     match name.rsplit_once('.') {
         Some((before, _)) if is_named(name) && !before.is_empty() => before,
@@ -355,7 +354,8 @@ fn inner_name(name: &str) -> &str {
     }
 }
 
-/// What a folder would not show either, and what macOS adds to its archives.
+/// Returns whether a path is hidden: a part begins with a dot, or is the folder that macOS adds to
+/// archives.
 fn is_hidden(path: &str) -> bool {
     path.split('/')
         .any(|part| (part.starts_with('.') && part != ".." && part != ".") || part == "__MACOSX")
@@ -369,13 +369,14 @@ fn decoded(path: &str) -> String {
     path.replace("%23", "#").replace("%25", "%")
 }
 
-/// A member's index among those of the same path, from 1, and its path as it is written.
+/// Splits a member's name into its number among members with the same path (1 if none is written)
+/// and its encoded path.
 fn numbered(name: &str) -> (u64, &str) {
     let number = name.split_once(NUMBER_END);
     number.and_then(|(number, path)| Some((number.parse().ok()?, path))).unwrap_or((1, name))
 }
 
-/// A member's path as a path.
+/// Decodes a member's name into a path for display.
 fn path(name: &str) -> String {
     name.split('#').map(|name| decoded(numbered(name).1)).collect::<Vec<_>>().join("/")
 }

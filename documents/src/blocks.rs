@@ -1,4 +1,4 @@
-//! A file that is asked for block by block, by a thread that may wait.
+//! A file that is fetched block by block, for readers on a thread that may block.
 
 use std::{
     collections::VecDeque,
@@ -9,25 +9,26 @@ use std::{
 
 use bytes::Bytes;
 
-/// So much is asked for at once.
+/// Bytes of a block.
 const BLOCK: u64 = 4 << 20;
 
 type Fetch = dyn Fn(Range<u64>) -> io::Result<Bytes> + Send + Sync;
 
-/// A file's bytes from one on. Clones share the blocks that are at hand.
+/// A reader of a file from a position on. Clones share the blocks in memory.
 #[derive(Clone)]
 pub struct Blocks {
     fetch: Arc<Fetch>,
     size: u64,
-    /// Where the blocks begin that were asked for last, and what they hold; the latest last.
+    /// The blocks fetched last, each with the position of its first byte; the latest is last.
     blocks: Arc<Mutex<VecDeque<(u64, Bytes)>>>,
-    /// So many of them are kept.
+    /// Number of blocks kept.
     most: usize,
     at: u64,
 }
 
 impl Blocks {
-    /// A file of `size` bytes, whose ranges `fetch` has. `most` blocks of 4 MiB are kept.
+    /// Makes a reader of a file of `size` bytes. `fetch` returns a range of its bytes. `most`
+    /// blocks of 4 MiB are kept.
     #[must_use]
     pub fn new(
         size: u64,
@@ -37,12 +38,12 @@ impl Blocks {
         Self { fetch: Arc::new(fetch), size, blocks: Arc::default(), most, at: 0 }
     }
 
-    /// The same file, from another byte on.
+    /// Returns a reader of the same file from another position on.
     pub fn from(&self, at: u64) -> Self {
         Self { at, ..self.clone() }
     }
 
-    /// The block that begins there.
+    /// Returns the block that begins at `begin`; fetches it if it is not in memory.
     fn block(&self, begin: u64) -> io::Result<Bytes> {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, block)) = blocks.iter().find(|(there, _)| *there == begin) {

@@ -1,28 +1,28 @@
-//! Which of the encodings with a byte a letter: those that detectors know, or that of DOS or of old
-//! Macs, which they do not.
+//! Choice among encodings with one byte for each letter: those that the detector knows, and those
+//! of DOS and old Macs, which it does not know.
 
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, MACINTOSH, UTF_8};
 
-/// What the bytes from 128 on mean in code page 437.
+/// Characters of code page 437 for the bytes from 128 on.
 const CP437: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
 
-/// The same in code page 850, of Western Europe.
+/// Characters of code page 850 (Western Europe) for the bytes from 128 on.
 const CP850: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜø£Ø×ƒáíóúñÑªº¿®¬½¼¡«»░▒▓│┤ÁÂÀ©╣║╗╝¢¥┐└┴┬├─┼ãÃ╚╔╩╦╠═╬¤ðÐÊËÈıÍÎÏ┘┌█▄¦Ì▀ÓßÔÒõÕµþÞÚÛÙýÝ¯´\u{ad}±‗¾¶§÷¸°¨·¹³²■\u{a0}";
 
 /// An encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodePage {
-    /// One of the Web's.
+    /// An encoding of the Web.
     Known(&'static Encoding),
-    /// One of those of DOS, by its letters.
+    /// A code page of DOS, by its characters for the bytes from 128 on.
     Dos(&'static str),
 }
 
 impl CodePage {
-    /// The likeliest of bytes that are not in UTF-8. What detectors find, `known`, stands unless it puts
-    /// signs, or letters of another alphabet, between letters.
+    /// Chooses the likeliest encoding of bytes that are not UTF-8. `known` is the detector's guess.
+    /// It is replaced only if it puts signs or letters of another alphabet between letters.
     pub(crate) fn of(known: &'static Encoding, bytes: &[u8]) -> Self {
         if known == UTF_8 {
             return Self::Known(known);
@@ -36,7 +36,7 @@ impl CodePage {
         fitting.unwrap_or(Self::Known(known))
     }
 
-    /// Bytes as text.
+    /// Decodes bytes.
     pub(crate) fn decoded(self, bytes: &[u8]) -> Cow<'_, str> {
         match self {
             Self::Known(encoding) => encoding.decode_without_bom_handling(bytes).0,
@@ -52,7 +52,8 @@ impl CodePage {
     }
 }
 
-/// Whether each letter outside of ASCII stands as letters do, and no sign stands in a word.
+/// Returns whether every character outside of ASCII is plausible: letters fit their neighbors, and
+/// no sign is within a word.
 fn fits(text: &str) -> bool {
     let letters: Vec<char> = text.chars().collect();
     let is_ascii_letter = |c: Option<&char>| c.is_some_and(char::is_ascii_alphabetic);
@@ -63,11 +64,11 @@ fn fits(text: &str) -> bool {
         match c {
             c if c.is_ascii() || !touches => !matches!(c, '\u{80}'..='\u{9f}' | '\u{fffd}'),
             c if c.is_alphabetic() => {
-                // Within a word capitals follow capitals.
+                // A capital does not follow a small letter.
                 let follows_small = before.is_some_and(|before| before.is_lowercase());
                 is_latin(*c) && !(c.is_uppercase() && follows_small)
             }
-            // It begins a quotation.
+            // A quotation mark of this kind begins a word.
             '‚' | '„' => !before.is_some_and(|c| c.is_alphabetic()),
             '’' | '‘' | '·' | '\u{ad}' | '–' | '—' => true,
             _ => {
@@ -78,7 +79,7 @@ fn fits(text: &str) -> bool {
     })
 }
 
-/// Letters of the alphabet that ASCII is of.
+/// Returns whether a letter outside of ASCII is Latin.
 fn is_latin(c: char) -> bool {
     matches!(c, 'ª' | 'º' | 'À'..='\u{24f}' | '\u{1e00}'..='\u{1eff}')
 }

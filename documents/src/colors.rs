@@ -1,27 +1,27 @@
-//! Which letters are not seen: those in the color of their ground, and tiny ones.
+//! Colors and sizes that make letters invisible.
 
 /// Red, green and blue.
 pub(crate) type Rgb = [u8; 3];
 
 pub(crate) const WHITE: Rgb = [255; 3];
 
-/// Letters of so many points cannot be read.
+/// Size in points up to which letters cannot be read.
 pub(crate) const TINY: f64 = 1.0;
 
-/// Colors that differ by less than this are the same to the eye.
+/// Difference of each color component below which two colors look the same.
 const SAME: u8 = 24;
 
-/// What text lies on.
+/// The background of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ground {
     /// A color.
     Plain(Rgb),
-    /// A picture, a pattern, a shape, or what nobody here knows: text on it counts as seen.
+    /// A picture, a pattern, a shape, or an unknown background. Text on it counts as visible.
     Unknown,
 }
 
 impl Ground {
-    /// Whether letters of this color are not seen on it.
+    /// Returns whether letters of this color are invisible on it.
     pub(crate) fn hides(self, color: Rgb) -> bool {
         match self {
             Self::Plain(ground) => {
@@ -32,7 +32,7 @@ impl Ground {
     }
 }
 
-/// `1F3864`; nothing for other ways to say it.
+/// Parses six hexadecimal digits, such as `1F3864`. Returns `None` for other notations.
 pub(crate) fn hexadecimal(color: &str) -> Option<Rgb> {
     let [_, red, green, blue] = u32::from_str_radix(color, 16).ok()?.to_be_bytes();
     (color.len() == 6).then_some([red, green, blue])

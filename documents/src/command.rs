@@ -1,9 +1,8 @@
-//! An extractor of the user's own: a program that takes a document on its standard input and writes
-//! its text to its standard output.
+//! The user's own extractor: a program that reads a document from standard input and writes its
+//! text to standard output.
 //!
-//! It takes the place of the process that documents are read in, so it has the same bounds of
-//! memory and time, and none of the worker's environment but what programs commonly need:
-//! credentials are not its business.
+//! It replaces the process that reads documents, with the same bounds of memory and time. Of the
+//! worker's environment it gets the variables that programs commonly need, and no credentials.
 
 use std::{
     borrow::Cow, collections::BTreeMap, ffi::OsString, os::unix::process::CommandExt,
@@ -25,19 +24,20 @@ use crate::{
     unreadable::Unreadable,
 };
 
-/// What is left of the environment, beside variables that begin with `DOCUMENTS_`.
+/// Variables that the program gets, besides those that begin with `DOCUMENTS_`.
 const ENVIRONMENT: [&str; 9] =
     ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "JAVA_HOME", "TESSDATA_PREFIX"];
 
-/// How a shell and we say that there is no such program.
+/// Exit code for a missing program, as in shells.
 const NOT_FOUND: i32 = 127;
 
-/// Programs by the formats that they read: file extensions in small letters (`pdf`, `png`, `doc`).
+/// Programs by the formats that they read. Formats are lowercase file extensions (`pdf`, `png`,
+/// `doc`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands(BTreeMap<String, Vec<String>>);
 
 impl Commands {
-    /// `program` with its arguments for each format.
+    /// Takes for each format a program with its arguments.
     pub fn new(by_format: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
         let normal = |(format, command): (String, Vec<String>)| {
             (
@@ -48,7 +48,7 @@ impl Commands {
         Self(by_format.into_iter().map(normal).filter(|(_, command)| !command.is_empty()).collect())
     }
 
-    /// The program for a document: by what its first bytes say, else by its name.
+    /// Returns the program for a document, by its first bytes, else by its name.
     pub(crate) fn for_document(&self, bytes: &[u8], name: &str) -> Option<&Vec<String>> {
         if self.0.is_empty() {
             return None;
@@ -57,7 +57,7 @@ impl Commands {
     }
 }
 
-/// What a process that reads documents is told of the worker's environment.
+/// Returns the environment variables that a process that reads documents gets.
 pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| {
         name.to_str()
@@ -65,7 +65,8 @@ pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
     })
 }
 
-/// Becomes the program, which finds the document on standard input.
+/// Replaces this process by the program, which reads the document from standard input. Returns only
+/// if that fails.
 pub(crate) fn become_program(command: &[String], name: &str) -> std::io::Error {
     let Some((program, arguments)) = command.split_first() else {
         return std::io::ErrorKind::InvalidInput.into();
@@ -82,7 +83,7 @@ pub(crate) fn become_program(command: &[String], name: &str) -> std::io::Error {
     error
 }
 
-/// Runs `helper`, which becomes the program, in a process group of its own.
+/// Runs `helper`, which becomes the program, in its own process group.
 pub(crate) async fn run(
     mut helper: Command,
     program: &str,
@@ -98,13 +99,13 @@ pub(crate) async fn run(
         .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
-    // Whatever it has started goes with it, however this ends.
+    // Kills all processes of the group when this function ends or is dropped.
     let _group = Group(child.id());
     let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
     let most = limits.text_bytes;
     let write = async {
         if let Some(stdin) = &mut stdin {
-            // A program that wants no more of it says so by what it writes.
+            // A program that needs no more input may close it; its output and exit code decide.
             let _ = stdin.write_all(task).await;
             let _ = stdin.write_all(bytes).await;
         }
@@ -167,7 +168,7 @@ fn text<'s>(
     encoding::decode(said)
 }
 
-/// A process group that ends when this does. Signals to groups are the shell's: our crates have no
+/// A process group that is killed on drop. `/bin/sh` sends the signal, because our crates have no
 /// unsafe code.
 struct Group(Option<u32>);
 

@@ -1,35 +1,37 @@
-//! Compound files, which Office's older formats are: sectors in chains ([MS-CFB]).
+//! Compound files, the container of the older Office formats: sectors in chains ([MS-CFB]).
 //!
-//! Who follows a chain that a damaged file leads back into itself never ends, and takes all memory
-//! on the way. So chains are looked at before a parser follows them.
+//! In a damaged file a chain may lead back into itself. A parser that follows it never ends, and
+//! takes all memory. So chains are checked before a parser reads the file.
 
 use std::collections::HashSet;
 
-/// Numbers of sectors from here on mean something else: the end of a chain, a free sector.
+/// First of the sector numbers with a special meaning, such as the end of a chain or a free sector.
 const RESERVED: u32 = 0xffff_fffa;
 
-/// Sectors that are named in the header.
+/// Sectors of the table that the header lists.
 const IN_HEADER: usize = 109;
 
-/// Bytes of an entry of the directory.
+/// Bytes of a directory entry.
 const ENTRY: usize = 128;
 
-/// The file's sectors, and of each the next one in its chain.
+/// The sectors of a file.
 struct Table<'f> {
     file: &'f [u8],
     sector_size: usize,
     next: Vec<u32>,
-    /// Some chain leads back into itself.
+    /// Whether a chain leads back into itself.
     is_endless: bool,
 }
 
 impl<'f> Table<'f> {
-    /// Nothing where the header is cut off: the parser of such a file says so.
+    /// Reads the table. Returns `None` if the header is cut off; the parser of the file reports
+    /// that.
     fn of(file: &'f [u8]) -> Option<Self> {
         let sector_size = if number(file, 30)? & 0xffff == 12 { 4_096 } else { 512 };
         let mut table = Self { file, sector_size, next: Vec::new(), is_endless: false };
         let sectors = file.len() / sector_size + 1;
-        // Which sectors hold the table: the first in the header, more in a chain of their own.
+        // Sectors that hold the table: the header lists the first, a chain of sectors lists the
+        // others.
         let mut holders: Vec<u32> = numbers(file.get(76..76 + 4 * IN_HEADER)?).collect();
         let mut more = number(file, 68)?;
         let mut seen = 0;
@@ -53,13 +55,14 @@ impl<'f> Table<'f> {
         self.file.get(start..start.checked_add(self.sector_size)?.min(self.file.len()))
     }
 
-    /// All sectors of a chain, one after the other.
+    /// Returns the bytes of all sectors of a chain.
     fn whole(&self, first: u32) -> Vec<u8> {
         let sectors = chain(first, &self.next).filter_map(|id| self.sector(id));
         sectors.flatten().copied().collect()
     }
 
-    /// Small streams lie in sectors of their own, whose table is a stream.
+    /// Returns the table of the small sectors, in which small streams are stored. It is a stream
+    /// itself.
     fn small(&self) -> Option<Vec<u32>> {
         Some(numbers(&self.whole(number(self.file, 60)?)).collect())
     }
@@ -74,19 +77,19 @@ fn chain(first: u32, table: &[u32]) -> impl Iterator<Item = u32> {
     std::iter::successors(Some(first).filter(|id| *id < RESERVED), next).take(table.len())
 }
 
-/// Whether a chain of sectors leads back into itself.
+/// Returns whether a chain of sectors leads back into itself.
 pub(crate) fn has_endless_chain(file: &[u8]) -> bool {
     Table::of(file).is_some_and(|table| {
         table.is_endless || table.small().is_some_and(|small| is_endless(&small))
     })
 }
 
-/// The names of what lies at the top of a file. What lies in a storage of it, such as a sheet within a
-/// document, is not among them.
+/// Returns the names of the entries at the top of a file. Entries within a storage, such as a sheet
+/// in a document, are not included.
 pub(crate) fn entries(file: &[u8]) -> Vec<String> {
     let directory = Table::of(file).and_then(|table| table.directory()).unwrap_or_default();
     let entries: Vec<&[u8]> = directory.chunks_exact(ENTRY).collect();
-    // The root names one of them, and each names two beside it.
+    // The root names one top entry; each entry names up to two siblings.
     let mut open: Vec<u32> =
         entries.first().and_then(|root| number(root, 76)).into_iter().collect();
     let (mut names, mut seen) = (Vec::new(), HashSet::new());
@@ -104,7 +107,7 @@ fn name_of(entry: &[u8]) -> String {
     String::from_utf16_lossy(&units.collect::<Vec<_>>())
 }
 
-/// A stream by its name. For files without an endless chain.
+/// Reads a stream by its name. The file must have no endless chain.
 pub(crate) fn stream(file: &[u8], name: &str) -> Option<Vec<u8>> {
     const SMALL: usize = 64;
     let table = Table::of(file)?;
@@ -125,16 +128,16 @@ pub(crate) fn stream(file: &[u8], name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Whether somebody who goes from each place to the one that it names comes back.
+/// Returns whether a chain of the table leads back into itself.
 fn is_endless(table: &[u32]) -> bool {
-    // The walk that came by first; 0 for none.
+    // For each position the walk that visited it first; 0 for none.
     let mut walked = vec![0_usize; table.len()];
     (0..table.len()).any(|start| {
         let (walk, mut at) = (start + 1, start);
         loop {
             match walked.get_mut(at) {
                 Some(first) if *first == 0 => *first = walk,
-                // Where an earlier walk has been, it came to an end.
+                // Every earlier walk has ended, so only the same walk can close a circle.
                 other => return other.is_some_and(|first| *first == walk),
             }
             at = table[at] as usize;

@@ -1,7 +1,8 @@
-//! A process that may crash: its memory and time are bounded, and it is told no credentials.
+//! A child process that may crash: its memory and time are bounded, and its environment has no
+//! credentials.
 //!
-//! What strangers have written can make its reader overflow the stack, take all memory, or never
-//! end, and none of these can be caught where it runs.
+//! A hostile document can make its parser overflow the stack, take all memory, or never end. The
+//! process where that happens cannot recover from it.
 
 use std::{
     io::{self, Read, Write},
@@ -23,37 +24,37 @@ use tokio::{
 
 use crate::command;
 
-/// A process ends itself so long after its time.
+/// Seconds of CPU time that a process has beyond its time limit.
 const SPARE_SECONDS: u64 = 2;
 
-/// What a process may take.
+/// Bounds of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// Bytes of its address space; it says no more than that either.
+    /// Bytes of its address space. Its output is cut at as many bytes.
     pub memory: u64,
-    /// Until it is killed.
+    /// Time until it is killed.
     pub time: Duration,
 }
 
-/// Parts of what a process works on, by their range of bytes.
+/// Function that fetches a range of bytes of the input.
 pub type Parts<'a> = dyn Fn(Range<u64>) -> Part + Sync + 'a;
 
-/// One of them, when it has come.
+/// A part of the input, as a future.
 pub type Part = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// What it said.
+    /// Success, with its output.
     Said(Vec<u8>),
-    /// Without success: its work was too much for it.
+    /// An exit without success: the work was too much for the process.
     Crashed,
-    /// It was killed when its time was over.
+    /// Killed at the end of its time.
     TooSlow,
 }
 
-/// A program that works in a process of its own on what it finds on standard input, calls
-/// [`enter`] first, and says on standard output what came of it.
+/// A program for a child process. It calls [`enter`] first, reads its input from standard input,
+/// and writes its result to standard output.
 #[derive(Debug, Clone)]
 pub struct Confined {
     program: PathBuf,
@@ -61,12 +62,12 @@ pub struct Confined {
 }
 
 impl Confined {
-    /// `program` with its arguments.
+    /// Takes `program` with its arguments.
     pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = String>) -> Self {
         Self { program: program.into(), arguments: arguments.into_iter().collect() }
     }
 
-    /// The same, with one argument more.
+    /// Adds an argument.
     pub fn with_argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
@@ -78,10 +79,11 @@ impl Confined {
         command
     }
 
-    /// Runs it on `input`, one piece after the other. It is killed when this future is dropped.
+    /// Runs the program on the concatenated pieces of `input`. The process is killed when this
+    /// future is dropped.
     ///
     /// # Errors
-    /// When there could be no process.
+    /// If the process cannot be started or its output cannot be read.
     pub async fn run(&self, input: &[&[u8]], bounds: Bounds) -> io::Result<Ended> {
         match timeout(bounds.time, self.run_on(input, bounds.memory)).await {
             Ok(ended) => ended,
@@ -89,8 +91,8 @@ impl Confined {
         }
     }
 
-    /// The same of a process that [asks](ask) for parts of what it works on: `parts` has them. The
-    /// time that these take is not the process's own.
+    /// Runs a program that [asks](ask) for parts of its input, which `parts` fetches. Fetching does
+    /// not count as the process's time; each step between fetches may take the whole time.
     ///
     /// # Errors
     /// As [`Self::run`], and those of `parts`.
@@ -104,7 +106,7 @@ impl Confined {
         let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Ok(Ended::Crashed);
         };
-        // A process that is gone takes nothing more; what it said, or did not say, tells.
+        // An error of writing is ignored: if the process has ended, its output tells the result.
         let _ = stdin.write_all(input).await;
         loop {
             let range = match timeout(bounds.time, asked(&mut stdout)).await {
@@ -153,7 +155,8 @@ impl Confined {
         let write = async {
             if let Some(stdin) = &mut stdin {
                 for piece in input {
-                    // A child that is gone reads no more; what it said, or did not say, tells.
+                    // An error of writing is ignored: if the child has ended, its output tells the
+                    // result.
                     let _ = stdin.write_all(piece).await;
                 }
             }
@@ -175,11 +178,11 @@ fn ended_with((said, status): (Vec<u8>, ExitStatus)) -> Ended {
     if status.success() { Ended::Said(said) } else { Ended::Crashed }
 }
 
-/// Before each part that a process asks for, and before what it says in the end.
+/// Written before each request for a part; [`SAYS`] before the result.
 const ASKS: u8 = b'?';
 const SAYS: u8 = b'=';
 
-/// What a process asks for; `None` before what it says.
+/// Reads the range that a process asks for. Returns `None` before its result.
 async fn asked(stdout: &mut ChildStdout) -> io::Result<Option<Range<u64>>> {
     if stdout.read_u8().await? != ASKS {
         return Ok(None);
@@ -187,10 +190,10 @@ async fn asked(stdout: &mut ChildStdout) -> io::Result<Option<Range<u64>>> {
     Ok(Some(stdout.read_u64_le().await?..stdout.read_u64_le().await?))
 }
 
-/// The process's side of [`Confined::run_on_parts`]: a part of what it works on.
+/// Fetches a part of the input, from within the process of [`Confined::run_on_parts`].
 ///
 /// # Errors
-/// When the parent is gone.
+/// If the parent process has ended.
 pub fn ask(range: Range<u64>) -> io::Result<Bytes> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(&[ASKS])?;
@@ -207,10 +210,10 @@ pub fn ask(range: Range<u64>) -> io::Result<Bytes> {
     }
 }
 
-/// The process's side of [`Confined::run_on_parts`]: what came of it.
+/// Writes the result, from within the process of [`Confined::run_on_parts`].
 ///
 /// # Errors
-/// When the parent is gone.
+/// If the parent process has ended.
 pub fn say(said: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(&[SAYS])?;
@@ -218,18 +221,18 @@ pub fn say(said: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// The process's side: bounds what it can take from here on.
+/// Bounds memory and CPU time of the calling process from here on.
 ///
 /// # Errors
-/// When the system does not allow it.
+/// If the system refuses.
 pub fn enter(bounds: Bounds) -> io::Result<()> {
     enter_memory(bounds.memory)?;
-    // Where the parent is killed, nobody looks at the clock.
+    // A bound of CPU time too: a parent that was killed cannot end this process.
     let seconds = bounds.time.as_secs() + SPARE_SECONDS;
     rlimit::Resource::CPU.set(seconds, seconds)
 }
 
-/// The same without a bound of time.
+/// Bounds only the memory, and disables core dumps.
 pub(crate) fn enter_memory(memory: u64) -> io::Result<()> {
     rlimit::Resource::AS.set(memory, memory)?;
     rlimit::Resource::CORE.set(0, 0)

@@ -1,4 +1,4 @@
-//! What every reader of a format is given beside the bytes.
+//! Arguments that each reader of a format gets besides the bytes.
 
 use crate::{
     left_out::{Kind, LeftOut, Tally},
@@ -6,27 +6,26 @@ use crate::{
     unreadable::Unreadable,
 };
 
-/// Reads a document that lies in another one, so many documents deep: its text, and what is not in
-/// it.
+/// Reads a nested document at the given depth. Returns its text and its left-out parts.
 pub(crate) type ReadWithin =
     fn(&[u8], &str, &Limits, usize) -> Result<(String, LeftOut), Unreadable>;
 
-/// Bounds, and where a reader puts what is not text.
+/// Bounds of a document, and the tally of its left-out parts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) deadline: Deadline,
-    /// The documents around this one.
+    /// Number of documents around this one.
     pub(crate) depth: usize,
-    /// Takes what is left out of the text.
+    /// Counts what is left out of the text.
     pub(crate) tally: &'a Tally,
-    /// Reads what lies in this document. It comes from outside because it calls every reader.
+    /// Reads documents within this one. A function pointer, because it calls every reader.
     pub(crate) read_within: ReadWithin,
 }
 
 impl Context<'_> {
-    /// The text of a document that lies in this one, `depth` documents deep. What it leaves out is
-    /// counted as this document's; if it cannot be read, it is itself.
+    /// Reads a document within this one, at `depth`. Its left-out parts are added to the tally. An
+    /// unreadable document is itself counted as left out.
     ///
     /// # Errors
     /// As [`extract`](crate::extract()).
@@ -39,7 +38,7 @@ impl Context<'_> {
         let read = (self.read_within)(bytes, name, self.limits, depth);
         match &read {
             Ok((_, left_out)) => self.tally.merge(left_out),
-            // There is nothing to read.
+            // An empty document has nothing to count.
             Err(Unreadable::Empty) => {}
             Err(Unreadable::Picture { .. }) => self.tally.in_part(Kind::Pictures, 1, name),
             Err(_) => self.tally.in_part(Kind::UnreadParts, 1, name),

@@ -1,13 +1,13 @@
-//! `data:` addresses in text: pictures and fonts that are written out in base64.
+//! `data:` addresses in text: pictures and fonts in base64.
 
 use std::borrow::Cow;
 
 use crate::left_out::{Kind, Tally};
 
-/// Shorter ones may be read as they stand.
+/// Longest base64 data, in characters, that stays in the text.
 const SHORT: usize = 100;
 
-/// The text with a word in the place of what no model can read.
+/// Replaces long `data:` addresses by `[image]` or `[data]`.
 pub(crate) fn named<'t>(text: Cow<'t, str>, tally: &Tally) -> Cow<'t, str> {
     const MARK: &str = ";base64,";
     if !text.contains(MARK) {
@@ -18,7 +18,7 @@ pub(crate) fn named<'t>(text: Cow<'t, str>, tally: &Tally) -> Cow<'t, str> {
         let (before, behind) = (&rest[..at], &rest[at + MARK.len()..]);
         let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/=_-%\\".contains(c);
         let length = behind.find(|c| !is_base64(c)).unwrap_or(behind.len());
-        // The media type is short.
+        // The media type has fewer than 200 bytes.
         let start = before.rfind("data:").filter(|start| at - start < 200);
         match start {
             Some(start) if length > SHORT => {

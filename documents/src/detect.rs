@@ -1,4 +1,4 @@
-//! What a file is, by its first bytes and its name.
+//! Detection of a file's format by its first bytes and its name.
 
 use std::io::{Cursor, Read};
 
@@ -10,20 +10,21 @@ use crate::{
     unreadable::Unreadable,
 };
 
-/// Letters of the name of a kind of documents.
+/// Longest media type, in characters, that a message quotes.
 const MAX_KIND: usize = 100;
 
-/// So much of a part that names what an archive is, is read.
+/// Bytes read of a part that names the type of an archive.
 const NAMING_PART: u64 = 1 << 20;
 
 impl Format {
-    /// Decides by the first bytes, then by the name's extension, then by a look inside. What is
-    /// text has no mark, so it is the last resort; whether it is text at all is found out when it
-    /// is decoded.
+    /// Detects the format: by the first bytes, then by the name's extension, then by the content.
+    /// Text has no mark, so it is the last choice. Decoding decides later whether it is text at
+    /// all.
     ///
     /// # Errors
-    /// [`Unreadable::Unsupported`] for what is known and cannot be read, [`Unreadable::Damaged`]
-    /// for an archive that is cut off.
+    /// [`Unreadable::Unsupported`] for a known format that cannot be read,
+    /// [`Unreadable::Encrypted`] for an encrypted Office document, [`Unreadable::Damaged`] for a
+    /// truncated archive.
     pub fn of(bytes: &[u8], name: &str) -> Result<Self, Unreadable> {
         let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
@@ -49,8 +50,9 @@ impl Format {
         if start.get(257..262) == Some(b"ustar") {
             return Ok(Self::Tar);
         }
-        // The mark may come after up to a kilobyte of anything but what has a mark of its own, such as
-        // an archive that begins with a PDF. A text may speak of it.
+        // `%PDF-` may come after up to a kilobyte of other bytes. It does not count in a text
+        // without the extension `pdf`, which may only mention it. Files with the marks above, such
+        // as an archive that begins with a PDF, are recognized before.
         let is_mark = || !foreign::is_plain(start) || extension.as_deref() == Some("pdf");
         if start.trim_ascii_start().starts_with(b"%PDF-")
             || memmem::find(&start[..start.len().min(1_024)], b"%PDF-").is_some() && is_mark()
@@ -81,7 +83,7 @@ impl Format {
             return Ok(format);
         }
         if let Some("xls" | "doc" | "xlt" | "dot") = extension.as_deref() {
-            // Programs export pages and messages under these names.
+            // Programs export HTML pages and messages under these names.
             if is_markup(start) {
                 return Ok(Self::Html);
             }
@@ -106,7 +108,7 @@ impl Format {
     }
 }
 
-/// What the extension of a document's name would be: by its first bytes, else by its name.
+/// Returns the extension for a document: by its first bytes, else by its name.
 pub(crate) fn kind(bytes: &[u8], name: &str) -> Option<String> {
     const MARKS: [(&[u8], &str); 9] = [
         (b"%PDF-", "pdf"),
@@ -126,12 +128,12 @@ pub(crate) fn kind(bytes: &[u8], name: &str) -> Option<String> {
     Some(normal(&kind).to_owned())
 }
 
-/// Sounds and films begin in the same way.
+/// Returns whether a file is WebP. Sounds and films begin with `RIFF` too.
 fn is_webp(bytes: &[u8]) -> bool {
     bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP")
 }
 
-/// One spelling for what has several.
+/// Returns one spelling for extensions that have several.
 pub(crate) fn normal(extension: &str) -> &str {
     match extension {
         "jpeg" => "jpg",
@@ -141,14 +143,14 @@ pub(crate) fn normal(extension: &str) -> &str {
     }
 }
 
-/// What an archive holds. Reads its directory, and the part that names it.
+/// Detects the format in a ZIP archive, by its directory and the part that names the type.
 fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable> {
-    // No document has so many parts, and opening the archive takes memory for each.
+    // No office document has so many parts, and opening the archive takes memory for each.
     if !archive::here::has_few_entries(bytes) {
         return Ok(Format::Zip);
     }
     let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
-        // The directory is at the end; what comes first is still there.
+        // The directory at the end is missing; names at the start are still there.
         let found = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
         let format = if found(b"word/") {
             Some(Format::Docx)
@@ -183,7 +185,7 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
         .or_else(|| (has("xl/workbook.xml") || has("xl/workbook.bin")).then_some(Format::Xlsx))
         .or_else(|| has("ppt/presentation.xml").then_some(Format::Pptx))
         .or_else(|| has("META-INF/container.xml").then_some(Format::Epub));
-    // The main part may have any name; its type is written down.
+    // The main part may have any name; `[Content_Types].xml` has its type.
     let typed = found.or_else(|| {
         let types = part(&mut archive, "[Content_Types].xml")?;
         [
@@ -206,7 +208,7 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
     }
 }
 
-/// The name of another program's document that states its media type.
+/// Describes another program's document by its media type. Returns `None` for a strange media type.
 fn other(kind: &str) -> Option<String> {
     let kind = kind.trim().strip_prefix("application/")?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
@@ -214,7 +216,7 @@ fn other(kind: &str) -> Option<String> {
     is_short.then(|| format!("a document of another program ({kind})"))
 }
 
-/// A document of another program, whose parts are no documents.
+/// Describes another program's document by the names of its parts.
 fn foreign_package(archive: &ZipArchive<Cursor<&[u8]>>) -> Option<&'static str> {
     let has = |name: &str| archive.index_for_name(name).is_some();
     if has("visio/document.xml") {
@@ -236,7 +238,7 @@ fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Option<String> {
     Some(text)
 }
 
-/// The format of an office document or book by its extension.
+/// Returns the format of an office document or book by its extension.
 fn office(extension: &str) -> Option<Format> {
     Some(match extension {
         "docx" | "docm" | "dotx" => Format::Docx,
@@ -250,7 +252,7 @@ fn office(extension: &str) -> Option<Format> {
     })
 }
 
-/// Whether a page's name says that it is XHTML.
+/// Returns whether a page's name has the extension of XHTML.
 pub(crate) fn is_xhtml(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("xhtml"))
@@ -267,7 +269,7 @@ fn looks_like_html(bytes: &[u8]) -> bool {
     head.starts_with(b"<!doctype html") || head.starts_with(b"<html")
 }
 
-/// Whether a file is a page or a piece of one.
+/// Returns whether a file is a page of HTML or a part of one.
 fn is_markup(bytes: &[u8]) -> bool {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4 << 10)]).to_ascii_lowercase();
     let is_sheet =
@@ -277,7 +279,7 @@ fn is_markup(bytes: &[u8]) -> bool {
         && ["<table", "<html", "<div", "<body"].iter().any(|tag| head.contains(tag))
 }
 
-/// A message begins with lines of its header, and says how it is built.
+/// Returns whether a file begins with the header of a message.
 fn looks_like_mail(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(16 << 10)];
     let header = head.split(|byte| *byte == b'\n').take_while(|line| !line.trim_ascii().is_empty());
@@ -294,7 +296,7 @@ fn looks_like_mail(bytes: &[u8]) -> bool {
         names.push(line[..end].to_ascii_lowercase());
     }
     let has = |name: &[u8]| names.iter().any(|known| known == name);
-    // A page that was saved as a message is from nobody.
+    // A page saved as a message has no sender.
     let is_saved = || {
         has(b"mime-version")
             && has(b"content-type")
@@ -333,7 +335,7 @@ mod tests {
         for (bytes, name, format) in cases {
             assert_eq!(Format::of(bytes, name), Ok(format), "{name}");
         }
-        // Its directory is not opened: that takes memory for each entry.
+        // The directory is not opened, because that takes memory for each entry.
         let many = [&b"PK\x03\x04word/document.xml"[..], &b"PK\x01\x02".repeat(20_001)].concat();
         assert_eq!(Format::of(&many, "a.docx"), Ok(Format::Zip));
         for (bytes, what) in [

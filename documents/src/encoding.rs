@@ -1,4 +1,4 @@
-//! Bytes to text, whatever the encoding.
+//! Decoding of text in any encoding.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -7,18 +7,19 @@ use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::{code_page::CodePage, unreadable::Unreadable};
 
-/// So much of a file is looked at to tell UTF-16 from other bytes, and before the first letter
-/// outside of ASCII; after that, sixteen times as much.
+/// Bytes checked to detect UTF-16 and UTF-32, and before the first byte outside of ASCII to guess
+/// an older encoding. The guess uses at most sixteen times as many bytes.
 const LOOKED_AT: usize = 64 << 10;
 
-/// Of fewer letters nobody can tell that they are words.
+/// Fewest characters that can be recognized as words of UTF-16.
 const SOME_LETTERS: usize = 12;
 
-/// Text of any encoding: as a mark at its beginning says, UTF-16 if its zeros say so, UTF-8 if it
-/// is, else the likeliest of the older ones. Text in UTF-8 comes back byte for byte.
+/// Decodes text: by its byte order mark, as UTF-16 if its zeros fit, as UTF-8 if valid, else in the
+/// likeliest older encoding. UTF-8 stays unchanged, except for escapes and overstrikes of
+/// terminals, which are removed.
 ///
 /// # Errors
-/// [`Unreadable::Binary`] when it is no text in any encoding.
+/// [`Unreadable::Binary`] if it is no text in any encoding.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     if let Some(text) = utf32(bytes) {
         return Ok(Cow::Owned(text));
@@ -27,7 +28,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return text(encoding, &bytes[mark..]);
     }
-    // Before UTF-8, which English in UTF-16 is as well.
+    // Checked before UTF-8, because English in UTF-16 is valid UTF-8 too.
     if bytes.contains(&0) {
         if let Some(fields) = fields(bytes) {
             return Ok(Cow::Owned(fields));
@@ -53,13 +54,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     }
 }
 
-/// The encoding of bytes that are not in ASCII, have no mark, and a byte for each letter of the
-/// alphabet.
+/// Guesses the encoding of bytes that have no byte order mark and are not in ASCII, UTF-16 or
+/// UTF-32.
 pub(crate) fn of(bytes: &[u8]) -> &'static Encoding {
     if is_damaged_utf8(bytes) {
         return UTF_8;
     }
-    // What comes before the first accent says nothing, however long it is.
+    // Text before the first byte outside of ASCII tells nothing, however long it is.
     let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
     let telling = &bytes[first.saturating_sub(LOOKED_AT)..];
     let telling = &telling[..telling.len().min(16 * LOOKED_AT)];
@@ -68,8 +69,8 @@ pub(crate) fn of(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Deny)
 }
 
-/// Whether bytes are UTF-8 but for a few of them. In the older encodings, letters outside of ASCII
-/// hardly ever happen to be whole letters of UTF-8.
+/// Returns whether bytes are UTF-8 with a few errors. In older encodings, bytes outside of ASCII
+/// hardly ever form valid UTF-8.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut whole, mut broken) = (0_usize, 0_usize);
     for piece in bytes.utf8_chunks() {
@@ -79,20 +80,23 @@ fn is_damaged_utf8(bytes: &[u8]) -> bool {
     whole > 0 && broken <= whole
 }
 
-/// Text in an encoding that is known.
+/// Decodes text in a known encoding.
+///
+/// # Errors
+/// [`Unreadable::Binary`] if too much of it is invalid.
 pub(crate) fn text<'a>(
     encoding: &'static Encoding,
     bytes: &'a [u8],
 ) -> Result<Cow<'a, str>, Unreadable> {
     let (text, damaged) = encoding.decode_without_bom_handling(bytes);
-    // A few bad bytes are a flaw, many are no text; less so beside whole letters of UTF-8.
+    // A few invalid bytes are accepted; of UTF-8 more (a tenth) than of others (a fiftieth).
     let bad = if damaged { text.matches('\u{fffd}').count() } else { 0 };
     let most = if encoding == UTF_8 { 10 } else { 50 };
     if bad * most > text.len() || is_binary(&text) { Err(Unreadable::Binary) } else { Ok(text) }
 }
 
-/// More than one control character in a hundred is no text, but for a log or table whose fields one
-/// of them separates.
+/// Returns whether more than one byte in a hundred is a control character. A log or table may have
+/// more, if a single one separates its fields.
 fn is_binary(text: &str) -> bool {
     let is_odd = |c: &char| {
         c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{b}' | '\u{1b}' | '\u{85}')
@@ -108,16 +112,16 @@ fn is_binary(text: &str) -> bool {
     text.contains('\0') || (control * 100 > text.len() && !separates())
 }
 
-/// A file without what fills it up behind its end: zeros, and the sign with which DOS ended a text.
+/// Removes padding at the end: zeros, and the end-of-file character of DOS.
 fn without_padding(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| !matches!(byte, 0 | 0x1a)).map_or(0, |at| at + 1);
     let (text, padding) = bytes.split_at(end);
-    // One zero may be half of a wide letter.
+    // One zero may be half of a UTF-16 character.
     let is_wide = text.contains(&0) || (padding == [0] && std::str::from_utf8(text).is_err());
     if is_wide { bytes } else { text }
 }
 
-/// What a terminal shows: without the colors and movements that escapes ask it for.
+/// Removes the escape sequences of terminals, such as colors and movements.
 pub(crate) fn without_escapes(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -128,8 +132,8 @@ pub(crate) fn without_escapes(text: &str) -> String {
                 let end = part.char_indices().skip(1).find(|(_, c)| matches!(c, '@'..='~'));
                 end.and_then(|(at, _)| part.get(at + 1..))
             }
-            // A title or an address, up to a bell; what closes it otherwise is an escape of its own. It
-            // has one line.
+            // A title or an address, up to a bell or a line end. Its other terminator, `ESC \`, is
+            // a sequence of its own.
             Some(']') => {
                 let end = part.find(['\u{7}', '\n']).unwrap_or(part.len());
                 part.get(end..).map(|rest| rest.strip_prefix('\u{7}').unwrap_or(rest))
@@ -149,7 +153,7 @@ pub(crate) fn without_escapes(text: &str) -> String {
     plain
 }
 
-/// Manuals print a letter twice to make it bold, and a line below it: the letter stays.
+/// Removes overstrikes: manuals print a letter twice for bold, and `_` over it for underlining.
 fn without_overstrikes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -158,7 +162,7 @@ fn without_overstrikes(text: &str) -> String {
             plain.push(letter);
             continue;
         }
-        // What was underlined comes last, or first.
+        // The underlined letter comes before or after its `_`.
         let before = plain.pop();
         if letters.peek() == Some(&'_') && before.is_some_and(|before| before != '_') {
             letters.next();
@@ -168,13 +172,14 @@ fn without_overstrikes(text: &str) -> String {
     plain
 }
 
-/// Japanese mail and pages of old: ASCII, with escapes between alphabets.
+/// Returns whether bytes are ISO-2022-JP, an older encoding of Japanese mail and pages: ASCII with
+/// escapes between alphabets.
 fn is_iso_2022_jp(bytes: &[u8]) -> bool {
     let has = |mark: &[u8]| bytes.windows(mark.len()).any(|window| window == mark);
     bytes.contains(&0x1b) && bytes.is_ascii() && (has(b"\x1b$B") || has(b"\x1b$@")) && has(b"\x1b(")
 }
 
-/// Text whose fields zeros end, as lists of files and environments are kept: a line for each.
+/// Decodes fields that end with zeros, as in lists of files and environments. Each becomes a line.
 fn fields(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     let zeros = text.matches('\0').count();
@@ -182,7 +187,7 @@ fn fields(bytes: &[u8]) -> Option<String> {
     (zeros * 3 < text.len() && !is_binary(&lines)).then_some(lines)
 }
 
-/// UTF-32 with a mark or without one.
+/// Decodes UTF-32 with or without a byte order mark.
 fn utf32(bytes: &[u8]) -> Option<String> {
     let (units, []) = bytes.as_chunks::<4>() else { return None };
     let [first, ..] = units else { return None };
@@ -204,7 +209,7 @@ fn utf32(bytes: &[u8]) -> Option<String> {
     (!is_binary(text)).then(|| text.to_owned())
 }
 
-/// UTF-16 without a mark: every other byte of Western text is zero.
+/// Detects UTF-16 without a byte order mark. In Western text every other byte is zero.
 fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = &bytes[..bytes.len().min(LOOKED_AT) & !1];
     let zeros = |odd: usize| head.iter().skip(odd).step_by(2).filter(|byte| **byte == 0).count();
@@ -215,7 +220,7 @@ fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     match (even * 10 > half * 4, odd * 10 > half * 4) {
         (false, true) if even * 20 <= half => Some(UTF_16LE),
         (true, false) if odd * 20 <= half => Some(UTF_16BE),
-        // Other scripts share but spaces and line ends with the West: zeros are few.
+        // Other scripts share only spaces and line ends with Western text, so zeros are few.
         (false, false) => {
             let fluent = [UTF_16LE, UTF_16BE]
                 .into_iter()
@@ -226,8 +231,8 @@ fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Of how many blocks of 256 the letters are, where bytes are words in an encoding and nothing else:
-/// those of one script lie together.
+/// Counts the blocks of 256 code points in which the characters lie. The letters of one script
+/// share few blocks. Returns `None` if the bytes are not words in this encoding.
 fn blocks_of_words(encoding: &'static Encoding, bytes: &[u8]) -> Option<usize> {
     let (text, is_damaged) = encoding.decode_without_bom_handling(bytes);
     let is_of_text = |c: &char| {
@@ -338,7 +343,7 @@ mod tests {
                 assert_eq!(decode(&bytes).unwrap(), words);
             }
         }
-        // Numbers of a program are no words.
+        // Binary numbers are not words.
         let numbers: Vec<u8> = (1..400_u32).flat_map(|n| (n * 7_919).to_le_bytes()).collect();
         assert_eq!(decode(&numbers), Err(Unreadable::Binary));
     }

@@ -1,4 +1,4 @@
-//! Bytes to text.
+//! Text of documents from their bytes.
 
 use std::borrow::Cow;
 
@@ -22,35 +22,35 @@ use crate::{
 /// A document's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extracted {
-    /// The text; empty of a picture alone.
+    /// The text; empty for a picture.
     pub text: String,
-    /// What a model sees of it, where it is one; of a PDF, the pages that were drawn.
+    /// The picture that a model sees, if the document is one; of a PDF, the pages that were drawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Picture>,
-    /// What it was.
+    /// The document's format.
     pub format: Format,
-    /// Pages, where there are pages.
+    /// Number of pages, if the format has pages.
     pub pages: Option<usize>,
-    /// Where each page begins in the text, in bytes; none where that is not known.
+    /// Position of each page in the text, in bytes; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub page_starts: Vec<usize>,
-    /// What is not in the text, by kind.
+    /// The parts that are not in the text, by kind.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,
 }
 
-/// Reads a document. `name` is its file name, for its extension.
+/// Extracts a document's text. `name` is its file name; its extension helps to detect the format.
 ///
-/// A parser may crash at hostile bytes or never end: use a [`Reader`](crate::Reader) where that
-/// matters.
+/// A hostile document may crash its parser or keep it busy forever. Use a [`Reader`](crate::Reader)
+/// for untrusted documents.
 ///
 /// # Errors
-/// [`Unreadable`] says why there is no text.
+/// [`Unreadable`] with the reason why there is no text.
 pub fn extract(bytes: &[u8], name: &str, limits: &Limits) -> Result<Extracted, Unreadable> {
     extract_within(bytes, name, limits, 0)
 }
 
-/// The same for a document that is attached to another one; `depth` counts those around it.
+/// Extracts a document at `depth`, the number of documents around it.
 fn extract_within(
     bytes: &[u8],
     name: &str,
@@ -102,7 +102,7 @@ fn extract_within(
         }
         Format::Epub => (Cow::Owned(epub::extract(bytes, context)?), None),
         Format::Eml => (Cow::Owned(mail::extract(bytes, context)?), None),
-        // Above.
+        // Returned above.
         Format::Png | Format::Jpeg | Format::Webp | Format::Tiff => (Cow::Borrowed(""), None),
         Format::Zip | Format::Tar | Format::Gzip | Format::Zstd | Format::Mbox => {
             (Cow::Owned(archive::extract(bytes, name, context)?), None)
@@ -113,7 +113,7 @@ fn extract_within(
     if text.len() != length {
         page_starts.clear();
     }
-    // What lies in another document is counted there; a PDF has letters, and no encoding.
+    // Nested text is counted once, in the outermost document. A PDF has glyphs, and no encoding.
     if depth == 0 && format != Format::Pdf {
         tally.add(left_out::Kind::UndecodedCharacters, text.matches('\u{fffd}').count());
     }
@@ -122,7 +122,7 @@ fn extract_within(
     Ok(Extracted { text, pictures, format, pages, page_starts, left_out })
 }
 
-/// A text as it is given away: without letters that no program shows, and within its bounds.
+/// Removes characters that no program shows, and checks the bounds of the text.
 pub(crate) fn finished<'t>(
     text: Cow<'t, str>,
     limits: &Limits,
@@ -133,7 +133,7 @@ pub(crate) fn finished<'t>(
     if text.trim().is_empty() { Err(Unreadable::Empty) } else { Ok(text) }
 }
 
-/// The text alone, for the document around it.
+/// Extracts a nested document, without its pictures and pages.
 fn read_within(
     bytes: &[u8],
     name: &str,
@@ -143,7 +143,7 @@ fn read_within(
     extract_within(bytes, name, limits, depth).map(|read| (read.text, read.left_out))
 }
 
-/// A picture as it is sent. In a text there is no place for one.
+/// Reads a picture. A nested one is [`Unreadable::Picture`], because text has no place for it.
 fn picture(
     bytes: &[u8],
     format: Format,

@@ -1,4 +1,4 @@
-//! Office documents in one file of XML: Word's of 2003, its flat packages, and `OpenDocument`'s.
+//! Office documents in a single XML file: Word's of 2003, its flat packages, and `OpenDocument`'s.
 
 use std::borrow::Cow;
 
@@ -8,16 +8,16 @@ use quick_xml::{Reader, events::Event};
 
 use crate::{encoding, format::Format, unreadable::Unreadable, xml};
 
-/// Word's format of 2003, as its main element's namespace says.
+/// Namespace of the main element of Word 2003 XML.
 const WORD_2003: &str = "schemas.microsoft.com/office/word/2003/wordml";
 
-/// A package whose parts stand one after the other.
+/// Namespace of a package whose parts are elements of one file.
 const PACKAGE: &str = "schemas.microsoft.com/office/2006/xmlPackage";
 
-/// The parts of a package by their names.
+/// The parts of a package with their names.
 pub(crate) type Parts<'a> = Vec<(String, Cow<'a, [u8]>)>;
 
-/// What such a file is.
+/// Detects the format of a single XML file. Returns `None` for other files.
 pub(crate) fn format(bytes: &[u8]) -> Option<Format> {
     let head = xml::head(bytes)?;
     if head.contains(WORD_2003) && head.contains("wordDocument") {
@@ -45,7 +45,7 @@ pub(crate) fn format(bytes: &[u8]) -> Option<Format> {
     }
 }
 
-/// The parts of such a document; nothing of one that is an archive.
+/// Returns the parts of such a document; `None` for an archive.
 pub(crate) fn parts(bytes: &[u8], format: Format) -> Result<Option<Parts<'_>>, Unreadable> {
     let Some(head) = xml::head(bytes) else { return Ok(None) };
     Ok(Some(if head.contains(PACKAGE) {
@@ -53,12 +53,12 @@ pub(crate) fn parts(bytes: &[u8], format: Format) -> Result<Option<Parts<'_>>, U
     } else if format == Format::Docx {
         vec![("word/document.xml".to_owned(), bytes.into())]
     } else {
-        // Styles and content are the same file.
+        // Styles and content are in the same file.
         ["content.xml", "styles.xml"].map(|name| (name.to_owned(), bytes.into())).into()
     }))
 }
 
-/// `<pkg:part pkg:name="…"><pkg:xmlData>…`, or `<pkg:binaryData>` in base 64.
+/// Reads `<pkg:part pkg:name="…"><pkg:xmlData>…`, or `<pkg:binaryData>` in base64.
 fn of_package(bytes: &[u8], format: Format) -> Result<Parts<'static>, Unreadable> {
     let damaged = |error: quick_xml::Error| Unreadable::damaged(format, error);
     let text = encoding::decode(bytes)?;

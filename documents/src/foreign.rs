@@ -1,13 +1,13 @@
-//! Formats that are known by name alone: who sends one is told what it is.
+//! Known formats that are not read: an error names the format to the user.
 
-/// First bytes of what is text to look at.
+/// First bytes of formats that consist of text.
 const MARKS_OF_TEXT: &[(&[u8], &str)] = &[
     (b"{\\rtf", "rich text (RTF)"),
     (b"%!PS", "PostScript"),
     (b"!<arch>\n", "an archive (ar or deb)"),
 ];
 
-/// First bytes.
+/// First bytes of other formats.
 const MARKS: &[(&[u8], &str)] = &[
     (b"Rar!\x1a\x07", "an archive (RAR)"),
     (b"GIF8", "an image (GIF)"),
@@ -56,7 +56,7 @@ const MARKS: &[(&[u8], &str)] = &[
     (b"\x78\x9f\x3e\x22", "an attachment of Outlook (TNEF, winmail.dat)"),
 ];
 
-/// Marks that stand further inside.
+/// Marks at a later position.
 const INNER_MARKS: &[(usize, &[u8], &str)] = &[
     (4, b"ftypheic", "an image (HEIC)"),
     (4, b"ftypheix", "an image (HEIC)"),
@@ -70,7 +70,7 @@ const INNER_MARKS: &[(usize, &[u8], &str)] = &[
     (32_769, b"CD001", "an image of a disc (ISO)"),
 ];
 
-/// Entries of the containers that Office's programs used before 2007.
+/// Entries of compound files, by the start of their names: documents of older programs.
 const ENTRIES: &[(&str, &str)] = &[
     ("__substg1.0_", "an e-mail of Outlook (MSG): save it as EML"),
     ("VisioDocument", "a drawing (Visio)"),
@@ -79,7 +79,7 @@ const ENTRIES: &[(&str, &str)] = &[
     ("Quill", "a document of Publisher"),
 ];
 
-/// What bytes are, where that is known.
+/// Names the format of a file, if known.
 pub(crate) fn name(bytes: &[u8]) -> Option<&'static str> {
     let is_plain = is_plain(bytes);
     let marked = |marks: &[(&[u8], &'static str)], is_words: bool| {
@@ -95,13 +95,13 @@ pub(crate) fn name(bytes: &[u8]) -> Option<&'static str> {
     known.or_else(inner).or_else(|| two_letters(bytes))
 }
 
-/// What a container of an older program is, by the names of its entries.
+/// Names the format of a compound file by the names of its entries.
 pub(crate) fn container(entries: &[String]) -> Option<&'static str> {
     let has = |name: &str| entries.iter().any(|entry| entry.starts_with(name));
     ENTRIES.iter().find(|(entry, _)| has(entry)).map(|(_, what)| *what)
 }
 
-/// Two letters may begin a text, too; numbers behind them do not.
+/// Recognizes marks of two letters. A text may begin with them too, so zeros must follow.
 fn two_letters(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [b'B', b'M', ..] if bytes.get(6..10) == Some(&[0; 4]) => Some("an image (BMP)"),
@@ -110,8 +110,8 @@ fn two_letters(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether the beginning is text without control characters but for tabs and line ends. Words of it may
-/// happen to be the mark of a format.
+/// Returns whether the first 4 KiB have no control characters except white space. Such a file is
+/// text, and its words may equal the mark of a format.
 pub(crate) fn is_plain(bytes: &[u8]) -> bool {
     let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
     !bytes[..bytes.len().min(4 << 10)].iter().any(control)

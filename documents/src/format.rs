@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A format that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Format {
-    /// Plain text, and whatever else is text: source code, JSON, XML, logs.
+    /// Plain text and other text files: source code, JSON, XML, logs.
     Text,
     /// Markdown.
     Markdown,
@@ -15,47 +15,47 @@ pub enum Format {
     Html,
     /// PDF.
     Pdf,
-    /// Word's newer format.
+    /// Word's format since 2007.
     Docx,
-    /// Cells of code and words, with what the code put out.
+    /// Cells of code and text, with the output of the code.
     Notebook,
     /// Rows of fields, with a header.
     Csv,
     /// One JSON value a line.
     Jsonl,
-    /// Excel's newer formats, XLSX and XLSB.
+    /// Excel's formats since 2007, XLSX and XLSB.
     Xlsx,
     /// Excel's older format.
     Xls,
-    /// Sheets of `OpenDocument`.
+    /// A spreadsheet of `OpenDocument`.
     Ods,
-    /// PowerPoint's newer format.
+    /// PowerPoint's format since 2007.
     Pptx,
-    /// Text of `OpenDocument`.
+    /// A text of `OpenDocument`.
     Odt,
-    /// Slides of `OpenDocument`.
+    /// A presentation or drawing of `OpenDocument`.
     Odp,
     /// A book of HTML pages.
     Epub,
     /// A message with its attachments.
     Eml,
-    /// Messages one after the other.
+    /// A mailbox: messages one after the other.
     Mbox,
-    /// A picture.
+    /// A PNG picture.
     Png,
-    /// A photograph.
+    /// A JPEG photograph.
     Jpeg,
-    /// A picture or photograph.
+    /// A WebP picture.
     Webp,
     /// Pictures, often of pages.
     Tiff,
     /// An archive of files.
     Zip,
-    /// An archive of files one after the other.
+    /// An archive of files one after the other, uncompressed.
     Tar,
-    /// One file, or a tar archive, that gzip has made smaller.
+    /// A file or tar archive compressed with gzip.
     Gzip,
-    /// The same of Zstandard.
+    /// A file or tar archive compressed with Zstandard.
     Zstd,
 }
 
@@ -92,22 +92,22 @@ impl fmt::Display for Format {
 }
 
 impl Format {
-    /// Whether it has no text, but what a model sees.
+    /// Returns whether it is a picture: a model sees it, and it has no text.
     pub fn is_picture(self) -> bool {
         matches!(self, Self::Png | Self::Jpeg | Self::Webp | Self::Tiff)
     }
 
-    /// Whether other documents are in it, and nothing else.
+    /// Returns whether it only contains other documents.
     pub fn is_archive(self) -> bool {
         matches!(self, Self::Zip | Self::Tar | Self::Gzip | Self::Zstd | Self::Mbox)
     }
 
-    /// The format of an `OpenDocument` by its media type.
+    /// Returns the format of an `OpenDocument` file by its media type.
     pub(crate) fn of_open_document(media_type: &str) -> Option<Self> {
         Some(match media_type.strip_prefix("application/vnd.oasis.opendocument.")? {
             "text" | "text-template" | "text-master" | "text-web" => Self::Odt,
             "spreadsheet" | "spreadsheet-template" => Self::Ods,
-            // Pages of a drawing are built as slides are.
+            // Pages of a drawing have the structure of slides.
             "presentation" | "presentation-template" | "graphics" | "graphics-template" => {
                 Self::Odp
             }
@@ -115,7 +115,7 @@ impl Format {
         })
     }
 
-    /// Whether it is text as it stands, and needs no parser.
+    /// Returns whether it is text that needs no parser.
     pub fn is_plain(self) -> bool {
         matches!(self, Self::Text | Self::Markdown | Self::Csv | Self::Jsonl)
     }

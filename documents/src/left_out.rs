@@ -1,4 +1,4 @@
-//! What of a document is not in its text: by kind, with counts and places, and no word of it.
+//! The parts of a document that are not in its text: counts and places by kind, without their text.
 
 use std::{
     cell::RefCell,
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::Hidden;
 
-/// Places that are kept of each kind; the count goes on.
+/// Places kept of each kind. The count goes on beyond.
 const MAX_PLACES: usize = 20;
 
-/// Characters of a part's name.
+/// Longest name of a part, in characters.
 const MAX_PART_NAME: usize = 80;
 
-/// What of a document is not in its text.
+/// The parts of a document that are not in its text.
 ///
 /// As JSON: `{"hidden_text": {"count": 120, "places": [{"page": 3}]}, "unread_parts": {"count": 1,
 /// "places": [{"part": "word/media/image1.emf"}]}}`.
@@ -23,54 +23,55 @@ const MAX_PART_NAME: usize = 80;
 #[serde(transparent)]
 pub struct LeftOut(BTreeMap<Kind, Count>);
 
-/// In which way something is not in the text.
+/// The reason why something is not in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Pages that show pictures and have too little text, as a scan has.
+    /// Pages that show pictures and have too little text, such as scans.
     PagesWithoutText,
     /// Pages or chapters that are damaged.
     UnreadPages,
-    /// Letters of a font that says nothing of their meaning; U+FFFD stands for each.
+    /// Glyphs of a font that does not state their characters; each becomes U+FFFD.
     UnknownGlyphs,
-    /// Bytes that stand for no character in the document's encoding; U+FFFD stands for each run.
+    /// Bytes that are invalid in the document's encoding; each run of them becomes U+FFFD.
     UndecodedCharacters,
-    /// Characters that a reader of the document does not see: hidden, white on white, tiny, covered,
-    /// outside of the page, on hidden rows, sheets or slides.
+    /// Characters that a viewer does not show: hidden, white on white, tiny, covered, outside of
+    /// the page, or on hidden rows, sheets or slides.
     HiddenText,
-    /// Parts of a file that are broken, or that nothing here reads.
+    /// Parts of a file that are broken, or of a format that is not read.
     UnreadParts,
     /// Files within the document that are named in its text and not read.
     Attachments,
-    /// Pictures that are not sent; of pages of HTML, those that are not marked as decoration.
+    /// Pictures that are not sent; of HTML, without those marked as decoration.
     Pictures,
-    /// Formulas whose value the file does not hold; the formula stands for it.
+    /// Formulas without a value in the file. The formula is in the text in its place.
     FormulasWithoutValue,
 }
 
-/// How much, and where.
+/// A count with its places.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// Characters of text (spaces aside), glyphs and what is undecoded; else pages, parts, pictures, formulas.
+    /// Number of characters of text (white space not counted), glyphs, or undecoded runs; else of
+    /// pages, parts, pictures, or formulas.
     pub count: u64,
-    /// The first twenty places, in the order in which they were met.
+    /// The first twenty places, in the order in which they were found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<Place>,
 }
 
-/// Where in a document.
+/// A place in a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// A page, chapter or slide, from 1.
     Page(usize),
-    /// A part of a package, or an attached file, by its name, cut at 80 characters; a sheet by its
+    /// A part of a package, or an attached file, by its name, cut at 80 characters. A sheet has its
     /// number (`sheet 2`), because its name is text of the document.
     Part(String),
 }
 
 impl Place {
-    /// A part by its name.
+    /// Names a part. The name is cut, and control characters become spaces.
     pub fn part(name: &str) -> Self {
         let visible = |c: char| if c.is_control() { ' ' } else { c };
         Self::Part(name.chars().map(visible).take(MAX_PART_NAME).collect())
@@ -78,22 +79,22 @@ impl Place {
 }
 
 impl LeftOut {
-    /// Whether everything is in the text.
+    /// Returns whether nothing is left out.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each kind with what there is of it.
+    /// Returns each kind with its count.
     pub fn iter(&self) -> impl Iterator<Item = (Kind, &Count)> {
         self.0.iter().map(|(kind, count)| (*kind, count))
     }
 
-    /// How much there is of a kind.
+    /// Returns the count of a kind.
     pub fn count(&self, kind: Kind) -> u64 {
         self.0.get(&kind).map_or(0, |count| count.count)
     }
 
-    /// The pages of which something is left out, as far as they are kept, in their order.
+    /// Returns the pages with something left out, as far as their places are kept, sorted.
     pub fn pages(&self) -> Vec<usize> {
         let places = self.0.values().flat_map(|count| &count.places);
         let page = |place: &Place| match place {
@@ -104,7 +105,7 @@ impl LeftOut {
         pages.into_iter().collect()
     }
 
-    /// So much more of a kind. A place is kept once.
+    /// Adds to the count of a kind. Each place is kept once.
     pub fn add(&mut self, kind: Kind, count: u64, place: Option<Place>) {
         if count == 0 {
             return;
@@ -119,7 +120,7 @@ impl LeftOut {
         }
     }
 
-    /// All of another one too.
+    /// Adds all counts and places of another one.
     pub fn merge(&mut self, other: &Self) {
         for (kind, Count { count, places }) in &other.0 {
             let mut places = places.iter();
@@ -135,7 +136,7 @@ impl LeftOut {
 }
 
 impl Kind {
-    /// Its name in results and reports.
+    /// Returns the kind's name in results and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PagesWithoutText => "pages_without_text",
@@ -151,29 +152,31 @@ impl Kind {
     }
 }
 
-/// Characters of a text that nobody sees, spaces aside: as hidden text is counted.
+/// Counts the characters of a text without white space, as for [`Kind::HiddenText`].
 pub(crate) fn characters(text: &str) -> usize {
     text.chars().filter(|c| !c.is_whitespace()).count()
 }
 
-/// What stands before and behind hidden text that is shown all the same.
+/// Marks before and behind hidden text that is put into the text.
 const MARKS: [&str; 2] = ["[hidden: ", "]"];
 
-/// Stand for [`MARKS`] in a line that is not whole yet. No text has these codes, which are no characters.
+/// Placeholders for [`MARKS`] in an unfinished line. They are noncharacters of Unicode, which no
+/// text has.
 const OPEN_MARKS: [&str; 2] = ["\u{fdd1}", "\u{fdd2}"];
 
-/// A text of [pieces](Tally::hidden_piece). Neighbours that are hidden stand in one pair of marks.
+/// Replaces the placeholders of a text of [pieces](Tally::hidden_piece). Adjacent hidden pieces get
+/// one pair of marks.
 pub(crate) fn in_one_pair_of_marks(text: &str) -> String {
     let ([before, behind], [open_before, open_behind]) = (MARKS, OPEN_MARKS);
     let text = text.replace(&format!("{open_behind}{open_before}"), "");
     text.replace(open_before, before).replace(open_behind, behind)
 }
 
-/// Collects what readers leave out, those of attached documents included.
+/// Collects what the readers leave out, including those of nested documents.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     left_out: RefCell<LeftOut>,
-    /// What becomes of hidden text, which is counted in any case.
+    /// The treatment of hidden text. It is counted in any case.
     hidden: Hidden,
 }
 
@@ -182,24 +185,25 @@ impl Tally {
         Self { left_out: RefCell::default(), hidden }
     }
 
-    /// An empty one that treats hidden text in the same way.
+    /// Returns an empty tally that treats hidden text in the same way.
     pub(crate) fn of_the_same_kind(&self) -> Self {
         Self::new(self.hidden)
     }
 
-    /// Counts hidden text. What of it is put into the text in its place: nothing, or the text in marks.
+    /// Counts hidden text. Returns its replacement in the text: nothing, or the text in marks.
     pub(crate) fn hidden(&self, text: &str, place: Option<Place>) -> String {
         self.left_out.borrow_mut().add(Kind::HiddenText, characters(text) as u64, place);
         self.between(MARKS, text)
     }
 
-    /// The same of a piece of a line, which is [made whole](in_one_pair_of_marks) later.
+    /// Counts a piece of hidden text in a line. Returns nothing, or the text with placeholders for
+    /// [`in_one_pair_of_marks`].
     pub(crate) fn hidden_piece(&self, text: &str, place: Option<Place>) -> String {
         self.left_out.borrow_mut().add(Kind::HiddenText, characters(text) as u64, place);
         self.between(OPEN_MARKS, text)
     }
 
-    /// Hidden text that is counted elsewhere, as it is put into the text.
+    /// Returns the replacement of hidden text that is counted elsewhere.
     pub(crate) fn marked(&self, text: &str) -> String {
         self.between(MARKS, text)
     }
@@ -211,27 +215,27 @@ impl Tally {
         }
     }
 
-    /// So much more of a kind, somewhere.
+    /// Adds to the count of a kind, without a place.
     pub(crate) fn add(&self, kind: Kind, count: usize) {
         self.left_out.borrow_mut().add(kind, count as u64, None);
     }
 
-    /// So much more of a kind, on a page (from 1).
+    /// Adds to the count of a kind, on a page (from 1).
     pub(crate) fn on_page(&self, kind: Kind, count: usize, page: usize) {
         self.left_out.borrow_mut().add(kind, count as u64, Some(Place::Page(page)));
     }
 
-    /// So much more of a kind, in a part of this name.
+    /// Adds to the count of a kind, in the part with this name.
     pub(crate) fn in_part(&self, kind: Kind, count: usize, part: &str) {
         self.left_out.borrow_mut().add(kind, count as u64, Some(Place::part(part)));
     }
 
-    /// Whether anything of a kind was left out.
+    /// Returns whether anything of a kind was left out.
     pub(crate) fn has(&self, kind: Kind) -> bool {
         self.left_out.borrow().count(kind) > 0
     }
 
-    /// All that an attached document leaves out.
+    /// Adds all that a nested document leaves out.
     pub(crate) fn merge(&self, other: &LeftOut) {
         self.left_out.borrow_mut().merge(other);
     }

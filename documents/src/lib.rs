@@ -9,30 +9,30 @@
 //! # Ok::<_, tidegate_documents::Unreadable>(())
 //! ```
 //!
-//! A hostile file costs its own document and nothing else: sizes, pages, what an archive unpacks to
-//! and the time are bounded, and parsers run in a process of their own, which may crash. [`Reader`]
-//! does that; [`extract()`] is the same in the calling process.
+//! A hostile file harms only its own document: sizes, pages, unpacked bytes and time are bounded,
+//! and parsers run in a child process, which may crash. [`Reader`] starts that process;
+//! [`extract()`] runs in the calling process.
 //!
 //! # Layout
 //!
-//! * [`mod@format`]: the formats that can be read; `detect`: which of them a file has, by its first
-//!   bytes and its name
+//! * [`mod@format`]: the readable formats; `detect`: the format of a file, by its first bytes and
+//!   its name
 //! * [`mod@extract`]: bytes to text; one file or folder each for `html`, `pdf`, `docx`, `sheets`,
-//!   `slides`, `open_document`, `epub` and `mail`; `encoding` for all that is text; `numerals` for numbered items,
-//!   `math` for formulas; `package` and `xml` for what is an archive of parts, `compound` for
-//!   what is older
-//! * [`reader`]: the same in a process of its own, [`confined`] to bounded time and memory
-//! * [`command`]: a program of the user's own for some formats
-//! * [`blocks`]: a file that is not read as a whole
+//!   `slides`, `open_document`, `epub` and `mail`; `encoding` for text files; `numerals` for
+//!   numbered items, `math` for formulas; `package` and `xml` for archives of XML parts, `compound`
+//!   for the older Office formats
+//! * [`reader`]: extraction in a child process, [`confined`] to bounded time and memory
+//! * [`command`]: the user's own program for some formats
+//! * [`blocks`]: a file that is fetched block by block
 //! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
 //! * `tables`: the rows of a Parquet file, each a document (the feature `parquet`)
 //! * [`pictures`]: pictures as models take them
 //! * [`archive`]: the documents in an archive
-//! * feature `pages`: pages of a PDF whose text is missing are drawn, by `hayro`
-//! * [`quote`]: where words that are said to be of a text stand in it
-//! * [`mod@split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
-//! * [`left_out`]: what of a document is not in its text
-//! * [`limits`], [`unreadable`]: how much is taken, and why something is not
+//! * feature `pages`: pages of a PDF without text are drawn, by `hayro`
+//! * [`quote`]: the place of a quotation in a text
+//! * [`mod@split`]: long text to chunks that overlap; [`tokens`]: an estimate of a text's tokens
+//! * [`left_out`]: the parts of a document that are not in its text
+//! * [`limits`]: bounds for a document; [`unreadable`]: the reasons why a document has no text
 
 #![cfg_attr(
     test,
@@ -85,10 +85,11 @@ mod unseen;
 mod xml;
 mod zstd;
 
-/// Counts the changes that let a parser make other text of the same bytes.
+/// Version of the parsers. It rises with each change that lets a parser make other text of the same
+/// bytes.
 pub const READER_VERSION: u32 = 5;
 
-/// Whether pages of PDFs are drawn where [`Limits::page_pictures`] asks for it.
+/// Whether pages of PDFs are drawn as [`Limits::page_pictures`] asks.
 pub const DRAWS_PAGES: bool = cfg!(feature = "pages");
 
 pub use command::Commands;

@@ -1,4 +1,4 @@
-//! How much of a document is taken.
+//! Bounds for reading a document.
 
 use std::time::{Duration, Instant};
 
@@ -13,38 +13,38 @@ pub struct Limits {
     pub bytes: u64,
     /// Pages of a PDF. Default 2,000.
     pub pages: u32,
-    /// Bytes that an archive unpacks to. Default 64 MiB.
+    /// Bytes that an archive of parts unpacks to. Default 64 MiB.
     pub unpacked_bytes: u64,
     /// Bytes of an archive of documents. Default 128 MiB.
     pub archive_bytes: u64,
-    /// Documents in an archive, those in archives within it included. Default 10,000.
+    /// Documents in an archive, including those in nested archives. Default 10,000.
     pub members: u32,
-    /// Bytes of the text. Default 16 MiB; the largest contexts of today take some 4 MB.
+    /// Bytes of the text. Default 16 MiB; the largest contexts today take about 4 MB.
     pub text_bytes: usize,
-    /// Pixels of a picture's longer edge: what is larger is scaled down. Default 1,568.
+    /// Pixels of a picture's longer edge. Larger pictures are scaled down. Default 1,568.
     pub picture_edge: u32,
     /// Bytes of a picture's file as it is sent. Default 3.75 MB.
     pub picture_bytes: u64,
-    /// Pages of a PDF that are drawn where their text is missing; 0 without the feature `pages`.
+    /// Pages of a PDF that are drawn because their text is missing; 0 without the feature `pages`.
     /// Default 0.
     pub page_pictures: u32,
-    /// What becomes of text that a reader of the document does not see. Default: it is dropped.
+    /// The treatment of hidden text. Default: it is dropped.
     #[serde(default)]
     pub hidden: Hidden,
-    /// Memory of the process that reads it, in bytes of its address space. Default 1 GiB.
+    /// Memory of the process that reads the document, in bytes of its address space. Default 1 GiB.
     pub memory: u64,
-    /// Time for all of it. Default 60 s.
+    /// Time for reading the document. Default 60 s.
     pub time: Duration,
 }
 
-/// What becomes of text that a reader of the document does not see. It is counted in any case.
+/// The treatment of text that a viewer does not show. It is counted in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hidden {
-    /// It is not in the text: it may be meant for a model alone.
+    /// Dropped from the text: it may be meant for a model alone.
     #[default]
     Drop,
-    /// It is in the text, as `[hidden: …]`.
+    /// Put into the text as `[hidden: …]`.
     Mark,
 }
 
@@ -77,7 +77,7 @@ impl Default for Limits {
     }
 }
 
-/// When a document has had its time, for those who read without a process that could be killed.
+/// The end of a document's time, for readers in a process that cannot be killed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Option<Instant>);
 

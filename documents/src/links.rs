@@ -1,21 +1,22 @@
-//! Links: where they lead stands behind their words, as in Markdown.
+//! Links: the address follows the text of the link, as in Markdown.
 
-/// Longer addresses are for machines.
+/// Longest address in bytes that is written. Longer ones are meant for machines.
 const MAX_ADDRESS: usize = 200;
 
-/// The element that a link's address is put into: where it leads to stands in another part.
+/// Element that a reader inserts for the address of a link that is stored in another part.
 pub(crate) const ADDRESS: &str = "tidegate-address";
 
 /// An open link out of the document.
 #[derive(Debug)]
 pub(crate) struct Link {
     address: String,
-    /// Where its text begins, when there is some.
+    /// Position of the link's text; `None` before its first word.
     begins: Option<usize>,
 }
 
 impl Link {
-    /// To an address; nothing where that is a part of the same document or site.
+    /// Opens a link. Returns `None` for an address within the same document or site, and for one
+    /// that is too long.
     pub(crate) fn to(address: &str) -> Option<Self> {
         let address = address.trim();
         let leads_out = ["http://", "https://", "mailto:"].iter().any(|scheme| {
@@ -25,7 +26,7 @@ impl Link {
             .then(|| Self { address: address.to_owned(), begins: None })
     }
 
-    /// Its first word comes.
+    /// Begins the text of the link, at its first word.
     pub(crate) fn begin(&mut self, text: &mut String) {
         if self.begins.is_none() {
             self.begins = Some(text.len());
@@ -33,7 +34,7 @@ impl Link {
         }
     }
 
-    /// Its last word has come.
+    /// Closes the link behind its last word. The address is not repeated if it is the text.
     pub(crate) fn end(self, text: &mut String) {
         let Some(begins) = self.begins else { return };
         let words = text.get(begins + 1..).unwrap_or_default().trim();

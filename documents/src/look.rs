@@ -1,4 +1,4 @@
-//! How text looks, as far as its meaning hangs on it.
+//! The appearance of text, as far as it affects the meaning.
 
 use crate::{
     colors::{Ground, Rgb},
@@ -11,52 +11,53 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Color {
     Plain(Rgb),
-    /// Whichever is seen on the ground.
+    /// A color that is visible on any background.
     Automatic,
 }
 
-/// Properties of a piece of text itself or of a style. What is not said is `None`.
+/// Properties of a piece of text or of a style. `None` stands for an unstated property.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Look {
     pub(crate) hidden: Option<bool>,
     pub(crate) fonts: Option<Fonts>,
     pub(crate) raised: Option<bool>,
     pub(crate) struck: Option<bool>,
-    /// All letters are capitals.
+    /// All letters are shown as capitals.
     pub(crate) capitals: Option<bool>,
-    /// Too small to be read.
+    /// The text is too small to read.
     pub(crate) tiny: Option<bool>,
     pub(crate) color: Option<Color>,
-    /// What the letters or their paragraph lie on.
+    /// The background of the letters or their paragraph.
     pub(crate) ground: Option<Ground>,
 }
 
-/// Around text that is struck out.
+/// Mark around text that is struck out.
 pub(crate) const STRUCK: &str = "~~";
 
-/// Stands for [`STRUCK`] in a line that is not whole yet. No text has this code, which is no character.
+/// Placeholder for [`STRUCK`] in an unfinished line: a noncharacter of Unicode, which no text has.
 const OPEN_STRUCK: &str = "\u{fdd0}";
 
-/// What a picture is said to show, by the first of its descriptions that says something.
+/// Returns `[Picture: …]` with the first nonempty description; else an empty text.
 pub(crate) fn described(descriptions: impl IntoIterator<Item = Option<String>>) -> String {
     let mut words = descriptions.into_iter().flatten().map(|words| words.trim().to_owned());
     let words = words.find(|words| !words.is_empty());
     words.map(|words| format!("[Picture: {words}]")).unwrap_or_default()
 }
 
-/// A piece of a line that is struck out.
+/// Puts placeholders around a struck piece of a line.
 pub(crate) fn struck(text: &str) -> String {
     format!("{OPEN_STRUCK}{text}{OPEN_STRUCK}")
 }
 
-/// A whole line. Neighbours that are struck out, or that nobody sees, are so in one.
+/// Finishes a line: replaces the placeholders. Adjacent struck or hidden pieces get one pair of
+/// marks.
 pub(crate) fn whole(line: &str) -> String {
     let line = line.replace(&OPEN_STRUCK.repeat(2), "").replace(OPEN_STRUCK, STRUCK);
     in_one_pair_of_marks(&line)
 }
 
 impl Look {
-    /// With what another one says of all that this one leaves open.
+    /// Fills unstated properties from `other`.
     pub(crate) fn over(self, other: Self) -> Self {
         Self {
             hidden: self.hidden.or(other.hidden),
@@ -70,14 +71,15 @@ impl Look {
         }
     }
 
-    /// Text that nobody sees in the document is not text of it.
+    /// Returns whether text is hidden: stated as hidden, tiny, or in the color of its background.
     pub(crate) fn is_hidden(self, around: Ground) -> bool {
         let ground = self.ground.unwrap_or(around);
         let is_on_itself = matches!(self.color, Some(Color::Plain(color)) if ground.hides(color));
         self.hidden == Some(true) || self.tiny == Some(true) || is_on_itself
     }
 
-    /// What a text that looks so means; where its font is one of signs, what these mean.
+    /// Returns the text as shown: decodes symbol fonts, writes exponents, capitals and marks of
+    /// struck text.
     pub(crate) fn read(self, text: String) -> String {
         let text = self.fonts.unwrap_or_default().read(text);
         let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();

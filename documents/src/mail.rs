@@ -1,4 +1,4 @@
-//! E-mail: the header that a person reads, the message, and what is attached to it.
+//! E-mail: the visible header, the message, and its attachments.
 
 mod base64;
 mod boundaries;
@@ -25,17 +25,17 @@ use crate::{
 };
 use words::{contents, raw, words};
 
-/// Messages within messages.
+/// Levels of messages within messages.
 const MAX_DEPTH: usize = 4;
 
-/// A plain text of fewer words may be there only to say that the message is HTML: then that has
-/// several times as many.
+/// Words from which a plain text counts as the message. A shorter one may only say that the message
+/// is HTML; then the HTML has several times as many words.
 const FEW_WORDS: usize = 40;
 
-/// Reads an attachment of a name, which so many documents are around.
+/// Reads an attachment by its bytes, name and depth.
 type TextOf<'t> = dyn Fn(&[u8], &str, usize) -> Result<String, Unreadable> + 't;
 
-/// A message's header, its text and the texts of what is attached to it.
+/// Extracts a message: its header, its text and the texts of its attachments.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
     let whole = wide(bytes)?;
@@ -47,7 +47,8 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     Ok(text(&message, context.depth, context.tally, text_of))
 }
 
-/// Some programs write names and subjects as they stand, in the encoding of the text.
+/// Decodes a header that is not UTF-8. Some programs write names and subjects unencoded, in the
+/// encoding of the text.
 fn with_header_in_utf8(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let is_end =
         |at: &usize| bytes[*at..].starts_with(b"\n\n") || bytes[*at..].starts_with(b"\n\r\n");
@@ -65,13 +66,14 @@ fn with_header_in_utf8(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     Cow::Owned([header.as_bytes(), rest].concat())
 }
 
-/// A message that a program has saved in UTF-16.
+/// Decodes a message that a program has saved in UTF-16.
 fn wide(bytes: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
     let is_wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
     is_wide.then(|| Ok(encoding::decode(bytes)?.into_owned().into_bytes())).transpose()
 }
 
-/// Apple's programs write the message's length before it, and what they know of it behind it.
+/// Returns the message within an EMLX file of Apple Mail, which has the message's length before it
+/// and a property list behind it. Returns other files unchanged.
 pub(crate) fn message_in(bytes: &[u8]) -> &[u8] {
     let Some(end) = bytes.iter().take(20).position(|byte| *byte == b'\n') else { return bytes };
     let length = std::str::from_utf8(&bytes[..end]).ok().and_then(|it| it.trim().parse().ok());
@@ -102,17 +104,17 @@ fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>
                 format!("[Message: {error}]")
             }
         };
-        // Old programs write what is attached into the text.
+        // Old programs write attachments into the text.
         let (words, within) = uuencode::within(&said);
         parts.push(words);
         for (name, bytes) in within {
             parts.push(shown(name, text_of(&bytes, name, depth + 1)));
         }
     }
-    // Of a page that was saved as a message, how it looks and what computes.
+    // Skips style sheets and scripts of a page saved as a message.
     let is_text = |part: &&MessagePart<'_>| {
         let kind = part.content_type().and_then(|kind| kind.subtype()).unwrap_or_default();
-        // The last two say again what the message says, for programs of some makers.
+        // The last two repeat the message for programs of some vendors.
         let others = ["css", "javascript", "x-javascript", "x-amp-html", "watch-html"];
         !others.iter().any(|other| kind.eq_ignore_ascii_case(other))
             || part.attachment_name().is_some()
@@ -124,8 +126,8 @@ fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>
     parts.join("\n\n")
 }
 
-/// The parts that are the message, and those that are attached to it. A text that the parser gave up
-/// at counts as attached there, even where it is all that there is.
+/// Returns the parts of the message itself, and its attachments. If the parser could not decode the
+/// text, it lists the text as an attachment; that is mended if there is no other text.
 fn parts_of<'m>(message: &'m Message<'m>) -> (Vec<&'m MessagePart<'m>>, Vec<&'m MessagePart<'m>>) {
     let bodies = bodies(message);
     let is_said = bodies.iter().any(|body| has_words(body));
@@ -140,7 +142,7 @@ fn parts_of<'m>(message: &'m Message<'m>) -> (Vec<&'m MessagePart<'m>>, Vec<&'m 
     if is_said { (bodies, attached) } else { ([bodies, given_up].concat(), attached) }
 }
 
-/// What a part of the message says.
+/// Returns the text of a part of the message.
 fn said(
     message: &Message<'_>,
     part: &MessagePart<'_>,
@@ -157,8 +159,8 @@ fn said(
     Ok(text.trim().to_owned())
 }
 
-/// The parts that are the message. Where a message is said in several ways and its plain text is
-/// blank, as some programs leave it, or only says that there is HTML, it is the HTML.
+/// Returns the parts of the message itself. Of alternatives, the HTML is used if the plain text is
+/// blank or only says that there is HTML.
 fn bodies<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
     let part = |id: &MessagePartId| message.parts.get(*id as usize);
     let choices = choices(message);
@@ -189,7 +191,7 @@ fn bodies<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
     let mut ids = Vec::new();
     for id in &message.text_body {
         match choice_of(id) {
-            // Once, for all of its blank parts.
+            // The HTML is used once, for all blank parts of the choice.
             Some(choice) if !said.contains(&choice) => {
                 ids.extend(html.remove(&choice).unwrap_or_default());
             }
@@ -199,17 +201,17 @@ fn bodies<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
     ids.into_iter().filter_map(part).collect()
 }
 
-/// How many words a page says.
+/// Counts the words of an HTML part; 0 for other parts.
 fn words_of_page(part: &MessagePart<'_>) -> usize {
     let PartType::Html(page) = &part.body else { return 0 };
     let text = html::extract(page.as_bytes(), &Tally::default());
     text.map(|text| text.split_whitespace().count()).unwrap_or_default()
 }
 
-/// Of each part that is one of several ways to say the same, where they are together.
+/// Maps each part within a `multipart/alternative` to the outermost one around it.
 fn choices(message: &Message<'_>) -> HashMap<MessagePartId, MessagePartId> {
     let mut choices = HashMap::new();
-    // A part comes before those within it.
+    // A part precedes the parts within it.
     for (id, part) in (0..).zip(&message.parts) {
         let PartType::Multipart(within) = &part.body else { continue };
         let is_choice = part.is_content_type("multipart", "alternative");
@@ -219,7 +221,7 @@ fn choices(message: &Message<'_>) -> HashMap<MessagePartId, MessagePartId> {
     choices
 }
 
-/// Whether a part has text of which anything is seen.
+/// Returns whether a part has visible text. HTML always counts as such.
 fn has_words(part: &MessagePart<'_>) -> bool {
     let is_seen =
         |c: char| !c.is_whitespace() && !matches!(c, '\u{200b}'..='\u{200d}' | '\u{feff}');
@@ -230,7 +232,7 @@ fn has_words(part: &MessagePart<'_>) -> bool {
     }
 }
 
-/// An attachment under its name: its text, or why there is none.
+/// Reads an attachment. Returns its text under its name, or its name with the error.
 fn attached(
     message: &Message<'_>,
     part: &MessagePart<'_>,
@@ -245,7 +247,7 @@ fn attached(
     }
     let read = match &part.body {
         PartType::Message(message) => Ok(text(message, depth + 1, tally, text_of)),
-        // A piece of a page does not look like one.
+        // A fragment of HTML is not recognized by its bytes.
         _ if part.is_content_type("text", "html") && !name.contains('.') => {
             text_of(&contents(message, part), "page.html", depth + 1)
         }
@@ -255,12 +257,12 @@ fn attached(
         Ok(text) => text.trim().is_empty(),
         Err(error) => *error == Unreadable::Empty,
     };
-    // What is attached as a message and is none is read as it stands.
+    // An attachment declared as a message that is none is read as raw text.
     let read = if is_empty { text_of(raw(message, part), "", depth + 1) } else { read };
     shown(name, read)
 }
 
-/// What is attached under a name, or why there is nothing of it.
+/// Formats an attachment: its text under its name, or its name with the error.
 fn shown(name: &str, read: Result<String, Unreadable>) -> String {
     match read {
         Ok(text) => format!("## Attachment: {name}\n\n{}", text.trim()),

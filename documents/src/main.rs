@@ -1,5 +1,5 @@
-//! Reads one document from standard input: the child of [`tidegate_documents::Reader`] where no
-//! other program is at hand.
+//! Reads one document from standard input: the child process of [`tidegate_documents::Reader`] if
+//! the caller has no other program for it.
 
 fn main() -> std::io::Result<()> {
     tidegate_documents::serve()

@@ -1,24 +1,24 @@
-//! Formulas as a line of text: MathML, as `OpenDocument` has it, and Office's own markup.
+//! Formulas as a line of text: MathML, as in `OpenDocument`, and Office's own markup.
 //!
-//! Both are trees of the same things under other names. Indices and exponents are written as in
-//! TeX, but for exponents of digits alone, which have letters of their own: `E = m ⋅ c²`.
+//! Both are trees of the same structures with different names. Indices and exponents are written as
+//! in TeX, except for exponents of digits, which become superscript characters: `E = m ⋅ c²`.
 
 use crate::{
     spaces::one_line,
     xml::{Element, Node},
 };
 
-/// Signs that stand between two things, with a space on either side.
+/// Operators that get a space on either side.
 const BETWEEN: &str = "=+-−±⋅·×÷<>≤≥≠≈≡∈∉⊂⊆∪∩→←⇒⇔↔∧∨∝∼";
 
 pub(crate) const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
 
-/// A formula's text; empty where its markup says nothing.
+/// Returns the text of a formula; empty if its markup has no text.
 pub(crate) fn text(formula: &Element) -> String {
     one_line(&row(formula))
 }
 
-/// What an element holds, one after the other.
+/// Joins the contents of an element.
 fn row(parent: &Element) -> String {
     let mut text = String::new();
     for node in &parent.children {
@@ -31,7 +31,7 @@ fn row(parent: &Element) -> String {
                 let between = letters.next().is_some_and(|c| BETWEEN.contains(c))
                     && letters.next().is_none()
                     && is_operator(element);
-                // What begins a row has its sign before it.
+                // A sign at the beginning of a row gets no spaces.
                 if between && !text.trim().is_empty() {
                     text.push_str(&format!(" {sign} "));
                 } else {
@@ -43,7 +43,8 @@ fn row(parent: &Element) -> String {
     text
 }
 
-/// An operator of MathML; Office writes signs and letters alike.
+/// Returns whether an element may be an operator: `mo` in MathML. Office uses `r` for signs and
+/// letters.
 fn is_operator(element: &Element) -> bool {
     matches!(&*element.name, "mo" | "r")
 }
@@ -113,7 +114,7 @@ fn row_or_part(element: &Element) -> String {
     if &*element.name == "e" { row(element) } else { part(element) }
 }
 
-/// The value of a property; nothing where it is as usual. An empty one is no sign.
+/// Returns the value of a property; `None` for the default. An empty value means no character.
 fn property(element: &Element, group: &str, name: &str) -> Option<String> {
     Some(element.child(group)?.child(name)?.attribute("val").unwrap_or_default())
 }
@@ -131,8 +132,8 @@ fn bracketed(text: &str) -> String {
     }
 }
 
-/// Raised text of numbers, in the letters that there are for it: 10⁻⁶ would else read as 10-6. Other
-/// words mean the same on the line.
+/// Converts raised digits, signs and `n` to superscript characters, so that 10⁻⁶ does not become
+/// 10-6. Returns `None` for other text, which keeps its meaning on the line.
 pub(crate) fn exponent(text: &str) -> Option<String> {
     let raised: Option<String> = text
         .chars()

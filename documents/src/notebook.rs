@@ -1,4 +1,4 @@
-//! Notebooks (`.ipynb`, nbformat 3 and 4): the cells, and the text of what code put out.
+//! Notebooks (`.ipynb`, nbformat 3 and 4): the cells, and the text of their outputs.
 
 use memchr::memmem;
 use serde_json::Value;
@@ -8,16 +8,16 @@ use crate::{
     left_out::{Kind, Tally},
 };
 
-/// Whether a text may be a notebook.
+/// Returns whether a text may be a notebook.
 pub(crate) fn is(text: &[u8]) -> bool {
     text.trim_ascii_start().starts_with(b"{") && memmem::find(text, b"\"nbformat\"").is_some()
 }
 
-/// A notebook's text; `None` for JSON that is no notebook.
+/// Extracts a notebook's text. Returns `None` for other text and JSON.
 pub(crate) fn extract(text: &str, tally: &Tally) -> Option<String> {
     let notebook: Value = serde_json::from_str(text).ok()?;
     notebook.get("nbformat")?;
-    // Version 3 has them in worksheets.
+    // Version 3 has its cells in worksheets.
     let sheets = notebook.get("worksheets").and_then(Value::as_array).into_iter().flatten();
     let lists = std::iter::once(&notebook).chain(sheets);
     let cells = lists.filter_map(|list| list.get("cells")?.as_array()).flatten();
@@ -40,7 +40,7 @@ pub(crate) fn extract(text: &str, tally: &Tally) -> Option<String> {
     Some(parts.join("\n\n"))
 }
 
-/// What code put out, as far as it is text.
+/// Returns the text of an output.
 fn put_out(output: &Value, tally: &Tally) -> String {
     let kind = output.get("output_type").and_then(Value::as_str).unwrap_or_default();
     if matches!(kind, "error" | "pyerr") {
@@ -65,7 +65,7 @@ fn put_out(output: &Value, tally: &Tally) -> String {
         return text;
     }
     tally.add(Kind::Pictures, 1);
-    // What stands beside a picture is the name of an object.
+    // The text of a picture's output is often the name of an object.
     if text.is_empty() || text.starts_with('<') {
         "[image]".to_owned()
     } else {
@@ -73,7 +73,7 @@ fn put_out(output: &Value, tally: &Tally) -> String {
     }
 }
 
-/// Text in one piece or in lines.
+/// Joins a text that is one string or a list of lines.
 fn lines(text: Option<&Value>) -> String {
     let text = match text {
         Some(Value::String(text)) => text.clone(),

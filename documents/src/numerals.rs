@@ -1,13 +1,13 @@
-//! Numbers of items as letters and in Roman.
+//! Numbers of items as letters, Roman numerals, words and other signs.
 
-/// a, …, z, aa, bb, …
+/// Returns a, …, z, aa, bb, …
 pub(crate) fn letters(count: usize) -> String {
     let place = count.saturating_sub(1);
     let letter = u8::try_from(place % 26).unwrap_or(0) + b'a';
     char::from(letter).to_string().repeat((place / 26 + 1).min(10))
 }
 
-/// a, …, z, aa, ab, …
+/// Returns a, …, z, aa, ab, …
 pub(crate) fn latin(mut count: usize) -> String {
     let mut text = String::new();
     while count > 0 {
@@ -17,7 +17,7 @@ pub(crate) fn latin(mut count: usize) -> String {
     text
 }
 
-/// i, ii, iii, iv, …
+/// Returns i, ii, iii, iv, …; at most 3,999.
 pub(crate) fn roman(count: usize) -> String {
     const SIGNS: [(usize, &str); 13] = [
         (1000, "m"),
@@ -42,7 +42,7 @@ pub(crate) fn roman(count: usize) -> String {
     text
 }
 
-/// ①, ②, …; plain from 51 on.
+/// Returns ①, ②, …; digits from 51 on.
 pub(crate) fn circled(count: usize) -> String {
     let first = match count {
         0 => 0x24ea,
@@ -55,7 +55,7 @@ pub(crate) fn circled(count: usize) -> String {
     code.map_or_else(|| count.to_string(), String::from)
 }
 
-/// 一, 十二, 二百零三; digits from ten thousand on.
+/// Returns 一, 十二, 二百零三; digits from ten thousand on.
 pub(crate) fn chinese(count: usize) -> String {
     const DIGITS: [&str; 10] = ["零", "一", "二", "三", "四", "五", "六", "七", "八", "九"];
     if !(1..10_000).contains(&count) {
@@ -72,7 +72,7 @@ pub(crate) fn chinese(count: usize) -> String {
             text.push_str(DIGITS[0]);
         }
         gap = false;
-        // Ten to nineteen begin with the ten.
+        // Ten to nineteen have no 一 before the 十.
         if !(digit == 1 && unit == 10 && text.is_empty()) {
             text.push_str(DIGITS[digit]);
         }
@@ -81,7 +81,7 @@ pub(crate) fn chinese(count: usize) -> String {
     text
 }
 
-/// 1st, 2nd, 3rd, 11th.
+/// Returns 1st, 2nd, 3rd, 11th.
 pub(crate) fn ordinal(count: usize) -> String {
     let ending = match (count % 10, count % 100) {
         (_, 11..=13) => "th",
@@ -118,7 +118,7 @@ const ONES: [&str; 20] = [
 const TENS: [&str; 10] =
     ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 
-/// One, Twenty-One; digits from a hundred on.
+/// Returns One, Twenty-One; digits from a hundred on.
 pub(crate) fn cardinal_words(count: usize) -> String {
     let words = match count {
         0..20 => ONES[count].to_owned(),
@@ -129,7 +129,7 @@ pub(crate) fn cardinal_words(count: usize) -> String {
     capitalized(&words)
 }
 
-/// First, Twenty-Second; digits from a hundred on.
+/// Returns First, Twenty-Second; digits from a hundred on.
 pub(crate) fn ordinal_words(count: usize) -> String {
     if count >= 100 {
         return ordinal(count);

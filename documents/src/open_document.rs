@@ -54,26 +54,26 @@ pub(crate) fn extract(
     Ok(parts.collect::<Vec<_>>().join("\n\n"))
 }
 
-/// What the pages are.
+/// Returns the background of the pages; white if none is stated.
 fn paper(styles: &Element) -> Ground {
     let pages = styles.all("page-layout-properties");
     pages.into_iter().find_map(styles::ground_of).unwrap_or(Ground::Plain(WHITE))
 }
 
-/// Goes through the text; what stands outside of the lines is kept for later.
+/// A walk through the text, with notes collected for the end.
 struct Body<'a> {
     styles: Styles,
-    /// How each style of lists numbers its levels.
+    /// Numbering of each style of lists, by level.
     numbered: HashMap<(String, usize), Numbered>,
-    /// Open lists: style, and the number of the next item.
+    /// Open lists: style, and number of the next item.
     lists: Vec<(String, usize)>,
     notes: Vec<String>,
     slides: usize,
     in_cell: bool,
     objects: Objects,
-    /// The number behind the last item of each style of lists, for those that go on.
+    /// The number after the last item of each style of lists, for lists that continue.
     last: HashMap<String, usize>,
-    /// What lies behind the text.
+    /// The background of the text.
     ground: Ground,
     tally: &'a Tally,
 }
@@ -85,7 +85,7 @@ impl<'a> Body<'a> {
         Self { styles, numbered, lists, notes, slides, in_cell, objects, last, ground, tally }
     }
 
-    /// Reads what lies on another ground.
+    /// Calls `read` with another background.
     fn on<T>(&mut self, ground: Ground, read: impl FnOnce(&mut Self) -> T) -> T {
         let around = std::mem::replace(&mut self.ground, ground);
         let read = read(self);
@@ -98,7 +98,7 @@ impl<'a> Body<'a> {
         self.numbered.extend(numbered(tree));
     }
 
-    /// Headers or footers of the pages, each once.
+    /// Returns the headers or footers of the pages, each once.
     fn edges(&mut self, styles: &Element, kind: &str) -> String {
         let mut all: Vec<String> = Vec::new();
         for page in styles.all("master-page") {
@@ -140,10 +140,10 @@ impl<'a> Body<'a> {
                         text.push_str(&format!("\nNotes: {}\n", notes.trim()));
                     }
                 }
-                // What was deleted, what nobody sees, and what computes.
+                // Deleted text, forms, and declarations of variables.
                 "tracked-changes" | "forms" | "sequence-decls" | "user-field-decls"
                 | "variable-decls" | "desc" => {}
-                // Of a picture; a chart's has paragraphs.
+                // The title of a picture; the title of a chart has paragraphs.
                 "title" if element.child("p").is_none() => {}
                 "frame" => {
                     let shown = self.shown(element);
@@ -192,7 +192,7 @@ impl<'a> Body<'a> {
                     continue;
                 }
                 Node::Text(words) => {
-                    // White space in a paragraph is one space, unless it is written as elements.
+                    // White space in a paragraph is one space. More spaces are elements.
                     for c in look.read(words.to_owned()).chars() {
                         if !c.is_ascii_whitespace() {
                             line.push(c);
@@ -242,14 +242,14 @@ impl<'a> Body<'a> {
                     self.blocks(element, &mut text);
                     self.notes.push(format!("[Comment by {author}: {}]", text.trim()));
                 }
-                // What it is filled with stands elsewhere.
+                // The background of a box is stated elsewhere.
                 "text-box" => self.on(Ground::Unknown, |body| body.blocks(element, boxes)),
                 "frame" => {
                     line.push_str(&self.shown(element));
                     self.inline(element, look, line, boxes);
                 }
                 "table" => self.table(element, boxes),
-                // Read with its frame.
+                // Already read with its frame.
                 "object" if element.child("math").is_some() => {}
                 "object" | "object-ole" => self.object(element, boxes),
                 "hidden-text" => {
@@ -264,7 +264,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A document within this one.
+    /// Reads a document within this one.
     fn object(&mut self, object: &Element, text: &mut String) {
         let document = folder(object).and_then(|folder| self.objects.documents.remove(&folder));
         for part in document.iter().flat_map(|document| document.all("body")) {
@@ -273,7 +273,7 @@ impl<'a> Body<'a> {
         self.blocks(object, text);
     }
 
-    /// A formula, or what a picture is said to show.
+    /// Returns the formula in a frame, or else the description of its picture.
     fn shown(&self, frame: &Element) -> String {
         let formula = frame.child("object").and_then(|object| match object.child("math") {
             Some(formula) => Some(formula_text(formula)),

@@ -16,21 +16,21 @@ use crate::{
     xml::{self, Element},
 };
 
-/// An open package, of which no more is unpacked than the limits allow.
+/// An open package. It unpacks at most as many bytes as the limits allow.
 pub(crate) struct Package<'a> {
     parts: Parts<'a>,
     format: Format,
     most: u64,
     left: u64,
     tally: &'a Tally,
-    /// Parts that are counted as unread.
+    /// Parts already counted as unread.
     broken: HashSet<String>,
 }
 
-/// Where a package's parts are.
+/// The storage of a package's parts.
 enum Parts<'a> {
     Archived(ZipArchive<Cursor<&'a [u8]>>),
-    /// All in one file of XML.
+    /// All parts in one XML file.
     Flat(flat::Parts<'a>),
 }
 
@@ -42,7 +42,8 @@ impl Parts<'_> {
         }
     }
 
-    /// Some writers disagree with themselves about capitals.
+    /// Finds a part by its name; ignores case if there is no exact match, because some writers are
+    /// inconsistent.
     fn place(&self, name: &str) -> Option<usize> {
         let any = |is: &dyn Fn(&str) -> bool| {
             (0..self.len()).find(|place| match self {
@@ -59,8 +60,8 @@ impl Parts<'_> {
         exact.or_else(|| any(&|known| known.eq_ignore_ascii_case(name)))
     }
 
-    /// Writes a part, and no more than so many bytes of it. Counted while it is unpacked: what an archive
-    /// says of its size is not believed.
+    /// Writes at most `most` bytes of a part. Bytes are counted while unpacking; sizes stated by
+    /// the archive are not trusted.
     fn unpack(&mut self, place: usize, most: u64, to: &mut impl Write) -> io::Result<u64> {
         match self {
             Self::Archived(archive) => io::copy(&mut archive.by_index(place)?.take(most), to),
@@ -69,12 +70,12 @@ impl Parts<'_> {
     }
 }
 
-/// What one part says of another.
+/// A reference from one part to another.
 #[derive(Debug)]
 pub(crate) struct Relation {
-    /// The last word of its type: `footnotes`, `officeDocument`, …
+    /// The last segment of its type: `footnotes`, `officeDocument`, …
     pub(crate) kind: String,
-    /// The other part's name.
+    /// The name of the other part.
     pub(crate) target: String,
 }
 
@@ -96,7 +97,7 @@ impl<'a> Package<'a> {
         Ok(Self { parts, format, most, left: most, tally, broken })
     }
 
-    /// A part's bytes, if there is one of this name.
+    /// Reads a part's bytes. Returns `None` if there is no such part.
     pub(crate) fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, Unreadable> {
         let Some(place) = self.parts.place(name) else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -111,13 +112,13 @@ impl<'a> Package<'a> {
         Ok(Some(bytes))
     }
 
-    /// Unpacks every part and keeps none: for those whose reader knows no bounds.
+    /// Unpacks every part and keeps none, for readers without bounds of their own.
     ///
     /// # Errors
     /// [`Unreadable::TooLarge`] for an archive that unpacks to more than the limits allow.
     pub(crate) fn check(&mut self) -> Result<(), Unreadable> {
         for place in 0..self.parts.len() {
-            // What cannot be unpacked does not grow either.
+            // A part that cannot be unpacked takes no space.
             let size = self.parts.unpack(place, self.left + 1, &mut io::sink()).unwrap_or(0);
             if size > self.left {
                 return Err(self.too_large(size));
@@ -136,18 +137,18 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Whether there is a part of this name.
+    /// Returns whether there is a part with this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.parts.place(name).is_some()
     }
 
-    /// A part's tree, if there is one of this name.
+    /// Reads a part's tree. Returns `None` if there is no such part.
     pub(crate) fn xml(&mut self, name: &str) -> Result<Option<Element>, Unreadable> {
         self.read(name)?.map(|bytes| xml::parse(&bytes, self.format)).transpose()
     }
 
-    /// The same of a part without which there is a document all the same: one that cannot be read is
-    /// counted.
+    /// Reads the tree of a part that the document can do without. An unreadable one is counted, and
+    /// `None` is returned.
     ///
     /// # Errors
     /// [`Unreadable::TooLarge`] for an archive that unpacks to more than the limits allow.
@@ -164,7 +165,7 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// What a part refers to, by its ids; the archive itself is the part "".
+    /// Returns the references of a part by their ids. The archive itself is the part "".
     pub(crate) fn relations(
         &mut self,
         part: &str,
@@ -183,7 +184,7 @@ impl<'a> Package<'a> {
         Ok(relations.collect())
     }
 
-    /// Addresses outside of the archive that a part refers to, by their ids.
+    /// Returns the external addresses that a part refers to, by their ids.
     pub(crate) fn links(&mut self, part: &str) -> Result<HashMap<String, String>, Unreadable> {
         let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
         let Some(tree) = self.optional(&resolved(folder, &format!("_rels/{file}.rels")))? else {
@@ -196,7 +197,7 @@ impl<'a> Package<'a> {
         Ok(links.collect())
     }
 
-    /// The part that the archive is about.
+    /// Returns the main part of the archive, or else `usual`.
     pub(crate) fn main(&mut self, usual: &str) -> Result<String, Unreadable> {
         let relations = self.relations("")?;
         let named = relations.into_values().find(|relation| relation.kind == "officeDocument");
@@ -207,7 +208,7 @@ impl<'a> Package<'a> {
     }
 }
 
-/// A name that is relative to a folder, as one from the root of the archive.
+/// Resolves a name relative to a folder. Returns the name from the root of the archive.
 pub(crate) fn resolved(folder: &str, name: &str) -> String {
     let (base, name) = name.strip_prefix('/').map_or((folder, name), |name| ("", name));
     let mut parts: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! Pictures: checked, turned upright, and scaled to what a model looks at.
+//! Pictures: checked, turned upright, and scaled for a model.
 
 use std::io::Cursor;
 
@@ -11,19 +11,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
-/// Pixels of an edge before it is scaled: larger ones are drawings of whole cities, or bombs.
+/// Longest edge in pixels before scaling. Larger pictures are huge drawings or decompression bombs.
 const MAX_EDGE: u32 = 30_000;
 
 /// Bytes of an unpacked picture.
 const MAX_UNPACKED: u64 = 512 << 20;
 
-/// Of a photograph in which nobody sees what is lost.
+/// JPEG quality at which losses are invisible.
 const QUALITY: u8 = 85;
 
-/// How often a picture is made smaller until its bytes fit.
+/// Most attempts to make a picture smaller until its bytes fit.
 const MAX_TRIES: u32 = 8;
 
-/// A picture as every vendor takes it.
+/// A picture in a format that every vendor takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Picture {
     /// `image/png`, `image/jpeg` or `image/webp`.
@@ -32,12 +32,12 @@ pub struct Picture {
     pub width: u32,
     /// In pixels.
     pub height: u32,
-    /// The file.
+    /// The bytes of the file.
     #[serde(serialize_with = "as_base64", deserialize_with = "of_base64")]
     pub bytes: Vec<u8>,
 }
 
-/// A picture file as it is sent, and how many pictures there are in it.
+/// Reads a picture file. Returns the picture to send, and the number of pictures in the file.
 pub(crate) fn read(
     bytes: &[u8],
     format: Format,
@@ -76,7 +76,7 @@ pub(crate) fn read(
     Ok((picture, count))
 }
 
-/// A picture within the bounds; without loss where that is wanted and fits.
+/// Encodes a picture within the bounds: as PNG if `lossless` and it fits, else as JPEG.
 pub(crate) fn encoded(
     picture: &DynamicImage,
     lossless: bool,
@@ -118,7 +118,7 @@ pub(crate) fn encoded(
     }
 }
 
-/// What is transparent shows the paper.
+/// Replaces transparency by a white background.
 fn on_white(picture: &DynamicImage) -> DynamicImage {
     if !picture.color().has_alpha() {
         return picture.to_rgb8().into();
@@ -135,7 +135,7 @@ fn on_white(picture: &DynamicImage) -> DynamicImage {
     rgb.into()
 }
 
-/// How many pictures a TIFF holds: they follow each other in a list.
+/// Counts the pictures in a TIFF, which are a linked list.
 fn directories(bytes: &[u8]) -> usize {
     let little = bytes.starts_with(b"II");
     let number = |at: usize, length: usize| {
@@ -148,7 +148,7 @@ fn directories(bytes: &[u8]) -> usize {
         let entries = number(at, 2)?;
         number(at + 2 + entries * 12, 4)
     };
-    // A list that goes in a circle ends, too.
+    // The bound also ends a circular list.
     std::iter::successors(number(4, 4), |at| next(*at)).take_while(|at| *at > 0).take(1_000).count()
 }
 

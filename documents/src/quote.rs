@@ -1,21 +1,21 @@
-//! Where words that are said to be of a text stand in it.
+//! The place of a quotation in a text.
 //!
-//! They are looked for as they are, and then with both sides folded:
+//! A quote is searched for unchanged, and then with both sides folded:
 //!
 //! | sign | folded |
 //! |---|---|
-//! | spaces of any kind, ends of lines | left out; one between two digits |
+//! | spaces of any kind, line ends | left out; one between two digits |
 //! | hyphens, dashes, the minus sign | left out between letters, as at the end of a line; else `-` |
 //! | quotation marks, apostrophes | `'`, and left out at the ends of the quote |
 //! | ligatures, `…` | their letters, three points |
-//! | soft hyphens, signs without width | left out |
+//! | soft hyphens, characters without width | left out |
 
 use std::str::CharIndices;
 
-/// A quote with fewer letters and digits proves nothing: it stands in many texts.
+/// Fewest letters and digits of a quote. A shorter one occurs in many texts and proves nothing.
 pub const MIN_LETTERS: usize = 12;
 
-/// A text in which quotes are looked for.
+/// A text that is searched for quotes.
 #[derive(Debug)]
 pub struct Searched<'t> {
     text: &'t str,
@@ -23,12 +23,12 @@ pub struct Searched<'t> {
 }
 
 impl<'t> Searched<'t> {
-    /// Made once for all quotes.
+    /// Folds the text, once for all quotes.
     pub fn new(text: &'t str) -> Self {
         Self { text, folded: Folded::of(text).map(|(_, letter)| letter).collect() }
     }
 
-    /// Where a quote stands for the first time, in bytes; `None` where it does not, or is shorter than
+    /// Returns the first place of a quote in bytes; `None` if it is missing or shorter than
     /// [`MIN_LETTERS`].
     pub fn find(&self, quote: &str) -> Option<usize> {
         if !is_long_enough(quote) {
@@ -40,7 +40,7 @@ impl<'t> Searched<'t> {
         }
         let folded: String = Folded::of(quote).map(|(_, letter)| letter).collect();
         let folded = folded.trim_matches('\'');
-        // Within a word it is left out.
+        // A hyphen within a word is left out of the text.
         let cut = folded.strip_prefix('-').filter(|it| it.starts_with(char::is_alphabetic));
         let at = find(&self.folded, cut.unwrap_or(folded), |it| it.is_ascii_digit())?;
         let before = self.folded[..at].chars().count();
@@ -48,8 +48,8 @@ impl<'t> Searched<'t> {
     }
 }
 
-/// Where a quote stands for the first time with whole numbers at its ends. A hyphen behind what it
-/// `joins` to a number is no sign of it.
+/// Finds the first place of a quote at which it does not cut a number. A hyphen behind a character
+/// that `joins` is no minus sign.
 fn find(text: &str, quote: &str, joins: fn(char) -> bool) -> Option<usize> {
     let stands = |at: &usize| {
         let (before, behind) = (&text[..*at], &text[*at + quote.len()..]);
@@ -58,7 +58,7 @@ fn find(text: &str, quote: &str, joins: fn(char) -> bool) -> Option<usize> {
     text.match_indices(quote).map(|(at, _)| at).find(stands)
 }
 
-/// Whether more of the number at a quote's beginning stands before it: `-119` is not `119`.
+/// Returns whether a number at the quote's beginning begins before it: `-119` is not `119`.
 fn begins_in_number(before: &str, quote: &str, joins: fn(char) -> bool) -> bool {
     let mut before = before.chars().rev();
     let (last, behind_it) = (before.next(), before.next());
@@ -71,7 +71,7 @@ fn begins_in_number(before: &str, quote: &str, joins: fn(char) -> bool) -> bool 
         }
 }
 
-/// Whether more of the number at a quote's end stands behind it: `1,000` is not `1,000,000`.
+/// Returns whether a number at the quote's end continues behind it: `1,000` is not `1,000,000`.
 fn ends_in_number(quote: &str, behind: &str) -> bool {
     let mut behind = behind.chars();
     let (first, next) = (behind.next(), behind.next());
@@ -80,12 +80,12 @@ fn ends_in_number(quote: &str, behind: &str) -> bool {
         && (is_digit(first) || matches!(first, Some('.' | ',')) && is_digit(next))
 }
 
-/// Whether a quote has [`MIN_LETTERS`].
+/// Returns whether a quote has [`MIN_LETTERS`].
 pub fn is_long_enough(quote: &str) -> bool {
     quote.chars().flat_map(parts).filter(|letter| letter.is_alphanumeric()).count() >= MIN_LETTERS
 }
 
-/// What a letter stands for: several letters, where it is a ligature.
+/// Returns the letters of a ligature; other characters unchanged.
 fn parts(letter: char) -> impl Iterator<Item = char> + Clone {
     let text = match letter {
         'ﬀ' => "ff",
@@ -102,7 +102,7 @@ fn parts(letter: char) -> impl Iterator<Item = char> + Clone {
     text.chars().chain(text.is_empty().then_some(letter))
 }
 
-/// What a letter of a text becomes.
+/// The treatment of a character in folding.
 enum Kind {
     Nothing,
     Space,
@@ -129,13 +129,13 @@ fn kind(letter: char) -> Kind {
     }
 }
 
-/// A text's folded letters, each with the place of what it was.
+/// Iterator over the folded characters of a text, each with its place in the text.
 #[derive(Clone)]
 struct Folded<'t> {
     rest: CharIndices<'t>,
-    /// Letters that come before the rest: of a ligature, or a letter behind what was left out.
+    /// Characters to return before the rest: of a ligature, or behind omitted ones.
     ready: std::collections::VecDeque<(usize, char)>,
-    /// The last letter that was put out.
+    /// The last character returned.
     last: Option<char>,
 }
 
@@ -144,7 +144,7 @@ impl<'t> Folded<'t> {
         Self { rest: text.char_indices(), ready: Default::default(), last: None }
     }
 
-    /// Up to the next letter that stays: whether spaces and hyphens stand before it.
+    /// Reads up to the next character that is kept; decides on the spaces and hyphens before it.
     fn read(&mut self) {
         let (mut space, mut hyphens) = (None, Vec::new());
         for (at, letter) in self.rest.by_ref() {
@@ -271,7 +271,8 @@ mod tests {
         "(net)",
     ];
 
-    /// A text as a PDF has it: broken lines and words, ligatures, other spaces, hyphens and quotation marks.
+    /// Prints words as a PDF does: broken lines and words, ligatures, other spaces, hyphens and
+    /// quotation marks.
     fn printed(words: &[usize], chances: &[u8]) -> String {
         let mut chance = chances.iter().copied().cycle();
         let mut lot = |of: u8| chance.next().unwrap_or_default() % of;
@@ -332,7 +333,7 @@ mod tests {
             if is_long_enough(&true_one) {
                 prop_assert!(searched.find(&true_one).is_some(), "{true_one} in {text}");
             }
-            // One word in it is another.
+            // One word of the quote is changed.
             quote[changed] = (quote[changed] + 1) % WORDS.len();
             let occurs = words.windows(count).any(|window| window == quote);
             if !occurs {

@@ -1,19 +1,19 @@
-//! What an archive holds, and how much of it is unpacked.
+//! Entries of an archive, and the budget for unpacking them.
 
 use std::{cell::Cell, io::Read, ops::ControlFlow, rc::Rc};
 
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
-/// So many bytes may come of one, for honest documents hardly exceed a hundred.
+/// Largest ratio of unpacked to packed bytes. Real documents hardly exceed a hundred.
 const MAX_RATIO: u64 = 1_000;
 
-/// Less than this is no bomb, whatever it was made of.
+/// Unpacked bytes that are allowed at any ratio.
 const HARMLESS: u64 = 16 << 20;
 
 /// Entries of an archive for each document that it may hold.
 const ENTRIES_OF_A_MEMBER: u32 = 20;
 
-/// Characters of a path that a message quotes.
+/// Longest path in messages, in characters.
 const MAX_SHOWN: usize = 200;
 
 /// A member that can be read.
@@ -36,7 +36,7 @@ impl Entry<'_> {
     }
 }
 
-/// Is given a file's path, and the file or why there is none.
+/// Callback that gets a file's path, and the file or the reason why it cannot be read.
 pub(super) type Visit<'v> =
     dyn FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable> + 'v;
 
@@ -45,7 +45,7 @@ pub(super) fn no_file(path: &str) -> Unreadable {
     Unreadable::NoMember { what: format!("{path} is a link or a device, and no file").into() }
 }
 
-/// A path as messages quote it: with control characters escaped, and cut.
+/// Formats a path for messages: control characters are escaped, long paths are cut.
 pub(super) fn shown(path: &str) -> String {
     let mut shown = String::new();
     for (place, c) in path.chars().enumerate() {
@@ -62,8 +62,8 @@ pub(super) fn shown(path: &str) -> String {
     shown
 }
 
-/// How much more an archive may unpack to, and how many more entries may be looked at: those of
-/// archives within it included.
+/// Unpacked bytes and entries that are left for an archive and those nested in it. Clones share
+/// them.
 #[derive(Clone)]
 pub(super) struct Budget {
     most: u64,
@@ -77,19 +77,22 @@ impl Budget {
         let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(HARMLESS);
         let by_count = limits.bytes.saturating_mul(limits.members.into());
         let most = by_ratio.min(by_count).min(limits.archive_bytes.saturating_mul(16));
-        // Folders and hidden files are no documents, but take their time.
+        // Folders and hidden files are no documents, but take time.
         let most_entries = limits.members.saturating_mul(ENTRIES_OF_A_MEMBER);
         let (left, entries) = (Rc::new(Cell::new(most)), Rc::default());
         Self { most, left, most_entries, entries }
     }
 
-    /// The same, with no more than this.
+    /// Returns a budget of at most `most` bytes.
     pub(super) fn at_most(self, most: u64) -> Self {
         let most = self.most.min(most);
         Self { most, left: Rc::new(Cell::new(most)), ..self }
     }
 
-    /// One entry more is looked at.
+    /// Counts one entry more.
+    ///
+    /// # Errors
+    /// [`Unreadable::TooManyMembers`] if there are too many.
     pub(super) fn enters(&self) -> Result<(), Unreadable> {
         let entries = self.entries.get().saturating_add(1);
         self.entries.set(entries);
@@ -99,7 +102,7 @@ impl Budget {
         }
     }
 
-    /// Whether it was not enough.
+    /// Returns whether the bytes are used up.
     pub(super) fn is_spent(&self) -> bool {
         self.left.get() == 0
     }
@@ -108,7 +111,7 @@ impl Budget {
         Bounded { reader, left: Rc::clone(&self.left) }
     }
 
-    /// What an error while reading means.
+    /// Converts an error of reading: [`Unreadable::TooLarge`] if the budget is spent, else damage.
     pub(super) fn fault(&self, format: Format, error: &std::io::Error) -> Unreadable {
         if self.is_spent() {
             let what = format!("unpacked {format}").into();
@@ -118,7 +121,8 @@ impl Budget {
     }
 }
 
-/// Counts while it is unpacked: what an archive says of its size is not believed.
+/// A reader that counts unpacked bytes against the budget. Sizes stated by the archive are not
+/// trusted.
 pub(super) struct Bounded<R> {
     reader: R,
     left: Rc<Cell<u64>>,

@@ -1,5 +1,5 @@
-//! Archives that take little may be read in the process that asks; the others are read in a process
-//! of their own.
+//! Reading of archives in the calling process, if that takes little memory and time. Other archives
+//! are read in a child process.
 
 use std::io::Cursor;
 
@@ -8,16 +8,18 @@ use memchr::memmem;
 use super::{Budget, Member, members_within, read_within, tarred};
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
-/// Bytes that are unpacked here, of all levels together.
+/// Bytes that are unpacked in this process, over all levels.
 const MOST: u64 = 32 << 20;
 
-/// Entries of a ZIP archive that are looked at here: each takes some hundred bytes of memory.
+/// Entries of a ZIP archive that are listed in this process. Each takes some hundred bytes of
+/// memory.
 const MOST_ENTRIES: usize = 20_000;
 
-/// A name or an attribute in a tar archive is held in memory as a whole.
+/// Longest name or attribute of a tar archive, in bytes: the tar reader holds each in memory as a
+/// whole.
 const MOST_OF_A_NAME: u64 = 64 << 10;
 
-/// [`super::members`], where that takes little.
+/// Calls [`super::members`]; returns `None` if that takes too much.
 pub(crate) fn members(
     bytes: &[u8],
     name: &str,
@@ -34,7 +36,7 @@ pub(crate) fn members(
     (!budget.is_spent()).then_some(listed)
 }
 
-/// [`super::read`], where that takes little.
+/// Calls [`super::read`]; returns `None` if that takes too much.
 pub(crate) fn read(
     bytes: &[u8],
     archive: &str,
@@ -48,7 +50,7 @@ pub(crate) fn read(
     let budget = match format {
         _ if member.contains('#') => whole.at_most(MOST),
         Format::Zip if !has_few_entries(bytes) => return None,
-        // All of it is in memory already.
+        // The whole archive is in memory already.
         Format::Zip | Format::Mbox => whole,
         Format::Tar if has_short_names(bytes) => whole,
         _ => whole.at_most(MOST),
@@ -57,13 +59,15 @@ pub(crate) fn read(
     (!budget.is_spent()).then_some(read)
 }
 
-/// Its readers make something of each entry of its directory before they give one.
+/// Returns whether a ZIP archive has at most [`MOST_ENTRIES`] entries. Its readers allocate memory
+/// for all of them when they open it.
 pub(crate) fn has_few_entries(zip: &[u8]) -> bool {
     memmem::find_iter(zip, b"PK\x01\x02").nth(MOST_ENTRIES).is_none()
 }
 
-/// Each header as it stands there. Attributes may give the entry that follows another size: then
-/// these are not the headers that its reader sees.
+/// Returns whether all names and attributes are short. An attribute may state another size for the
+/// next entry; then the tar reader sees other headers than this function, so that counts as not
+/// short.
 fn has_short_names(tar: &[u8]) -> bool {
     let mut archive = tar::Archive::new(Cursor::new(tar));
     let Ok(entries) = archive.entries_with_seek() else { return false };

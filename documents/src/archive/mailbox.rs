@@ -7,14 +7,13 @@ use std::{
 
 use memchr::memmem;
 
-/// Whether a file is a mailbox.
+/// Returns whether a file is a mailbox.
 pub(crate) fn is_mailbox(bytes: &[u8]) -> bool {
     begins_message(bytes)
 }
 
-/// A message as it stands in its mailbox. A line of it that looks like a beginning has a `>` before
-/// it there, which is taken away when it is read: of all but one of them, no more is wanted than
-/// where they end.
+/// A message as stored in a mailbox. A line that begins with `From ` is stored with a `>` before
+/// it. That is removed only when the message is read, because most messages are only skipped.
 pub(super) struct Message<'a> {
     raw: &'a [u8],
     opened: Option<Cursor<Cow<'a, [u8]>>>,
@@ -26,11 +25,11 @@ impl Read for Message<'_> {
     }
 }
 
-/// The messages of a mailbox, in its order.
+/// Returns the messages of a mailbox in order.
 pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
-        // Whatever stands before the first one belongs to it, so that nothing is lost.
+        // Text before the first separator line is part of the first message.
         let from = if begins_message(rest) { first_line(rest).len() } else { 0 };
         let (message, next) = rest.split_at_checked(end(rest, from))?;
         rest = next;
@@ -39,8 +38,8 @@ pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// Where the message ends whose own lines begin at `from`: where the next one begins, behind a blank
-/// line.
+/// Returns the end of the message whose lines begin at `from`: the next separator line behind a
+/// blank line, or the end of the file.
 fn end(bytes: &[u8], from: usize) -> usize {
     let found = memmem::find_iter(bytes.get(from..).unwrap_or_default(), b"\nFrom ");
     let lines = found.map(|at| from + at + 1);
@@ -53,8 +52,8 @@ fn end(bytes: &[u8], from: usize) -> usize {
     ends.next().unwrap_or(bytes.len())
 }
 
-/// A line of a text may begin with `From `, too: one that ends a message says when it was sent, and
-/// a header follows.
+/// Returns whether a message begins here. A line of text may begin with `From ` too, so a separator
+/// line must contain a time, and a header line must follow it.
 fn begins_message(bytes: &[u8]) -> bool {
     if !bytes.starts_with(b"From ") {
         return false;

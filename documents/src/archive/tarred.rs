@@ -7,12 +7,12 @@ use tar::EntryType;
 use super::entry::{Budget, Entry, Visit, no_file};
 use crate::{format::Format, unreadable::Unreadable};
 
-/// Whether a file that begins so is a tar archive.
+/// Returns whether the first bytes of a file are those of a tar archive.
 pub(super) fn is_tar(start: &[u8]) -> bool {
     start.get(257..262) == Some(b"ustar")
 }
 
-/// Gives each file to `visit`.
+/// Calls `visit` for each file.
 pub(super) fn each(
     reader: &mut dyn Read,
     format: Format,
@@ -40,7 +40,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// Whether attributes are short, and say nothing of a size.
+/// Returns whether attributes have at most `most` bytes and state no size.
 pub(super) fn has_no_size(attributes: &mut dyn Read, most: u64) -> bool {
     let mut bytes = Vec::new();
     let read = attributes.take(most + 1).read_to_end(&mut bytes);

@@ -17,19 +17,20 @@ use zip::{
 use super::entry::{Budget, Entry, Visit, no_file};
 use crate::{code_page::CodePage, encoding, format::Format, unreadable::Unreadable};
 
-/// Gives each file to `visit`, also several of one name.
+/// Calls `visit` for each file, including several with the same name.
 pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(), Unreadable> {
     let damaged = |error| Unreadable::damaged(Format::Zip, error);
     let mut contents = Cursor::new(bytes);
     let names = &Names { bytes, page: OnceCell::new() };
-    // A few kilobytes that are the contents of thousands of members are a bomb (CVE-2019-9674).
+    // A few kilobytes can be the contents of thousands of overlapping members: a bomb
+    // (CVE-2019-9674).
     let overlaps =
         ZipArchive::new(contents.clone()).and_then(|mut zip| zip.has_overlapping_files());
     if matches!(overlaps, Ok(true)) {
         return Err(Unreadable::damaged(Format::Zip, "members of it lie over each other"));
     }
-    // The usual reader knows the last member of each name alone, but this one wants a directory
-    // whose size is stated rightly.
+    // `ZipArchive` gives only the last member of each name. `ZipIterable` gives all, but fails if
+    // the size of the directory is wrong.
     let Ok(mut every) = ZipIterable::try_new(contents.clone(), Config::default()) else {
         let mut archive = ZipArchive::new(contents).map_err(damaged)?;
         for place in 0..archive.len() {
@@ -51,8 +52,8 @@ pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Resu
     Ok(())
 }
 
-/// A name as those who packed the archive saw it: in UTF-8, else in the encoding of their system,
-/// which is that of all names.
+/// Decodes a name that is not ASCII: as UTF-8, else in the encoding that fits the names of the
+/// whole archive.
 fn named(name: &[u8], names: &Names<'_>) -> Option<String> {
     if name.is_ascii() {
         return None;
@@ -74,13 +75,13 @@ fn named(name: &[u8], names: &Names<'_>) -> Option<String> {
     }
 }
 
-/// The names of an archive.
+/// The archive, and the encoding of its names once detected.
 struct Names<'a> {
     bytes: &'a [u8],
     page: OnceCell<Option<CodePage>>,
 }
 
-/// Gives one, under its path if it has one.
+/// Calls `visit` for one member. A member without a path is named by its number.
 fn give<R: Read>(
     names: &Names<'_>,
     path: Option<String>,

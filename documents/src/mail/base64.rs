@@ -1,4 +1,4 @@
-//! Base 64 as it arrives: without its padding, with other letters in it, with a footer behind it.
+//! Base64 with common faults: no padding, foreign characters in it, a footer behind it.
 
 use base64::{
     Engine as _, alphabet,
@@ -12,11 +12,11 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A word of a footer is not so long.
+/// Fewest characters of a word that is base64; words of a footer are shorter.
 const LONG: usize = 24;
 
-/// The parser leaves out the last letters where there is no padding, gives up at other letters, and
-/// takes a footer of plain words for more of the same.
+/// Returns whether the message parser would decode base64 wrongly: it drops the last characters if
+/// there is no padding, fails at foreign characters, and decodes a footer of plain words as data.
 pub(super) fn is_faulty(text: &[u8]) -> bool {
     let (mut signs, mut padded, mut goes_on) = (0_usize, false, false);
     for byte in text.iter().filter(|byte| !byte.is_ascii_whitespace()) {
@@ -32,11 +32,12 @@ pub(super) fn is_faulty(text: &[u8]) -> bool {
     goes_on || (!padded && !signs.is_multiple_of(4))
 }
 
-/// The bytes that stand in a text, and the text behind them.
+/// Decodes base64. Returns its bytes, and the text behind it.
 pub(super) fn decoded(text: &[u8]) -> (Vec<u8>, &[u8]) {
     let (mut bytes, mut signs, mut at) = (Vec::with_capacity(text.len() / 4 * 3), Vec::new(), 0);
     let (mut goes_on, mut behind) = (true, text.len());
-    // Words between lines of it are not what is behind it.
+    // Lines of words between lines of data are skipped; only those behind the last line of data are
+    // text.
     let whole = text.split_inclusive(|byte| *byte == b'\n').rev();
     for line in whole {
         if is_data(line, false) {
@@ -69,7 +70,7 @@ fn is_sign(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
 }
 
-/// Whether a line is base 64, and not words: a short one is where it ends lines that are.
+/// Returns whether a line is base64. A short line is base64 only if it follows a line of data.
 fn is_data(line: &[u8], goes_on: bool) -> bool {
     let signs = line.iter().filter(|byte| is_sign(**byte) || **byte == b'=').count();
     let spaces = line.iter().filter(|byte| byte.is_ascii_whitespace()).count();
@@ -80,11 +81,11 @@ fn is_data(line: &[u8], goes_on: bool) -> bool {
 }
 
 fn flush(signs: &mut Vec<u8>, bytes: &mut Vec<u8>) {
-    // A sign alone is six bits, and no byte.
+    // A single character has six bits, which are no byte.
     if signs.len() % 4 == 1 {
         signs.pop();
     }
-    // Nothing else can be wrong with them.
+    // Decoding cannot fail otherwise.
     bytes.extend(LENIENT.decode(&*signs).unwrap_or_default());
     signs.clear();
 }

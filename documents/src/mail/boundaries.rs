@@ -1,20 +1,20 @@
-//! Boundaries of a message's parts that nothing else can be taken for.
+//! Unique boundaries for the parts of a message.
 //!
-//! A boundary stands on a line of its own (RFC 2046, section 5.1.1). `mail-parser` 0.11 finds it in
-//! the middle of a line, too, and as the beginning of a longer one, and ends a part there. So where
-//! a message has such lines, its boundaries get names that occur nowhere in it.
+//! A boundary is a line of its own (RFC 2046, section 5.1.1). `mail-parser` 0.11 also finds it in
+//! the middle of a line, or as the beginning of a longer one, and ends a part there. If a message
+//! has such lines, its boundaries are renamed to names that occur nowhere in it.
 
 use std::borrow::Cow;
 
 use memchr::memmem;
 
-/// Boundaries that are looked at: a message has one for each level of its parts.
+/// Most boundaries of a message; it has one for each level of its parts.
 const MAX_BOUNDARIES: usize = 16;
 
-/// Bytes of a boundary at most, twice as many as the RFC allows.
+/// Longest boundary in bytes, twice as long as the RFC allows.
 const MAX_LENGTH: usize = 140;
 
-/// The message, with other boundaries where its own could be mistaken.
+/// Renames the boundaries of a message if the parser could mistake other text for them.
 pub(super) fn unmistakable(message: &[u8]) -> Cow<'_, [u8]> {
     let declared = declared(message);
     if !declared.iter().any(|boundary| is_mistakable(message, boundary)) {
@@ -27,14 +27,14 @@ pub(super) fn unmistakable(message: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(message);
     };
     let mut renamed = Vec::with_capacity(message.len() + 4_096);
-    // Boundaries of the parts that are open, the innermost last.
+    // Boundaries of the open parts, the innermost last.
     let mut open: Vec<usize> = Vec::new();
     for line in message.split_inclusive(|byte| *byte == b'\n') {
         let text = line.trim_ascii_end();
         let delimiter = delimiter(text, &declared)
             .and_then(|(place, closes)| Some((open.iter().rposition(|of| *of == place)?, closes)));
         if let Some((level, closes)) = delimiter {
-            // One of an outer part ends those within it, too.
+            // A boundary of an outer part also ends the parts within it.
             for inner in open.drain(level + 1..).rev() {
                 renamed.extend(format!("--{fresh}{inner}_--\r\n").bytes());
             }
@@ -56,7 +56,7 @@ pub(super) fn unmistakable(message: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(renamed)
 }
 
-/// The boundaries that a message's headers name, each once.
+/// Returns the boundaries that the headers declare, each once.
 fn declared(message: &[u8]) -> Vec<&[u8]> {
     let mut all: Vec<&[u8]> = Vec::new();
     for line in message.split(|byte| *byte == b'\n') {
@@ -71,7 +71,7 @@ fn declared(message: &[u8]) -> Vec<&[u8]> {
     all
 }
 
-/// Where the value of a line's parameter `boundary` stands, with its quotes.
+/// Returns the range of a boundary parameter's value in a line, with its quotes.
 fn value(line: &[u8]) -> Option<(usize, usize)> {
     const NAME: &[u8] = b"boundary";
     // It may come after other parameters.
@@ -97,23 +97,23 @@ fn unquoted(value: &[u8]) -> &[u8] {
     value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value)
 }
 
-/// Which boundary a line is, and whether it is the last of its kind.
+/// Returns the index of the boundary that a line is, and whether it closes the part.
 fn delimiter(line: &[u8], declared: &[&[u8]]) -> Option<(usize, bool)> {
     let rest = line.strip_prefix(b"--")?;
     let is = |boundary: &[u8]| declared.iter().position(|known| *known == boundary);
-    // One may end in two hyphens itself.
+    // A boundary may end in two hyphens itself.
     let open = is(rest).map(|place| (place, false));
     open.or_else(|| Some((is(rest.strip_suffix(b"--")?)?, true)))
 }
 
-/// Which boundary a line declares, and where.
+/// Returns the index of the boundary that a line declares, and the range of its value.
 fn declaration(line: &[u8], declared: &[&[u8]]) -> Option<(usize, usize, usize)> {
     let (from, to) = value(line)?;
     let boundary = unquoted(&line[from..to]);
     Some((declared.iter().position(|known| *known == boundary)?, from, to))
 }
 
-/// Whether a boundary stands where it is none: within a line, or with more behind it.
+/// Returns whether a boundary occurs within a line or with text behind it.
 fn is_mistakable(message: &[u8], boundary: &[u8]) -> bool {
     let mark = [b"--", boundary].concat();
     let mut from = 0;
@@ -158,7 +158,7 @@ mod tests {
         let renamed = String::from_utf8(unmistakable(message.as_bytes()).into_owned()).unwrap();
         let (outer, inner) = ("--=_tidegate_0_0_", "--=_tidegate_0_1_");
         let (_, parts) = renamed.split_once("one\n").unwrap();
-        // What is closed is no boundary any more.
+        // Boundaries of closed parts are not recognized.
         assert_eq!(parts, format!("{inner}--\r\n{outer}\n\ntwo\n--1\n{outer}--\n"));
     }
 }

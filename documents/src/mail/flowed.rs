@@ -1,9 +1,9 @@
-//! Text in which lines that end with a space go on in the next one (RFC 3676, `format=flowed`).
+//! Text in which a line that ends with a space continues in the next one (RFC 3676,
+//! `format=flowed`).
 
 use mail_parser::{MessagePart, MimeHeaders as _};
 
-/// The text of a part with its paragraphs in one line each, where its header says that they are
-/// broken so.
+/// Joins the lines of each paragraph if the part's header states `format=flowed`.
 pub(super) fn unbroken(part: &MessagePart<'_>, text: String) -> String {
     let attribute = |name| part.content_type().and_then(|kind| kind.attribute(name));
     let says = |name, value| {
@@ -12,7 +12,7 @@ pub(super) fn unbroken(part: &MessagePart<'_>, text: String) -> String {
     if says("format", "flowed") { joined(&text, says("delsp", "yes")) } else { text }
 }
 
-/// `deletes` where the space at a line's end belongs to the break, and not to the text.
+/// Joins lines. `deletes` is `DelSp=yes`: the space at a line's end is not part of the text.
 fn joined(text: &str, deletes: bool) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut open = None;

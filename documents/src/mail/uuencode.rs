@@ -1,6 +1,6 @@
-//! What was sent before base 64: three bytes in four signs, a line's length in its first.
+//! Uuencode, used before base64: four characters for three bytes; a line begins with its length.
 
-/// The bytes between `begin` and `end`; nothing where no `begin` stands.
+/// Decodes the lines between `begin` and `end`. Returns `None` without a `begin`.
 pub(super) fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     lines.find(|line| line.starts_with(b"begin "))?;
@@ -10,7 +10,7 @@ pub(super) fn decoded(text: &[u8]) -> Option<Vec<u8>> {
         let length = usize::from(value(*length));
         let before = bytes.len();
         for group in signs.chunks(4) {
-            // Spaces at a line's end, which are zeros, may be lost.
+            // Spaces at a line's end, which stand for zeros, may be lost.
             let at = |place: usize| value(group.get(place).copied().unwrap_or(b' '));
             bytes.extend([at(0) << 2 | at(1) >> 4, at(1) << 4 | at(2) >> 2, at(2) << 6 | at(3)]);
         }
@@ -19,7 +19,8 @@ pub(super) fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A text without the files that are written in it, and these, with their names.
+/// Takes uuencoded files out of a text. Returns the rest of the text, and the files with their
+/// names.
 pub(super) fn within(text: &str) -> (String, Vec<(&str, Vec<u8>)>) {
     let (mut words, mut files, mut rest) = (String::new(), Vec::new(), text);
     while let Some((start, name)) = begin(rest) {
@@ -40,7 +41,7 @@ pub(super) fn within(text: &str) -> (String, Vec<(&str, Vec<u8>)>) {
     (words.trim().to_owned(), files)
 }
 
-/// Where a file begins, and its name: `begin 644 tide.txt`.
+/// Finds the start of a file and its name: `begin 644 tide.txt`.
 fn begin(text: &str) -> Option<(usize, &str)> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -54,14 +55,14 @@ fn begin(text: &str) -> Option<(usize, &str)> {
     None
 }
 
-/// Whether a line has about as many signs as it says.
+/// Returns whether a line has about as many characters as its length states.
 fn is_line(line: &[u8]) -> bool {
     let Some((length, signs)) = line.split_first() else { return true };
     let wanted = usize::from(value(*length)).div_ceil(3) * 4;
     (b' '..=b'`').contains(length) && signs.len() <= wanted + 2 && signs.len() + 4 >= wanted
 }
 
-/// A sign's six bits.
+/// Returns the six bits of a character.
 fn value(sign: u8) -> u8 {
     sign.wrapping_sub(b' ') & 0x3f
 }

@@ -1,5 +1,4 @@
-//! The words of a part: as its bytes say where its header is wrong about them, or where the parser
-//! gave up.
+//! The text of a part, decoded again where its header is wrong or the parser failed.
 
 use std::borrow::Cow;
 
@@ -11,14 +10,14 @@ use mail_parser::{
 use super::{base64, uuencode};
 use crate::{encoding, html};
 
-/// The text of a part, which the parser read as `parsed`.
+/// Returns the text of a part. `parsed` is the text as the parser decoded it.
 pub(super) fn words<'m>(
     message: &'m Message<'_>,
     part: &'m MessagePart<'_>,
     parsed: &'m str,
 ) -> Cow<'m, str> {
     let charset = part.content_type().and_then(|kind| kind.attribute("charset"));
-    // Old programs say so of any text.
+    // Old programs state ASCII for any text.
     let charset = charset.filter(|label| !label.to_ascii_lowercase().contains("ascii"));
     let is_doubtful = parsed.contains(char::REPLACEMENT_CHARACTER)
         || (charset.is_none() && !parsed.is_ascii())
@@ -48,7 +47,8 @@ pub(super) fn words<'m>(
     }
 }
 
-/// What is attached; unpacked where the parser does not know how, or gave up.
+/// Returns the bytes of an attachment; decoded here if the parser does not know the encoding or
+/// failed.
 pub(super) fn contents<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) -> Cow<'m, [u8]> {
     let is_uuencoded = matches!(&*packing(part), "x-uuencode" | "uuencode" | "x-uue");
     if is_uuencoded || (is_base64(part) && base64::is_faulty(raw(message, part))) {
@@ -60,7 +60,7 @@ pub(super) fn contents<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) 
     part.contents().into()
 }
 
-/// A part as it stands, without the boundary that ends it.
+/// Returns the raw bytes of a part, without the boundary that ends it.
 pub(super) fn raw<'m>(message: &'m Message<'_>, part: &MessagePart<'_>) -> &'m [u8] {
     let (from, to) = (part.raw_body_offset() as usize, part.raw_end_offset() as usize);
     let raw = message.raw_message.get(from..to).unwrap_or_default().trim_ascii_end();
@@ -73,7 +73,7 @@ pub(super) fn raw<'m>(message: &'m Message<'_>, part: &MessagePart<'_>) -> &'m [
     if is_boundary { &raw[..last] } else { raw }
 }
 
-/// A part's bytes, and the text that stands behind them.
+/// Decodes a part's transfer encoding. Returns its bytes, and the text behind base64.
 fn unpacked<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) -> (Cow<'m, [u8]>, &'m [u8]) {
     let raw = raw(message, part);
     let bytes = match &*packing(part) {
@@ -88,7 +88,8 @@ fn unpacked<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) -> (Cow<'m,
     (bytes.map_or(Cow::Borrowed(raw), Cow::Owned), b"")
 }
 
-/// Korean in seven bits (RFC 1557) as it is in eight: what stands between two signs has the highest one.
+/// Converts ISO-2022-KR (RFC 1557) to EUC-KR: bytes between shift-out and shift-in get the highest
+/// bit.
 fn shifted(bytes: &[u8]) -> Vec<u8> {
     const MARK: &[u8] = b"\x1b$)C";
     let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);

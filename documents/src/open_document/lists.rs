@@ -1,4 +1,4 @@
-//! Lists, and how their items are numbered.
+//! Lists and the numbering of their items.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use crate::{
     xml::Element,
 };
 
-/// How a level of a list is numbered.
+/// Numbering of a level of a list.
 #[derive(Debug, Clone)]
 pub(super) struct Numbered {
     /// `1`, `a`, `A`, `i` or `I`, or the first numbers of another script; empty for none.
     format: String,
-    /// Behind `z` come `aa` and `bb`, not `aa` and `ab`.
+    /// Whether `aa` and `bb` follow `z`, instead of `aa` and `ab`.
     repeats_letters: bool,
     start: usize,
-    /// Before and behind the number.
+    /// Texts before and behind the number.
     around: Option<(String, String)>,
-    /// Levels whose numbers stand before its own, itself among them.
+    /// Number of levels that are shown, from this one upwards.
     levels: usize,
 }
 
@@ -38,7 +38,7 @@ impl Numbered {
     }
 }
 
-/// How the styles of a part number the levels of lists.
+/// Reads the numbering of lists from the styles of a part, by style and level.
 pub(super) fn numbered(tree: &Element) -> HashMap<(String, usize), Numbered> {
     let mut numbers = HashMap::new();
     for style in tree.all("list-style") {
@@ -104,7 +104,7 @@ impl Body<'_> {
         }
     }
 
-    /// What stands before an item of a number.
+    /// Returns the mark before the item with this number.
     fn mark(&self, numbered: &Numbered, number: usize) -> String {
         if numbered.format.is_empty() && numbered.around.is_some() {
             return String::new();
@@ -112,7 +112,7 @@ impl Body<'_> {
         let level = self.lists.len().saturating_sub(1);
         let above = level.saturating_sub(numbered.levels.saturating_sub(1))..level;
         let above = above.filter_map(|at| {
-            // An item above has the number before the next one.
+            // An open list holds the number of its next item, so the current item has one less.
             let (style, next) = self.lists.get(at)?;
             let how = self.numbered.get(&(style.clone(), at))?;
             Some(how.number(next.saturating_sub(1)))

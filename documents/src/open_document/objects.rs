@@ -1,4 +1,4 @@
-//! Documents within a text: formulas, charts and tables in folders of their own.
+//! Documents within a text: formulas, charts and tables in their own folders.
 
 use std::collections::HashMap;
 
@@ -10,16 +10,16 @@ use crate::{
     xml::Element,
 };
 
-/// What lies within a document, by the names of the folders.
+/// The objects of a document, by the names of their folders.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     pub(super) formulas: HashMap<String, String>,
-    /// Contents of other documents, each until it is read.
+    /// Contents of other documents. Each is taken out when it is read.
     pub(super) documents: HashMap<String, Element>,
 }
 
 impl Objects {
-    /// What cannot be read is counted.
+    /// Reads all objects. Unreadable ones are counted.
     ///
     /// # Errors
     /// [`Unreadable::TooLarge`] for an archive that unpacks to more than the limits allow.
@@ -37,7 +37,7 @@ impl Objects {
                     Some(formula) => drop(objects.formulas.insert(folder, formula_text(formula))),
                     None => drop(objects.documents.insert(folder, tree)),
                 },
-                // A broken one is counted there.
+                // `optional` has counted a broken one.
                 None if !package.has(&format!("{folder}/content.xml")) => {
                     tally.in_part(Kind::UnreadParts, 1, &folder);
                 }
@@ -48,12 +48,12 @@ impl Objects {
     }
 }
 
-/// Where an object lies.
+/// Returns the folder of an object.
 pub(super) fn folder(object: &Element) -> Option<String> {
     object.attribute("href").map(|name| resolved("", &name))
 }
 
-/// A formula's text: of its tree, or else as it was typed.
+/// Returns a formula's text: from its tree, or else as it was typed.
 pub(super) fn formula_text(formula: &Element) -> String {
     let read = math::text(formula);
     let typed = || formula.all("annotation").first().map(|typed| typed.text().trim().to_owned());

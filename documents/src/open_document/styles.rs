@@ -1,4 +1,4 @@
-//! Styles of paragraphs and of words in them: which text is hidden or in a font of signs.
+//! Styles of paragraphs and text: hidden text, fonts of symbols, colors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::{
     xml::Element,
 };
 
-/// Styles that are based on each other.
+/// Longest chain of styles based on each other.
 const MAX_CHAIN: usize = 20;
 
 #[derive(Debug, Default)]
@@ -20,11 +20,11 @@ struct Style {
 
 #[derive(Debug, Default)]
 pub(super) struct Styles {
-    /// By family and name.
+    /// Styles by family and name.
     styles: HashMap<(String, String), Style>,
-    /// Families of fonts by the names that styles use.
+    /// Font families by the names that styles use.
     faces: HashMap<String, String>,
-    /// Styles of slides that are not shown.
+    /// Styles of hidden slides.
     hidden_pages: HashSet<String>,
 }
 
@@ -57,7 +57,7 @@ impl Styles {
         }
     }
 
-    /// How an element of a family looks within what looks so.
+    /// Returns the look of an element: its style and the styles under it, over the look around it.
     pub(super) fn look(&self, element: &Element, family: &str, around: Look) -> Look {
         let style = |name: String| self.styles.get(&(family.to_owned(), name));
         let first = element.attribute("style-name").and_then(style);
@@ -66,7 +66,7 @@ impl Styles {
         look.over(around)
     }
 
-    /// Whether a slide is not shown.
+    /// Returns whether a slide is hidden.
     pub(super) fn hides_page(&self, page: &Element) -> bool {
         page.attribute("style-name").is_some_and(|name| self.hidden_pages.contains(&name))
     }
@@ -101,13 +101,13 @@ impl Styles {
     }
 }
 
-/// What properties say of the ground, if they say something.
+/// Returns the background that properties state; `None` if none is stated.
 pub(super) fn ground_of(properties: &Element) -> Option<Ground> {
     let color = properties.attribute("background-color").filter(|it| it != "transparent")?;
     Some(hexadecimal(color.trim_start_matches('#')).map_or(Ground::Unknown, Ground::Plain))
 }
 
-/// A family of fonts, as a style sheet writes it: `'Wingdings 2'`.
+/// Removes the quotes of a font family, as in `'Wingdings 2'`.
 fn unquoted(family: &str) -> String {
     family.trim_matches(['\'', '"', ' ']).to_owned()
 }

@@ -1,13 +1,13 @@
-//! Tables of texts.
+//! Tables in texts.
 
 use super::Body;
 use crate::{look::Look, xml::Element};
 
-/// Cells that one cell may span or be repeated to.
+/// Most repetitions of a cell.
 const MAX_SPAN: usize = 60;
 
 impl Body<'_> {
-    /// A row a line; cells that are covered by others stay empty.
+    /// Writes a table, one row a line. Cells covered by others are empty.
     pub(super) fn table(&mut self, table: &Element, text: &mut String) {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -41,7 +41,7 @@ impl Body<'_> {
     }
 }
 
-/// Rows of a table, through groups and headers.
+/// Returns the rows of a table, including those in groups and headers.
 fn rows(table: &Element) -> Vec<&Element> {
     let mut rows = Vec::new();
     for element in table.elements() {
