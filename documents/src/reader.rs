@@ -1,6 +1,6 @@
-//! Reading documents in a process of their own.
+//! Extraction of documents in child processes.
 //!
-//! A parser of a large format may crash or never end: it runs [confined](crate::confined).
+//! The parser of a large format may crash or never end, so it runs [confined](crate::confined).
 
 mod places;
 #[cfg(feature = "parquet")]
@@ -28,28 +28,29 @@ use crate::{
 
 use places::{Place, Places};
 
-/// How documents are read. Cheap to clone; clones share the bound on children at once.
+/// Reads documents. Cheap to clone; clones share the bound on child processes.
 #[derive(Debug, Clone)]
 pub struct Reader {
     limits: Limits,
-    /// The program that reads, in its own process: it calls [`serve`].
-    /// Without one, what is trusted is read here.
+    /// The program for child processes; it calls [`serve`]. Without one, only plain text and small
+    /// archives are read, in this process.
     helper: Option<Confined>,
-    /// Programs of the user's own.
+    /// The user's own programs.
     commands: Arc<Commands>,
-    /// Reading takes a whole core: more children than cores would only wait for each other.
+    /// Places for child processes. A child takes a whole core, so more children than cores would
+    /// wait for each other.
     places: Arc<Places>,
-    /// For whom it reads: places are shared out by that.
+    /// The party on whose behalf documents are read; places are shared out among parties.
     party: Arc<str>,
 }
 
-/// A child takes long from then on: most are done within a second.
+/// Running time from which a child counts as slow. Most end within a second.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// Memory of a process that reads an archive: the archive, and those within it that are open.
+/// Most memory of a process that reads an archive: the archive and the open archives within it.
 const OF_AN_ARCHIVE: u64 = 1 << 30;
 
-/// What the child reads before the document's bytes: one line of JSON.
+/// One line of JSON that the child reads before the document's bytes.
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
     name: String,
@@ -57,25 +58,25 @@ struct Task {
     what: What,
 }
 
-/// What the child does with the bytes.
+/// The work of the child.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum What {
     Extract,
-    /// It becomes this program.
+    /// Run this program in its place.
     Become(Vec<String>),
-    /// It lists an archive.
+    /// List an archive.
     Members,
-    /// It reads this document of an archive.
+    /// Read this member of an archive.
     Member(String),
-    /// It decodes rows of a table, whose parts it asks for.
+    /// Decode rows of a table, whose parts the child asks for.
     #[cfg(feature = "parquet")]
     Rows(Wanted),
 }
 
 impl Reader {
-    /// Reads whatever needs a parser in a process of its own. `program` with `arguments` must do
-    /// nothing but call [`serve`].
+    /// Reads documents that need a parser in child processes. `program` with `arguments` must only
+    /// call [`serve`].
     pub fn isolated(
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = String>,
@@ -88,17 +89,17 @@ impl Reader {
         Self { limits, helper, commands: Arc::default(), places, party: "".into() }
     }
 
-    /// Has no process to read in: it reads plain text and small archives only, for tests.
+    /// Starts no child process: reads only plain text and small archives. For tests.
     pub fn in_this_process(limits: Limits) -> Self {
         Self { helper: None, ..Self::isolated("", [], limits) }
     }
 
-    /// The same, with programs for some formats.
+    /// Adds programs for some formats.
     pub fn with_commands(self, commands: Commands) -> Self {
         Self { commands: Arc::new(commands), ..self }
     }
 
-    /// The same, with no more processes at once.
+    /// Bounds the number of child processes to `most`.
     pub fn at_once(self, most: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let quick = most.clamp(1, cores);
@@ -107,7 +108,8 @@ impl Reader {
         Self { places, ..self }
     }
 
-    /// The same, for a party, such as a lane: what others read a lot of does not hold it up.
+    /// Returns a reader for a party, such as a lane. Documents of other parties do not hold up its
+    /// own.
     pub fn for_party(&self, party: &str) -> Self {
         Self { party: party.into(), ..self.clone() }
     }
@@ -117,11 +119,11 @@ impl Reader {
         self.places.take(&self.party).await.ok_or_else(gone)
     }
 
-    /// Runs the program that reads with one argument more, for other work of its kind: processes
-    /// for both are bounded together.
+    /// Runs the child program with one argument more, for other work of its kind. It counts towards
+    /// the same bound of processes.
     ///
     /// # Errors
-    /// When there could be no process.
+    /// If the process cannot be started.
     pub async fn run(
         &self,
         argument: &str,
@@ -142,7 +144,7 @@ impl Reader {
         self.helper.as_ref().ok_or_else(none)
     }
 
-    /// Runs a child when there is a place for it. A few that take long hold up nobody else.
+    /// Runs a child when a place is free. A slow child makes its core available to another one.
     async fn placed(
         &self,
         helper: &Confined,
@@ -164,7 +166,7 @@ impl Reader {
         task("", Limits { memory, time, ..Limits::default() }, What::Rows(wanted))
     }
 
-    /// The same for work on parts of something, which it asks for.
+    /// Runs a child that asks for parts of its input, when a place is free.
     #[cfg(feature = "parquet")]
     pub(crate) async fn placed_on_parts(
         &self,
@@ -177,10 +179,10 @@ impl Reader {
         helper.run_on_parts(input, bounds, parts).await
     }
 
-    /// [`archive::members`], in a process of its own where that may take much.
+    /// Lists an archive as [`archive::members`] does; in a child process if that may take much.
     ///
     /// # Errors
-    /// When there could be no process.
+    /// If the process cannot be started.
     pub async fn members(
         &self,
         bytes: Bytes,
@@ -198,10 +200,10 @@ impl Reader {
         }))
     }
 
-    /// [`archive::read`], in a process of its own where that may take much.
+    /// Reads a member as [`archive::read`] does; in a child process if that may take much.
     ///
     /// # Errors
-    /// When there could be no process.
+    /// If the process cannot be started.
     pub async fn member(
         &self,
         bytes: Bytes,
@@ -241,16 +243,16 @@ impl Reader {
         })
     }
 
-    /// How much is read of a document.
+    /// Returns the bounds for a document.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Reads a document; `name` is its file name, for its extension.
+    /// Reads a document. `name` is its file name; its extension helps to detect the format.
     ///
     /// # Errors
-    /// [`Unreadable`] says why there is no text; [`std::io::Error`] when there could be no child to
-    /// find out.
+    /// [`Unreadable`] with the reason why there is no text; [`std::io::Error`] if the child process
+    /// cannot be started.
     pub async fn read(
         &self,
         bytes: Bytes,
@@ -259,7 +261,7 @@ impl Reader {
         self.read_within(bytes, name, self.limits).await
     }
 
-    /// The same within bounds of this document's own.
+    /// Reads a document within other limits.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -304,7 +306,7 @@ impl Reader {
     }
 }
 
-/// Work beside the runtime; a parser that panics has failed.
+/// Runs blocking work on a thread of its own. A panic counts as [`Unreadable::ArchiveCrashed`].
 async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> Option<Result<T, Unreadable>> + Send + 'static,
 ) -> Option<Result<T, Unreadable>> {
@@ -315,17 +317,18 @@ fn bounds(limits: &Limits) -> Bounds {
     Bounds { memory: limits.memory, time: limits.time }
 }
 
-/// The line for the child.
+/// Encodes the line for the child.
 fn task(name: &str, limits: Limits, what: What) -> std::io::Result<Vec<u8>> {
     let mut task = serde_json::to_vec(&Task { name: name.to_owned(), limits, what })?;
     task.push(b'\n');
     Ok(task)
 }
 
-/// The child's side: reads one document from standard input, writes the result to standard output.
+/// Runs the child: reads a task and a document from standard input, and writes the result to
+/// standard output.
 ///
 /// # Errors
-/// When the parent is gone or did not speak as [`Reader`] does.
+/// If the parent has ended, or its line is not that of a [`Reader`].
 pub fn serve() -> std::io::Result<()> {
     use std::io::{Read, Write};
     let task: Task = serde_json::from_slice(&first_line()?)?;
@@ -363,10 +366,10 @@ pub fn serve() -> std::io::Result<()> {
     stdout.flush()
 }
 
-/// The first line of standard input, and not a byte more: the rest is for whoever reads on.
+/// Reads the first line of standard input, and no byte more, because a program may read the rest.
 fn first_line() -> std::io::Result<Vec<u8>> {
     use std::{io::Read, os::fd::AsFd};
-    // The same file at the same place, without a buffer that would read ahead.
+    // A duplicate of the file descriptor, without the buffer that reads ahead.
     let mut input = std::fs::File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let (mut line, mut byte) = (Vec::new(), [0]);
     while input.read(&mut byte)? > 0 && byte != *b"\n" {

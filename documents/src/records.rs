@@ -1,5 +1,5 @@
-//! Files of records: each row of a CSV file, each line of a JSONL file is a document. They are read
-//! one after the other, so that memory does not grow with the file.
+//! Files of records: each row of a CSV file and each line of a JSONL file is a document. Records
+//! are read one after the other, so memory does not grow with the file.
 
 mod bounded;
 mod head;
@@ -22,44 +22,44 @@ pub use self::{
 };
 use crate::{encoding, format::Format, unreadable::Unreadable};
 
-/// Between two records of a file: reading can go on here.
+/// A position between two records, at which reading can go on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// Bytes before it; 0 is the beginning, before a CSV file's header.
+    /// Bytes before it. At 0, before a CSV file's header.
     pub byte: u64,
     /// Lines before it.
     pub line: u64,
-    /// Records before it, bad ones included.
+    /// Records before it, including bad ones.
     pub number: u64,
-    /// The file's encoding, as soon as anything but ASCII has been seen.
+    /// The encoding of the file, once a record outside of ASCII has been read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
 }
 
-/// Why a file has no records, or no more.
+/// The reason why a file has no records, or no more of them.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
-    /// It cannot be read as such a file.
+    /// The file is not a readable file of records.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// Its bytes cannot be had.
+    /// Its bytes cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// The records of a CSV or JSONL file, in order. A bad one is an error of its own, and the others go
-/// on.
+/// The records of a CSV or JSONL file, in order. A bad record is an error of its own; the following
+/// records are still read.
 ///
-/// CSV has a header; its delimiter is whichever of `,` `;` tab and `|` the header holds most of, or
-/// what a line `sep=;` before it says, as Excel writes it.
+/// CSV has a header. The delimiter is the most frequent of `,` `;` tab and `|` in the header, or
+/// the one in a line `sep=;` before it, as Excel writes it.
 #[derive(Debug)]
 pub struct Records<R> {
     rows: Rows<R>,
     id: Option<String>,
     text: Option<String>,
-    /// What lies before the part that is read now.
+    /// The position at which reading began.
     base: Position,
-    /// Records read in it.
+    /// Records read since then.
     read: u64,
     encoding: Option<&'static Encoding>,
 }
@@ -73,18 +73,18 @@ enum Rows<R> {
 #[derive(Debug)]
 struct Columns {
     names: Vec<String>,
-    /// 1 where lines end in two signs: the reader counts the second one with the line behind it.
+    /// 1 if lines end in CR LF: the CSV reader counts the LF with the next line.
     late: u64,
     id: Option<usize>,
     text: Option<usize>,
 }
 
 impl Records<Cursor<Bytes>> {
-    /// From a position on, of a file that is in memory, whatever its encoding. Positions are of its
-    /// text, and lead nowhere in the file itself.
+    /// Reads a file in memory in any encoding, from a position on. Positions count in the decoded
+    /// text, not in the file.
     ///
     /// # Errors
-    /// [`Unreadable`] when the file is no text, or of another format.
+    /// [`Unreadable`] if the file is no text or has another format.
     pub fn of_bytes(
         bytes: &[u8],
         format: Format,
@@ -107,11 +107,11 @@ impl Records<Cursor<Bytes>> {
 }
 
 impl<R: Read> Records<R> {
-    /// From a position on, of a file that `open` opens at a byte. Its encoding is told by the first
-    /// record that is not in ASCII; UTF-16 is not read in this way.
+    /// Reads a file from a position on. `open` opens it at a byte. The first record outside of
+    /// ASCII determines the encoding. UTF-16 is not supported here.
     ///
     /// # Errors
-    /// [`Broken`] when the file is no text, or of another format, or cannot be read.
+    /// [`Broken`] if the file is no text, has another format, or cannot be read.
     pub fn open(
         mut open: impl FnMut(u64) -> io::Result<R>,
         format: Format,
@@ -182,7 +182,7 @@ impl<R: Read> Records<R> {
         let names: Vec<String> = header.iter().map(decode).collect();
         let place = |name: Option<&str>| match name {
             None => Ok(None),
-            // Without a header there are no rows either.
+            // A file without a header has no rows.
             Some(_) if is_empty => Ok(None),
             Some(name) => {
                 let found = names.iter().position(|known| known.trim() == name);
@@ -206,10 +206,10 @@ impl<R: Read> Records<R> {
         Ok(records)
     }
 
-    /// The next record; `None` at the end of the file.
+    /// Reads the next record. Returns `None` at the end of the file.
     ///
     /// # Errors
-    /// When the bytes cannot be had, or a record has no end.
+    /// If the bytes cannot be read, or a record is longer than 16 MiB.
     pub fn read_next(&mut self) -> io::Result<Option<Result<Record, Unreadable>>> {
         let number = self.base.number + self.read + 1;
         let Self { rows, base, encoding, .. } = self;
@@ -256,8 +256,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Behind the record that was read last; one byte behind the file's end, where its last line has
-    /// none.
+    /// Returns the position behind the last record read. If the last line of a CSV file has no line
+    /// end, it is one byte behind the end of the file.
     pub fn position(&self) -> Position {
         let (byte, line) = match &self.rows {
             Rows::Csv { reader, .. } => {
@@ -274,7 +274,8 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// The first record outside of ASCII tells the encoding of all that are not in UTF-8.
+/// Decodes a field. The first record outside of ASCII determines the encoding of all records that
+/// are not UTF-8.
 fn decoded(known: &mut Option<&'static Encoding>, record: &[u8], field: &[u8]) -> String {
     if known.is_none() && !record.is_ascii() {
         *known = Some(encoding::of(record));

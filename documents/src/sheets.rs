@@ -22,7 +22,7 @@ use crate::{
 use binary::{Look, Looks};
 use cells::{Cells, Fault, shown};
 
-/// Values as they are stored, formulas as what they came to. Empty rows and columns are left out.
+/// Extracts a spreadsheet: a formula is shown by its value; empty rows and columns are left out.
 pub(crate) fn extract(
     bytes: &[u8],
     format: Format,
@@ -48,7 +48,7 @@ pub(crate) fn extract(
         looks = Looks::of_xls(bytes);
     }
     let bytes = &*xls_strings_by_their_flags(bytes);
-    // Its parser believes the lengths and references of binary records.
+    // The parser trusts the lengths and references of binary records, so it may panic.
     catch_unwind(AssertUnwindSafe(|| read(bytes, format, &looks, context)))
         .unwrap_or_else(|_| Err(Unreadable::damaged(format, "its parser failed")))
 }
@@ -76,7 +76,7 @@ fn read(
         match fill(&mut cells, &mut book, &name, (looks, look)) {
             Ok(()) => {}
             Err(Fault::Document(unreadable)) => return Err(unreadable),
-            // A sheet that is a chart has no cells.
+            // A chart sheet has no cells.
             Err(Fault::Sheet(reason)) => {
                 context.tally.in_part(Kind::UnreadParts, 1, &place);
                 fault = Some(reason);
@@ -116,7 +116,8 @@ fn fill(
     fn of_sheet(error: impl ToString) -> Fault {
         Fault::Sheet(error.to_string())
     }
-    // The usual way is a table from the first to the last cell, which may be far apart.
+    // The cells are read one by one, because the usual range would include all cells between the
+    // first and the last one.
     match book {
         Sheets::Xlsb(book) => {
             let mut values = book.worksheet_cells_reader(name).map_err(of_sheet)?;
@@ -125,7 +126,7 @@ fn fill(
                 add(cell.get_position(), &value)?;
             }
         }
-        // Rows and columns of the older format are few.
+        // An XLS sheet has few rows and columns.
         book => {
             let range = book.worksheet_range(name).map_err(of_sheet)?;
             for (row, column, value) in range.used_cells() {
@@ -136,8 +137,9 @@ fn fill(
     Ok(())
 }
 
-/// In the format of 1997 each string says itself how its letters are written; a code page that
-/// stands there all the same is left over from the format before. Our reader believes it.
+/// Replaces the code page of an XLS file by UTF-16. In the format of 1997 each string states the
+/// width of its characters; a code page is a remnant of older formats, and our parser would apply
+/// it.
 fn xls_strings_by_their_flags(bytes: &[u8]) -> Cow<'_, [u8]> {
     const BEGIN: &[u8] = b"\x09\x08\x10\x00\x00\x06\x05\x00";
     const CODE_PAGE: [u8; 2] = [0x42, 0];
@@ -146,7 +148,7 @@ fn xls_strings_by_their_flags(bytes: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(bytes);
     };
     let mut at = begin;
-    // It is one of the first records.
+    // The code page is one of the first records.
     for _ in 0..50 {
         let Some([kind @ .., low, high]) = bytes.get(at..at + 4) else { break };
         if kind == CODE_PAGE && bytes.get(at + 4..at + 6).is_some_and(|it| it != UTF_16) {
@@ -163,7 +165,7 @@ fn as_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Opens a book as what it is; guessing would lose the reason why it cannot be opened.
+/// Opens a book in the given format. Detection by the parser would hide the reason of a failure.
 fn open(bytes: &[u8], format: Format) -> Result<Sheets<Cursor<&[u8]>>, calamine::Error> {
     let file = Cursor::new(bytes);
     Ok(match format {

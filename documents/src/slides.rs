@@ -1,4 +1,5 @@
-//! PPTX: each slide with its title, text, tables, diagrams and notes, in the order of showing.
+//! PPTX: each slide with its title, text, tables, diagrams and notes, in the order of the
+//! presentation.
 
 mod diagram;
 mod ground;
@@ -24,11 +25,11 @@ use crate::{
     xml::{Element, Node},
 };
 
-/// Documents within documents.
+/// Levels of documents within documents.
 const MAX_DEPTH: usize = 4;
 
-/// Shapes whose upper edges are no further apart stand beside each other: a quarter of an inch in
-/// `DrawingML`'s units.
+/// Largest distance between the upper edges of shapes in one row: a quarter of an inch, in units of
+/// `DrawingML`.
 const SAME_ROW: i64 = 228_600;
 
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
@@ -38,12 +39,12 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let show = package.xml(&main)?.ok_or_else(|| damaged("its main part is missing"))?;
     let parts = package.relations(&main)?;
     let (mut slides, mut layouts) = (Vec::new(), BTreeMap::new());
-    // Sections, in an extension further down, have lists of the same name that refer to the slides.
+    // Sections, in an extension further down, have lists with the same name.
     let size = show.all("sldSz").first().and_then(|size| pair(size, ["cx", "cy"]));
     let list = show.all("presentation").first().and_then(|show| show.child("sldIdLst"));
     let listed = list.into_iter().flat_map(|list| list.elements());
     for (number, slide) in (1..).zip(listed.filter(|slide| &*slide.name == "sldId")) {
-        // Beside it there is an attribute `id` of another kind.
+        // The attribute `id` without a prefix has another meaning.
         let part = slide.reference().and_then(|id| parts.get(&id));
         let read = part.map(|part| {
             let layout = related(&mut package, &part.target, "slideLayout").into_iter().next();
@@ -55,7 +56,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         match read {
             Some(Ok(text)) => slides.extend(text),
             Some(Err(error @ Unreadable::TooLarge { .. })) => return Err(error),
-            // It costs itself alone.
+            // A damaged slide does not affect the others.
             Some(Err(_)) | None => context.tally.on_page(Kind::UnreadPages, 1, number),
         }
     }
@@ -66,7 +67,8 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     Ok(slides.join("\n\n"))
 }
 
-/// What layouts and masters show on each of their slides: a notice, a name; each line once.
+/// Returns the text that layouts and masters show on each slide, such as a notice or a name; each
+/// line once.
 fn on_every_slide(
     package: &mut Package<'_>,
     layouts: &BTreeMap<String, Backdrop>,
@@ -94,8 +96,8 @@ fn on_every_slide(
     (!lines.is_empty()).then(|| format!("On each slide: {}", lines.join("\n")))
 }
 
-/// Leaves the shapes that each slide shows as they are: its own text stands in the places of others,
-/// and pictures of layouts are decoration.
+/// Removes placeholders, which the text of a slide replaces, and pictures, which are decoration in
+/// a layout.
 fn without_places(parent: &mut Element) {
     parent.children.retain_mut(|node| {
         let Node::Element(element) = node else { return true };
@@ -108,7 +110,7 @@ fn without_places(parent: &mut Element) {
     });
 }
 
-/// How a slide is shown.
+/// Number and surroundings of a slide.
 #[derive(Clone, Copy)]
 struct Shown<'b> {
     number: usize,
@@ -116,7 +118,7 @@ struct Shown<'b> {
     backdrop: &'b Backdrop,
 }
 
-/// `None` of a slide that is not shown.
+/// Reads a slide. Returns `None` for a hidden one whose text is dropped.
 fn slide_text(
     package: &mut Package<'_>,
     name: &str,
@@ -142,10 +144,10 @@ fn slide_text(
     let (mut notes, mut comments) = (String::new(), Vec::new());
     for part in related {
         match part.kind.as_str() {
-            // A book that is shown by a picture of it.
+            // An embedded book, shown by a picture of it.
             "package" => match package.read(&part.target)? {
                 Some(bytes) if context.depth < MAX_DEPTH => {
-                    // One that cannot be read is counted.
+                    // `text_of` counts an unreadable one.
                     let book = context.text_of(&bytes, &part.target, context.depth + 1);
                     text.push_str(&format!("{}\n", book.unwrap_or_default().trim()));
                 }
@@ -154,7 +156,7 @@ fn slide_text(
             "oleObject" => tally.in_part(Kind::UnreadParts, 1, &part.target),
             "comments" | "comment" => {
                 if let Some(tree) = package.optional(&part.target)? {
-                    // Those of today have paragraphs.
+                    // Newer comments have paragraphs.
                     for body in tree.all("text").into_iter().chain(tree.all("txBody")) {
                         let words = match body.all("t") {
                             texts if texts.is_empty() => body.text(),
@@ -193,7 +195,7 @@ fn slide_text(
     Ok(Some(all.join("\n\n")))
 }
 
-/// Puts the addresses of links into the runs that refer to them.
+/// Adds the addresses of links to the runs that refer to them.
 fn addresses(parent: &mut Element, links: &HashMap<String, String>) {
     for node in &mut parent.children {
         let Node::Element(element) = node else { continue };
@@ -207,13 +209,13 @@ fn addresses(parent: &mut Element, links: &HashMap<String, String>) {
     }
 }
 
-/// Where a shape lies: from the upper edge, and from the left one.
+/// Returns the position of a shape: distance from the upper and from the left edge.
 fn place(shape: &Element) -> Option<(i64, i64)> {
     pair(frame(shape)?.child("off")?, ["y", "x"])
 }
 
-/// Shapes as one reads them: from above, and from the left; what has no place of its own, as its
-/// layout has it, stays before what follows it.
+/// Sorts shapes by row from above, then from the left. A shape without a position of its own stays
+/// with the shape before it.
 fn in_order(parent: &Element) -> Vec<&Element> {
     let mut placed: Vec<((i64, i64), &Element)> = Vec::new();
     let mut last = (i64::MIN, i64::MIN);
@@ -233,19 +235,19 @@ fn in_order(parent: &Element) -> Vec<&Element> {
     placed.into_iter().map(|(_, element)| element).collect()
 }
 
-/// What of a slide is seen.
+/// Visibility of the shapes of a slide.
 struct Sight<'t> {
     tally: &'t Tally,
-    /// None of what each slide shows.
+    /// `None` for a layout or master.
     number: Option<usize>,
     /// Width and height.
     size: Option<(i64, i64)>,
-    /// Where its letters are looked at one by one.
+    /// The scene in which the visibility of letters is checked.
     scene: Option<&'t Scene<'t>>,
 }
 
 impl Sight<'_> {
-    /// Shapes in the order of the slide, groups included.
+    /// Reads shapes in the order of the slide, including those in groups.
     fn shapes(&self, parent: &Element, title: &mut String, text: &mut String) {
         let is_drawn = matches!(&*parent.name, "spTree" | "grpSp");
         let elements = if is_drawn { in_order(parent) } else { parent.elements().collect() };
@@ -269,7 +271,7 @@ impl Sight<'_> {
             "sp" => match placeholder(element).as_deref() {
                 Some("title" | "ctrTitle") => self.words(element, title),
                 Some("sldNum") => {}
-                // The day on which it is looked at.
+                // The date of viewing.
                 Some("dt") if !element.all("fld").is_empty() => {}
                 _ => self.words(element, text),
             },
@@ -285,7 +287,7 @@ impl Sight<'_> {
         paragraphs_in(shape, ink.as_ref(), text);
     }
 
-    /// What a picture is said to show.
+    /// Writes the description of a picture.
     fn picture(&self, picture: &Element, text: &mut String) {
         if let Some(number) = self.number {
             self.tally.on_page(Kind::Pictures, 1, number);
@@ -297,12 +299,12 @@ impl Sight<'_> {
         }
     }
 
-    /// Whether a shape is switched off or lies beside the slide.
+    /// Returns whether a shape is hidden or lies outside of the slide.
     fn hides(&self, shape: &Element, parent: &str) -> bool {
         let names = ["nvSpPr", "nvGrpSpPr", "nvPicPr", "nvGraphicFramePr"];
         let named = names.iter().find_map(|name| shape.child(name)?.child("cNvPr"));
         let is_off = named.is_some_and(|it| it.is_on("hidden"));
-        // In a group other measures hold.
+        // Groups have their own coordinates.
         let is_beside = || {
             let (width, height) = self.size.filter(|_| parent == "spTree")?;
             let (x, y) = pair(frame(shape)?.child("off")?, ["x", "y"])?;

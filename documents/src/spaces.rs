@@ -1,6 +1,6 @@
 //! White space between words.
 
-/// The text on one line, with one space between its words.
+/// Joins the words of a text with one space each, on one line.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Long text to chunks.
+//! Splitting of long text into chunks.
 
 use std::ops::Range;
 
@@ -6,25 +6,25 @@ use text_splitter::{ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
 
 use crate::tokens;
 
-/// The splitter looks for borders in pieces of at most this many bytes: its time grows faster than
-/// its text where a text has no borders at all.
+/// Most bytes that are given to the splitter at once. In a text without borders its time grows
+/// faster than the length.
 const SECTION: usize = 128 << 10;
 
-/// How text is split.
+/// Options for splitting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
-    /// Estimated tokens of a chunk at most; at least 1.
+    /// Most estimated tokens of a chunk; at least 1.
     pub max_tokens: usize,
-    /// Estimated tokens that a chunk has in common with the one before it.
+    /// Estimated tokens that a chunk shares with the one before it.
     pub overlap_tokens: usize,
-    /// Headings and other borders of Markdown are better borders than sentences.
+    /// Whether to prefer headings and other borders of Markdown to sentences.
     pub markdown: bool,
 }
 
 /// One piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where it stands in the text, in bytes.
+    /// Position in the text, in bytes.
     pub range: Range<usize>,
 }
 
@@ -36,16 +36,16 @@ impl ChunkSizer for Estimate {
     }
 }
 
-/// Splits at the best borders that leave each chunk within its tokens: sections, paragraphs,
-/// sentences, words, and letters at last. Nothing is left out but white space between chunks. The
-/// same text is always split the same way.
+/// Splits at the best borders that keep each chunk within its tokens: sections, paragraphs,
+/// sentences, words, then letters. Only white space between chunks is left out. The result depends
+/// on nothing but the arguments.
 pub fn split(text: &str, how: Split) -> Vec<Chunk> {
     let most = how.max_tokens.max(1);
     let overlap = how.overlap_tokens.min(most / 2);
     let mut chunks = Vec::new();
     for section in sections(text) {
         let config = ChunkConfig::new(most).with_sizer(Estimate).with_trim(false);
-        // An overlap below the capacity is always taken.
+        // An overlap below the capacity is always accepted.
         let Ok(config) = config.with_overlap(overlap) else { continue };
         let range =
             |(at, chunk): (usize, &str)| section.start + at..section.start + at + chunk.len();
@@ -63,7 +63,8 @@ pub fn split(text: &str, how: Split) -> Vec<Chunk> {
         .collect()
 }
 
-/// Pieces of at most [`SECTION`] bytes, ended at a paragraph, a line or a word where there is one.
+/// Divides a text into pieces of at most [`SECTION`] bytes, at a paragraph, a line or a word if
+/// possible.
 fn sections(text: &str) -> Vec<Range<usize>> {
     let (mut sections, mut start) = (Vec::new(), 0);
     while start < text.len() {

@@ -1,23 +1,23 @@
-//! Fonts of signs: what their codes mean. Offices write them as letters of the private range, from
-//! U+F020 to U+F0FF, which say nothing without the font.
+//! Fonts of symbols, and the meaning of their codes. Office programs write the codes as characters
+//! from U+F020 to U+F0FF of the private use area, which have no meaning without the font.
 
-/// A font of signs.
+/// A font of symbols.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Symbols(Table);
 
-/// The fonts of a run of text, of which one may be of signs.
+/// The fonts of a run of text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Fonts {
-    /// Of codes, which only a font of signs gives a meaning: the one that there is.
+    /// The symbol font for private-use codes, if there is any.
     codes: Option<Symbols>,
-    /// Of plain letters, too.
+    /// The symbol font for plain letters too.
     letters: Option<Symbols>,
 }
 
-/// Signs of codes that follow each other, from the first one.
+/// Rows of symbols for consecutive codes, each with its first code.
 type Table = &'static [(u8, &'static str)];
 
-/// By names in lower case.
+/// Fonts by lowercase name.
 const FONTS: [(&str, Table); 4] = [
     ("symbol", SYMBOL),
     ("wingdings", WINGDINGS),
@@ -25,7 +25,7 @@ const FONTS: [(&str, Table); 4] = [
     ("webdings", WEBDINGS),
 ];
 
-/// Adobe's encoding of the font Symbol, whole; parts of large brackets as Unicode has them.
+/// Adobe's complete encoding of the font Symbol; parts of large brackets as in Unicode.
 const SYMBOL: Table = &[
     (0x20, " !∀#∃%&∋()∗+,−./0123456789:;<=>?"),
     (0x40, "≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_"),
@@ -36,7 +36,7 @@ const SYMBOL: Table = &[
     (0xf1, "⟩∫⌠⎮⌡⎞⎟⎠⎤⎥⎦⎫⎬⎭"),
 ];
 
-/// Without ornaments. Boxes are those of a form, which is what they are used for.
+/// Without ornaments. Boxes become checkboxes, their usual purpose.
 const WINGDINGS: Table = &[
     (0x20, " ✏✂✁👓🔔📖"),
     (0x28, "☎✆✉✉📪📫📬📭📁📂📄"),
@@ -70,7 +70,7 @@ const WINGDINGS_2: Table = &[
     (0xea, "★✶"),
 ];
 
-/// Ticks, crosses, boxes, arrows, and what stands before addresses.
+/// Ticks, crosses, boxes, arrows, and signs before addresses.
 const WEBDINGS: Table = &[
     (0x20, " "),
     (0x33, "⏴⏵⏶⏷⏪⏩⏮⏭⏸⏹⏺"),
@@ -89,19 +89,19 @@ const WEBDINGS: Table = &[
 ];
 
 impl Symbols {
-    /// The font of a name, if it is one of those known here.
+    /// Returns a font by its name, if known.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase();
         FONTS.into_iter().find(|(known, _)| *known == name).map(|(_, table)| Self(table))
     }
 
-    /// Whether only its font knows what a letter means.
+    /// Returns whether a character is in the private use area, and has a meaning only in its font.
     pub(crate) fn is_code(letter: char) -> bool {
         matches!(letter, '\u{e000}'..='\u{f8ff}')
     }
 
-    /// What a letter means in this font: itself, unless it is of the private range. What is not
-    /// known is U+FFFD, so that it is seen that something is missing.
+    /// Returns the meaning of a character: itself, unless it is in the private use area. An unknown
+    /// one becomes U+FFFD, to show the gap.
     fn meaning(self, letter: char) -> char {
         if !Self::is_code(letter) {
             return letter;
@@ -110,7 +110,7 @@ impl Symbols {
         code.and_then(|code| self.sign(code)).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 
-    /// The same of a code that may also be written without the private range.
+    /// Returns the meaning of a code that may also be written outside of the private use area.
     pub(crate) fn meaning_of_code(self, code: char) -> char {
         match u8::try_from(code) {
             Ok(code @ 0x20..) => self.sign(code).unwrap_or(char::REPLACEMENT_CHARACTER),
@@ -118,7 +118,7 @@ impl Symbols {
         }
     }
 
-    /// The same of text, whose letters are codes as well. One of no meaning here stays what it is.
+    /// Returns the meaning of a letter of text. A letter without a meaning stays unchanged.
     fn meaning_of_letter(self, letter: char) -> char {
         match u8::try_from(letter) {
             Ok(code) => self.sign(code).unwrap_or(letter),
@@ -133,14 +133,14 @@ impl Symbols {
 }
 
 impl Fonts {
-    /// The font of plain letters and those of other scripts, by their names.
+    /// Finds symbol fonts by the names of the fonts for plain letters and for other scripts.
     pub(crate) fn named(letters: Option<&str>, others: &[String]) -> Self {
         let letters = letters.and_then(Symbols::named);
         let other = || others.iter().find_map(|name| Symbols::named(name));
         Self { codes: letters.or_else(other), letters }
     }
 
-    /// What a text in these fonts means.
+    /// Replaces the codes of a text by their meanings.
     pub(crate) fn read(self, text: String) -> String {
         let Some(codes) = self.codes else { return text };
         let meaning = |letter: char| match self.letters {
@@ -162,7 +162,8 @@ mod tests {
         letters.map(|letter| symbols.meaning(letter)).collect()
     }
 
-    /// The first and last of each row: a sign too few or too many would shift them.
+    /// Checks the first and last symbol of each row, because a missing or surplus one shifts the
+    /// others.
     #[test]
     fn each_sign_has_its_code() {
         assert_eq!(read("Symbol", b" ?@_`m~\x7f"), " ?≅_‾µ∼\u{fffd}");

@@ -1,5 +1,5 @@
-//! Tables of columns (Parquet): each row is a document. Row groups are read one after the other and
-//! page by page, so that memory does not grow with the file.
+//! Parquet tables: each row is a document. Row groups are read one after the other and page by
+//! page, so memory does not grow with the file.
 
 pub(crate) mod apart;
 mod pages;
@@ -29,17 +29,18 @@ use crate::{
     unreadable::Unreadable,
 };
 
-/// Rows may take so many times the bytes of their file: a dictionary writes a value once.
+/// Largest ratio of the bytes of rows to those of their file. It is large because a dictionary
+/// stores a value once.
 const MAX_RATIO: u64 = 1_000;
 
-/// Rows may take so many bytes, however small their file is.
+/// Bytes of rows that are allowed for any file.
 const HARMLESS: u64 = 1 << 30;
 
-/// Calls `each` with the rows behind the first `before`, and about how many bytes each takes, until it
-/// returns `false`. `open` opens the file, which has `size` bytes, at a byte.
+/// Calls `each` with each row after the first `before` ones and its approximate bytes, until `each`
+/// returns `false`. `open` opens the file, of `size` bytes, at a byte.
 ///
 /// # Errors
-/// [`Broken`] when it is no such file, has no such column, or cannot be read.
+/// [`Broken`] if it is no Parquet file, has no such column, or cannot be read.
 fn rows<R: Read + 'static>(
     open: impl Fn(u64) -> io::Result<R> + Send + Sync + 'static,
     size: u64,
@@ -93,7 +94,7 @@ fn rows<R: Read + 'static>(
     Ok(())
 }
 
-/// A file that is read here and there.
+/// A file that is read in ranges.
 struct Ranges<F> {
     open: F,
     size: u64,
@@ -120,7 +121,7 @@ impl<R: Read, F: Fn(u64) -> io::Result<R> + Send + Sync> ChunkReader for Ranges<
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
         let wanted = u64::try_from(length).unwrap_or(u64::MAX);
-        // A damaged file may ask for more than there is.
+        // A damaged file may state ranges behind its end.
         if start.checked_add(wanted).is_none_or(|end| end > self.size) {
             return Err(ParquetError::EOF("it ends too early".to_owned()));
         }
@@ -133,7 +134,7 @@ impl<R: Read, F: Fn(u64) -> io::Result<R> + Send + Sync> ChunkReader for Ranges<
     }
 }
 
-/// Errors of what the bytes are read from come back as they were.
+/// Converts an error of the parser. Errors of reading are returned unchanged.
 fn broken(error: ParquetError) -> Broken {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
@@ -148,7 +149,7 @@ pub(crate) fn invalid(why: String) -> Broken {
     Broken::Io(io::Error::new(io::ErrorKind::InvalidData, why))
 }
 
-/// How many bytes a row takes, about.
+/// Returns the approximate bytes of a row.
 fn weight(row: &Row) -> u64 {
     row.get_column_iter().map(|(name, field)| name.len() as u64 + weight_of(field)).sum()
 }
@@ -187,7 +188,7 @@ fn value(field: &Field) -> Value {
         Field::Float(it) => Value::from(*it),
         Field::Double(it) => Value::from(*it),
         Field::Str(it) => Value::from(it.as_str()),
-        // Texts that nobody has marked as such are common.
+        // Texts are often stored as bytes without the type of text.
         Field::Bytes(it) => match std::str::from_utf8(it.data()) {
             Ok(text) => Value::from(text),
             Err(_) => Value::from(BASE64_STANDARD.encode(it.data())),

@@ -1,4 +1,4 @@
-//! Why a document cannot be read.
+//! Reasons why a document cannot be read.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -6,119 +6,119 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::Format;
 
-/// Why there is no text, and what to do about it. One sentence each.
+/// The reason why there is no text, with a remedy. Each message is one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Unreadable {
-    /// Nothing in it.
+    /// A document without content.
     #[error("the document is empty")]
     Empty,
-    /// Not a text, and none of the formats that are known.
+    /// Neither a text nor a known format.
     #[error(
         "this is binary data; convert it to text, Markdown, HTML, PDF, DOCX, XLSX, PPTX, ODT or EPUB first"
     )]
     Binary,
-    /// A format that is known by name only.
+    /// A known format that is not read.
     #[error(
         "this is {what}; convert it to text, Markdown, HTML, PDF, DOCX, XLSX, PPTX, ODT or EPUB first"
     )]
     Unsupported {
-        /// What it is.
+        /// Description of the format.
         what: Cow<'static, str>,
     },
     /// The process that reads an archive has crashed.
     #[error("the archive could not be read: its reader crashed; pack it anew, or unpack it")]
     ArchiveCrashed,
-    /// A picture within a document of text.
+    /// A picture within another document.
     #[error("this is a {format}, which is not read within another document; take it out of that")]
     Picture {
         /// The format.
         format: Format,
     },
-    /// A password is needed.
+    /// A document that needs a password.
     #[error("the {format} is encrypted; save it without a password")]
     Encrypted {
         /// The format.
         format: Format,
     },
-    /// A PDF of pictures.
+    /// A PDF without text, such as a scan.
     #[error(
         "none of the PDF's {pages} pages holds text (a scan?); run it through text recognition, or attach it as it is"
     )]
     NoTextLayer {
-        /// Its pages.
+        /// Number of its pages.
         pages: usize,
     },
-    /// More than is taken.
+    /// A size beyond its limit.
     #[error("the {what} has {size} bytes; at most {most} are read{}", setting(what))]
     TooLarge {
-        /// What is too large: the file, its text, or what an archive unpacks to.
+        /// What is too large: the file, its text, or the unpacked bytes of an archive.
         what: Cow<'static, str>,
-        /// Its size in bytes, or as much of it as was looked at.
+        /// Its size in bytes, as far as it was read.
         size: u64,
         /// The limit in bytes.
         most: u64,
     },
-    /// More pages than are taken.
+    /// A PDF with too many pages.
     #[error("the PDF has {pages} pages; at most {most} are read (documents.max-pages); split it")]
     TooManyPages {
-        /// Its pages.
+        /// Number of its pages.
         pages: usize,
         /// The limit.
         most: u32,
     },
-    /// More documents in an archive than are taken.
+    /// An archive with too many documents.
     #[error("the archive has more than {most} documents; divide it")]
     TooManyMembers {
         /// The limit.
         most: u32,
     },
-    /// A member that an archive does not have, or that is no file.
+    /// A member that is missing in the archive, or that is no file.
     #[error("{what}")]
     NoMember {
-        /// What is there instead.
+        /// Description of the fault.
         what: Cow<'static, str>,
     },
-    /// Not what it claims to be.
+    /// A file that is invalid in its format.
     #[error("the {format} is damaged: {reason}")]
     Damaged {
         /// The format.
         format: Format,
-        /// What is wrong; at most 200 characters, and nothing of the document's text.
+        /// Description of the damage: at most 200 characters, without text of the document.
         reason: String,
     },
-    /// It takes too long.
+    /// A document that takes too long.
     #[error("the document could not be read within {0:.0?} (documents.max-time)")]
     TooSlow(Duration),
-    /// The user's own extractor brought no text.
+    /// A failure of the user's own extractor.
     #[error("the extractor {program} (documents.command) {what}")]
     Command {
         /// The program.
         program: String,
-        /// What became of it.
+        /// Description of the failure.
         what: String,
     },
-    /// A file of records by its name alone.
+    /// A file with the name of a file of records, but in another format.
     #[error(
         "the content is {format}, not records (CSV or JSONL); give the file the extension of its format, or save it as CSV"
     )]
     OtherFormat {
-        /// What it is.
+        /// Its format.
         format: Format,
     },
-    /// A file of records that holds none.
+    /// A file of records without any.
     #[error("the file has no records: it is empty, or has only a header")]
     NoRecords,
-    /// A line of a file of records.
+    /// A bad line in a file of records.
     #[error("line {line} is not a record: {reason}")]
     BadRecord {
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Description of the fault.
         reason: String,
     },
 }
 
-/// The setting that bounds this size, in brackets.
+/// Returns the setting for this limit, in parentheses.
 fn setting(what: &str) -> &'static str {
     match what {
         "file" => " (documents.max-size)",

@@ -1,23 +1,23 @@
-//! Letters that no program shows: with them words are put into a text for a model alone.
+//! Invisible characters, with which text for a model alone can be hidden in a document.
 
 use std::borrow::Cow;
 
 use crate::left_out::Tally;
 
-/// A flag of a region is written with such letters, and is seen.
+/// The visible flags of regions are written with tag characters after this one.
 const FLAG: char = '\u{1f3f4}';
 
-/// The letter of ASCII that a tag stands for; ends of flags stand for none.
+/// Returns the ASCII character of a Unicode tag; `None` for other characters.
 fn tag(c: char) -> Option<char> {
     char::from_u32(u32::from(c).checked_sub(0xe_0000)?).filter(char::is_ascii)
 }
 
-/// One of those that choose a letter's shape, of which each has a number. Behind a letter there is one.
+/// Returns whether a character is a variation selector. A character has at most one behind it.
 fn selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// A text without letters of Unicode's tags, and without the second and further selectors of a letter.
+/// Removes Unicode tags, and all variation selectors behind the first one of a character.
 pub(crate) fn without<'t>(text: Cow<'t, str>, tally: &Tally) -> Cow<'t, str> {
     let has_some = |text: &str| {
         text.contains(|c| tag(c).is_some())

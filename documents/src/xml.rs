@@ -1,4 +1,4 @@
-//! XML as a small tree: names without their prefixes, text with its entities resolved.
+//! XML as a small tree: names without prefixes, text with entities resolved.
 
 use std::borrow::Cow;
 
@@ -9,26 +9,26 @@ use quick_xml::{
 
 use crate::{encoding, format::Format, unreadable::Unreadable};
 
-/// Deeper nesting is refused: whoever reads the tree goes down by recursion.
+/// Deepest nesting. The tree is read by recursion.
 const MAX_DEPTH: usize = 400;
 
 /// An element.
 #[derive(Debug, Default)]
 pub(crate) struct Element {
-    /// Without its prefix.
+    /// Name without a prefix.
     pub(crate) name: Box<str>,
     attributes: Box<str>,
     pub(crate) children: Vec<Node>,
 }
 
-/// What an element holds.
+/// A child of an element.
 #[derive(Debug)]
 pub(crate) enum Node {
     Element(Element),
     Text(String),
 }
 
-/// What the beginning of a file of XML says, when it is one.
+/// Returns the first 4 KiB of an XML file; `None` for other files.
 pub(crate) fn head(bytes: &[u8]) -> Option<Cow<'_, str>> {
     let head = String::from_utf8_lossy(bytes.get(..4 << 10).unwrap_or(bytes));
     let start = head.trim_start_matches('\u{feff}').trim_start();
@@ -36,9 +36,9 @@ pub(crate) fn head(bytes: &[u8]) -> Option<Cow<'_, str>> {
         .then_some(head)
 }
 
-/// Reads a whole document; what comes back holds its root. Entities other than XML's own are left
-/// out, so that none can grow. Tags that do not match are repaired as browsers do: one that ends an
-/// outer element ends those within it, and one that ends nothing is passed over.
+/// Parses a document. The returned element contains the root. Only the entities of XML and `&nbsp;`
+/// are resolved, so that none can expand. Mismatched tags are repaired as in browsers: an end tag
+/// of an outer element also ends those within it, and one without a start tag is ignored.
 pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable> {
     let damaged = |reason: &dyn std::fmt::Display| Unreadable::damaged(format, reason.to_string());
     let xml = encoding::decode(bytes).map_err(|_| damaged(&"a part of it is no text"))?;
@@ -69,7 +69,7 @@ pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable>
             event @ (Event::Text(_) | Event::CData(_) | Event::GeneralRef(_)) => {
                 add_text(&mut open, &words(&event));
             }
-            // Half a document is not passed off as a whole one.
+            // A truncated document must not count as complete.
             Event::Eof if open.len() > 1 => return Err(damaged(&"it breaks off")),
             Event::Eof => return open.pop().ok_or_else(|| damaged(&"it is empty")),
             _ => {}
@@ -77,7 +77,7 @@ pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable>
     }
 }
 
-/// What an event of a reader adds to the text around it.
+/// Returns the text of a reader's event.
 pub(crate) fn words<'e>(event: &'e Event<'_>) -> Cow<'e, str> {
     match event {
         Event::Text(text) => text.xml10_content(),
@@ -90,7 +90,7 @@ pub(crate) fn words<'e>(event: &'e Event<'_>) -> Cow<'e, str> {
     }
 }
 
-/// An element without what it holds.
+/// Makes an element without its children.
 pub(crate) fn element(tag: &BytesStart<'_>) -> Element {
     Element {
         name: tag.local_name().as_ref().into(),
@@ -127,13 +127,13 @@ fn add_text(open: &mut [Element], text: &str) {
 }
 
 impl Element {
-    /// One that holds a text alone.
+    /// Makes an element that contains a text.
     pub(crate) fn of_text(name: &str, text: &str) -> Self {
         let children = vec![Node::Text(text.to_owned())];
         Self { name: name.into(), children, ..Self::default() }
     }
 
-    /// An attribute by its name, with or without a prefix.
+    /// Returns an attribute by its name, with or without a prefix.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
         Attributes::new(&self.attributes, 0).with_checks(false).flatten().find_map(|attribute| {
             (attribute.key.local_name().as_ref() == name)
@@ -143,24 +143,24 @@ impl Element {
         })
     }
 
-    /// Whether an attribute says yes.
+    /// Returns whether an attribute is true.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.attribute(name).is_some_and(|it| matches!(it.trim(), "1" | "true" | "on"))
     }
 
-    /// Whether an attribute says no.
+    /// Returns whether an attribute is false.
     pub(crate) fn is_off(&self, name: &str) -> bool {
         self.attribute(name).is_some_and(|it| matches!(it.trim(), "0" | "false" | "off"))
     }
 
-    /// The id of another part, whatever its prefix.
+    /// Returns the attribute `id` with any prefix: the id of another part.
     pub(crate) fn reference(&self) -> Option<String> {
         Attributes::new(&self.attributes, 0).with_checks(false).flatten().find_map(|attribute| {
             (attribute.key.as_ref().ends_with(":id")).then(|| attribute.value.into_owned())
         })
     }
 
-    /// Elements right below.
+    /// Returns the child elements.
     pub(crate) fn elements(&self) -> impl Iterator<Item = &Element> {
         self.children.iter().filter_map(|node| match node {
             Node::Element(element) => Some(element),
@@ -168,12 +168,12 @@ impl Element {
         })
     }
 
-    /// The first element of this name right below.
+    /// Returns the first child element with this name.
     pub(crate) fn child(&self, name: &str) -> Option<&Element> {
         self.elements().find(|element| &*element.name == name)
     }
 
-    /// The elements of this name anywhere below, in order; not those within each other.
+    /// Returns the descendants with this name in order, without those nested in each other.
     pub(crate) fn all<'a>(&'a self, name: &str) -> Vec<&'a Element> {
         let mut found = Vec::new();
         let mut stack: Vec<&Element> = self.elements().collect();
@@ -190,7 +190,7 @@ impl Element {
         found
     }
 
-    /// All text below.
+    /// Returns the text of all descendants.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         self.add_text_to(&mut text);

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use ruzstd::decoding::StreamingDecoder;
 
-/// The frames of a Zstandard file, one after the other.
+/// A reader of the frames of a Zstandard file, one after the other.
 pub(crate) struct Frames<'a> {
     rest: &'a [u8],
     frame: Option<Box<StreamingDecoder<&'a [u8], ruzstd::decoding::FrameDecoder>>>,
@@ -42,7 +42,7 @@ impl Read for Frames<'_> {
     }
 }
 
-/// What follows a frame that holds no content, if one begins here.
+/// Returns the bytes behind a skippable frame, if one begins here.
 fn skippable(bytes: &[u8]) -> Option<&[u8]> {
     let (head, rest) = bytes.split_at_checked(8)?;
     let number =

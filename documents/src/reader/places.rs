@@ -1,7 +1,7 @@
-//! Places for the processes that read documents, shared out by whom they read for.
+//! Places for child processes, shared out among the parties for which they read.
 //!
-//! Many files that each take their whole time must not hold up others' files. A party without a running
-//! process comes first. Where memory allows, it gets a process even if all cores are taken.
+//! A party with many slow files must not hold up others. A party without a running process comes
+//! first. If memory allows, it gets a process even if all cores are taken.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,20 +11,20 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// For so long after its last document a place is kept for a party that has none.
+/// Time for which a place is kept free for a party after its last document.
 const KEPT: Duration = Duration::from_secs(120);
 
-/// Parties that are known at once; lanes are few.
+/// Parties that are remembered. There are few lanes.
 const MAX_PARTIES: usize = 1_000;
 
-/// How many processes there may be.
+/// Bounds on the number of processes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// At work: each takes a core.
+    /// Processes that are not slow; each takes a core.
     pub(super) quick: usize,
-    /// Those that take long, and make room for others.
+    /// Slow processes, which leave their core to others.
     pub(super) slow: usize,
-    /// All of them, as there is memory.
+    /// All processes, as many as fit into memory.
     pub(super) most: usize,
 }
 
@@ -37,7 +37,7 @@ struct State {
     quick: usize,
     slow: usize,
     parties: HashMap<Arc<str>, Party>,
-    /// In the order in which they came.
+    /// In the order of arrival.
     waiting: VecDeque<(Arc<str>, oneshot::Sender<Place>)>,
 }
 
@@ -47,7 +47,7 @@ struct Party {
     seen: Instant,
 }
 
-/// A process's place, until it is dropped.
+/// The place of a process, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
@@ -62,7 +62,7 @@ impl Places {
         Arc::new(Self(Mutex::new(State { bounds, quick: 0, slow: 0, parties, waiting })))
     }
 
-    /// A place for a process of a party, when there is one. None where the runtime ends.
+    /// Waits for a place for a process of a party. Returns `None` if the runtime ends.
     pub(super) async fn take(self: &Arc<Self>, party: &Arc<str>) -> Option<Place> {
         let (give, given) = oneshot::channel();
         {
@@ -74,14 +74,14 @@ impl Places {
         given.await.ok()
     }
 
-    /// Gives out what places there are. One that nobody takes any more is given to the next.
+    /// Gives the free places to waiters. A place whose waiter has gone goes to the next.
     fn share_out(self: &Arc<Self>) {
         loop {
             let Some((party, give)) = self.state().start_next(Instant::now()) else { return };
             let places = Arc::clone(self);
             let place = Place { places, party, is_slow: false, is_given_back: false };
             if let Err(mut place) = give.send(place) {
-                // Its drop would share out within this.
+                // Its drop would call this function again.
                 place.give_back();
             }
         }
@@ -101,7 +101,7 @@ impl State {
         known.or_insert(Party { running: 0, seen: now }).seen = now;
     }
 
-    /// The next to start, which runs from now on: of those that may, the party with the fewest.
+    /// Starts the next waiter: of the parties that may start, one with the fewest processes.
     fn start_next(&mut self, now: Instant) -> Option<(Arc<str>, oneshot::Sender<Place>)> {
         self.waiting.retain(|(_, give)| !give.is_closed());
         let may = self.waiting.iter().enumerate().filter(|(_, (party, _))| self.may(party, now));
@@ -133,7 +133,7 @@ impl State {
 }
 
 impl Place {
-    /// It takes long: another one may start beside it, if there are not too many such.
+    /// Marks the process as slow, so that another one may start. Does nothing if too many are slow.
     pub(super) fn is_slow(&mut self) {
         {
             let mut state = self.places.state();
@@ -176,7 +176,7 @@ mod tests {
         name.into()
     }
 
-    /// Whether there is a place at once.
+    /// Takes a place if one is free at once.
     async fn at_once(places: &Arc<Places>, name: &str) -> Option<Place> {
         tokio::time::timeout(Duration::from_millis(50), places.take(&party(name))).await.ok()?
     }
@@ -206,7 +206,7 @@ mod tests {
         assert!(at_once(&places, "batch").await.is_none(), "it is kept");
         let other = at_once(&places, "interactive").await.unwrap();
         drop((first, other));
-        // Alone, all are its own.
+        // A single party may use all places.
         let places = Places::new(Bounds { quick: 2, slow: 0, most: 2 });
         let _both =
             [at_once(&places, "batch").await.unwrap(), at_once(&places, "batch").await.unwrap()];

@@ -1,4 +1,4 @@
-//! The rows of a table.
+//! Reading of the rows of a Parquet table.
 
 use std::io::Cursor;
 
@@ -12,14 +12,14 @@ use crate::{
     },
 };
 
-/// Memory of the process.
+/// Memory of the process, in bytes.
 const MEMORY: u64 = 1 << 30;
 
 impl Reader {
-    /// The rows that are wanted. `parts` has the file's ranges.
+    /// Decodes the wanted rows. `parts` fetches ranges of the file.
     ///
     /// # Errors
-    /// [`Broken`] as [`rows`]; what `parts` says is wrong; when there could be no process.
+    /// [`Broken`] as in [`rows`], for an error of `parts`, or if the process cannot be started.
     pub async fn rows(&self, wanted: &Wanted, parts: &Parts<'_>) -> Result<Rows, Broken> {
         let Some(helper) = self.helper() else {
             let whole = parts(0..wanted.size).await?;

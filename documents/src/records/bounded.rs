@@ -1,4 +1,4 @@
-//! Records end: each within a bound, and the last one of a CSV file before the file's own end.
+//! Bounds for records: a longest record, and an end mark behind a CSV file.
 
 use std::io::{self, Read};
 
@@ -6,14 +6,14 @@ use csv::ByteRecord;
 
 use crate::unreadable::Unreadable;
 
-/// Behind a CSV file: a row of its own, unless a quotation mark is open there, which would else take
-/// all that follows it for one field, without a word.
+/// Text added behind a CSV file. It is a row of its own, unless a quotation mark is still open;
+/// then it is in the last field, which shows the fault.
 const END: &[u8] = b"\n\0the end of the file\0\n";
 
-/// A longer one is a quotation mark that is not closed, or no line of JSON.
+/// Longest record in bytes. A longer one has an unclosed quotation mark, or is no JSON line.
 pub(super) const MAX_RECORD_BYTES: u64 = 16 << 20;
 
-/// Ends a record that has no end, and the file.
+/// A reader that fails at the bound of a record, and adds [`END`] behind the file.
 #[derive(Debug)]
 pub(super) struct Bounded<R> {
     inner: R,
@@ -26,7 +26,7 @@ impl<R> Bounded<R> {
         Self { inner, left: MAX_RECORD_BYTES, end: END }
     }
 
-    /// A record begins.
+    /// Resets the bound at the beginning of a record.
     pub(super) const fn begins(&mut self) {
         self.left = MAX_RECORD_BYTES;
     }
@@ -66,7 +66,7 @@ pub(super) fn is_end(row: &ByteRecord) -> bool {
     row.len() == 1 && row.get(0).is_some_and(|field| field == END.trim_ascii())
 }
 
-/// It goes on behind the end of the file.
+/// Returns whether a row continues behind the end of the file.
 pub(super) fn is_cut(row: &ByteRecord) -> bool {
     !is_end(row) && row.as_slice().ends_with(END)
 }

@@ -1,21 +1,21 @@
-//! What the beginning of a file of records tells.
+//! Checks of the beginning of a file of records.
 
 use crate::{encoding, format::Format, unreadable::Unreadable};
 
-/// So much of a file tells its delimiter, and that it is text.
+/// Bytes that are checked for the delimiter and the format.
 pub(super) const HEAD_BYTES: u64 = 1 << 20;
 
-/// The delimiter of a table by its header: whichever of `,` `;` tab and `|` it holds most of.
+/// Returns the delimiter of a table: the most frequent of `,` `;` tab and `|` in the header.
 pub fn delimiter(text: &[u8]) -> u8 {
     let header = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    // A name in quotes may hold any of them.
+    // Names in quotes are skipped; they may contain any delimiter.
     let unquoted = header.split(|byte| *byte == b'"').step_by(2).flatten();
     let count = |delimiter: &u8| unquoted.clone().filter(|byte| *byte == delimiter).count();
     let delimiters = b",;\t|".iter().copied();
     delimiters.max_by_key(|delimiter| (count(delimiter), *delimiter == b',')).unwrap_or(b',')
 }
 
-/// The delimiter that a first line says, and the bytes of that line.
+/// Reads the delimiter from a first line `sep=…`. Returns it with the length of the line in bytes.
 pub(super) fn separator(text: &[u8]) -> Option<(u8, u64)> {
     let line = text.split_inclusive(|byte| *byte == b'\n').next()?;
     let said = line.strip_suffix(b"\n").unwrap_or(line);
@@ -27,11 +27,11 @@ pub(super) fn separator(text: &[u8]) -> Option<(u8, u64)> {
     is_said.then_some((delimiter, line.len() as u64))
 }
 
-/// What has a mark of another format is no file of records, whatever its name says.
+/// Refuses a file with the mark of another format, whatever its name.
 pub(super) fn check(head: &[u8]) -> Result<(), Unreadable> {
     match Format::of(head, "records.csv") {
         Ok(Format::Csv) => Ok(()),
-        // Its head alone was looked at.
+        // Only the head was checked, so an archive looks damaged.
         Ok(format) | Err(Unreadable::Damaged { format, .. } | Unreadable::Encrypted { format }) => {
             Err(Unreadable::OtherFormat { format })
         }
@@ -39,7 +39,7 @@ pub(super) fn check(head: &[u8]) -> Result<(), Unreadable> {
     }
 }
 
-/// What is no text in a byte for each letter of the alphabet.
+/// Returns the error for a large file in UTF-16, or for a file that is no text.
 pub(super) fn wide(head: &[u8]) -> Unreadable {
     match encoding::decode(&head[..head.len() & !1]) {
         Ok(_) => Unreadable::Unsupported {

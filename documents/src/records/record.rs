@@ -1,4 +1,4 @@
-//! One record: what names it, and what its text is.
+//! One record: its id and its text.
 
 use std::borrow::Cow;
 
@@ -7,36 +7,36 @@ use serde_json::{Map, Value};
 
 use crate::unreadable::Unreadable;
 
-/// A record with more of them is none. Commas of texts count, too.
+/// Most values of a JSON record. Commas within texts are counted too.
 const MAX_VALUES: usize = 1_000_000;
 
-/// A CSV file has no more columns: a sheet has 16,384.
+/// Most columns of a CSV file. A spreadsheet has at most 16,384.
 pub(super) const MAX_COLUMNS: usize = 20_000;
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// From the id's field, else the number of the record, counted from 1 and padded with zeros.
+    /// The value of the id field; else the number of the record, from 1, padded with zeros.
     pub id: String,
-    /// It has no id of its own, but the number of its row.
+    /// Whether the id is the record's number.
     pub is_numbered: bool,
-    /// The text's field alone, else all fields, one a line: `name: value`.
+    /// The value of the text field; else all fields, one a line: `name: value`.
     pub text: String,
-    /// All of it: a CSV file's row as an object of texts by the names of its columns.
+    /// The whole record: a CSV row is an object of texts by column names.
     pub json: Value,
 }
 
-/// Which fields say what.
+/// Names of the fields with a meaning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordFields<'a> {
-    /// The field that names a record.
+    /// The field with a record's id.
     pub id: Option<&'a str>,
-    /// The field that is its text.
+    /// The field with its text.
     pub text: Option<&'a str>,
 }
 
-/// A row of a CSV file whose columns are called `names`; `id` and `text` are the places of those
-/// that say these.
+/// Makes a record of a CSV row. `names` are the column names; `id` and `text` are the indices of
+/// the columns with these meanings.
 pub(super) fn of_row(
     names: &[String],
     values: Vec<String>,
@@ -53,7 +53,7 @@ pub(super) fn of_row(
     let text = text.map_or_else(all, field);
     let mut json = Map::new();
     for (place, (name, value)) in names.iter().zip(values).enumerate() {
-        // Of columns with one name, none is left out.
+        // A repeated column name gets its index appended.
         let name = match json.contains_key(name) {
             true => format!("{name}#{place}"),
             false => name.clone(),
@@ -63,7 +63,7 @@ pub(super) fn of_row(
     Record { id, is_numbered, text, json: Value::Object(json) }
 }
 
-/// A line of a JSONL file.
+/// Parses a line of a JSONL file. `at` is the number of the line.
 pub(super) fn of_line(
     line: &str,
     at: u64,
@@ -72,11 +72,11 @@ pub(super) fn of_line(
     text: Option<&str>,
 ) -> Result<Record, Unreadable> {
     let bad = |reason: String| Unreadable::BadRecord { line: at, reason };
-    // Each takes thirty times its bytes in memory, and more.
+    // A value takes more than thirty times its bytes in memory.
     if memchr::memchr3_iter(b',', b'[', b'{', line.as_bytes()).nth(MAX_VALUES).is_some() {
         return Err(bad(format!("it has more than {MAX_VALUES} values")));
     }
-    // The parser saw one line alone: its "line 1" is none of the file's.
+    // The parser sees a single line, so its "line 1" is not the line in the file.
     let no_json = |error: serde_json::Error| {
         let why = error.to_string().replace(" at line 1 column ", " at column ");
         bad(format!("no JSON: {why}"))
@@ -85,7 +85,7 @@ pub(super) fn of_line(
     of_value(value, at, number, RecordFields { id, text })
 }
 
-/// A value as a record. `at` is its line, or its row.
+/// Makes a record of a value. `at` is the number of its line or row.
 pub(crate) fn of_value(
     value: Value,
     at: u64,
@@ -121,7 +121,7 @@ fn shown(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Padded, so that records are ordered as they stand.
+/// Pads a record's number, so that ids sort in the order of the records.
 fn numbered(number: u64) -> String {
     format!("{number:07}")
 }

@@ -37,7 +37,7 @@ fn names_in_quotes_may_hold_delimiters() {
     assert_eq!(delimiter(b"id,\"a;b;c\"\n"), b',');
 }
 
-/// One row of an older encoding says nothing of the others.
+/// A row in an older encoding does not change the encoding of rows in UTF-8.
 #[test]
 fn rows_in_utf_8_are_read_behind_one_in_latin_1() {
     let file = Bytes::from_static(b"name\ncaf\xe9 cr\xe8me br\xfbl\xe9e\nGr\xc3\xb6\xc3\x9fe\n");
@@ -49,7 +49,7 @@ fn rows_in_utf_8_are_read_behind_one_in_latin_1() {
     assert_eq!(next(), "name: Größe");
 }
 
-/// The line is no header, and rows stand in the lines that they stand in.
+/// A `sep=` line is no header, and line numbers count it.
 #[test]
 fn a_first_line_may_say_the_delimiter() {
     for (line, rest) in [
@@ -82,7 +82,7 @@ fn the_content_decides_what_a_file_is() {
     };
     let pdf = b"%PDF-1.4\n1 0 obj\n<< >>\nstream\n\x01\x02";
     assert!(told(pdf, Format::Csv).starts_with("the content is PDF, not records"));
-    // A header may begin with the letters that mark another format.
+    // A header may begin with the mark of another format.
     for header in ["PAR1,PAR2", "RIFF,x", "GIF8,x", "ID3,x"] {
         let rows = read(&format!("{header}\n1,2\n"), Format::Csv, fields);
         assert!(rows.len() == 1 && rows[0].is_ok(), "{header}: {rows:?}");
@@ -95,7 +95,7 @@ fn the_content_decides_what_a_file_is() {
     assert!(rows.len() == 1 && rows[0].is_ok(), "{rows:?}");
 }
 
-/// What stands behind it would else be one field with it, and nobody would miss the rows.
+/// Otherwise the following rows would silently become part of one field.
 #[test]
 fn a_quotation_mark_that_is_never_closed_is_told() {
     let told = |text: &str| {
@@ -131,7 +131,7 @@ fn lines() {
     );
 }
 
-/// A file is opened anew behind each record, and nothing is missing or twice.
+/// A file is reopened behind each record; no record is missing or repeated.
 #[test]
 fn reading_goes_on_anywhere() {
     let csv = "\u{feff}name;note\nAnna;\"two\nlines\"\nBert;x;y\n\nCara;größer\nDora;fünf\n";
@@ -169,7 +169,7 @@ fn reading_goes_on_anywhere() {
     }
 }
 
-/// Of a gigabyte without an end, no more is read than a record may have.
+/// Of an endless record, only as many bytes are read as a record may have.
 #[test]
 fn a_record_without_an_end_costs_no_more_than_its_bound() {
     for (head, format) in [("a,b\n\"open", Format::Csv), ("\"open", Format::Jsonl)] {
@@ -192,7 +192,7 @@ fn a_record_without_an_end_costs_no_more_than_its_bound() {
     assert_eq!(whole.read_next().unwrap().unwrap().unwrap().text, "a: 1\nb: 2");
 }
 
-/// A value takes thirty times its two bytes, and a column its name in each row.
+/// A value takes thirty times its two bytes in memory; a column repeats its name in each row.
 #[test]
 fn records_of_too_many_values_are_refused_before_they_are_made() {
     let all = RecordFields::default();

@@ -1,32 +1,32 @@
-//! What the binary formats say of how cells look, which their parser passes over: number formats, and
-//! what is hidden ([MS-XLS], [MS-XLSB]). What is damaged says nothing.
+//! Number formats and hidden cells of the binary formats ([MS-XLS], [MS-XLSB]), which their parser
+//! skips. Damaged records are ignored.
 
 use std::collections::{HashMap, HashSet};
 
 use super::number_format::NumberFormat;
 use crate::{compound, package::Package, unreadable::Unreadable};
 
-/// How the cells of a book look.
+/// The appearance of the cells of a book.
 #[derive(Default)]
 pub(super) struct Looks {
-    /// By style.
+    /// Number formats by style.
     formats: Vec<NumberFormat>,
-    /// In their order.
+    /// In the order of the sheets.
     sheets: Vec<Look>,
 }
 
-/// How the cells of a sheet look.
+/// The appearance of the cells of a sheet.
 #[derive(Default)]
 pub(super) struct Look {
     pub(super) is_hidden: bool,
     rows: HashSet<u32>,
-    /// First and last.
+    /// First and last column of each hidden range.
     columns: Vec<(u32, u32)>,
     styles: HashMap<(u32, u32), usize>,
 }
 
 impl Look {
-    /// Whether nobody sees a cell.
+    /// Returns whether a cell is hidden.
     pub(super) fn hides(&self, (row, column): (u32, u32)) -> bool {
         self.rows.contains(&row)
             || self.columns.iter().any(|(from, to)| (*from..=*to).contains(&column))
@@ -34,17 +34,17 @@ impl Look {
 }
 
 impl Looks {
-    /// The sheet at a place, from 0.
+    /// Returns the look of a sheet by its index.
     pub(super) fn sheet(&self, at: usize) -> Option<&Look> {
         self.sheets.get(at)
     }
 
-    /// How a number is shown, where its style says so.
+    /// Formats a number. Returns `None` if its style has no format for it.
     pub(super) fn shown(&self, look: &Look, place: (u32, u32), number: f64) -> Option<String> {
         self.formats.get(*look.styles.get(&place)?)?.shown(number)
     }
 
-    /// Those of a book of 1997 to 2003.
+    /// Reads the looks of an XLS book.
     pub(super) fn of_xls(file: &[u8]) -> Self {
         let stream = compound::stream(file, "Workbook").unwrap_or_default();
         let (mut looks, mut codes, mut styles) = (Self::default(), HashMap::new(), Vec::new());
@@ -68,7 +68,7 @@ impl Looks {
             for (kind, record) in Records::old(&stream, start) {
                 let place = (record.short(0), record.short(2));
                 match kind {
-                    // Charts lie within.
+                    // Charts are nested substreams.
                     0x809 => depth += 1,
                     0x0a => depth = depth.saturating_sub(1),
                     0x203 | 0x27e | 0x06 => look.style(place, record.short(4)),
@@ -91,7 +91,7 @@ impl Looks {
         looks
     }
 
-    /// Those of a book of binary parts.
+    /// Reads the looks of an XLSB book.
     pub(super) fn of_xlsb(package: &mut Package<'_>) -> Result<Self, Unreadable> {
         const BOOK: &str = "xl/workbook.bin";
         let (mut looks, mut codes, mut styles) = (Self::default(), HashMap::new(), Vec::new());
@@ -142,7 +142,7 @@ impl Look {
     }
 }
 
-/// The formats of styles, by their numbers.
+/// Returns the number formats of styles by their ids.
 fn formats(styles: &[u32], codes: &HashMap<u32, String>) -> Vec<NumberFormat> {
     let format = |id: &u32| {
         codes.get(id).map_or_else(|| NumberFormat::built_in(*id), |code| NumberFormat::of(code))
@@ -150,7 +150,7 @@ fn formats(styles: &[u32], codes: &HashMap<u32, String>) -> Vec<NumberFormat> {
     styles.iter().map(format).collect()
 }
 
-/// What a record holds. Behind its end there are zeros.
+/// The content of a record. Bytes behind its end count as zeros.
 struct Record<'b>(&'b [u8]);
 
 impl Record<'_> {
@@ -166,7 +166,7 @@ impl Record<'_> {
         self.short(at) | self.short(at + 2) << 16
     }
 
-    /// A text with its length in two bytes, and one that says how wide its letters are.
+    /// Reads a text with a length of two bytes, and a byte for the width of its characters.
     fn old_text(&self, at: usize) -> String {
         let length = self.short(at) as usize;
         let letters = self.0.get(at + 3..).unwrap_or_default();
@@ -176,7 +176,7 @@ impl Record<'_> {
         wide(letters, length)
     }
 
-    /// A text with its length in four bytes, and where it ends.
+    /// Reads a text with a length of four bytes. Returns it with the position of its end.
     fn new_text(&self, at: usize) -> (String, usize) {
         let length = self.number(at) as usize;
         let letters = self.0.get(at + 4..).unwrap_or_default();
@@ -190,7 +190,7 @@ fn wide(letters: &[u8], length: usize) -> String {
     char::decode_utf16(units).map(|it| it.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// The records of a stream, with their kinds.
+/// Iterator over the records of a stream, with their types.
 struct Records<'b> {
     bytes: &'b [u8],
     is_old: bool,
@@ -205,7 +205,7 @@ impl<'b> Records<'b> {
         Self { bytes, is_old: false }
     }
 
-    /// A number of up to so many bytes, of which each but the last has its highest bit.
+    /// Reads a number of at most `most` bytes; in each byte but the last, the highest bit is set.
     fn number(&mut self, most: u32) -> Option<usize> {
         let mut number = 0;
         for place in 0..most {
@@ -230,7 +230,7 @@ impl<'b> Iterator for Records<'b> {
             let [kind @ .., low, high] = *head;
             (u16::from_le_bytes(kind), usize::from(u16::from_le_bytes([low, high])))
         } else {
-            // Both bytes of a kind count whole.
+            // Each byte of a type keeps its highest bit.
             let low = u16::from(*self.bytes.first()?);
             let high = if low & 0x80 == 0 { 0 } else { u16::from(*self.bytes.get(1)?) };
             self.bytes = self.bytes.get(if low & 0x80 == 0 { 1 } else { 2 }..)?;

@@ -1,4 +1,4 @@
-//! The cells of a sheet, and how their values are written.
+//! The cells of a sheet, and the formatting of their values.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use crate::{
     unreadable::Unreadable,
 };
 
-/// Between the cells of a row.
+/// Separator between the cells of a row.
 const SEPARATOR: &str = " | ";
 
-/// The cells of a sheet that hold something: an empty one costs nothing, wherever the last one is.
+/// The nonempty cells of a sheet. Empty ones take no memory, wherever the last cell is.
 pub(super) struct Cells<'a> {
     limits: &'a Limits,
     deadline: Deadline,
@@ -23,11 +23,11 @@ pub(super) struct Cells<'a> {
     bytes: usize,
     /// Row, column, value.
     cells: Vec<(u32, u32, String)>,
-    /// Values that nobody sees.
+    /// Values of hidden cells.
     hidden: Vec<String>,
 }
 
-/// What went wrong: with the whole document, or with one sheet of it.
+/// A fault of the whole document, or of one sheet.
 pub(super) enum Fault {
     Document(Unreadable),
     Sheet(String),
@@ -52,7 +52,7 @@ impl<'a> Cells<'a> {
         Ok(())
     }
 
-    /// A value that nobody sees.
+    /// Adds the value of a hidden cell.
     pub(super) fn hide(&mut self, value: String) -> Result<(), Fault> {
         if value.is_empty() {
             return Ok(());
@@ -63,14 +63,14 @@ impl<'a> Cells<'a> {
         Ok(())
     }
 
-    /// Takes out what cells show that nobody sees.
+    /// Moves the cells at these places to the hidden values.
     pub(super) fn hide_at(&mut self, places: &HashSet<(u32, u32)>) {
         let unseen =
             self.cells.extract_if(.., |(row, column, _)| places.contains(&(*row, *column)));
         self.hidden.extend(unseen.map(|(_, _, value)| value));
     }
 
-    /// Cells lead to what `address` says of their places.
+    /// Adds links: `address` returns the address of a cell.
     pub(super) fn link<'l>(&mut self, address: impl Fn((u32, u32)) -> Option<&'l String>) {
         for (row, column, value) in &mut self.cells {
             let link = address((*row, *column)).and_then(|address| Link::to(address));
@@ -83,14 +83,13 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Counts what nobody sees: all of a sheet that is hidden. What of it is put into the text all the
-    /// same.
+    /// Counts the hidden values; of a hidden sheet, all. Returns their replacement in the text.
     pub(super) fn hidden(&mut self, is_whole: bool, sheet: &str, tally: &Tally) -> String {
         let mut values = std::mem::take(&mut self.hidden);
         if is_whole {
             values.extend(std::mem::take(&mut self.cells).into_iter().map(|(_, _, value)| value));
         }
-        // The separators are not of the sheet.
+        // Separators are not counted.
         let count: usize = values.iter().map(|value| characters(value)).sum();
         tally.in_part(Kind::HiddenText, count, sheet);
         tally.marked(&values.join(SEPARATOR))
@@ -104,8 +103,8 @@ impl<'a> Cells<'a> {
         Ok(())
     }
 
-    /// A line for each row that holds something, with a place for each such column; then what lies
-    /// `beside` the cells.
+    /// Writes a line for each nonempty row, with a cell for each nonempty column; then the texts in
+    /// `beside`.
     pub(super) fn write(
         mut self,
         name: &str,
@@ -141,14 +140,14 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// A value as a person would write it, on one line.
+/// Formats a value on one line.
 pub(super) fn shown(value: &Data) -> String {
     match value {
         Data::DateTime(moment) if moment.is_duration() => duration(moment.as_f64()),
         Data::DateTime(moment) => {
             let (year, month, day, hour, minute, second, _) = moment.to_ymd_hms_milli();
             let time = format!("{hour:02}:{minute:02}:{second:02}");
-            // Days are counted from 1: before that, there is a time of day and no date.
+            // The first day is 1; a smaller value is a time of day without a date.
             if (0.0..1.0).contains(&moment.as_f64()) {
                 return time;
             }
@@ -165,8 +164,8 @@ pub(super) fn shown(value: &Data) -> String {
     }
 }
 
-/// The same of one that is written as ISO 8601 has it, as open documents do: `PT08H05M00S`, which is a
-/// time of day, too.
+/// Formats a duration of ISO 8601, as in `OpenDocument`: `PT08H05M00S`. It may also be a time of
+/// day.
 fn iso_duration(time: &str) -> Option<String> {
     let (sign, time) = time.strip_prefix('-').map_or((1.0, time), |time| (-1.0, time));
     let (mut seconds, mut rest) = (0.0, time.strip_prefix('P')?);
@@ -182,7 +181,7 @@ fn iso_duration(time: &str) -> Option<String> {
             (b'H', true) => 3_600.0,
             (b'M', true) => 60.0,
             (b'S', true) => 1.0,
-            // Months and years have no length of their own.
+            // Months and years have no fixed length.
             _ => return None,
         };
         seconds += number.replace(',', ".").parse::<f64>().ok()? * unit;
@@ -191,7 +190,7 @@ fn iso_duration(time: &str) -> Option<String> {
     Some(duration(sign * seconds / 86_400.0))
 }
 
-/// A time that something takes, in hours, minutes and seconds.
+/// Formats a duration, given in days, in hours, minutes and seconds.
 fn duration(days: f64) -> String {
     let seconds = (days.abs() * 86_400.0).round();
     if !(0.0..1e15).contains(&seconds) {

@@ -1,22 +1,22 @@
 //! Numbers as a sheet shows them, by their format code: `0.0%`, `#,##0.00;(#,##0.00)`, `00000`
 //! (ECMA-376 part 1, 18.8.31).
 
-/// Digits of a number that are shown at most.
+/// Significant digits that are shown at most.
 const DIGITS: usize = 15;
 
-/// Longer formats are taken for none.
+/// Longest format code in bytes; longer ones are ignored.
 const MAX_CODE: usize = 500;
 
-/// How the cells of a style show a number.
+/// The number format of a style.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum NumberFormat {
-    /// As it is.
+    /// No format.
     General,
-    /// A day, a time of day, or both.
+    /// A date, a time of day, or both.
     Date,
-    /// A time that something takes.
+    /// A duration.
     Duration,
-    /// By sections.
+    /// Sections for different values.
     Code(Vec<Section>),
 }
 
@@ -35,7 +35,7 @@ enum Piece {
     Point,
     Comma,
     Percent,
-    /// `E+` writes the sign of a positive exponent too.
+    /// An exponent; `true` for `E+`, which also writes a plus sign.
     Exponent(bool),
     Slash,
     Text,
@@ -43,7 +43,7 @@ enum Piece {
 }
 
 impl NumberFormat {
-    /// The format of a number that every program knows; they have no code in the file.
+    /// Returns a format by its standard number. Standard formats have no code in the file.
     pub(super) fn built_in(id: u32) -> Self {
         let code = match id {
             1 => "0",
@@ -69,7 +69,7 @@ impl NumberFormat {
         Self::of(code)
     }
 
-    /// A code of the file.
+    /// Parses a format code.
     pub(super) fn of(code: &str) -> Self {
         if code.len() > MAX_CODE || code.trim().eq_ignore_ascii_case("general") || code == "@" {
             return Self::General;
@@ -82,7 +82,7 @@ impl NumberFormat {
         Self::Code(sections(code))
     }
 
-    /// A number by its sections; `None` where it is shown as it is.
+    /// Formats a number. Returns `None` if it is shown without a format.
     pub(super) fn shown(&self, value: f64) -> Option<String> {
         let Self::Code(sections) = self else { return None };
         if !value.is_finite() {
@@ -121,8 +121,8 @@ impl NumberFormat {
 }
 
 impl NumberFormat {
-    /// A text by the section for texts, which is the fourth or has an `@`; `None` where it is shown as
-    /// it is.
+    /// Formats a text by the section for texts: one with an `@`, or else the fourth. Returns `None`
+    /// if it is shown unchanged.
     pub(super) fn shown_text(&self, words: &str) -> Option<String> {
         let Self::Code(sections) = self else { return None };
         let for_texts = sections.iter().rfind(|it| it.pieces.contains(&Piece::Text));
@@ -136,7 +136,7 @@ impl NumberFormat {
     }
 }
 
-/// Whether a code is one of dates (`false`) or of what takes a time (`true`).
+/// Returns `false` for a code of dates, `true` for one of durations, `None` for others.
 fn time(code: &str) -> Option<bool> {
     let mut letters = code.chars();
     let mut found = None;
@@ -154,7 +154,8 @@ fn time(code: &str) -> Option<bool> {
                 }
             }
             'y' | 'Y' | 'd' | 'D' | 'h' | 'H' | 'm' | 'M' | 's' | 'S' => found = Some(false),
-            // General has an n, an e and an r, and nothing of dates.
+            // A code with neither date nor time letters in its first section is none of dates.
+            // "General" has no such letters.
             ';' if found.is_none() => return None,
             _ => {}
         }
@@ -181,7 +182,7 @@ fn sections(code: &str) -> Vec<Section> {
                     literal(&mut section, next.encode_utf8(&mut [0; 4]));
                 }
             }
-            // As wide as the next sign; filled up with it.
+            // A space as wide as the next character, or a fill with it.
             '_' | '*' => drop(letters.next()),
             '[' => {
                 let inner: String = letters.by_ref().take_while(|c| *c != ']').collect();
@@ -216,13 +217,13 @@ fn sections(code: &str) -> Vec<Section> {
 }
 
 impl Section {
-    /// Whether its condition is that a number is below zero: then what is written of the sign is all
-    /// that is shown of it.
+    /// Returns whether its condition selects negative numbers. Then the section itself shows the
+    /// sign.
     fn is_for_negatives(&self) -> bool {
         matches!(&self.condition, Some((sign, bound)) if matches!(&**sign, "<" | "<=") && *bound == 0.0)
     }
 
-    /// A number without its sign.
+    /// Formats the absolute value of a number.
     fn shown(&self, value: f64) -> String {
         let mut value = value;
         for piece in &self.pieces {
@@ -254,7 +255,7 @@ impl Section {
                 && self.pieces[..at].iter().any(is_digit)
                 && self.pieces[at..point].iter().any(is_digit)
         });
-        // Commas behind the last digit divide by a thousand each.
+        // Each comma behind the last digit divides by a thousand.
         let last_whole = self.pieces[..point].iter().rposition(is_digit);
         let scale = [last_whole.map(|at| (at, point)), last.map(|at| (at, end))];
         let mut commas = 0;
@@ -284,7 +285,7 @@ impl Section {
         self.written(&integer, &fraction, (whole.len(), is_grouped), exponent)
     }
 
-    /// The pieces with the digits in their places.
+    /// Writes the pieces with the digits in their places.
     fn written(
         &self,
         integer: &str,
@@ -327,7 +328,7 @@ impl Section {
                 Piece::Digit(_) if in_exponent => {}
                 Piece::Digit(kind) if !behind => {
                     let from_right = places - place;
-                    // The first place takes what is more.
+                    // The first place takes all surplus digits.
                     let more = if place == 0 { digits.len().saturating_sub(places) } else { 0 };
                     let at = digits.len() as isize - from_right as isize;
                     let first = at - more as isize;
@@ -357,7 +358,7 @@ impl Section {
         text
     }
 
-    /// As a whole number and a fraction.
+    /// Formats a whole number and a fraction.
     fn fraction(&self, value: f64) -> String {
         let slash = self.pieces.iter().position(|it| *it == Piece::Slash).unwrap_or(0);
         let after: String = self.pieces[slash..]
@@ -404,7 +405,8 @@ fn digits(pieces: &[Piece]) -> Vec<char> {
     pieces.iter().filter_map(digit).collect()
 }
 
-/// Decimals that are written: those that must be, and those up to the last that is not zero.
+/// Returns the number of decimals to write: the required ones, and further ones up to the last
+/// nonzero digit.
 fn kept_decimals(pieces: &[Piece], fraction: &str) -> usize {
     let point = pieces.iter().position(|it| *it == Piece::Point).unwrap_or(pieces.len());
     let end = pieces.iter().position(|it| matches!(it, Piece::Exponent(_))).unwrap_or(pieces.len());
@@ -413,7 +415,8 @@ fn kept_decimals(pieces: &[Piece], fraction: &str) -> usize {
     must.max(fraction.trim_end_matches('0').len()).min(kinds.len())
 }
 
-/// The power of ten that leaves so many digits before the point, or a multiple of it.
+/// Returns the power of ten that leaves one digit before the point; with several digits in the
+/// code, a multiple of their number.
 fn magnitude(value: f64, digits: usize) -> i32 {
     // At most 308.
     let exponent = value.log10().floor() as i32;
@@ -421,15 +424,15 @@ fn magnitude(value: f64, digits: usize) -> i32 {
     if digits > 1 { exponent.div_euclid(digits) * digits } else { exponent }
 }
 
-/// The digits before and behind the point, rounded half up as people do: by what the number is in
-/// fifteen digits, and not by what it is in binary.
+/// Returns the digits before and behind the point. Rounds half up, in decimal: the number is first
+/// written with fifteen digits, so that its binary representation has no effect.
 fn rounded(value: f64, decimals: usize) -> (String, String) {
     let written = format!("{:.*e}", DIGITS - 1, value);
     let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let mut digits: Vec<u8> =
         mantissa.bytes().filter(u8::is_ascii_digit).map(|it| it - b'0').collect();
-    // Where the point stands among the digits.
+    // The position of the point among the digits.
     let mut point = exponent + 1;
     while point < 1 {
         digits.insert(0, 0);
@@ -471,7 +474,7 @@ fn split(digits: &[u8], point: usize, decimals: usize) -> (String, String) {
     (if whole.is_empty() { "0" } else { whole }.to_owned(), fraction)
 }
 
-/// `1E-10`, with two digits of the exponent at least.
+/// Formats as `1E-10`; the exponent has at least two digits.
 fn scientific(value: f64) -> String {
     let text = format!("{value:E}");
     let (number, exponent) = text.split_once('E').unwrap_or((&text, "0"));
@@ -479,7 +482,7 @@ fn scientific(value: f64) -> String {
     format!("{number}E{sign}{digits:0>2}")
 }
 
-/// A number as it is, without what binary adds to it.
+/// Formats a number with fifteen digits, which removes binary rounding errors.
 pub(super) fn general(value: f64) -> String {
     let short: f64 = format!("{:.*e}", DIGITS - 1, value).parse().unwrap_or(value);
     let size = short.abs();
@@ -536,7 +539,7 @@ mod tests {
         assert_eq!(NumberFormat::built_in(10).shown(0.125).as_deref(), Some("12.50%"));
     }
 
-    /// A code comes from a stranger's file.
+    /// A code may come from a hostile file.
     #[test]
     fn no_code_and_no_number_is_too_odd() {
         let signs: Vec<char> = "0#?.,%/E+-;[]<>=1@\"\\_* $yG".chars().collect();

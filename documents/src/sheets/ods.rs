@@ -1,4 +1,4 @@
-//! Sheets of `OpenDocument`, as they are shown.
+//! Sheets of `OpenDocument`, as shown.
 
 use std::{collections::HashSet, ops::Range};
 
@@ -18,7 +18,7 @@ use crate::{
     xml::{Element, Node},
 };
 
-/// A book's text.
+/// Reads the text of a book.
 pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<String, Unreadable> {
     if is_encrypted(package)? {
         return Err(Unreadable::Encrypted { format: Format::Ods });
@@ -65,7 +65,7 @@ pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<S
     Ok(text.trim_end().to_owned())
 }
 
-/// The directory of the file says so of each part.
+/// Returns whether a part is encrypted, according to the manifest.
 fn is_encrypted(package: &mut Package<'_>) -> Result<bool, Unreadable> {
     let manifest = package.xml("META-INF/manifest.xml")?;
     Ok(manifest.is_some_and(|it| !it.all("encryption-data").is_empty()))
@@ -75,14 +75,14 @@ struct Sheet<'s, 'c> {
     cells: &'s mut Cells<'c>,
     /// Text boxes and comments.
     beside: Vec<String>,
-    /// Columns that are hidden.
+    /// Hidden columns.
     columns: Vec<Range<u32>>,
     formulas: usize,
     row: u32,
 }
 
 impl Sheet<'_, '_> {
-    /// Columns may lie in groups. `at` is the number of the next one.
+    /// Collects hidden columns, including those in groups. `at` is the index of the next column.
     fn hidden_columns(&mut self, parent: &Element, at: &mut u32) {
         for child in parent.elements() {
             match &*child.name {
@@ -101,7 +101,7 @@ impl Sheet<'_, '_> {
         }
     }
 
-    /// Rows may lie in groups.
+    /// Reads rows, including those in groups.
     fn rows(&mut self, parent: &Element) -> Result<(), Fault> {
         for child in parent.elements() {
             match &*child.name {
@@ -132,7 +132,7 @@ impl Sheet<'_, '_> {
             }
             column = column.saturating_add(columns);
         }
-        // What is empty takes no place.
+        // Empty rows take no memory.
         let rows = self.row..self.row.saturating_add(count);
         self.row = rows.end;
         for row in if shown.is_empty() { 0..0 } else { rows } {
@@ -145,7 +145,7 @@ impl Sheet<'_, '_> {
         Ok(())
     }
 
-    /// As it is shown; dates and times as they are stored, which says more.
+    /// Returns a cell's value as shown; dates and times as stored, which is more precise.
     fn value(&mut self, cell: &Element) -> String {
         let kind = cell.attribute("value-type").unwrap_or_default();
         let stored = match &*kind {
@@ -169,7 +169,7 @@ impl Sheet<'_, '_> {
             (Some(number), _) => number,
             (None, Some(formula)) if kind.is_empty() => {
                 self.formulas += 1;
-                // Behind the name of its grammar.
+                // The formula follows the name of its grammar.
                 let formula = formula.split_once(":=").map_or(&*formula, |(_, formula)| formula);
                 format!("={}", formula.trim_start_matches('='))
             }
@@ -177,7 +177,7 @@ impl Sheet<'_, '_> {
         }
     }
 
-    /// Comments of a cell, and text boxes.
+    /// Reads the comments of a cell, and text boxes.
     fn boxes(&mut self, parent: &Element) {
         for child in parent.elements() {
             let words = || {
@@ -196,7 +196,7 @@ impl Sheet<'_, '_> {
     }
 }
 
-/// The text of a paragraph; a note in it is no part of it.
+/// Returns the text of a paragraph without comments and frames.
 fn words(paragraph: &Element) -> String {
     let mut text = String::new();
     for node in &paragraph.children {

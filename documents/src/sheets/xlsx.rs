@@ -1,5 +1,4 @@
-//! Books of XML parts (`.xlsx`): what each sheet shows. Sheets that a part of the file spoils cost
-//! themselves alone.
+//! Books of XML parts (`.xlsx`). A damaged sheet does not affect the others.
 
 mod beside;
 mod formula;
@@ -20,19 +19,19 @@ use sheet::Sheet;
 use strings::strings;
 use styles::Palette;
 
-/// What the sheets of a book share: the styles of cells by their numbers, and texts.
+/// Data shared by the sheets of a book: the styles of cells by their numbers, and texts.
 struct Book {
-    /// Styles in which letters have the color of their ground.
+    /// Whether a style writes in the color of its background, or too small.
     unseen: Vec<bool>,
-    /// Styles that strike letters out.
+    /// Whether a style strikes letters out.
     struck: Vec<bool>,
     strings: Vec<Box<str>>,
     formats: Vec<NumberFormat>,
-    /// Days are counted from 1904.
+    /// Whether days are counted from 1904.
     is_1904: bool,
 }
 
-/// A book's text.
+/// Reads the text of a book.
 pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<String, Unreadable> {
     let damaged = |what: &str| Unreadable::damaged(Format::Xlsx, what);
     let main = package.main("xl/workbook.xml")?;

@@ -1,4 +1,4 @@
-//! Books in one file of XML (`SpreadsheetML` 2003), which are commonly called `.xls`.
+//! Books in one XML file (`SpreadsheetML` 2003), usually named `.xls`.
 
 use std::{collections::HashMap, ops::RangeInclusive};
 
@@ -15,20 +15,20 @@ use crate::{
     xml::{self, Element},
 };
 
-/// Styles that are based on each other.
+/// Longest chain of styles based on each other.
 const MAX_CHAIN: usize = 20;
 
-/// What such a file says of itself.
+/// Namespace of such a file.
 const NAMESPACE: &str = "urn:schemas-microsoft-com:office:spreadsheet";
 
-/// Whether bytes are such a book.
+/// Returns whether bytes are such a book.
 pub(crate) fn is(bytes: &[u8]) -> bool {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4 << 10)]);
     let head = head.trim_start_matches('\u{feff}').trim_start();
     head.starts_with("<?xml") && head.contains(NAMESPACE) && head.contains("Workbook")
 }
 
-/// A book's text.
+/// Reads the text of a book.
 pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let tree = xml::parse(bytes, Format::Xls)?;
     let formats = formats(&tree);
@@ -57,7 +57,7 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
                 let is_hidden = around.into_iter().flatten().any(|it| it.is_on("Hidden"));
                 let added = match is_hidden {
                     true => cells.hide(value),
-                    // A format of nothing shows nothing.
+                    // A format without digits shows nothing.
                     false if value.is_empty() => {
                         cells.hide(cell.child("Data").map(Element::text).unwrap_or_default())
                     }
@@ -87,7 +87,7 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
     Ok(text.trim_end().to_owned())
 }
 
-/// How the styles of a book show numbers, by their names.
+/// Returns the number formats of a book's styles by their names.
 fn formats(book: &Element) -> HashMap<String, NumberFormat> {
     let styles = book.all("Style").into_iter();
     let styles: HashMap<String, &Element> =
@@ -96,7 +96,7 @@ fn formats(book: &Element) -> HashMap<String, NumberFormat> {
         let parent = |style: &&Element| styles.get(&style.attribute("Parent")?).copied();
         let mut chain = std::iter::successors(Some(*style), parent).take(MAX_CHAIN);
         let format = chain.find_map(|style| style.child("NumberFormat")?.attribute("Format"))?;
-        // Names that are no codes; words for a number hang on the language.
+        // Names instead of codes. The words of the first three depend on the language.
         let code = match &*format {
             "True/False" | "Yes/No" | "On/Off" => return None,
             "Percent" => "0.00%",
@@ -112,7 +112,7 @@ fn formats(book: &Element) -> HashMap<String, NumberFormat> {
     formats.collect()
 }
 
-/// Columns of which the sheet says something, by their places from 1.
+/// Returns the columns that the sheet describes, with their numbers from 1.
 fn columns(sheet: &Element) -> Vec<(RangeInclusive<u32>, &Element)> {
     let mut at = 0_u32;
     let columns = sheet.all("Column").into_iter().map(|column| {

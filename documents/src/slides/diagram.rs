@@ -1,11 +1,11 @@
-//! Diagrams and charts, which lie in parts of their own.
+//! Diagrams and charts, which are parts of their own.
 
 use std::collections::{HashMap, HashSet};
 
 use super::paragraphs::paragraphs;
 use crate::xml::Element;
 
-/// The text of a diagram or a chart; of a chart, its figures.
+/// Returns the text of a diagram or a chart; of a chart, also its figures.
 pub(crate) fn drawn(drawing: &Element, kind: &str) -> String {
     let mut text = String::new();
     if kind == "diagramData" && nodes(drawing, &mut text) {
@@ -18,8 +18,8 @@ pub(crate) fn drawn(drawing: &Element, kind: &str) -> String {
     text
 }
 
-/// The nodes of a diagram in the order in which they are drawn: each with those below it. Whether it
-/// says so.
+/// Writes the nodes of a diagram in the order of drawing, each followed by its children. Returns
+/// `false` if the diagram states no order.
 fn nodes(drawing: &Element, text: &mut String) -> bool {
     let points: HashMap<String, &Element> = drawing
         .all("pt")
@@ -28,7 +28,7 @@ fn nodes(drawing: &Element, text: &mut String) -> bool {
         .collect();
     let mut below: HashMap<String, Vec<(i64, String)>> = HashMap::new();
     for link in drawing.all("cxn") {
-        // Others lead from what is drawn to what it is drawn of.
+        // Other links connect data with its presentation.
         if link.attribute("type").is_some_and(|kind| kind != "parOf") {
             continue;
         }
@@ -55,7 +55,7 @@ fn nodes(drawing: &Element, text: &mut String) -> bool {
         next.sort();
         open.extend(next.into_iter().rev().map(|(_, id)| id));
     }
-    // What no link leads to.
+    // Nodes without a link to them.
     for point in drawing.all("pt") {
         let is_node = point.attribute("type").is_none_or(|kind| matches!(&*kind, "node" | "asst"));
         if is_node && point.attribute("modelId").is_some_and(|id| !seen.contains(&id)) {
@@ -65,7 +65,7 @@ fn nodes(drawing: &Element, text: &mut String) -> bool {
     true
 }
 
-/// A chart's rows of figures, as they were when it was drawn.
+/// Writes the series of a chart, as stored when it was drawn.
 fn series(chart: &Element, text: &mut String) {
     for row in chart.all("ser") {
         let values = |name: &str| {

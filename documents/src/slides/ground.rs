@@ -1,7 +1,6 @@
-//! What the text of a slide lies on: text in the color of its ground is not seen.
+//! The background of the text of a slide. Text in the color of its background is hidden.
 //!
-//! Only what is certain counts: where a shape, a picture or a style may give text another ground or
-//! another color, the text is seen.
+//! Text counts as visible if a shape, a picture or a style may give it another background or color.
 
 use std::{cell::OnceCell, collections::HashMap};
 
@@ -13,26 +12,26 @@ use crate::{
     xml::Element,
 };
 
-/// Ways to fill a shape, or letters.
+/// Elements for the fill of a shape or of letters.
 const FILLS: [&str; 6] = ["solidFill", "gradFill", "blipFill", "pattFill", "grpFill", "noFill"];
 
-/// Left, upper, right and lower edge; none where it is not known.
+/// Left, upper, right and lower edge; `None` if unknown.
 type Frame = Option<[i64; 4]>;
 
-/// What a layout and its master put below the shapes of a slide.
+/// The layer that a layout and its master draw below the shapes of a slide.
 #[derive(Debug)]
 pub(super) struct Backdrop {
-    /// The colors of the theme, by what they are called on slides.
+    /// The colors of the theme, by their names on slides.
     scheme: HashMap<String, Rgb>,
     ground: Ground,
-    /// Pictures and filled shapes.
+    /// Frames of pictures and filled shapes.
     pieces: Vec<Frame>,
-    /// Its places for text are filled.
+    /// Whether its placeholders for text are filled.
     has_filled_places: bool,
 }
 
 impl Backdrop {
-    /// Of the slides of a layout.
+    /// Reads the backdrop of a layout.
     pub(super) fn of(package: &mut Package<'_>, layout: &str) -> Self {
         let first = |parts: Vec<String>| parts.into_iter().next();
         let master = first(related(package, layout, "slideMaster"));
@@ -57,15 +56,15 @@ impl Backdrop {
         backdrop
     }
 
-    /// White paper, with nothing on it.
+    /// Returns a white backdrop without shapes.
     pub(super) fn plain() -> Self {
         let (scheme, pieces) = (HashMap::new(), Vec::new());
         Self { scheme, ground: Ground::Plain(WHITE), pieces, has_filled_places: false }
     }
 
-    /// The ground of a part that may have one of its own.
+    /// Returns the background of a part, or else that of this backdrop.
     fn under(&self, part: &Element) -> Ground {
-        // It gives the theme's colors other names.
+        // The part gives the theme's colors other names.
         if !part.all("overrideClrMapping").is_empty() {
             return Ground::Unknown;
         }
@@ -73,7 +72,7 @@ impl Backdrop {
         let Some(background) = backgrounds.first() else { return self.ground };
         let color = match (background.child("bgPr"), background.child("bgRef")) {
             (Some(properties), _) => properties.child("solidFill").and_then(|it| self.color(it)),
-            // The first of the theme's grounds is plain.
+            // The first background of the theme is a plain color.
             (_, Some(named)) if named.attribute("idx").as_deref() == Some("1001") => {
                 self.color(named)
             }
@@ -82,7 +81,7 @@ impl Backdrop {
         color.map_or(Ground::Unknown, Ground::Plain)
     }
 
-    /// The color that a fill names, where it is that color and no shade of it.
+    /// Returns the color of a fill; `None` if it is modified or unknown.
     fn color(&self, fill: &Element) -> Option<Rgb> {
         let color = fill.elements().next()?;
         if color.elements().next().is_some() {
@@ -102,17 +101,17 @@ impl Backdrop {
     }
 }
 
-/// A slide whose text is looked at.
+/// A slide whose text is checked for visibility.
 pub(super) struct Scene<'s> {
     pub(super) slide: &'s Element,
     pub(super) backdrop: &'s Backdrop,
     pub(super) tally: &'s Tally,
-    /// None of what each slide shows.
+    /// `None` for a layout or master.
     pub(super) number: Option<usize>,
 }
 
 impl<'s> Scene<'s> {
-    /// The letters of one of its shapes.
+    /// Returns the letters of one of its shapes.
     pub(super) fn ink(&'s self, shape: &'s Element) -> Ink<'s> {
         Ink { scene: self, shape, ground: OnceCell::new() }
     }
@@ -131,7 +130,8 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// What is seen through a shape: nothing but the slide's own ground, or it is not known.
+    /// Returns the background below a shape: the slide's own, or unknown if another shape may be
+    /// there.
     fn ground_below(&self, shape: &Element) -> Ground {
         let trees = self.slide.all("spTree");
         let Some(tree) = trees.first() else { return Ground::Unknown };
@@ -146,7 +146,7 @@ impl<'s> Scene<'s> {
                 below.push(edges(other));
             }
         }
-        // In a group, where other measures hold, or in a table.
+        // The shape is in a group, which has its own coordinates, or in a table.
         Ground::Unknown
     }
 }
@@ -159,7 +159,7 @@ pub(super) struct Ink<'s> {
 }
 
 impl Ink<'_> {
-    /// The text of a run, if it is seen; else what is put in its place.
+    /// Returns the text of a run if it is visible; else its replacement.
     pub(super) fn seen(&self, run: &Element, text: String) -> String {
         let Scene { tally, number, .. } = self.scene;
         match run.child("rPr") {
@@ -174,7 +174,7 @@ impl Ink<'_> {
         if size.is_some_and(|size: f64| size / 100.0 <= TINY) {
             return true;
         }
-        // An outline, a shadow or a mark shows them all the same.
+        // An outline, a shadow or a highlight makes them visible.
         if ["ln", "effectLst", "effectDag", "highlight"].iter().any(|it| look.child(it).is_some()) {
             return false;
         }
@@ -189,7 +189,7 @@ impl Ink<'_> {
     }
 }
 
-/// The colors of a theme, by the names that a master gives them.
+/// Returns the colors of a theme, by the names in the master.
 fn scheme(master: &Element, theme: Option<&Element>) -> HashMap<String, Rgb> {
     let schemes = theme.map(|theme| theme.all("clrScheme")).unwrap_or_default();
     let mut colors = HashMap::new();
@@ -209,12 +209,12 @@ fn scheme(master: &Element, theme: Option<&Element>) -> HashMap<String, Rgb> {
     colors
 }
 
-/// How a shape says that it is filled.
+/// Returns the fill of a shape, if it states one.
 fn fill(shape: &Element) -> Option<&Element> {
     shape.child("spPr")?.elements().find(|it| FILLS.contains(&&*it.name))
 }
 
-/// Whether a shape may be a ground for text above it.
+/// Returns whether a shape may be the background of text above it.
 fn is_opaque(shape: &Element) -> bool {
     match &*shape.name {
         "sp" => fill(shape)
@@ -231,7 +231,7 @@ fn edges(shape: &Element) -> Frame {
     Some([x, y, x.saturating_add(wide), y.saturating_add(high)])
 }
 
-/// Whether two frames are known to have nothing in common.
+/// Returns whether two frames certainly do not overlap.
 fn apart(one: Frame, other: Frame) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return false };
     let [left, upper, right, lower] = one;

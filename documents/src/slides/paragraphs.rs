@@ -1,4 +1,4 @@
-//! Paragraphs of a slide: words, levels, and numbers that are counted where they are shown.
+//! Paragraphs of a slide: text, levels, and numbers, which the file does not contain.
 
 use super::ground::Ink;
 use crate::{
@@ -13,7 +13,7 @@ pub(super) fn paragraphs(parent: &Element, text: &mut String) {
     paragraphs_in(parent, None, text);
 }
 
-/// The same, without what is not seen.
+/// Writes the paragraphs; with `ink`, hidden text is replaced.
 pub(super) fn paragraphs_in(parent: &Element, ink: Option<&Ink<'_>>, text: &mut String) {
     let mut numbers = Numbers::default();
     for paragraph in parent.all("p") {
@@ -72,7 +72,7 @@ fn words(parent: &Element, ink: Option<&Ink<'_>>, line: &mut String) {
     }
 }
 
-/// The fonts that a run names; letters are of the first one.
+/// Returns the fonts of a run. `latin` is the font of plain letters.
 fn fonts(run: &Element) -> Fonts {
     let Some(properties) = run.child("rPr") else { return Fonts::default() };
     let named = |kind: &str| properties.child(kind)?.attribute("typeface");
@@ -80,7 +80,7 @@ fn fonts(run: &Element) -> Fonts {
     Fonts::named(named("latin").as_deref(), &others)
 }
 
-/// A run's text in capitals or struck out, as its properties say.
+/// Writes capitals and struck text as the run's properties state.
 fn looks(run: &Element, text: String) -> String {
     let said = |name: &str| run.child("rPr").and_then(|properties| properties.attribute(name));
     let text = if said("cap").as_deref() == Some("all") { text.to_uppercase() } else { text };
@@ -93,7 +93,7 @@ fn is_raised(run: &Element) -> bool {
     height.and_then(|height| height.parse().ok()).is_some_and(|height: i64| height > 0)
 }
 
-/// Numbers of paragraphs that have no number in the file.
+/// Counters for numbered paragraphs.
 #[derive(Default)]
 struct Numbers {
     /// By level: the kind, and the last number.
@@ -101,10 +101,10 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// What stands before the next paragraph.
+    /// Returns the number of the next paragraph, if it is numbered.
     fn mark(&mut self, properties: Option<&Element>, level: usize) -> Option<String> {
         let numbered = properties.and_then(|it| it.child("buAutoNum"));
-        // A list goes on behind what lies deeper, and not behind what does not.
+        // A list continues behind deeper paragraphs, but not behind others.
         self.counts.iter_mut().skip(level + 1).for_each(|count| *count = None);
         let Some(numbered) = numbered else {
             self.counts[level] = None;
@@ -121,7 +121,7 @@ impl Numbers {
     }
 }
 
-/// A number as `ST_TextAutonumberScheme` names it (ECMA-376 part 1, 20.1.10.61).
+/// Formats a number in a style of `ST_TextAutonumberScheme` (ECMA-376 part 1, 20.1.10.61).
 fn written(kind: &str, count: usize) -> String {
     let number = match kind {
         kind if kind.starts_with("alphaLc") => letters(count),

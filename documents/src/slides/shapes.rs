@@ -1,14 +1,14 @@
-//! What a slide's parts and shapes say of themselves.
+//! Properties of a slide's parts and shapes.
 
 use crate::{package::Package, xml::Element};
 
-/// The parts of a kind that a part refers to.
+/// Returns the parts of a kind that a part refers to.
 pub(super) fn related(package: &mut Package<'_>, part: &str, kind: &str) -> Vec<String> {
     let relations = package.relations(part).unwrap_or_default();
     relations.into_values().filter(|it| it.kind == kind).map(|it| it.target).collect()
 }
 
-/// Where a shape lies, as the element says that it is or stands in for.
+/// Returns the frame of a shape; of `AlternateContent`, that of its first choice.
 pub(super) fn frame(shape: &Element) -> Option<&Element> {
     let inner = match &*shape.name {
         "AlternateContent" => shape.child("Choice")?.elements().next()?,
@@ -18,13 +18,13 @@ pub(super) fn frame(shape: &Element) -> Option<&Element> {
     properties.unwrap_or(inner).child("xfrm")
 }
 
-/// Two numbers of an element.
+/// Returns two numeric attributes of an element.
 pub(super) fn pair(element: &Element, names: [&str; 2]) -> Option<(i64, i64)> {
     let [one, other] = names.map(|name| element.attribute(name)?.parse().ok());
     Some((one?, other?))
 }
 
-/// The kind of a placeholder.
+/// Returns the kind of a placeholder.
 pub(super) fn placeholder(shape: &Element) -> Option<String> {
     let place = *shape.all("ph").first()?;
     Some(place.attribute("type").unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The rows of a table, decoded in a process of their own: a few bytes of it may become gigabytes.
+//! Decoding of a table's rows in a child process, because a few bytes may become gigabytes.
 
 use std::io;
 
@@ -12,27 +12,27 @@ use crate::{
     unreadable::Unreadable,
 };
 
-/// Blocks that are kept: columns lie apart, and are read side by side.
+/// Blocks that are kept. The columns are at different places in the file, and are read together.
 const BLOCKS: usize = 12;
 
-/// Which rows are wanted.
+/// A request for rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wanted {
     /// Bytes of the file.
     pub size: u64,
-    /// The column that names a row.
+    /// The column with a row's id.
     pub id: Option<String>,
-    /// The column that is its text.
+    /// The column with its text.
     pub text: Option<String>,
-    /// So many rows have been had.
+    /// Number of rows to skip.
     pub before: u64,
-    /// No more rows than these, and no more once they have this many bytes.
+    /// Most rows, and the number of bytes from which no more rows are added.
     pub most: (usize, usize),
 }
 
 pub(crate) type Rows = Vec<Result<Record, Unreadable>>;
 
-/// The process's side.
+/// Runs the child: decodes the rows and writes the result.
 pub(crate) fn serve(wanted: &Wanted) -> io::Result<()> {
     let blocks = Blocks::new(wanted.size, BLOCKS, confined::ask);
     let said = match decoded(wanted, move |from| Ok(blocks.from(from))) {
@@ -43,7 +43,7 @@ pub(crate) fn serve(wanted: &Wanted) -> io::Result<()> {
     confined::say(&serde_json::to_vec(&said)?)
 }
 
-/// In whichever process this is.
+/// Decodes rows in the calling process.
 pub(crate) fn decoded<R: io::Read + 'static>(
     wanted: &Wanted,
     open: impl Fn(u64) -> io::Result<R> + Send + Sync + 'static,

@@ -1,5 +1,5 @@
-//! The pages of a table's columns, unpacked. What the crate can only unpack with a library in C, or
-//! with a second version of one that is here already, is unpacked here.
+//! Decompression of the pages of a table's columns, for codecs that the Parquet crate supports only
+//! through a C library or a second version of a crate.
 
 use std::{
     fmt,
@@ -24,23 +24,23 @@ use parquet::{
 
 use crate::zstd::Frames;
 
-/// A page is a megabyte or so; a larger one is a bomb.
+/// Most bytes of a page. Normal pages have about a megabyte; a larger one is a bomb.
 const MAX_PAGE: u64 = 256 << 20;
 
-/// The columns of some rows.
+/// The columns of a row group.
 pub(super) struct Group<'a, R> {
     pub(super) file: Arc<R>,
     pub(super) metadata: &'a RowGroupMetaData,
 }
 
-/// What unpacks a page here.
+/// A codec that is decompressed here.
 #[derive(Debug, Clone, Copy)]
 enum Codec {
     Zstandard,
     Brotli,
 }
 
-/// Why a group's rows cannot be read: the first of its columns of which nothing unpacks the pages.
+/// Returns why a row group cannot be read: its first column with an unsupported codec.
 pub(super) fn refused(group: &RowGroupMetaData) -> Option<String> {
     let column = group.columns().iter().find(|column| {
         !matches!(
@@ -81,7 +81,7 @@ impl<R: ChunkReader + 'static> RowGroupReader for Group<'_, R> {
             CompressionCodec::BROTLI => Codec::Brotli,
             _ => return Ok(Box::new(pages(column)?)),
         };
-        // Pages come as they are, packed, if they are told to be so already.
+        // The reader returns compressed pages unchanged if the metadata states no compression.
         let packed = column.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
         Ok(Box::new(Unpacked { pages: pages(&packed.build()?)?, codec }))
     }
@@ -95,7 +95,7 @@ impl<R: ChunkReader + 'static> RowGroupReader for Group<'_, R> {
     }
 }
 
-/// Unpacks pages.
+/// A page reader that decompresses pages.
 struct Unpacked<P> {
     pages: P,
     codec: Codec,
@@ -130,7 +130,7 @@ impl<P: PageReader> Unpacked<P> {
                 is_compressed: true,
                 statistics,
             } => Page::DataPageV2 {
-                // Its levels stand before the rest as they are.
+                // The levels before the data are not compressed.
                 buf: self
                     .codec
                     .unpack(&buf, def_levels_byte_len as usize + rep_levels_byte_len as usize)?,
@@ -178,7 +178,7 @@ impl<P: PageReader> PageReader for Unpacked<P> {
 }
 
 impl Codec {
-    /// A page's bytes; the first `plain` are not packed.
+    /// Decompresses a page whose first `plain` bytes are not compressed.
     fn unpack(self, packed: &Bytes, plain: usize) -> Result<Bytes> {
         let Some((levels, packed)) = packed.split_at_checked(plain) else {
             return Err(ParquetError::EOF("a page ends in its levels".to_owned()));

@@ -1,11 +1,11 @@
-//! What lies on or beside the cells of a sheet.
+//! Text boxes, comments and charts of a sheet.
 
 use crate::{
     context::Context, left_out::Kind, package::Package, slides, spaces::one_line,
     unreadable::Unreadable,
 };
 
-/// Text boxes, comments.
+/// Returns text boxes, charts and comments. Counts pictures and unreadable parts.
 pub(super) fn beside(
     package: &mut Package<'_>,
     sheet: &str,
@@ -16,7 +16,7 @@ pub(super) fn beside(
     let mut parts: Vec<(&str, &str)> =
         relations.values().map(|it| (&*it.kind, &*it.target)).collect();
     parts.sort_unstable();
-    // Answers to comments have a part of their own, which repeats the first.
+    // Threaded comments have their own part, which repeats the first comment.
     let is_threaded = parts.iter().any(|(kind, _)| *kind == "threadedComment");
     for (kind, target) in parts {
         if !matches!(kind, "drawing" | "comments" | "threadedComment") {

@@ -1,6 +1,6 @@
-//! Formulas that cells share: written once, and moved for each other cell.
+//! Shared formulas: written in one cell, and moved for each other cell.
 
-/// A formula as the cell so many rows and columns further says it: relative references move along.
+/// Moves a formula by rows and columns. Relative references change.
 pub(super) fn moved(formula: &str, rows: i64, columns: i64) -> String {
     let mut text = String::with_capacity(formula.len());
     let mut rest = formula;
@@ -14,7 +14,7 @@ pub(super) fn moved(formula: &str, rows: i64, columns: i64) -> String {
             _ => first.len_utf8(),
         };
         let (word, behind) = rest.split_at(length);
-        // The name of a function or of a sheet looks like a cell, too.
+        // The name of a function or of a sheet may look like a cell.
         let is_name = behind.starts_with(['(', '!', '[']);
         let is_range = text.ends_with(':') || behind.starts_with(':');
         let reference = Reference::of(word).filter(|it| !is_name && (it.is_cell() || is_range));
@@ -33,7 +33,7 @@ fn is_of_word(c: char) -> bool {
 
 /// A cell (`B$2`), or one end of a range of whole columns (`B:B`) or rows (`2:2`).
 struct Reference {
-    /// Whether it stays, and its number from 1; the same of the row.
+    /// Whether the column is absolute, and its number from 1; the row likewise.
     column: Option<(bool, i64)>,
     row: Option<(bool, i64)>,
 }
@@ -93,7 +93,7 @@ impl Reference {
     }
 }
 
-/// Whether a dollar says that it stays where it is, and what is behind that.
+/// Splits off a dollar sign. Returns whether there was one.
 fn fixed(word: &str) -> (bool, &str) {
     word.strip_prefix('$').map_or((false, word), |rest| (true, rest))
 }

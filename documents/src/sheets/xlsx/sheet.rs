@@ -1,4 +1,4 @@
-//! One sheet, cell by cell.
+//! Reading of one sheet, cell by cell.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,13 +20,13 @@ use crate::{
     xml::{self, Element},
 };
 
-/// What of a sheet is not in its text.
+/// Properties of a sheet that are not in its cells.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) formulas: usize,
-    /// Cells that lead somewhere, and the ids of where.
+    /// Cells with a link, and the ids of the addresses.
     pub(super) links: HashMap<(u32, u32), String>,
-    /// What stands above and below each page.
+    /// Headers and footers.
     pub(super) edges: Vec<String>,
 }
 
@@ -40,9 +40,9 @@ pub(super) struct Sheet<'s, 'c> {
     is_hidden_row: bool,
     column: u32,
     cell: Option<Cell>,
-    /// Cells in the color of their ground, unless something else colors it.
+    /// Cells in the color of their background, unless something else colors them.
     unseen: HashSet<(u32, u32)>,
-    /// Formulas that other cells share, by their numbers, and where they are written.
+    /// Shared formulas by their numbers, with the cells in which they are written.
     shared: HashMap<String, (String, (u32, u32))>,
 }
 
@@ -53,12 +53,12 @@ struct Cell {
     style: usize,
     value: Option<String>,
     formula: Option<String>,
-    /// The number of a formula that it shares with others.
+    /// The number of its shared formula.
     shares: Option<String>,
     inline: String,
 }
 
-/// What the text of an element is to a cell.
+/// The role of an element's text in a cell.
 #[derive(Clone, Copy, PartialEq)]
 enum Inside {
     Nothing,
@@ -92,7 +92,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let mut edges_of: Vec<&str> = Vec::new();
         loop {
             let event = match reader.read_event() {
-                // What stands behind the cells can be done without.
+                // Everything behind the cells is optional.
                 Err(_) if is_over => Event::Eof,
                 event => event.map_err(damaged)?,
             };
@@ -144,7 +144,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
                     }
                     _ => {}
                 },
-                // Half a sheet is not passed off as a whole one.
+                // A truncated sheet must not count as complete.
                 Event::Eof if is_open => return Err(Fault::Sheet("it breaks off".to_owned())),
                 Event::Eof => {
                     if !is_colored {
@@ -187,7 +187,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
 
     fn begin_row(&mut self, element: &Element) {
         let number = element.attribute("r").and_then(|it| it.parse::<u32>().ok());
-        // Rows are counted where they do not say where they are.
+        // Rows without a number follow the previous one.
         self.row = number.unwrap_or(self.row + 1);
         self.is_hidden_row = element.is_on("hidden");
         self.column = 0;
@@ -209,7 +209,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
         }
     }
 
-    /// The formula of a cell, which may be written in another one.
+    /// Returns the formula of a cell, which may be written in another one.
     fn formula(&self, cell: &Cell, place: (u32, u32)) -> Option<String> {
         let formula = cell.formula.clone()?;
         let shared = cell.shares.as_ref().filter(|_| formula.is_empty());
@@ -225,7 +225,8 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let Some(cell) = self.cell.take() else { return Ok(()) };
         let (row, column) = (self.row.saturating_sub(1), self.column);
         self.column = column + 1;
-        // Programs that reckon nothing leave the value of a formula empty; a text may be.
+        // Programs that do not calculate leave a formula's value empty. The value of a text may be
+        // empty too.
         let is_said = |value: &String| !value.is_empty() || cell.kind == "str";
         let has_value = cell.value.as_ref().is_some_and(is_said) || !cell.inline.is_empty();
         if let (Some(number), Some(formula)) = (&cell.shares, &cell.formula)
@@ -237,7 +238,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let value = formula.map_or_else(|| self.shown(&cell), |formula| format!("={formula}"));
         let is_hidden = self.is_hidden_row
             || self.hidden_columns.iter().any(|(from, to)| (*from..=*to).contains(&column));
-        // A format of nothing shows nothing.
+        // A format without digits shows nothing.
         let unseen = match &*cell.kind {
             _ if !value.is_empty() || !has_value => None,
             "" => cell.value.clone(),
@@ -257,14 +258,14 @@ impl<'s, 'c> Sheet<'s, 'c> {
         )
     }
 
-    /// What a cell of text says, whatever its format.
+    /// Returns the text of a text cell, without its format.
     fn text(&self, cell: &Cell) -> Option<String> {
         let value = cell.value.as_deref().unwrap_or_default();
         match &*cell.kind {
             "s" => {
                 let words =
                     value.trim().parse().ok().and_then(|at: usize| self.book.strings.get(at));
-                // The table of texts does not have it.
+                // Missing in the table of texts.
                 Some(words.map_or_else(|| "\u{fffd}".to_owned(), |it| it.to_string()))
             }
             "inlineStr" => Some(unescaped(&cell.inline)),
@@ -304,7 +305,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
     }
 }
 
-/// The column of a place such as `AB12`, from 0.
+/// Returns the column of a place such as `AB12`, from 0.
 fn column_of(place: &str) -> u32 {
     let letters = place.bytes().take_while(u8::is_ascii_alphabetic);
     let column = letters.fold(0_u32, |column, letter| {
@@ -313,14 +314,14 @@ fn column_of(place: &str) -> u32 {
     column.saturating_sub(1)
 }
 
-/// Row and column of a place, or of the first of several.
+/// Returns row and column of a place, or of the first one of a range.
 fn place_of(place: &str) -> Option<(u32, u32)> {
     let first = place.split(':').next()?;
     let row: u32 = first.trim_start_matches(|c: char| c.is_ascii_alphabetic()).parse().ok()?;
     Some((row.checked_sub(1)?, column_of(first)))
 }
 
-/// Which headers and footers pages have.
+/// Returns the names of the headers and footers that the pages have.
 fn edges_shown(edges: &Element) -> Vec<&'static str> {
     let mut shown = vec!["oddHeader", "oddFooter"];
     if edges.is_on("differentFirst") {
@@ -332,7 +333,7 @@ fn edges_shown(edges: &Element) -> Vec<&'static str> {
     shown
 }
 
-/// What stands above or below a page, without the codes for fonts, numbers of pages and dates.
+/// Returns the text of a header or footer, without the codes for fonts, page numbers and dates.
 fn edge_words(edge: &str) -> String {
     let mut words = String::new();
     let mut rest = edge;

@@ -6,7 +6,7 @@ use quick_xml::{Reader, events::Event};
 
 use crate::{encoding, format::Format, look::STRUCK, unreadable::Unreadable, xml};
 
-/// Texts that cells share, with what is struck out of them. How a word is spoken is not part of it.
+/// Reads the shared texts, with marks of struck text and without phonetic hints.
 pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
     let damaged = |error: quick_xml::Error| Unreadable::damaged(Format::Xlsx, error);
     let words = decoded(bytes).map_err(|error| Unreadable::damaged(Format::Xlsx, error))?;
@@ -24,7 +24,7 @@ pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
                 "strike" => is_struck = !xml::element(&element).is_off("val"),
                 "t" => {
                     is_text = spoken == 0;
-                    // Runs side by side that are struck out are one.
+                    // Adjacent struck runs get one pair of marks.
                     if is_text && is_struck != is_mark_open {
                         text.push_str(STRUCK);
                         is_mark_open = is_struck;
@@ -48,7 +48,7 @@ pub(super) fn strings(bytes: &[u8]) -> Result<Vec<Box<str>>, Unreadable> {
                 "r" => is_struck = false,
                 _ => {}
             },
-            // Half a table is not passed off as a whole one.
+            // A truncated table must not count as complete.
             Event::Eof if is_open => {
                 return Err(Unreadable::damaged(Format::Xlsx, "its texts break off"));
             }
@@ -63,7 +63,7 @@ pub(super) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, String> {
     encoding::decode(bytes).map_err(|_| "a part of it is no text".to_owned())
 }
 
-/// `_x000D_` stands for a character that XML cannot hold.
+/// Decodes `_x000D_` and the like, which stand for characters that XML cannot hold.
 pub(super) fn unescaped(text: &str) -> String {
     if !text.contains("_x") {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Styles of cells: how they show numbers, and whether their letters are seen.
+//! Styles of cells: number formats, and invisible or struck letters.
 
 use crate::{
     colors::{Ground, Rgb, TINY, WHITE, hexadecimal},
@@ -6,7 +6,7 @@ use crate::{
     xml::Element,
 };
 
-/// How the cells of each style show numbers.
+/// Returns the number format of each style.
 pub(super) fn formats(styles: &Element) -> Vec<NumberFormat> {
     let own: std::collections::HashMap<u32, String> = styles
         .all("numFmt")
@@ -23,7 +23,7 @@ pub(super) fn formats(styles: &Element) -> Vec<NumberFormat> {
     cells.iter().map(format).collect()
 }
 
-/// The colors of a book's theme, in the order in which styles number them.
+/// The colors of a book's theme, in the order of their numbers.
 pub(super) struct Palette(Vec<Option<Rgb>>);
 
 impl Palette {
@@ -35,16 +35,16 @@ impl Palette {
         };
         let mut colors: Vec<Option<Rgb>> =
             scheme.into_iter().flat_map(Element::elements).map(color).collect();
-        // Dark and light stand the other way round there.
+        // Theme numbers have light before dark; the file has dark before light.
         colors.chunks_exact_mut(2).take(2).for_each(<[_]>::reverse);
         Self(colors)
     }
 
-    /// The color that an element says; none where it is not known.
+    /// Returns the color of an element; `None` if unknown.
     fn color(&self, color: &Element) -> Option<Rgb> {
         let number = |name: &str| color.attribute(name)?.parse::<usize>().ok();
         let written = color.attribute("rgb");
-        // Before the color stands how opaque it is, which nobody heeds.
+        // The opacity before the color has no effect.
         let written = written.and_then(|it| hexadecimal(it.get(it.len().checked_sub(6)?..)?));
         let plain =
             written.or_else(|| INDEXED.get(number("indexed")?).copied()).or_else(|| {
@@ -64,7 +64,7 @@ impl Palette {
         }))
     }
 
-    /// What the letters of a cell with such a fill lie on.
+    /// Returns the background of a cell with this fill.
     fn ground(&self, fill: &Element) -> Ground {
         let pattern = fill.child("patternFill");
         match pattern.and_then(|it| it.attribute("patternType")).as_deref() {
@@ -78,7 +78,7 @@ impl Palette {
     }
 }
 
-/// The first colors of the palette that books had before themes (ECMA-376 part 1, 18.8.27).
+/// The first colors of the indexed palette (ECMA-376 part 1, 18.8.27).
 const INDEXED: [Rgb; 16] = {
     let (black, white, red, green) = ([0; 3], WHITE, [255, 0, 0], [0, 255, 0]);
     let (blue, yellow, magenta, cyan) = ([0, 0, 255], [255, 255, 0], [255, 0, 255], [0, 255, 255]);
@@ -88,7 +88,7 @@ const INDEXED: [Rgb; 16] = {
     ]
 };
 
-/// Which styles of cells write in the color of their ground, or too small to be read.
+/// Returns for each style whether its letters are tiny or in the color of their background.
 pub(super) fn unseen(styles: &Element, palette: &Palette) -> Vec<bool> {
     let color = |font: &&Element| font.child("color").and_then(|color| palette.color(color));
     let is_tiny = |font: &&Element| {
@@ -108,7 +108,7 @@ pub(super) fn unseen(styles: &Element, palette: &Palette) -> Vec<bool> {
     all(styles, "cellXfs", "xf").iter().map(of).collect()
 }
 
-/// Which styles of cells strike their letters out.
+/// Returns for each style whether it strikes letters out.
 pub(super) fn struck(styles: &Element) -> Vec<bool> {
     let is_struck = |font: &&Element| font.child("strike").is_some_and(|it| !it.is_off("val"));
     let fonts: Vec<bool> = all(styles, "fonts", "font").iter().map(is_struck).collect();
@@ -116,13 +116,13 @@ pub(super) fn struck(styles: &Element) -> Vec<bool> {
     all(styles, "cellXfs", "xf").iter().map(of).collect()
 }
 
-/// The elements of a list.
+/// Returns the elements of a list.
 fn all<'e>(styles: &'e Element, list: &str, name: &str) -> Vec<&'e Element> {
     let list = styles.all(list).first().copied();
     list.map(|list| list.elements().filter(|it| &*it.name == name).collect()).unwrap_or_default()
 }
 
-/// What is so of a style's font or ground, by its place in their list.
+/// Returns the property of a style's font or fill, by its index in the list.
 fn said_by<T: Copy>(style: &Element, name: &str, list: &[T]) -> Option<T> {
     list.get(style.attribute(name)?.parse::<usize>().ok()?).copied()
 }
