@@ -13,7 +13,7 @@ use crate::{
     unreadable::Unreadable,
 };
 
-/// The text of all chapters.
+/// Extracts the text of all chapters.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let Context { limits, deadline, tally, .. } = *context;
     let damaged = |reason: &str| Unreadable::damaged(Format::Epub, reason);

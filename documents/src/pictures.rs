@@ -14,7 +14,7 @@ use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 /// Longest edge in pixels before scaling. Larger pictures are huge drawings or decompression bombs.
 const MAX_EDGE: u32 = 30_000;
 
-/// Bytes of an unpacked picture.
+/// Most bytes of an unpacked picture.
 const MAX_UNPACKED: u64 = 512 << 20;
 
 /// JPEG quality at which losses are invisible.

@@ -12,7 +12,7 @@ use crate::{encoding, format::Format, unreadable::Unreadable};
 /// Deepest nesting. The tree is read by recursion.
 const MAX_DEPTH: usize = 400;
 
-/// An element.
+/// An XML element.
 #[derive(Debug, Default)]
 pub(crate) struct Element {
     /// Name without a prefix.

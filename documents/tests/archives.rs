@@ -1,4 +1,4 @@
-//! Archives of documents: what is in them, and what is made of hostile ones.
+//! Archives of documents, including hostile ones.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
 mod common;
@@ -38,7 +38,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
-/// An archive of which nothing is compressed.
+/// Makes an uncompressed archive.
 fn stored(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let plain =
@@ -64,7 +64,7 @@ fn member(bytes: &[u8], name: &str, member: &str) -> Result<(Vec<u8>, String), U
     archives::read(bytes, name, member, &Limits::default())
 }
 
-/// The crate that writes archives refuses a name that is there already, so it is changed afterwards.
+/// The `zip` crate refuses to write a repeated name, so the name is changed afterwards.
 #[test]
 fn members_of_one_name_are_all_documents() {
     let renamed = |mut bytes: Vec<u8>| {
@@ -103,7 +103,7 @@ fn members_of_one_name_are_all_documents() {
     assert_eq!(gone, "there is no a.txt in all.zip any more");
 }
 
-/// Writers that stream state the size of the directory wrongly; its offset is enough to read it.
+/// Streaming writers state a wrong size of the directory; its offset is enough to read it.
 #[test]
 fn a_directory_whose_size_is_wrong_is_read() {
     let mut bytes = stored(&[("a.txt", b"Ebb"), ("b.txt", b"Flow")]);
@@ -131,7 +131,7 @@ fn each_message_of_a_mailbox_is_a_document() {
     let limits = Limits::default();
     let read = extract(&second, &name, &limits).unwrap();
     assert_eq!(read.text, "From: a@b.c\nSubject: Flow\n\nFlow text");
-    // Where its name says nothing, its messages are one document.
+    // Without the extension of a mailbox, its messages are one document.
     let whole = extract(&mailbox, "Inbox", &limits).unwrap();
     assert_eq!(whole.format, Format::Mbox);
     assert!(
@@ -168,7 +168,8 @@ fn each_member_is_a_document() {
         let error = member(&bytes, name, "c.txt").unwrap_err().to_string();
         assert_eq!(error, format!("there is no c.txt in {name} any more"));
     }
-    // One file alone has the archive's name; one of two frames, and one that holds nothing.
+    // A compressed file is named after the archive; the second case has two frames and a skippable
+    // one.
     let frames = [zstd(b"Eb"), b"\x50\x2a\x4d\x18\x02\0\0\0xx".to_vec(), zstd(b"b")].concat();
     for (bytes, name) in [(gzip(b"Ebb"), "a.txt.gz"), (frames, "a.txt.zst")] {
         assert_eq!(listed(&bytes, name), [("a.txt".to_owned(), None)]);
@@ -176,7 +177,7 @@ fn each_member_is_a_document() {
     }
     let path = archives::Member { name: "inner.zip#b%231%25.txt".to_owned(), fault: None }.path();
     assert_eq!(path, "inner.zip/b#1%.txt");
-    // What is a document by itself is not taken apart, whatever it is called.
+    // A document whose format is an archive, such as DOCX, is not listed, whatever its name.
     let whole = archives::members(&docx(&["x"]), "a.zip", &Limits::default());
     assert_eq!(whole, Ok(None));
 }
@@ -184,7 +185,7 @@ fn each_member_is_a_document() {
 #[test]
 fn a_compressed_archive_is_unpacked_once_for_all() {
     let inner = archive(&[("b.txt", b"Flow")]);
-    // Whose first document has a mark that may come late in a file.
+    // The first document has a mark that may come late in a file.
     let tar = tar(&[("a.pdf", &pdf(&["Ebb"])), ("in.zip", &inner)]);
     for (bytes, format) in [
         (tar.clone(), Format::Tar),
@@ -204,7 +205,7 @@ fn a_compressed_archive_is_unpacked_once_for_all() {
         assert_eq!(archives::unpacked_tar(&packed, "all.tgz", &small), None);
         assert_eq!(archives::unpacked_tar(&packed[..packed.len() - 9], "all.tgz", &limits), None);
     }
-    // What is no archive within, and what needs no unpacking.
+    // A compressed file that is no archive, and an archive that is not compressed.
     assert_eq!(archives::unpacked_tar(&gzip(b"The tide turns."), "a.txt.gz", &limits), None);
     assert_eq!(archives::unpacked_tar(&tar, "all.tar", &limits), None);
 }
@@ -241,7 +242,7 @@ fn bombs_go_off_in_none_of_their_sizes() {
         let error = archives::read(&bytes, name, "zeros", &limits).unwrap_err();
         assert!(matches!(error, Unreadable::TooLarge { .. }), "{error}");
     }
-    // Listing must unpack this one: 40 MB come of 5 × 1 MiB at most.
+    // Listing must unpack this one: 40 MB, above the bound of 5 members of 1 MiB.
     let error = archives::members(&gzip(&tar(&large)), "a.tgz", &limits).unwrap_err();
     assert!(matches!(error, Unreadable::TooLarge { .. }), "{error}");
     let mut deep = archive(&[("a.txt", b"x")]);
@@ -319,13 +320,13 @@ fn a_members_name_is_bounded_and_escaped_where_it_is_told() {
     assert!(fault.contains("a\\u{1b}[2Jb") && !fault.contains('\u{1b}'), "{fault}");
 }
 
-/// Two entries of the directory lead to the same bytes.
+/// Two directory entries refer to the same bytes.
 #[test]
 fn members_that_lie_over_each_other_are_refused() {
     let mut bytes = stored(&[("one.txt", b"some text here"), ("two.txt", b"some text here")]);
     let directory: Vec<usize> =
         (0..bytes.len() - 4).filter(|at| bytes[*at..].starts_with(b"PK\x01\x02")).collect();
-    // Where a member begins stands at byte 42 of its entry.
+    // The offset of a member is at byte 42 of its entry.
     let first: Vec<u8> = bytes[directory[0] + 42..directory[0] + 46].to_vec();
     bytes[directory[1] + 42..directory[1] + 46].copy_from_slice(&first);
     let refused = archives::members(&bytes, "x.zip", &Limits::default()).unwrap_err();
@@ -336,14 +337,14 @@ fn reader(limits: Limits) -> Reader {
     Reader::isolated(env!("CARGO_BIN_EXE_read-document"), [], limits)
 }
 
-/// Archives in an archive, each of which unpacks to what one alone may.
+/// Archives in an archive, each of which unpacks to as much as is allowed for one.
 #[tokio::test]
 async fn archives_within_an_archive_have_one_budget_together() {
     let inner = gzip(&tar(&[("zeros.txt", &vec![0; 12 << 20])]));
     let names: Vec<String> = (0..40).map(|number| format!("{number}.tgz")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|it| (it.as_str(), &inner[..])).collect();
     let outer = tar(&files);
-    // Each alone is no bomb. All together unpack to 480 MB, and 32 MiB are read.
+    // No single one is a bomb. All together unpack to 480 MB; 32 MiB are read.
     let limits = Limits { archive_bytes: 2 << 20, ..Limits::default() };
     for member in [&gzip(&outer)[..], &outer[..]] {
         let name = if member.len() == outer.len() { "all.tar" } else { "all.tar.gz" };
@@ -354,7 +355,8 @@ async fn archives_within_an_archive_have_one_budget_together() {
     }
 }
 
-/// A name of a gigabyte, of which a megabyte is in the file: tar's reader has it in memory as a whole.
+/// A name of a gigabyte, of which the file contains a megabyte: the tar reader holds a name in
+/// memory as a whole.
 #[tokio::test]
 async fn a_name_that_takes_all_memory_takes_a_process_of_its_own() {
     let mut header = tar::Header::new_gnu();
@@ -374,10 +376,10 @@ async fn a_name_that_takes_all_memory_takes_a_process_of_its_own() {
     assert!(read.is_err());
 }
 
-/// What takes more than a little is read by a process, and is the same.
+/// A child process reads a large archive with the same result as this process.
 #[tokio::test]
 async fn a_large_archive_is_read_by_a_process_as_a_small_one_is_here() {
-    // Without it, it were a bomb by what comes of each byte.
+    // Without the noise the archive is refused as a bomb, by its ratio.
     let mut noise = 1_u32;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
         noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -402,7 +404,7 @@ async fn a_large_archive_is_read_by_a_process_as_a_small_one_is_here() {
     assert_eq!((&bytes[..], name.as_str()), (&large[..], "7.txt"));
 }
 
-/// Neither a document nor looked at for ever.
+/// Folders and hidden files are no documents, but their number is bounded.
 #[test]
 fn folders_and_hidden_files_are_counted_too() {
     let files: Vec<String> = (0..300).map(|number| format!(".hidden/{number}")).collect();

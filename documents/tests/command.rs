@@ -1,4 +1,4 @@
-//! Programs of the user's own that read documents.
+//! The user's own programs that read documents.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
 use std::{path::PathBuf, time::Duration};
@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use bytes::Bytes;
 use tidegate_documents::{Commands, Format, Hidden, Limits, Reader, Unreadable, left_out::Kind};
 
-/// A shell that reads these formats.
+/// Makes a reader that runs a shell script for these formats.
 fn reader(formats: &[&str], script: &str, limits: Limits) -> Reader {
     let command: Vec<String> = ["/bin/sh", "-c", script].map(str::to_owned).into();
     let commands = formats.iter().map(|format| ((*format).to_owned(), command.clone()));
@@ -25,7 +25,7 @@ async fn bytes_go_in_and_text_comes_out() {
         "echo \"$DOCUMENT_NAME:\"; tr -cd a-z | tr a-z A-Z; test -z \"$CARGO_MANIFEST_DIR\"";
     let reader = reader(&["doc", ".JPEG"], script, Limits::default());
     let ole = b"\xd0\xcf\x11\xe0 ebb\n".as_slice();
-    // What the bytes say goes before the name, and spellings do not matter.
+    // The bytes take precedence over the name, and extensions may be spelled differently.
     let picture = b"\xff\xd8\xff ebb";
     for (bytes, name) in [(ole, "a.DOC"), (picture, "a.txt")] {
         let text = read(&reader, bytes, name).await.unwrap();
@@ -59,9 +59,9 @@ async fn what_goes_wrong_says_which_program() {
         ("exit 0", "found no text"),
         ("kill -9 $$", "was killed"),
         ("no-such-program", "was not found; install it"),
-        // It would go on for ever.
+        // It would never end.
         ("yes", "the text has 1001 bytes; at most 1000 are read"),
-        // A string of 512 MB: more than it may have.
+        // A string of 512 MB, more than the memory bound.
         (
             "awk 'BEGIN { s = \"x\"; for (i = 0; i < 29; i++) s = s s; print length(s) }' || exit 9",
             "ended with 9",
@@ -76,13 +76,13 @@ async fn what_goes_wrong_says_which_program() {
     assert!(error.contains("/no/such/program (documents.command) was not found"), "{error}");
 }
 
-/// What it has started does not go on without it.
+/// Processes that the program has started end with it.
 #[tokio::test]
 async fn time_runs_out_for_all_that_it_has_started() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let file = folder.join(format!("sleeper-{}", std::process::id()));
     let script = format!("sleep 600 & echo $! > {}; wait", file.display());
-    // Enough for a shell to begin on a busy machine.
+    // Long enough for a shell to start on a busy machine.
     let limits = Limits { time: Duration::from_secs(3), ..Limits::default() };
     let read = reader(&["bin"], &script, limits).read(Bytes::from_static(b"ebb"), "a.bin").await;
     assert_eq!(read.unwrap().unwrap_err(), Unreadable::TooSlow(limits.time));
@@ -99,7 +99,7 @@ async fn time_runs_out_for_all_that_it_has_started() {
     }
 }
 
-/// Text recognition, where it is installed.
+/// Text recognition, if it is installed.
 #[tokio::test]
 async fn tesseract_reads_a_picture() {
     let installed = std::process::Command::new("tesseract").arg("--version").output();
@@ -115,7 +115,7 @@ async fn tesseract_reads_a_picture() {
     assert_eq!((read.text.trim(), read.format), ("HIGH TIDE", Format::Text));
 }
 
-/// Large letters, black on white, as a portable grey map.
+/// Draws large letters, black on white, as a portable graymap.
 fn picture_of(text: &str) -> Vec<u8> {
     const SCALE: usize = 12;
     let glyph = |letter| match letter {
@@ -143,7 +143,7 @@ fn picture_of(text: &str) -> Vec<u8> {
     picture
 }
 
-/// As many as there are places take all of their time; another one is read meanwhile.
+/// Slow documents take all places; another document is read meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_takes_long_holds_up_nobody_else() {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -165,7 +165,7 @@ async fn what_takes_long_holds_up_nobody_else() {
     slow.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// One party's files take every core; another's is read at once, beyond the cores.
+/// One party's files take every core; another party's file is read at once, beyond the cores.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_one_party_does_not_hold_up_another() {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

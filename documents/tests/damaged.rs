@@ -1,7 +1,7 @@
-//! Five hundred files of each format, damaged at random from a seed: each is read, or named with a
-//! reason, within the memory and the time that the process which reads documents has.
+//! Five hundred damaged files of each format, random from a seed. Each is read or refused with a
+//! reason, within the memory and time of the process that reads documents.
 //!
-//! Archives, pictures and Parquet are damaged where they are tested: `archives.rs`, `pictures.rs`,
+//! The tests for archives, pictures and Parquet are in `archives.rs`, `pictures.rs` and
 //! `tables.rs`.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
@@ -21,10 +21,11 @@ use tidegate_documents::{Limits, Unreadable, extract};
 /// Damaged files of each format.
 const DAMAGED: u64 = 500;
 
-/// No file takes longer, on a busy machine either. They take milliseconds.
+/// Longest time for a file, even on a busy machine. Normally it takes milliseconds.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Half of them damaged as a whole, half in a part, where no checksum guards it.
+/// Damages a package: half of the files as a whole, half in one part, without breaking its
+/// checksum.
 fn damaged(parts: &Parts, dice: &mut Dice) -> Vec<u8> {
     if dice.below(2) == 0 {
         let mut bytes = package(parts);
@@ -37,10 +38,11 @@ fn damaged(parts: &Parts, dice: &mut Dice) -> Vec<u8> {
     package(&parts)
 }
 
-/// A panic would be one document's loss, for the reader is a process of its own; but there is none.
+/// Reads damaged files. A panic would lose only its document, because the reader has its own
+/// process; but none is expected.
 fn all_are_read_or_named(name: &str, mut make: impl FnMut(&mut Dice) -> Vec<u8>) {
     static BOUND: Once = Once::new();
-    // Whoever asks for more ends this process, as it would the reader's.
+    // An allocation beyond the bound ends this process, as it would end the reader's.
     BOUND.call_once(|| {
         let most = Limits::default().memory;
         rlimit::Resource::AS.set(most, most).unwrap();
@@ -62,11 +64,11 @@ fn all_are_read_or_named(name: &str, mut make: impl FnMut(&mut Dice) -> Vec<u8>)
         let took = start.elapsed();
         assert!(took < LONGEST, "{name}, damaged file {number} took {took:?}");
     }
-    // Not so damaged that nothing is left to read, nor so little that nothing is lost.
+    // Some files are still readable, and some are not.
     assert!((1..DAMAGED).contains(&read_well), "{name}: {read_well}");
 }
 
-/// The same of a file that is no archive.
+/// Damages a file that is no archive, and reads it.
 fn all_of_one_are_read_or_named(name: &str, whole: &[u8]) {
     all_are_read_or_named(name, |dice| {
         let mut bytes = whole.to_vec();
@@ -126,7 +128,7 @@ fn plain_text() {
     }
 }
 
-/// What is within an archive is damaged in its turn.
+/// Files within an archive are damaged too.
 #[test]
 fn archives_of_documents() {
     let parts = vec![("a.xls", include_bytes!("fixtures/ports.xls").to_vec()), ("b.eml", eml())];

@@ -1,4 +1,4 @@
-//! PDF: pages that would draw for years end soon, and cost themselves alone.
+//! PDF pages that would draw forever end soon, and lose only themselves.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
 mod common;
@@ -15,7 +15,8 @@ fn stream(entries: &str, content: &str) -> String {
     format!("<< {entries} /Length {} >>\nstream\n{content}\nendstream", content.len())
 }
 
-/// Two pages, the first of which has this content and these resources, and objects from number 8 on.
+/// Makes two pages. The first has this content and these resources; further objects begin at number
+/// 8.
 fn two_pages(content: &str, resources: &str, more: &[String]) -> Vec<u8> {
     let page = |content: u32, resources: &str| {
         format!(
@@ -36,7 +37,7 @@ fn two_pages(content: &str, resources: &str, more: &[String]) -> Vec<u8> {
     pdf_of(&objects, "")
 }
 
-/// Each of twelve forms draws the next ten times; `what` is drawn by the last.
+/// Makes twelve forms, each of which draws the next one ten times; the last one draws `what`.
 fn forms(what: &str) -> Vec<String> {
     let form = |number: usize| {
         let next = number + 9;

@@ -98,7 +98,7 @@ fn limits_are_kept() {
     assert_eq!(error(&pdf(&["a", "b", "c"])), Unreadable::TooManyPages { pages: 3, most: 2 });
 }
 
-/// The crate's own helper reads in a process of its own.
+/// Makes a reader with this crate's program for child processes.
 fn reader(limits: Limits) -> Reader {
     Reader::isolated(env!("CARGO_BIN_EXE_read-document"), [], limits)
 }
@@ -123,8 +123,8 @@ async fn an_isolated_reader_says_the_same() {
     );
 }
 
-/// A page tree that holds itself, a page whose content is itself (its parser overflows the stack),
-/// a table of contents that points back.
+/// A page tree that contains itself, a page whose content is itself (its parser overflows the
+/// stack), and a cross-reference table that points back.
 #[tokio::test]
 async fn what_never_ends_ends() {
     let catalogue = "<< /Type /Catalog /Pages 2 0 R >>".to_owned();
@@ -151,13 +151,13 @@ async fn what_never_ends_ends() {
     for (bytes, expected) in
         [(itself, none), (recursive, blank), (previous.into_bytes(), Ok("x".to_owned()))]
     {
-        // Long before its time is over: nothing has to be killed.
+        // Long before the time limit: no process has to be killed.
         let read = reader(Limits::default()).read(Bytes::from(bytes), "a.pdf").await.unwrap();
         assert_eq!(read.map(|read| read.text).map_err(|error| error.to_string()), expected);
     }
 }
 
-/// A parser that goes on for ever, or crashes, costs its document: the process is killed.
+/// A parser that never ends loses its document: the process is killed.
 #[tokio::test]
 async fn a_parser_that_never_ends_is_killed() {
     let file = tempfile_path();
@@ -166,13 +166,13 @@ async fn a_parser_that_never_ends_is_killed() {
         let arguments = ["-c".to_owned(), script.to_owned()];
         Reader::isolated("/bin/sh", arguments, Limits { time, ..Limits::default() })
     };
-    // Enough for a shell to begin on a busy machine.
+    // Long enough for a shell to start on a busy machine.
     let limit = Duration::from_secs(3);
     let read = shell(&script, limit).read(Bytes::from(pdf(&["x"])), "a.pdf").await.unwrap();
     assert_eq!(read.unwrap_err(), Unreadable::TooSlow(limit));
     let process = std::fs::read_to_string(&file).unwrap().trim().to_owned();
     std::fs::remove_file(&file).unwrap();
-    // Killed, and at most waiting to be taken note of.
+    // Killed, and at most a zombie.
     let gone = || {
         std::process::Command::new("ps").args(["-o", "stat=", "-p", &process]).output().map_or(
             true,
@@ -199,7 +199,7 @@ fn tempfile_path() -> std::path::PathBuf {
     std::env::temp_dir().join(format!("tidegate-documents-{}", std::process::id()))
 }
 
-/// Where nobody could kill it, a parser looks at the clock itself.
+/// In a process that cannot be killed, the parser checks the time.
 #[test]
 fn time_runs_out() {
     let limits = Limits { time: Duration::ZERO, ..Limits::default() };
@@ -209,7 +209,7 @@ fn time_runs_out() {
     );
 }
 
-/// Read, or named: neither a parser that dies nor one that never ends is either.
+/// Requires that a document is read or refused; a crash or a timeout fails.
 fn read_now(bytes: Vec<u8>, name: &str) {
     let limits = Limits { time: Duration::from_secs(60), ..Limits::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! Messages, whole and as they arrive.
+//! Messages, valid and faulty.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
 mod common;
@@ -10,14 +10,14 @@ fn read(bytes: &[u8], name: &str) -> Result<Extracted, Unreadable> {
     extract(bytes, name, &Limits::default())
 }
 
-/// What a part says behind the message's own header.
+/// Returns the text of a message with this part, without its header.
 fn said(part: &[u8]) -> String {
     let message = [b"From: a@example.org\r\nMIME-Version: 1.0\r\n", part].concat();
     let text = read(&message, "a.eml").unwrap().text;
     text.split_once("\n\n").unwrap().1.to_owned()
 }
 
-/// Lists put footers behind base 64, and gateways lose its padding.
+/// Mailing lists put footers behind base64, and gateways lose its padding.
 #[test]
 fn base_64_that_is_not_whole_is_read() {
     let whole = "VGhlIHRpZGUgdHVybnMsIGRlciBXaW5kIGbDvHIgbmllbWFuZGVuLg";
@@ -47,7 +47,7 @@ fn base_64_that_is_not_whole_is_read() {
     }
 }
 
-/// Old programs say ASCII of any text, or nothing, and some a wrong encoding.
+/// Old programs state ASCII or nothing for any text, and some state a wrong encoding.
 #[test]
 fn letters_are_what_their_bytes_say() {
     let part = |header: &str, body: &[u8]| said(&[header.as_bytes(), b"\r\n\r\n", body].concat());
@@ -76,7 +76,7 @@ fn a_saved_page_is_its_text() {
         --b\r\nContent-Type: text/css\r\n\r\np{color:red}\r\n--b--\r\n";
     let expected = "From: Saved by Blink\nSubject: Page\n\nThe tide ü";
     assert_eq!(read(page.as_bytes(), "a.mht").unwrap().text, expected);
-    // Older ones write no header that tells a message.
+    // Older browsers write no header by which a message is recognized.
     let bare = page.split_once("Subject").unwrap().1;
     let read = read(format!("Subject{bare}").as_bytes(), "a.mhtml").unwrap();
     assert_eq!((read.format, read.text.as_str()), (Format::Eml, "Subject: Page\n\nThe tide ü"));
@@ -95,8 +95,7 @@ fn a_message_with_what_is_attached() {
     assert!(after.ends_with("From: cy@example.org\nSubject: Inner\n\nOnly HTML"), "{after}");
 }
 
-/// Boundaries are lines of their own, an attached message may be none, and there was a time before
-/// base 64.
+/// A boundary is a line of its own, an attached message may be none, and uuencode is still in use.
 #[test]
 fn parts_end_where_they_say() {
     let message = "From: a@example.org\r\nSubject: Parts\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=\"b\"\r\n\r\n\
@@ -110,7 +109,7 @@ fn parts_end_where_they_say() {
     );
 }
 
-/// Programs leave the plain text of a message empty and say all of it in HTML.
+/// Programs leave the plain text of a message empty and put all of it into HTML.
 #[test]
 fn where_the_plain_text_is_blank_the_html_is_the_message() {
     let message = |plain: &str, around: (&str, &str)| {
@@ -129,7 +128,7 @@ fn where_the_plain_text_is_blank_the_html_is_the_message() {
     }
     let said = message("Said plainly.", ("", ""));
     assert_eq!(text(said), format!("{header}\n\nSaid plainly."));
-    // Beside other parts, each of which stays in its place.
+    // Other parts stay in their places.
     let mixed = (
         "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n",
         "--a\r\nContent-Type: text/plain\r\n\r\nA footer.\r\n--a--\r\n",

@@ -25,7 +25,7 @@ fn what_is_in_them() {
         (odp(), Format::Odp, "## Slide 1\n\nTides\n\nNotes: Say it slowly."),
         (epub(), Format::Epub, book),
     ] {
-        // Told by what is in it: the name says nothing.
+        // The format is detected by the content, because the name has no extension.
         let read = read(&package(&parts), "a").unwrap();
         assert_eq!((read.format, read.text.as_str()), (format, expected));
         assert_eq!(read.left_out.pages(), if format == Format::Epub { vec![2] } else { vec![] });
@@ -67,7 +67,7 @@ fn pictures_and_what_cannot_be_read_within_are_counted() {
         (package(&text), "a.odt", 1, 0),
         (package(&book), "a.epub", 1, 0),
         (page.into(), "a.html", 1, 0),
-        // Its picture is damaged, and is named as one all the same.
+        // Its picture is damaged, but still counted as a picture.
         (eml(), "a.eml", 1, 0),
     ] {
         let left_out = read(&bytes, name).unwrap().left_out;
@@ -216,7 +216,7 @@ fn a_cell_far_off_costs_no_more_than_its_place() {
     assert!(text.ends_with("## Notes\n\n1 | 2\n | 3 | 4"), "{text}");
 }
 
-/// To a parser of HTML, each of these would stay open and take in the rest of its chapter.
+/// A parser of HTML would leave each of these elements open until the end of the chapter.
 #[test]
 fn elements_of_a_chapter_may_be_closed_at_once() {
     let mut book = epub();
@@ -231,7 +231,7 @@ fn elements_of_a_chapter_may_be_closed_at_once() {
         let text = read(&package(&book), "a").unwrap().text;
         assert_eq!(text, "# Ebb\n\nIt goes.\n\n# Flow\n\nIt comes.", "{element}");
     }
-    // So in a page that is XHTML by its name, by its declaration, or by its namespace.
+    // A page is XHTML by its name, by its declaration, or by its namespace.
     let page =
         |start: &str| format!("{start}<head><title/></head><body><p>The tide</p></body></html>");
     let namespace = "<html xmlns=\"http://www.w3.org/1999/xhtml\">";
@@ -242,7 +242,7 @@ fn elements_of_a_chapter_may_be_closed_at_once() {
     }
 }
 
-/// A time of day is no date of 1899, and a duration no share of days.
+/// A time of day must not become a date of 1899, or a duration a fraction of days.
 #[test]
 fn times_and_durations_of_sheets() {
     const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";

@@ -1,4 +1,4 @@
-//! PDF: what other readers repair, and what a page shows in other ways than by lines of text.
+//! PDF: faults that other readers repair, and content that is not in lines of text.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
 mod common;
@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
     read(bytes).unwrap().text
 }
 
-/// One page with this content and these further entries, and objects from number 6 on.
+/// Makes one page with this content and these entries. Further objects begin at number 6.
 fn page(content: &str, entries: &str, more: &[&str]) -> Vec<u8> {
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -36,7 +36,7 @@ fn stream(entries: &str, content: &str) -> String {
 
 const PICTURE: &str = "<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8 /Length 1 >>\nstream\nx\nendstream";
 
-/// What nobody sees may be meant for a model alone.
+/// Hidden text may be meant for a model alone.
 #[test]
 fn letters_that_nobody_sees_are_left_out_and_counted() {
     let line = |y: u32, text: &str| format!("BT /F1 12 Tf 72 {y} Td ({text}) Tj ET\n");
@@ -50,7 +50,7 @@ fn letters_that_nobody_sees_are_left_out_and_counted() {
         ),
         format!("{} 0 g 60 625 300 20 re f", line(630, "black bar")),
         format!("q 0 0 5 5 re W n {} Q", line(600, "clipped")),
-        // Its ground is drawn below it, letter by letter.
+        // Its background is drawn below it, letter by letter.
         format!("1 g {} 0 g {}", line(520, "halo"), line(520, "halo")),
         format!("BT 3 Tr /F1 12 Tf 72 580 Td (unpainted) Tj ET BT 0 Tr ET {}", line(560, "end")),
         "BT /F1 0.5 Tf 72 540 Td (tiny) Tj ET".to_owned(),
@@ -60,7 +60,7 @@ fn letters_that_nobody_sees_are_left_out_and_counted() {
     assert_eq!(read.text.split_whitespace().collect::<Vec<_>>(), ["seen", "clear", "end", "halo"]);
     let hidden = "white blue black bar clipped unpainted tiny".replace(' ', "").len();
     assert_eq!(read.left_out.count(left_out::Kind::HiddenText), hidden as u64);
-    // A scan's words are drawn in no colour over its picture.
+    // The text of a scan is drawn invisibly over its picture.
     let scan = "/I Do BT 3 Tr /F1 12 Tf 72 700 Td (what the scan says) Tj ET";
     assert_eq!(text(&page(scan, "", &[PICTURE])), "what the scan says");
 }
@@ -81,7 +81,7 @@ fn slanted_and_letterspaced_words_are_read_by_themselves() {
     assert!(read.ends_with("\n\nDRAFT"), "{read}");
 }
 
-/// Codes that a font's own table gives to its private signs, or to control characters.
+/// A font's table gives meanings to its private-use codes and to control characters.
 #[test]
 fn signs_and_ligatures_that_only_their_font_knows_are_read() {
     let table = |range: &str| {
@@ -137,7 +137,7 @@ fn a_menu_shows_its_choice_and_a_portfolio_its_files() {
         attached("/Collection << /View /D >>"),
         "Open it elsewhere\n\n## Attachment: a.txt\n\nHigh water at noon."
     );
-    // Its cover may be blank.
+    // The cover may be blank.
     let blank = String::from_utf8(whole.clone())
         .unwrap()
         .replace("Open it elsewhere", " ".repeat(17).as_str());
@@ -184,7 +184,7 @@ fn pages_that_cannot_be_read_are_named() {
             stream("", "200 0 0 200 72 72 cm /I Do"),
             "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
             PICTURE.to_owned(),
-            // Nothing on it: nothing is missing from it.
+            // An empty page lacks nothing.
             page(11),
             page(12),
             stream("", "0 0 m 9 9 l S"),
@@ -207,7 +207,7 @@ fn pictures_alone_are_no_text() {
     assert_eq!(named, Unreadable::NoTextLayer { pages: 1 }, "a comment is no text of a scan");
 }
 
-/// A page of the whole of which a picture is shown, between two pages of text.
+/// A page with nothing but a picture, between two pages of text.
 #[test]
 fn a_page_without_text_is_drawn_where_it_is_asked_for() {
     let on = |content: usize| {
@@ -245,7 +245,7 @@ fn a_page_without_text_is_drawn_where_it_is_asked_for() {
     assert_eq!((paper, picture), ([255; 3], [b'x'; 3]), "above is paper, below the picture");
 }
 
-/// Codes of glyphs in a font that no table explains are neither text nor nothing.
+/// Glyphs that no table explains are counted as unknown.
 #[test]
 fn letters_without_a_meaning_are_missed() {
     let font = "<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>] >>";
@@ -296,7 +296,7 @@ fn what_a_piece_stands_for_is_what_it_says() {
 
 #[test]
 fn letters_that_are_set_one_by_one_make_words() {
-    // As browsers print: each letter at its own place, kerned.
+    // As browsers print: each letter at its own position, kerned.
     let mut content = String::from("BT /F1 10 Tf ");
     for (x, letter) in
         [(72.0, 'T'), (77.2, 'i'), (79.4, 'd'), (85.0, 'e'), (93.3, 'A'), (99.0, 'V')]
@@ -317,7 +317,8 @@ fn a_turned_page_has_lines() {
 
 #[test]
 fn known_encodings_need_no_table() {
-    // The second names one instead of having it: codes are in Unicode, as some programs write.
+    // The second font names a table instead of including one: its codes are Unicode, as some
+    // programs write.
     for (encoding, system) in
         [("/UniJIS-UCS2-H", "Japan1"), ("/Identity-H /ToUnicode /Identity-H", "Identity")]
     {
@@ -338,8 +339,8 @@ fn known_encodings_need_no_table() {
     }
 }
 
-/// Tables of what codes mean, as programs write them: ranges with one beginning, with a list, with
-/// letters of two units; and as tables of glyphs.
+/// Tables of meanings as programs write them: ranges with one start, with a list, with characters
+/// of two UTF-16 units; and tables of glyphs.
 #[test]
 fn tables_of_meanings_are_read_in_all_their_forms() {
     let ranges = "1 begincodespacerange <0000> <FFFF> endcodespacerange";
@@ -371,7 +372,7 @@ fn tables_of_meanings_are_read_in_all_their_forms() {
     }
 }
 
-/// Letters of 10 points at places, and lines from place to place.
+/// Draws texts in 10 points at their places, and lines.
 fn drawn(texts: &[(u32, u32, &str)], lines: &str) -> String {
     let texts: String = texts
         .iter()
@@ -380,7 +381,7 @@ fn drawn(texts: &[(u32, u32, &str)], lines: &str) -> String {
     text(&page(&format!("{lines} {texts}"), "", &[PICTURE]))
 }
 
-/// Cells that are drawn: empty ones, some of several lines, one over two columns, and a title.
+/// Drawn cells: empty ones, some with several lines, one across two columns, and a title.
 #[test]
 fn tables_that_are_drawn_keep_their_cells() {
     let texts = [
@@ -397,7 +398,7 @@ fn tables_that_are_drawn_keep_their_cells() {
         (72, 600, "A text below it."),
     ];
     let expected = "Tides of the year\n\nPort | Water |\n | high | low\nBrest and what lies about it |  | 2\nDover | 6 |\n\nA text below it.";
-    // Lines, and areas that are so thin that they are lines, as offices write.
+    // Strokes, and areas so thin that they are lines, as Office programs write them.
     let (mut strokes, mut areas) = (String::new(), String::new());
     for (from, to) in [
         ((60, 740), (360, 740)),
@@ -421,7 +422,7 @@ fn tables_that_are_drawn_keep_their_cells() {
     }
 }
 
-/// Below a table's heads there are often no more lines, and between its rows nothing else.
+/// A table may have no lines below its head, or only lines between its rows.
 #[test]
 fn rows_are_told_by_what_lines_there_are() {
     let rows =
@@ -451,7 +452,7 @@ fn rows_are_told_by_what_lines_there_are() {
     assert_eq!(drawn(&texts, lines), expected);
 }
 
-/// A frame around a page, places for the letters of a form, and a line below words.
+/// A frame around a page, boxes for the letters of a form, and a line below words.
 #[test]
 fn lines_alone_make_no_table() {
     let frame = "30 30 550 740 re S 30 720 m 580 720 l S 72 695 m 140 695 l S";
@@ -463,8 +464,8 @@ fn lines_alone_make_no_table() {
     assert!(!drawn(&letters, &boxes).contains('|'));
 }
 
-/// Notes, words to what is marked, and drawn text, which is on the page already; hidden ones and
-/// what the page says itself are left out.
+/// Comments: notes, texts of marks, and drawn text, which is already on the page. Hidden comments
+/// and repetitions of the page's text are left out.
 #[test]
 fn comments_are_read_once() {
     let note = |kind: &str, entries: &str| {
@@ -483,7 +484,7 @@ fn comments_are_read_once() {
     let mut more = vec![PICTURE];
     more.extend(notes.iter().map(String::as_str));
     let content = "BT /F1 12 Tf 72 700 Td (Words of the contract.) Tj ET";
-    // The first is lost.
+    // The first one is missing in the file.
     let annotations = "/Annots [99 0 R 7 0 R 8 0 R 9 0 R 10 0 R 11 0 R 12 0 R 13 0 R 14 0 R]";
     assert_eq!(
         text(&page(content, annotations, &more)),
@@ -500,7 +501,7 @@ fn attached_files_are_named() {
         "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>".to_owned(),
         stream("", "BT /F1 12 Tf 72 720 Td (See the annexes.) Tj ET"),
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
-        // One that is met again, as in a circle.
+        // A node that contains itself.
         "<< /Kids [7 0 R 8 0 R 6 0 R] >>".to_owned(),
         format!("<< /Names [(a) {} (b) {}] >>", file("annex.txt"), file("plan.pdf")),
         format!("<< /Names [(c) {}] >>", file("c.csv")),

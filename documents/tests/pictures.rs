@@ -1,4 +1,4 @@
-//! Pictures as they are sent.
+//! Pictures as sent to models.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
 mod common;
@@ -12,7 +12,7 @@ use common::{Dice, archive};
 use image::{DynamicImage, ImageFormat, Rgba, RgbaImage};
 use tidegate_documents::{Extracted, Format, Limits, Picture, Unreadable, extract};
 
-/// A gradient, half transparent in a corner.
+/// Draws a gradient with a transparent corner.
 fn drawn(width: u32, height: u32) -> DynamicImage {
     RgbaImage::from_fn(width, height, |x, y| {
         let alpha = if x + y < 10 { 0 } else { 255 };
@@ -60,10 +60,10 @@ fn what_fits_is_sent_as_it_is_and_what_does_not_is_scaled() {
         let seen = image::load_from_memory(&scaled.bytes).unwrap();
         assert_eq!((seen.width(), seen.height()), (100, 50));
     }
-    // No vendor takes these as they are.
+    // No vendor takes TIFF.
     let scan = only(read(&file(&small, ImageFormat::Tiff), &limits));
     assert_eq!((scan.media_type.as_str(), scan.width), ("image/png", 60));
-    // Too many bytes for a drawing without loss, and for one with.
+    // Too many bytes for PNG, and for JPEG at the first size.
     let tight = Limits { picture_bytes: 4_000, ..limits };
     let noise = DynamicImage::from(RgbaImage::from_fn(100, 100, |x, y| {
         let n = (x * 7_919 + y * 104_729).wrapping_mul(2_654_435_761) >> 8;
@@ -80,7 +80,7 @@ fn what_fits_is_sent_as_it_is_and_what_does_not_is_scaled() {
 #[test]
 fn a_photograph_taken_upright_is_sent_upright() {
     let flat = file(&drawn(80, 40).to_rgb8().into(), ImageFormat::Jpeg);
-    // A segment that says: turned by a quarter.
+    // An Exif segment with an orientation: turned by a quarter.
     let tag =
         b"\xff\xe1\x00\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
     let turned = [&flat[..2], &tag[..], &flat[2..]].concat();
@@ -88,7 +88,7 @@ fn a_photograph_taken_upright_is_sent_upright() {
     assert_eq!((picture.width, picture.height), (40, 80));
 }
 
-/// The list of a TIFF's pictures, made to hold the same one twice, and to go in a circle.
+/// The list of pages of a TIFF, changed to contain one twice, and to be circular.
 #[test]
 fn further_pages_of_a_scan_are_named() {
     let whole = file(&drawn(9, 9), ImageFormat::Tiff);
@@ -114,7 +114,7 @@ fn what_cannot_be_read_is_named() {
     bomb[16..24].copy_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0]);
     let error = read(&bomb, &Limits::default()).unwrap_err().to_string();
     assert!(error.starts_with("the PNG image is damaged"), "{error}");
-    // Within an archive that is a part of a text there is no place for it.
+    // Text has no place for a picture in an archive.
     let good = file(&drawn(9, 9), ImageFormat::Png);
     let read = extract(&archive(&[("p.png", &good)]), "a.zip", &Limits::default()).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Documents are read as they are shown: labels, formats and order are not in the file as text.
+//! Text as shown: labels, formats and order that the file does not contain as text.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
 mod common;
@@ -11,7 +11,7 @@ fn read(parts: &Parts, name: &str) -> (String, Vec<(Kind, u64)>) {
     (read.text, read.left_out.iter().map(|(kind, count)| (kind, count.count)).collect())
 }
 
-/// The same parts, with these in the place of those of their names or beside them.
+/// Replaces or adds parts.
 fn with(mut parts: Parts, others: Vec<(&'static str, String)>) -> Parts {
     for (name, text) in texts(others) {
         parts.retain(|(known, _)| *known != name);

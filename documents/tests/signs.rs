@@ -1,4 +1,4 @@
-//! Fonts of signs and hidden text, where styles and runs say so.
+//! Symbol fonts and hidden text, as stated by styles and runs.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
 mod common;

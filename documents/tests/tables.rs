@@ -21,7 +21,7 @@ const FILES: [(&str, &[u8]); 7] = [
     ("gzip", include_bytes!("fixtures/gzip-1.parquet")),
 ];
 
-/// Files.
+/// Number of damaged files.
 const DAMAGED: usize = 504;
 
 fn rows(file: Vec<u8>) -> Result<Vec<serde_json::Value>, String> {
@@ -29,7 +29,7 @@ fn rows(file: Vec<u8>) -> Result<Vec<serde_json::Value>, String> {
     Ok(rows.into_iter().flatten().map(|row| row.json).collect())
 }
 
-/// In a process of its own, which asks for parts of the file.
+/// Decodes rows in a child process, which asks for parts of the file.
 fn decoded(
     file: Vec<u8>,
     before: u64,
@@ -58,7 +58,7 @@ fn each_codec_is_unpacked() {
     }
 }
 
-/// The codec's number stands behind the column's name in what the file says of itself.
+/// In the metadata the codec's number follows the column's name.
 #[test]
 fn a_codec_that_is_not_read_is_named_with_the_way_out() {
     let mut file = FILES[5].1.to_vec();
@@ -89,7 +89,7 @@ fn damaged_tables_are_read_or_refused() {
     assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
 }
 
-/// One text of a megabyte, which two thousand rows have.
+/// One text of a megabyte, shared by two thousand rows.
 #[test]
 fn a_file_whose_rows_are_far_larger_than_itself_is_refused() {
     use std::sync::Arc;
@@ -114,12 +114,12 @@ fn a_file_whose_rows_are_far_larger_than_itself_is_refused() {
     let file = writer.into_inner().unwrap();
     let size = file.len();
     assert!(size < 2 << 20, "{size} bytes: the text is written once");
-    // As many as there is room for.
+    // The bound on bytes ends the rows.
     let some = decoded(file.clone(), 0, (usize::MAX, 20 << 20)).unwrap();
     assert_eq!(some.len(), 20);
     let refused = decoded(file.clone(), 1_500, (usize::MAX, 20 << 20)).unwrap_err();
     assert!(refused.contains("MiB, and the file has"), "{refused}");
-    // Whoever has room for all of them has a process that ends.
+    // Without a bound the process runs out of memory.
     let ended = decoded(file, 0, (usize::MAX, usize::MAX)).unwrap_err();
     assert!(ended.contains("it takes more than 1024 MiB"), "{ended}");
 }

@@ -10,7 +10,7 @@ const MAX_RATIO: u64 = 1_000;
 /// Unpacked bytes that are allowed at any ratio.
 const HARMLESS: u64 = 16 << 20;
 
-/// Entries of an archive for each document that it may hold.
+/// Most entries of an archive for each document that it may hold.
 const ENTRIES_OF_A_MEMBER: u32 = 20;
 
 /// Longest path in messages, in characters.

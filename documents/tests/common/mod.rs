@@ -1,4 +1,4 @@
-//! Documents made by hand.
+//! Documents made for tests.
 #![allow(dead_code, reason = "each test file is a program of its own and uses a part of this")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -6,7 +6,7 @@ use std::io::{Cursor, Write};
 
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-/// A PDF of these objects, the first being the catalogue, with a table of where they are.
+/// Makes a PDF of these objects, with a cross-reference table. The first object is the catalogue.
 pub(crate) fn pdf_of(objects: &[String], trailer: &str) -> Vec<u8> {
     let mut pdf = b"%PDF-1.7\n".to_vec();
     let mut places = Vec::new();
@@ -29,7 +29,7 @@ pub(crate) fn pdf_of(objects: &[String], trailer: &str) -> Vec<u8> {
     pdf
 }
 
-/// A PDF with a line of text on each page; an empty line is a page without text.
+/// Makes a PDF with a line of text on each page; an empty line makes a page without text.
 pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
     let kids: Vec<String> = (0..pages.len()).map(|page| format!("{} 0 R", 4 + 2 * page)).collect();
     let mut objects = vec![
@@ -54,7 +54,7 @@ pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
     pdf_of(&objects, "")
 }
 
-/// An archive with these files.
+/// Makes an archive with these files.
 pub(crate) fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in files {
@@ -64,7 +64,7 @@ pub(crate) fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// A DOCX with these paragraphs.
+/// Makes a DOCX with these paragraphs.
 pub(crate) fn docx(paragraphs: &[&str]) -> Vec<u8> {
     let paragraphs: String =
         paragraphs.iter().map(|text| format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>")).collect();
@@ -77,18 +77,18 @@ pub(crate) fn docx(paragraphs: &[&str]) -> Vec<u8> {
 /// Parts of an archive.
 pub(crate) type Parts = Vec<(&'static str, Vec<u8>)>;
 
-/// An archive of parts.
+/// Makes an archive of parts.
 pub(crate) fn package(parts: &Parts) -> Vec<u8> {
     let parts: Vec<(&str, &[u8])> = parts.iter().map(|(name, part)| (*name, &part[..])).collect();
     archive(&parts)
 }
 
-/// Parts that are text.
+/// Makes parts of texts.
 pub(crate) fn texts(parts: Vec<(&'static str, String)>) -> Parts {
     parts.into_iter().map(|(name, text)| (name, text.into_bytes())).collect()
 }
 
-/// The part that says what a part refers to.
+/// Makes the part with the references of another part: ids, kinds and targets.
 pub(crate) fn relations(all: &[(&str, &str, &str)]) -> String {
     let all: String = all
         .iter()
@@ -101,7 +101,7 @@ pub(crate) fn relations(all: &[(&str, &str, &str)]) -> String {
     )
 }
 
-/// A workbook of two sheets: text, numbers, a date, a formula, an empty row.
+/// Makes a workbook of two sheets: text, numbers, a date, a formula, an empty row.
 pub(crate) fn xlsx() -> Parts {
     const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
     const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
@@ -148,7 +148,7 @@ pub(crate) fn xlsx() -> Parts {
     ])
 }
 
-/// Two slides, the second in the archive shown first: a title, levels, a table, notes.
+/// Makes two slides, the second in the archive shown first: a title, levels, a table, notes.
 pub(crate) fn pptx() -> Parts {
     let p = |text: &str| format!("<a:p><a:r><a:t>{text}</a:t></a:r></a:p>");
     let shape = |kind: &str, text: &str| {
@@ -180,7 +180,7 @@ pub(crate) fn pptx() -> Parts {
     ])
 }
 
-/// A text with a heading, lists, a table, a note, a comment and what nobody sees.
+/// Makes a text with a heading, lists, a table, a note, a comment and hidden text.
 pub(crate) fn odt() -> Parts {
     let p = |text: &str| format!("<text:p>{text}</text:p>");
     let item = |inner: &str| format!("<text:list-item>{inner}</text:list-item>");
@@ -211,7 +211,7 @@ pub(crate) fn odt() -> Parts {
     ])
 }
 
-/// A sheet of an open document: text, a number, a date, an empty row.
+/// Makes a sheet of `OpenDocument`: text, a number, a date, an empty row.
 pub(crate) fn ods() -> Parts {
     let text = |text: &str| {
         format!(
@@ -236,7 +236,7 @@ pub(crate) fn ods() -> Parts {
     ])
 }
 
-/// A slide of an open document, with notes.
+/// Makes a slide of `OpenDocument`, with notes.
 pub(crate) fn odp() -> Parts {
     let boxed = |text: &str| {
         format!("<draw:frame><draw:text-box><text:p>{text}</text:p></draw:text-box></draw:frame>")
@@ -254,7 +254,7 @@ pub(crate) fn odp() -> Parts {
     ])
 }
 
-/// A workbook of binary parts ([MS-XLSB]): records of a type, a length, and content.
+/// Makes a workbook of binary parts ([MS-XLSB]): records of a type, a length, and content.
 pub(crate) fn xlsb() -> Parts {
     let wide = |text: &str| {
         let units: Vec<u16> = text.encode_utf16().collect();
@@ -306,7 +306,7 @@ pub(crate) fn xlsb() -> Parts {
     ]
 }
 
-/// A compound file with empty streams of these names, three at most.
+/// Makes a compound file with up to three empty streams of these names.
 pub(crate) fn compound(names: &[&str]) -> Vec<u8> {
     const NONE: u32 = u32::MAX;
     const END: u32 = 0xffff_fffe;
@@ -316,7 +316,8 @@ pub(crate) fn compound(names: &[&str]) -> Vec<u8> {
     let mut header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".to_vec();
     header.resize(76, 0);
     header.resize(512, 0xff);
-    // The size of sectors, the directory, small streams, further holders of the table, its holder.
+    // The size of sectors, the number and start of the directory, the bound of small streams, their
+    // table, further sectors of the main table, its first sector.
     for (at, number) in [(30, 9), (44, 1), (48, 1), (56, 4_096), (60, END), (68, END), (76, 0)] {
         put(&mut header, at, number);
     }
@@ -342,7 +343,7 @@ pub(crate) fn compound(names: &[&str]) -> Vec<u8> {
     [header, table, directory].concat()
 }
 
-/// A book of two chapters, one of which has a space in its name.
+/// Makes a book of two chapters; the name of one contains a space.
 pub(crate) fn epub() -> Parts {
     texts(vec![
         ("mimetype", "application/epub+zip".to_owned()),
@@ -353,11 +354,11 @@ pub(crate) fn epub() -> Parts {
     ])
 }
 
-/// A message with words of an older encoding, an HTML part, a sheet, a picture and a message.
+/// Makes a message with text in an older encoding, an HTML part, a sheet, a picture and a message.
 pub(crate) fn eml() -> Vec<u8> {
     let sheet = {
         use std::fmt::Write as _;
-        // Base 64 by hand: tests need no crate for it.
+        // Base64 without a crate.
         const SIGNS: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         let mut text = String::new();
@@ -384,7 +385,7 @@ pub(crate) fn eml() -> Vec<u8> {
     .into_bytes()
 }
 
-/// Numbers that look random and are the same on each run.
+/// Pseudorandom numbers from a seed, the same on each run.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -394,7 +395,7 @@ impl Dice {
         (self.0 >> 33) as usize % end.max(1)
     }
 
-    /// Bytes changed, taken out, doubled or cut off.
+    /// Changes, removes, doubles or cuts off bytes.
     pub(crate) fn damage(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.below(8) {
             let at = self.below(bytes.len());

@@ -1,9 +1,9 @@
-//! Archives, and formats that are known by name.
+//! Archives, and formats that are known but not read.
 
 use super::{Right, Row, row};
 use crate::common::archive;
 
-/// An archive in which a file's name is written in the bytes of an older encoding.
+/// Makes an archive in which a file's name has the bytes of an older encoding.
 fn named(bytes: &[u8]) -> Vec<u8> {
     let stand_in = "x".repeat(bytes.len());
     let made = archive(&[(&stand_in, b"words")]);

@@ -1,6 +1,6 @@
-//! Books as Excel wrote them from 1997 to 2003: records ([MS-XLS]) in a compound file ([MS-CFB]).
+//! Books as written by Excel from 1997 to 2003: records ([MS-XLS]) in a compound file ([MS-CFB]).
 
-/// A record.
+/// Makes a record.
 pub(crate) fn record(kind: u16, content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len()).unwrap();
     [&kind.to_le_bytes()[..], &length.to_le_bytes(), content].concat()
@@ -13,12 +13,12 @@ fn shorts(all: &[u16]) -> Vec<u8> {
 /// A sheet: whether it is hidden, and its records.
 pub(crate) type Sheet<'s> = (bool, Vec<Vec<u8>>);
 
-/// A cell with a number, in a style.
+/// Makes a cell with a number and a style.
 pub(crate) fn number(row: u16, column: u16, style: u16, value: f64) -> Vec<u8> {
     record(0x203, &[shorts(&[row, column, style]), value.to_le_bytes().to_vec()].concat())
 }
 
-/// A cell with a text whose letters have so many bytes each; two where they say so themselves.
+/// Makes a cell with a text; its characters have two bytes each if one needs them, else one.
 pub(crate) fn label(row: u16, column: u16, text: &str) -> Vec<u8> {
     let units: Vec<u16> = text.encode_utf16().collect();
     let is_wide = units.iter().any(|unit| *unit > 0xff);
@@ -30,17 +30,17 @@ pub(crate) fn label(row: u16, column: u16, text: &str) -> Vec<u8> {
     record(0x204, &[&head[..], &[u8::from(is_wide)], &letters].concat())
 }
 
-/// A row that nobody sees.
+/// Makes a hidden row.
 pub(crate) fn hidden_row(row: u16) -> Vec<u8> {
     record(0x208, &shorts(&[row, 0, 9, 255, 0, 0, 0x0120, 0]))
 }
 
-/// Columns that nobody sees.
+/// Makes hidden columns.
 pub(crate) fn hidden_columns(from: u16, to: u16) -> Vec<u8> {
     record(0x7d, &shorts(&[from, to, 2_000, 0, 1, 0]))
 }
 
-/// A book of these sheets, in which the styles have these formats.
+/// Makes a book of these sheets, with a style for each number format.
 pub(crate) fn book(code_page: u16, formats: &[&str], sheets: &[Sheet<'_>]) -> Vec<u8> {
     let begin = |kind: u16| record(0x809, &[shorts(&[0x600, kind, 0, 0]), vec![0; 8]].concat());
     let end = record(0x0a, &[]);
@@ -75,11 +75,11 @@ pub(crate) fn book(code_page: u16, formats: &[&str], sheets: &[Sheet<'_>]) -> Ve
     compound(&stream)
 }
 
-/// A compound file of one stream.
+/// Makes a compound file of one stream.
 fn compound(stream: &[u8]) -> Vec<u8> {
     const SECTOR: usize = 512;
     const END: u32 = 0xffff_fffe;
-    // Shorter ones would lie among the small ones.
+    // A shorter stream would be stored in small sectors.
     let length = stream.len().max(4_096);
     let sectors = length.div_ceil(SECTOR);
     let mut head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".to_vec();
@@ -90,7 +90,7 @@ fn compound(stream: &[u8]) -> Vec<u8> {
         head.extend(number.to_le_bytes());
     }
     head.resize(SECTOR, 0xff);
-    // The table is sector 0, the directory sector 1, the stream what follows.
+    // The table is sector 0, the directory sector 1, the stream follows.
     let mut table: Vec<u32> = vec![0xffff_fffd, END];
     table.extend((3..).take(sectors - 1));
     table.push(END);

@@ -1,6 +1,5 @@
-//! What people complain of in programs that read documents: a row for each kind of fault, with a
-//! document that is made here and what of it must and must not be in the text. `--nocapture` prints
-//! the table.
+//! Common complaints about programs that read documents. Each kind of fault has a row: a document
+//! made here, and the words that must and must not be in its text. `--nocapture` prints the table.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -32,19 +31,19 @@ struct Row {
     right: Right,
 }
 
-/// What is right.
+/// The expected result.
 enum Right {
-    /// These are in the text, and these are not.
+    /// The text has some words and lacks others.
     Text { has: Vec<&'static str>, lacks: Vec<&'static str> },
-    /// The same, and what is not in it is counted as hidden; marks are put around it on demand.
+    /// As `Text`, and the missing words are counted as hidden; on demand they are in marks.
     Hidden { has: Vec<&'static str>, lacks: Vec<&'static str> },
-    /// A part of it is counted as unread, and the rest is in the text.
+    /// The text has these words, and a part is counted as unread.
     Unread { has: Vec<&'static str> },
-    /// It is refused, and the reason has these words.
+    /// The document is refused; the reason has these words.
     Refused(&'static str),
 }
 
-/// A row whose text has some words and lacks others.
+/// Makes a row whose text has some words and lacks others.
 fn row(
     kind: &'static str,
     name: &'static str,
@@ -56,7 +55,7 @@ fn row(
     Row { kind, name, document: document.into(), right }
 }
 
-/// A row whose text lacks words that nobody sees.
+/// Makes a row whose text lacks hidden words.
 fn hidden(
     kind: &'static str,
     name: &'static str,
@@ -68,7 +67,7 @@ fn hidden(
     Row { kind, name, document: document.into(), right }
 }
 
-/// A row of which a part is counted as unread.
+/// Makes a row with a part that is counted as unread.
 fn unread(
     kind: &'static str,
     name: &'static str,
@@ -79,7 +78,7 @@ fn unread(
 }
 
 impl Row {
-    /// What is wrong.
+    /// Returns the differences from the expected result.
     fn faults(&self) -> Vec<String> {
         let read = extract(&self.document, self.name, &Limits::default());
         let (has, lacks) = match &self.right {
@@ -118,7 +117,7 @@ impl Row {
         faults
     }
 
-    /// What is wrong where hidden text is put in marks.
+    /// Returns the differences if hidden text is put in marks.
     fn faults_of_marks(&self, words: &[&str], count: u64) -> Vec<String> {
         let limits = Limits { hidden: Hidden::Mark, ..Limits::default() };
         let read = extract(&self.document, self.name, &limits).unwrap();

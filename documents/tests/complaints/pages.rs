@@ -1,4 +1,4 @@
-//! Pages of HTML.
+//! HTML pages.
 
 use super::{Row, hidden, row, unread};
 

@@ -1,18 +1,18 @@
-//! PDF: pages that are written here.
+//! PDF pages written here.
 
 use std::fmt::Write as _;
 
 use super::{Right, Row, hidden, row};
 use crate::common::pdf_of;
 
-/// A font of five glyphs, all of which are boxes; its table says what they mean: T, i, d, e, ž.
+/// A font of five glyphs, all boxes. Its table maps them to T, i, d, e, ž.
 const FONT: &str = "000100000008008000030000636d617003210010000001180000004c676c7966d0cf47090000017400000082686561642f69bdca0000008c000000366868656105160160000000c400000024686d7478028a0096000001080000000e6c6f63610075004e000001640000000e6d61787000080006000000e800000020706f737400030000000001f80000002000010000000100004c5b30dc5f0f3cf5000303e800000000e72fbd1700000000e72fbd170032000001c202bc000000030002000000000000000100000320ff38000001f40032003201c2000100000000000000000000000000000001000100000006000400010000000000020000000000000000000000000000000001f400320032003200320032003200000000000200000003000000140003000100000014000400380000000a000800020002005400650069017effff0000005400640069017effffffadff9fff99fe8700010000000000000000000000000000000d001a002700340041000000010032000001c202bc0003000033211121320190fe7002bc0000010032000001c202bc0003000033211121320190fe7002bc0000010032000001c202bc0003000033211121320190fe7002bc0000010032000001c202bc0003000033211121320190fe7002bc0000010032000001c202bc0003000033211121320190fe7002bc0000000003000000000000000000000000000000000000000000000000000000000000";
 
 fn stream(entries: &str, content: &str) -> String {
     format!("<< {entries} /Length {} >>\nstream\n{content}\nendstream", content.len())
 }
 
-/// A page of this content, with objects from number 6 on, the first of which is the font `F2`.
+/// Makes a page of this content. Its further objects begin at number 6; the first is the font `F2`.
 fn page(content: &str, more: &[String]) -> Vec<u8> {
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -29,7 +29,7 @@ fn line(x: u32, y: u32, text: &str) -> String {
     format!("BT /F1 12 Tf {x} {y} Td ({text}) Tj ET\n")
 }
 
-/// A font whose codes are numbers of glyphs, of this collection, with the glyphs above.
+/// Makes a font of this collection with the glyphs above; its codes are glyph ids.
 fn embedded(ordering: &str) -> Vec<String> {
     vec![
         "<< /Type /Font /Subtype /Type0 /BaseFont /F /Encoding /Identity-H /DescendantFonts [7 0 R] >>".to_owned(),
@@ -39,7 +39,7 @@ fn embedded(ordering: &str) -> Vec<String> {
     ]
 }
 
-/// A font of one byte a letter, with a table of what they mean.
+/// Makes a font with one byte a character, and a table of their meanings.
 fn meaning(name: &str, table: &[(u8, &str)]) -> Vec<String> {
     let mut all = format!("{} beginbfchar\n", table.len());
     for (code, letter) in table {

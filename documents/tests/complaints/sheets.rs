@@ -1,4 +1,4 @@
-//! Books of sheets.
+//! Spreadsheets.
 
 use super::{
     Right, Row,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::common::{Parts, ods, package, relations, texts, xlsb, xlsx};
 
-/// The usual book, with these parts in the place of others.
+/// Replaces parts of a book.
 fn with(mut parts: Parts, others: Vec<(&'static str, String)>) -> Vec<u8> {
     for (name, text) in texts(others) {
         parts.retain(|(known, _)| *known != name);
@@ -24,7 +24,7 @@ fn text(text: &str) -> String {
     format!("<c t='inlineStr'><is><t>{text}</t></is></c>")
 }
 
-/// A book of one sheet with numbers in these formats.
+/// Makes a book of one sheet with numbers in these formats.
 fn formatted(all: &[(&str, f64)]) -> Vec<u8> {
     let formats: String = (164..)
         .zip(all)
@@ -53,7 +53,7 @@ fn formatted(all: &[(&str, f64)]) -> Vec<u8> {
     )
 }
 
-/// A record of a binary part, as `common` writes the others.
+/// Makes a record of a binary part, as in `common`.
 fn new_record(kind: u16, content: &[u8]) -> Vec<u8> {
     let kind = if kind < 0x80 {
         vec![kind as u8]
@@ -73,7 +73,7 @@ fn wide(text: &str) -> Vec<u8> {
         .concat()
 }
 
-/// A book of binary parts: a percentage, a hidden row, a hidden column, a hidden sheet.
+/// Makes an XLSB book: a percentage, a hidden row, a hidden column, a hidden sheet.
 fn binary() -> Vec<u8> {
     let cell = |column: u32, style: u32, value: f64| {
         new_record(5, &[numbers(&[column, style]), value.to_le_bytes().to_vec()].concat())

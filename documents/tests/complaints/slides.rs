@@ -3,7 +3,7 @@
 use super::{Right, Row, hidden, row};
 use crate::common::{Parts, package, pptx, relations, texts};
 
-/// The usual slides, with these parts in the place of others.
+/// Replaces parts of the common presentation.
 fn with(others: Vec<(&'static str, String)>) -> Vec<u8> {
     let mut parts: Parts = pptx();
     for (name, text) in texts(others) {
@@ -13,7 +13,7 @@ fn with(others: Vec<(&'static str, String)>) -> Vec<u8> {
     package(&parts)
 }
 
-/// An open document with the slide that says Tides, and another.
+/// Makes an `OpenDocument` file with the slide "Tides" and another slide.
 fn open(kind: &str, styles: &str, other: &str) -> Vec<u8> {
     package(&texts(vec![
         ("mimetype", format!("application/vnd.oasis.opendocument.{kind}")),
@@ -43,7 +43,7 @@ fn shape(at: (i64, i64), name: &str, look: &str, text: &str) -> String {
 
 const FRAME: &str = "<a:xfrm><a:off x='0' y='0'/><a:ext cx='900000' cy='300000'/></a:xfrm>";
 
-/// A shape that looks so, of a black run and one of another color.
+/// Makes a shape with a look, with a black run and one in another color.
 fn colored(color: &str, look: &str) -> String {
     let look = look.replacen("<p:spPr>", &format!("<p:spPr>{FRAME}"), 1);
     format!(
@@ -56,7 +56,7 @@ fn on_paper(color: &str, look: &str) -> Vec<u8> {
     slide(&colored(color, look))
 }
 
-/// A master with a dark ground, in a place for text of a layout.
+/// Makes slides whose master has a dark background, with text in a placeholder of a layout.
 fn on_theme() -> Vec<u8> {
     let run = "<a:rPr><a:solidFill><a:schemeClr val='bg1'/></a:solidFill></a:rPr><a:t>unseen</a:t>";
     let white =
@@ -79,7 +79,7 @@ fn on_theme() -> Vec<u8> {
     ])
 }
 
-/// A layout with a notice, a prompt, white text and text beside the slide.
+/// Makes slides whose layout has a notice, a prompt, white text and text outside of the slide.
 fn on_layout() -> Vec<u8> {
     let white = "><a:solidFill><a:srgbClr val='FFFFFF'/></a:solidFill>";
     let shapes = [

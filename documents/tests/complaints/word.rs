@@ -3,7 +3,7 @@
 use super::{Right, Row, hidden, row};
 use crate::common::{archive, package, relations, texts, xlsx};
 
-/// A document of these paragraphs and parts, and what its main part refers to.
+/// Makes a document of these paragraphs and parts, with the references of its main part.
 fn with(body: &str, parts: &[(&str, &str)], refers: &[(&str, &str, &str)]) -> Vec<u8> {
     let main = format!("<w:document><w:body>{body}</w:body></w:document>");
     let relations = relations(refers);
@@ -28,7 +28,7 @@ fn p(look: &str, text: &str) -> String {
     format!("<w:p>{}</w:p>", run(look, text))
 }
 
-/// Items of a list whose levels are these.
+/// Makes a list with these levels and items.
 fn listed(levels: &[(&str, &str, &str)], items: &[(usize, &str)]) -> Vec<u8> {
     let item = |(level, text): &(usize, &str)| {
         format!(
