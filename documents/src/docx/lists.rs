@@ -19,7 +19,8 @@ struct Level {
     start: usize,
     /// Whether numbers of other levels are written in digits (`isLgl`).
     in_digits: bool,
-    /// The level, from 1, whose items restart this one; 0 for none. `None` stands for all higher levels.
+    /// The deepest level, from 1, whose items restart this one; 0 for none. By default all higher levels
+    /// do.
     restarts: Option<usize>,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Pages {
     /// Text of all pages, with a blank line between them.
     pub(crate) text: String,
     /// Byte offset at which each page begins in the text. A page without text has the offset of the next
-    /// one.
+    /// one; missing pages at the end have none.
     pub(crate) starts: Vec<usize>,
     /// Number of pages, including those that cannot be read.
     pub(crate) count: usize,
