@@ -12,7 +12,7 @@ const PARTS_OF_TIME: u32 = 6;
 /// Most clips, pictures and areas of a page. Maps have some ten thousand.
 const MAX_CLIPS: usize = 250_000;
 
-/// What a page may still take.
+/// Remaining limits of a page.
 #[derive(Debug, Clone)]
 pub(super) struct Rest {
     end: Option<Instant>,

@@ -182,7 +182,7 @@ struct Pen<'a> {
     drawn: HashMap<(u64, u16, i64), Vec<Placed>>,
     /// Visibility of the letters.
     sight: Sight,
-    /// What the page may still take.
+    /// Remaining limits of the page.
     rest: Rest,
 }
 

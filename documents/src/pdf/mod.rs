@@ -152,7 +152,7 @@ fn said<'a>(
     Said { words, hidden_words, comments, drawn }
 }
 
-/// What has been read of the pages so far.
+/// Content of the pages read so far.
 #[derive(Default)]
 struct Read {
     text: String,
@@ -161,7 +161,7 @@ struct Read {
     blank: usize,
     /// Number of pages of which something is missing.
     missing: usize,
-    /// Whether a page has words or a picture. Comments do not count: they do not tell what a scan shows.
+    /// Whether a page has words or a picture. Comments do not count: they do not replace the words of a scan.
     says: bool,
     has_endless: bool,
 }
