@@ -1,4 +1,4 @@
-//! HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
+//! Converts HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
 mod declarations;
 mod lists;
@@ -25,37 +25,38 @@ use lists::List;
 use styles::Looks;
 use writer::Writer;
 
-/// Deeper nesting is refused: building the tree takes time with the square of the depth.
+/// Deepest nesting. Deeper pages are refused, because building the tree takes time with the square of the
+/// depth.
 const MAX_DEPTH: usize = 2_000;
 
-/// Bytes of a page that are parsed before its depth is measured again.
+/// Bytes parsed between two checks of the depth.
 const PIECE_BYTES: usize = 4 << 10;
 
-/// Pages within pages.
+/// Deepest nesting of pages within pages.
 const MAX_FRAMES: usize = 3;
 
-/// What holds no text of the page.
+/// Elements whose content is not read as text.
 const WITHOUT_TEXT: [&str; 18] = [
     "script", "style", "noscript", "noframes", "head", "nav", "iframe", "canvas", "audio", "video",
     "datalist", "math", "rp", "defs", "desc", "metadata", "symbol", "title",
 ];
 
-/// Reads a page, as XHTML where it says that it is.
+/// Reads a page, as XHTML if it declares to be.
 pub(crate) fn extract(bytes: &[u8], tally: &Tally) -> Result<String, Unreadable> {
     let page = decoded(bytes)?;
     let xhtml = xhtml::is_declared(&page).then(|| xhtml::as_html(&page));
     read(xhtml.as_deref().unwrap_or(&page), tally, 0)
 }
 
-/// Reads a page that is XHTML even where it does not say so, such as a book's chapter.
+/// Reads a page as XHTML even if it does not declare to be, such as a book's chapter.
 pub(crate) fn extract_xhtml(bytes: &[u8], tally: &Tally) -> Result<String, Unreadable> {
     read(&xhtml::as_html(&decoded(bytes)?), tally, 0)
 }
 
-/// A page's text, in the encoding that it says.
+/// Decodes a page. Its declared encoding holds for bytes that are not UTF-8.
 pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     Ok(match declared(bytes) {
-        // Whose bytes are ASCII.
+        // Its bytes are ASCII, so they look like UTF-8.
         Some(encoding) if encoding == encoding_rs::ISO_2022_JP => encoding::text(encoding, bytes)?,
         Some(encoding)
             if !bytes.starts_with(b"\xef\xbb\xbf") && std::str::from_utf8(bytes).is_err() =>
@@ -66,7 +67,7 @@ pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     })
 }
 
-/// `frames` is how many pages lie around this one.
+/// Reads a page. `frames` is the number of pages around it.
 fn read(text: &str, tally: &Tally, frames: usize) -> Result<String, Unreadable> {
     let mut page = parsed(text)?;
     feet_last(&mut page);
@@ -86,7 +87,7 @@ fn read(text: &str, tally: &Tally, frames: usize) -> Result<String, Unreadable> 
     let looks = styles::looks(&page);
     let (is_seen, mut shown, mut left_out) = with(&looks);
     if !is_seen {
-        // A page that hides all of itself waits for a script that shows it.
+        // A page that hides all of itself waits for a script that shows it, so its styles are ignored.
         (_, shown, left_out) = with(&Looks::default());
     }
     if looks.is_cut {
@@ -96,7 +97,7 @@ fn read(text: &str, tally: &Tally, frames: usize) -> Result<String, Unreadable> 
     Ok(shown)
 }
 
-/// A page's tree, whose depth is measured while it grows.
+/// Parses a page and checks its depth while the tree grows.
 fn parsed(text: &str) -> Result<Html, Unreadable> {
     let sink = HtmlTreeSink::new(Html::new_document());
     let mut parser = html5ever::parse_document(sink, ParseOpts::default());
@@ -117,7 +118,7 @@ fn parsed(text: &str) -> Result<Html, Unreadable> {
     Ok(parser.finish())
 }
 
-/// The foot of a table is its last part, wherever it is written.
+/// Moves a table's foot behind its body, where a page shows it.
 fn feet_last(page: &mut Html) {
     let is = |node: NodeRef<'_, Node>, name: &str| matches!(node.value(), Node::Element(element) if element.name() == name);
     let feet: Vec<(NodeId, NodeId)> = page
@@ -134,8 +135,8 @@ fn feet_last(page: &mut Html) {
     }
 }
 
-/// `<meta charset="…">` and its older form, as far as the first kilobyte says; of XHTML, its
-/// declaration of XML.
+/// Returns the encoding declared in the first kilobyte: by `<meta charset="…">`, its older form, or the
+/// XML declaration.
 fn declared(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(1_024)]).to_ascii_lowercase();
     let declaration = head.trim_start().strip_prefix("<?xml").and_then(|it| it.split("?>").next());
@@ -146,25 +147,25 @@ fn declared(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
     };
     let label = label.trim_start_matches(['"', '\'']);
     let label = label.split(['"', '\'', ' ', '>', ';', '/']).next()?;
-    // A label that can be read in ASCII is not in UTF-16, whatever it says.
+    // A declaration readable as ASCII is not in UTF-16, even if it names that.
     encoding_rs::Encoding::for_label(label.as_bytes()).filter(|it| it.output_encoding() == *it)
 }
 
-/// The way through a page.
+/// A walk through a page's tree.
 struct Walk<'l> {
     looks: &'l Looks,
     writer: Writer,
     tally: Tally,
-    /// Pages around this one.
+    /// Number of pages around this one.
     frames: usize,
-    /// Whether something has been written that is seen.
+    /// Whether any visible content has been written.
     seen: bool,
-    /// Words of the open element that nobody sees.
+    /// Words of the open element that are not seen.
     hidden: String,
 }
 
 impl Walk<'_> {
-    /// Over the tree without recursion.
+    /// Walks the tree without recursion.
     fn over(&mut self, page: &Html) {
         let looks = self.looks;
         let is_unseen =
@@ -233,7 +234,7 @@ impl Walk<'_> {
         self.writer.text(text);
     }
 
-    /// The end of what nobody sees.
+    /// Ends words that are not seen: counts them, and marks them in the text if the limits ask for that.
     fn hide(&mut self) {
         let words = std::mem::take(&mut self.hidden);
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -243,7 +244,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What an element holds in another way than as text.
+    /// Reads content that is not plain text: formulas and inner pages.
     fn inner(&mut self, node: NodeRef<'_, Node>, element: &Element) {
         let (frames, tally) = (self.frames, &self.tally);
         let or_counted = |read: Result<String, Unreadable>| {
@@ -272,7 +273,7 @@ impl Walk<'_> {
                 self.seen |= !page.is_empty();
                 self.writer.page(&page);
             }
-            // Its content is text to a parser of HTML.
+            // To an HTML parser its content is text.
             "noframes" => {
                 let text: String = node
                     .descendants()
@@ -287,7 +288,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an element shows a picture that is no decoration and no mark of who reads the page.
+/// Whether an element shows a picture that is neither decoration nor a tracking pixel.
 fn is_picture(element: &Element) -> bool {
     let is = |name: &str, value: &str| element.attr(name).is_some_and(|it| it.trim() == value);
     let is_short = |name: &&str| is(name, "0") || is(name, "1");
@@ -296,7 +297,7 @@ fn is_picture(element: &Element) -> bool {
     element.name() == "img" && is_unmarked && !is_dot
 }
 
-/// What nobody sees is no text of the page: it may be meant for a model alone.
+/// Whether an attribute hides the element. Its text may be meant for a model alone, so it is not read.
 fn is_hidden(node: NodeRef<'_, Node>) -> bool {
     let Node::Element(element) = node.value() else { return false };
     element.attr("hidden").is_some()
@@ -304,7 +305,7 @@ fn is_hidden(node: NodeRef<'_, Node>) -> bool {
         || (element.name() == "dialog" && element.attr("open").is_none())
 }
 
-/// What holds no text of the page, or holds it in another way.
+/// Whether the content of an element is not text of the page, or is read otherwise.
 fn is_silent(node: NodeRef<'_, Node>) -> bool {
     let Node::Element(element) = node.value() else { return false };
     let name = element.name();
@@ -314,8 +315,8 @@ fn is_silent(node: NodeRef<'_, Node>) -> bool {
         || (name == "option" && !is_chosen(node, element))
 }
 
-/// Of a formula that is there twice, the form that is drawn of it: what `aria-hidden` hides from those
-/// who hear the page is seen otherwise.
+/// Whether an element is the drawn copy of a formula before it. `aria-hidden` hides it from screen readers
+/// only.
 fn is_drawn_formula(node: NodeRef<'_, Node>, element: &Element) -> bool {
     let is_formula = |node: NodeRef<'_, Node>| {
         node.descendants().take(50).any(
@@ -325,7 +326,8 @@ fn is_drawn_formula(node: NodeRef<'_, Node>, element: &Element) -> bool {
     element.attr("aria-hidden") == Some("true") && node.prev_siblings().take(2).any(is_formula)
 }
 
-/// Of a menu's options, a page shows the one that is chosen, or the first.
+/// Whether an option is shown. A menu shows its selected options; without any, a drop-down shows the
+/// first, a list box all.
 fn is_chosen(node: NodeRef<'_, Node>, option: &Element) -> bool {
     let menu = node.ancestors().find(
         |above| matches!(above.value(), Node::Element(element) if element.name() == "select"),
@@ -340,14 +342,14 @@ fn is_chosen(node: NodeRef<'_, Node>, option: &Element) -> bool {
         Node::Element(element) if element.name() == "option" => Some((below.id(), element)),
         _ => None,
     });
-    // The first says it all where it is chosen; a menu has few more. A box shows them all.
+    // A selected first option excludes the others. At most 1,000 more are checked.
     let first = options.next();
     first.is_some_and(|(id, element)| {
         (is_box || id == node.id()) && element.attr("selected").is_none()
     }) && !options.take(1_000).any(|(_, element)| element.attr("selected").is_some())
 }
 
-/// Whether a cell is there for the page's layout: it holds a table, headings or lists.
+/// Whether a cell serves the page's layout: it holds a table, headings, lists or preformatted text.
 fn is_laid_out(node: NodeRef<'_, Node>) -> bool {
     matches!(node.value(), Node::Element(element) if matches!(element.name(), "td" | "th"))
         && node.descendants().skip(1).take(2_000).any(|below| {

@@ -1,4 +1,4 @@
-//! From the tree of a part to its text.
+//! Reads the text of a part's element tree.
 
 use super::{
     fields::Fields,
@@ -16,35 +16,35 @@ use crate::{
     xml::{Element, Node},
 };
 
-/// Cells that one cell may span.
+/// Most cells that one cell may span.
 const MAX_SPAN: usize = 60;
 
-/// Goes through parts in the order in which they are read: lists go on from one to the next.
+/// Reads parts in the order of the document: lists continue from one part to the next.
 pub(super) struct Body<'a> {
     styles: &'a Styles,
     lists: Lists,
-    /// Ids of foot- and endnotes in the order in which they are referred to: in it they are numbered.
+    /// Ids of footnotes and endnotes in the order of their references, which gives their numbers.
     notes: [Vec<String>; 2],
-    /// What lies behind the text.
+    /// Background of the text.
     ground: Ground,
     fields: Fields,
     tally: &'a Tally,
 }
 
-/// Notes of one kind, which are numbered among themselves.
+/// Kind of a note. Each kind has its own numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Notes {
     Foot,
     End,
 }
 
-/// The text of one part or of one cell, paragraph by paragraph.
+/// Text of a part or a cell, built paragraph by paragraph.
 #[derive(Default)]
 struct Blocks {
     text: String,
-    /// Text of boxes that are anchored in the open paragraph.
+    /// Texts of boxes anchored in the open paragraph.
     boxes: Vec<String>,
-    /// Words of a paragraph whose end was deleted: the next one goes on with them.
+    /// Words that the next paragraph continues: an initial, or a paragraph whose end was deleted.
     joined: String,
     in_cell: bool,
 }
@@ -55,7 +55,7 @@ impl<'a> Body<'a> {
         Self { styles, lists, notes, ground, fields, tally }
     }
 
-    /// What stands for a note, and its number, which it has from now on.
+    /// Returns the number of a note and its mark in the text. Its first mention assigns the number.
     pub(super) fn note(&mut self, kind: Notes, id: &str) -> (usize, String) {
         let (ids, mark) = match kind {
             Notes::Foot => (&mut self.notes[0], ""),
@@ -68,7 +68,7 @@ impl<'a> Body<'a> {
         (place + 1, format!("[^{mark}{}]", place + 1))
     }
 
-    /// All text below an element.
+    /// Returns all text below an element.
     pub(super) fn text(&mut self, part: &Element) -> String {
         let mut blocks = Blocks::default();
         self.blocks(part, &mut blocks);
@@ -93,7 +93,7 @@ impl<'a> Body<'a> {
                     out.text.push_str(element.text().trim());
                     out.text.push('\n');
                 }
-                // What was deleted or moved away.
+                // Deleted or moved away.
                 "del" | "moveFrom" => {}
                 "AlternateContent" => self.blocks_of(chosen_way(element), out),
                 _ => self.blocks_of(element, out),
@@ -117,7 +117,7 @@ impl<'a> Body<'a> {
             out.joined = words;
             return;
         }
-        // The first letter of the next one, which is drawn larger.
+        // An initial: the first letter of the next paragraph, drawn larger.
         let frame = properties.and_then(|it| it.child("framePr")?.attribute("dropCap"));
         if frame.is_some_and(|kind| kind != "none") && !words.trim().is_empty() {
             out.joined = words.trim().to_owned();
@@ -125,7 +125,8 @@ impl<'a> Body<'a> {
         }
         let list = self.styles.list(properties, |list, style| self.lists.level_of(list, style));
         let is_end_hidden = end.and_then(|end| Look::of(Some(end)).hidden) == Some(true);
-        // One without words has its number all the same; in a cell, the number is all that is there.
+        // A paragraph without words is numbered, too, unless its end is hidden. In a cell, its number is
+        // its text.
         let list = list.filter(|_| !words.trim().is_empty() || !is_end_hidden);
         let mark = list.map(|(list, level)| (self.lists.next(&list, level), level));
         if words.trim().is_empty() && out.in_cell {
@@ -155,7 +156,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// What stands in a line, within what looks so.
+    /// Reads the content of a line, within text of the given look.
     fn inline(
         &mut self,
         parent: &Element,
@@ -166,7 +167,7 @@ impl<'a> Body<'a> {
         for node in &parent.children {
             let Node::Element(element) = node else { continue };
             match &*element.name {
-                // What a field computes its text from is not shown.
+                // The code of a field is not shown.
                 "t" if self.fields.is_code() => {}
                 "t" => words.push_str(&look.read(element.text())),
                 "instrText" => self.fields.code(&element.text()),
@@ -189,7 +190,7 @@ impl<'a> Body<'a> {
                     }
                     words.push_str(&format!("({spoken})"));
                 }
-                // Letters that are drawn as a shape, as a draft's mark is.
+                // Text drawn as a shape, such as a draft's watermark.
                 "textpath" => boxes.extend(element.attribute("string")),
                 "tab" | "ptab" if &*parent.name != "tabs" => words.push('\t'),
                 "br" | "cr" => words.push('\n'),
@@ -215,7 +216,7 @@ impl<'a> Body<'a> {
                         let texts = element.all("t");
                         let texts: String = texts.iter().map(|it| it.text()).collect();
                         words.push_str(&self.tally.hidden_piece(&texts, None));
-                        // A field may begin or end in it.
+                        // A field may begin or end in hidden text.
                         for mark in element.elements().filter(|it| &*it.name == "fldChar") {
                             let kind = mark.attribute("fldCharType").unwrap_or_default();
                             self.fields.mark(&kind, words);
@@ -237,7 +238,7 @@ impl<'a> Body<'a> {
                 }
                 "txbxContent" | "relIds" | "chart" | "OLEObject" => {
                     let text = match &*element.name {
-                        // What it is filled with stands elsewhere.
+                        // The fill of a box is defined elsewhere.
                         "txbxContent" => self.on(Ground::Unknown, |body| body.text(element)),
                         _ => element.text().trim().to_owned(),
                     };
@@ -252,7 +253,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Reads what lies on another ground.
+    /// Reads with another background.
     fn on<T>(&mut self, ground: Ground, read: impl FnOnce(&mut Self) -> T) -> T {
         let around = std::mem::replace(&mut self.ground, ground);
         let read = read(self);
@@ -260,7 +261,7 @@ impl<'a> Body<'a> {
         read
     }
 
-    /// A row a line; cells that are spanned stay empty, so that columns stand below each other.
+    /// Writes a table, each row a line. Cells covered by a span stay empty, so that columns line up.
     fn table(&mut self, table: &Element, out: &mut Blocks) {
         let mut rows = Vec::new();
         let ground = ground_of_table(table, self.ground);
@@ -299,7 +300,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Rows or cells, through whatever wraps them but further tables.
+/// Returns the rows or cells of a table, through wrapping elements but not inner tables.
 fn below<'a>(parent: &'a Element, name: &str) -> Vec<&'a Element> {
     let mut found = Vec::new();
     let mut stack: Vec<&Element> = vec![parent];
@@ -322,7 +323,7 @@ fn below<'a>(parent: &'a Element, name: &str) -> Vec<&'a Element> {
     found
 }
 
-/// Of several ways to show the same, the first of which something is read here.
+/// Returns the first of several alternatives with content that is read here, otherwise the first.
 fn chosen_way(ways: &Element) -> &Element {
     const READ: [&str; 10] = [
         "t",
@@ -340,7 +341,7 @@ fn chosen_way(ways: &Element) -> &Element {
     ways.elements().find(is_read).or_else(|| ways.elements().next()).unwrap_or(ways)
 }
 
-/// What a form's box or menu says: nothing else in the document does.
+/// Returns the state of a form's checkbox or menu, which stands nowhere else in the document.
 fn chosen(field: &Element) -> String {
     let value = |parent: &Element, name: &str| {
         let child = parent.child(name)?;
@@ -358,8 +359,8 @@ fn chosen(field: &Element) -> String {
     entry.and_then(|entry| entry.attribute("val")).unwrap_or_default()
 }
 
-/// A letter of a symbol font. One that only a font knows which is not known here is shown to be
-/// missing: a dose or an answer may hang on it.
+/// Returns a character of a symbol font. A private code of an unknown font becomes U+FFFD: a dose or an
+/// answer may depend on it.
 fn symbol(element: &Element) -> Option<char> {
     let code = u32::from_str_radix(&element.attribute("char")?, 16).ok()?;
     let letter = char::from_u32(code)?;

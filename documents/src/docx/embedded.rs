@@ -1,5 +1,5 @@
-//! What stands in parts of its own and is shown where a part refers to it: diagrams, charts, and
-//! documents of any format (`altChunk`).
+//! Content in separate parts, shown where another part refers to it: diagrams, charts, and documents of
+//! any format (`altChunk`).
 
 use std::collections::HashMap;
 
@@ -13,25 +13,26 @@ use crate::{
     xml::{Element, Node},
 };
 
-/// Documents within documents.
+/// Deepest nesting of documents.
 const MAX_DEPTH: usize = 4;
 
-/// Reads a document of a name, which so many documents are around.
+/// Reads a document, given its bytes, its name, and the number of documents around it.
 pub(super) type TextOf<'t> = dyn Fn(&[u8], &str, usize) -> Result<String, Unreadable> + 't;
 
-/// How much may be read of it.
+/// Reader of embedded content, with its limits.
 pub(super) struct Embedded<'t> {
     pub(super) limits: &'t Limits,
-    /// Documents around this one.
+    /// Number of documents around this one.
     pub(super) depth: usize,
     pub(super) text_of: &'t TextOf<'t>,
     pub(super) tally: &'t Tally,
-    /// Bytes of text so far.
+    /// Bytes of embedded text read so far.
     pub(super) read: usize,
 }
 
 impl Embedded<'_> {
-    /// Writes the texts of what a part refers to into the elements that refer to it.
+    /// Writes the text of referenced parts, and the addresses of links, into the elements that refer to
+    /// them.
     pub(super) fn fill(
         &mut self,
         package: &mut Package<'_>,
@@ -44,7 +45,7 @@ impl Embedded<'_> {
             return Ok(());
         }
         let (relations, links) = (package.relations(part)?, package.links(part)?);
-        // What several refer to is read once.
+        // A part with several references is read once.
         let mut texts: HashMap<&str, String> = HashMap::new();
         for place in places {
             let id = match &*place.name {
@@ -92,7 +93,7 @@ impl Embedded<'_> {
                 let bytes = package.read(name)?.ok_or_else(missing)?;
                 (self.text_of)(&bytes, name, self.depth + 1)
             }
-            // Of a program that is not known here; a picture of it is shown.
+            // Content of an unknown program; the document shows a picture of it.
             "oleObject" | "control" | "image" => {
                 self.tally.in_part(Kind::UnreadParts, 1, name);
                 Ok(String::new())
@@ -102,17 +103,17 @@ impl Embedded<'_> {
     }
 }
 
-/// The elements that refer to another part for their text.
+/// Collects the elements that refer to other parts, and links.
 fn references<'e>(parent: &'e mut Element, found: &mut Vec<&'e mut Element>) {
     for node in &mut parent.children {
         let Node::Element(element) = node else { continue };
         match &*element.name {
             "altChunk" | "relIds" | "chart" | "OLEObject" => found.push(element),
             "hyperlink" => {
-                // What lies in it is read with it.
+                // References within a link are not followed.
                 found.push(element);
             }
-            // It stands in for what is read already.
+            // An alternative to content that is read already.
             "Fallback" => {}
             _ => references(element, found),
         }

@@ -1,37 +1,37 @@
-//! Fields: a code, which is not shown, and what it came to, which is.
+//! Fields: a code, which is not shown, and its result, which is.
 
 use crate::links::Link;
 
-/// Fields within fields.
+/// Deepest nesting of fields.
 const MAX_OPEN: usize = 20;
 
-/// The open fields of a paragraph. One whose end is missing, or stands in a later paragraph, ends with
-/// the paragraph: it must not swallow the document.
+/// The open fields of a paragraph. A field ends with its paragraph even if its end is missing or comes
+/// later, so that it does not swallow the document.
 #[derive(Debug, Default)]
 pub(super) struct Fields(Vec<Field>);
 
 #[derive(Debug, Default)]
 struct Field {
     code: String,
-    /// The code is over.
+    /// Whether the code is complete, so that the result follows.
     shows: bool,
     link: Option<Link>,
 }
 
 impl Fields {
-    /// Whether what comes next is code, or what an inner field gives to an outer one's code.
+    /// Whether the next text is code, or the result of a field within another field's code.
     pub(super) fn is_code(&self) -> bool {
         self.0.iter().any(|field| !field.shows)
     }
 
-    /// A piece of code.
+    /// Adds a piece of code.
     pub(super) fn code(&mut self, code: &str) {
         if let Some(field) = self.0.last_mut() {
             field.code.push_str(code);
         }
     }
 
-    /// A beginning, a change from the code to the text, or an end.
+    /// Handles a mark: the begin of a field, the change from code to result, or the end.
     pub(super) fn mark(&mut self, kind: &str, words: &mut String) {
         match kind {
             "begin" if self.0.len() < MAX_OPEN => self.0.push(Field::default()),
@@ -49,14 +49,14 @@ impl Fields {
         }
     }
 
-    /// A field whose code stands in an attribute.
+    /// Opens a field whose code stands in an attribute.
     pub(super) fn simple(&mut self, code: &str, words: &mut String) {
         let mut field = Field { code: code.to_owned(), ..Field::default() };
         field.show(words);
         self.0.push(field);
     }
 
-    /// The end of the paragraph.
+    /// Ends all fields at the end of the paragraph.
     pub(super) fn end_all(&mut self, words: &mut String) {
         while !self.0.is_empty() {
             self.mark("end", words);

@@ -1,4 +1,4 @@
-//! Lists: what stands before each item.
+//! Lists: the mark before each item.
 
 use std::collections::HashMap;
 
@@ -7,41 +7,42 @@ use crate::{
     xml::Element,
 };
 
-/// Digits of a number that is filled up with zeros.
+/// Most digits of a zero-padded number.
 const MAX_WIDTH: usize = 20;
 
-/// How one level of a list is numbered.
+/// Numbering of one level of a list.
 #[derive(Debug, Clone, Default)]
 struct Level {
     format: String,
-    /// `%1.%2` and the like.
+    /// Pattern of the mark, such as `%1.%2`.
     text: String,
     start: usize,
-    /// Numbers of other levels are written in digits here (`isLgl`).
+    /// Whether numbers of other levels are written in digits (`isLgl`).
     in_digits: bool,
-    /// The level behind which this one begins anew, from 1; 0 for none.
+    /// The deepest level, from 1, whose items restart this one; 0 for none. By default all higher levels
+    /// do.
     restarts: Option<usize>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Lists {
-    /// The kind of each list.
+    /// Id of each list's abstract numbering, here called its kind.
     kinds: HashMap<String, String>,
     levels: HashMap<(String, usize), Level>,
-    /// Levels of a list that are numbered in another way than those of its kind.
+    /// Levels that a list numbers differently from its kind.
     own: HashMap<(String, usize), Level>,
-    /// The level that each kind gives to a style.
+    /// The level that each kind assigns to a style.
     styled: HashMap<(String, String), usize>,
-    /// Where a list begins anew that is of one kind with others; used up by its first item.
+    /// Numbers at which a list restarts the count of its kind; each is used up by the list's first item.
     begins: HashMap<(String, usize), usize>,
-    /// Where the numbering of each kind has come to.
+    /// Last number of each level, by kind.
     counts: HashMap<String, [Option<usize>; 9]>,
 }
 
 impl Level {
     fn of(level: &Element) -> Self {
         let value = |name: &str| level.child(name).and_then(|e| e.attribute("val"));
-        // A format of its own (`001, 002, …`) stands beside one for older programs.
+        // A custom format (`001, 002, …`) stands beside one for older programs.
         let formats = level.all("numFmt");
         let own = formats.iter().find_map(|format| format.attribute("format"));
         let format = own.or_else(|| formats.first()?.attribute("val"));
@@ -68,7 +69,7 @@ impl Lists {
                 lists.levels.insert((id.clone(), place), Level::of(level));
             }
         }
-        // A kind may only name the style of another one.
+        // A kind may only name the style of another kind.
         let named = |kind: &Element, name: &str| kind.child(name)?.attribute("val");
         let kinds = part.all("abstractNum");
         let links: HashMap<String, String> = kinds
@@ -101,13 +102,13 @@ impl Lists {
         lists
     }
 
-    /// The level that a list gives to a style.
+    /// Returns the level that a list assigns to a style.
     pub(super) fn level_of(&self, list: &str, style: &str) -> Option<usize> {
         let kind = self.kinds.get(list)?.clone();
         self.styled.get(&(kind, style.to_owned())).copied()
     }
 
-    /// The mark of the next item, with a space after it: `- `, `2. `, `1.3 `.
+    /// Returns the mark of the next item, with a space after it: `- `, `2. `, `1.3 `.
     pub(super) fn next(&mut self, list: &str, level: usize) -> String {
         let kind = self.kinds.get(list).cloned().unwrap_or_default();
         let levels: [Option<&Level>; 9] = std::array::from_fn(|place| {
@@ -202,19 +203,19 @@ fn number(count: usize, format: &str) -> String {
     }
 }
 
-/// Digits of another script, whose zero this is.
+/// Writes a number in the digits of another script, given its zero.
 fn digits(zero: char, count: usize) -> String {
     let digit = |c: char| char::from_u32(u32::from(zero) + u32::from(c) - u32::from('0'));
     count.to_string().chars().filter_map(digit).collect()
 }
 
-/// The sign so many places behind another.
+/// Returns the character `count` places after `before`.
 fn sign(before: u32, count: usize) -> String {
     let code = u32::try_from(count).ok().and_then(|count| char::from_u32(before + count));
     code.map_or_else(|| count.to_string(), String::from)
 }
 
-/// Chinese numbers in signs that cannot be changed into each other.
+/// Writes a Chinese number in legal digits, which cannot be altered into each other.
 fn legal(signs: &str, count: usize) -> String {
     let plain = "一二三四五六七八九十百千";
     let legal = |c: char| {
@@ -224,7 +225,7 @@ fn legal(signs: &str, count: usize) -> String {
     chinese(count).chars().map(legal).collect()
 }
 
-/// Letters as numbers: tens, then ones; but 15 and 16 not as parts of the name of God.
+/// Writes a number in Hebrew letters. 15 and 16 are 9 + 6 and 9 + 7, to avoid parts of the name of God.
 fn hebrew(count: usize) -> String {
     const HUNDREDS: [&str; 5] = ["", "ק", "ר", "ש", "ת"];
     const TENS: [&str; 10] = ["", "י", "כ", "ל", "מ", "נ", "ס", "ע", "פ", "צ"];
@@ -242,7 +243,7 @@ fn hebrew(count: usize) -> String {
     }
 }
 
-/// A letter of an alphabet that is not Latin; digits behind its end.
+/// Returns a letter of an alphabet other than Latin; digits beyond its end.
 fn one_of(letters: &str, count: usize) -> String {
     let letter = count.checked_sub(1).and_then(|place| letters.chars().nth(place));
     letter.map_or_else(|| count.to_string(), String::from)

@@ -1,4 +1,4 @@
-//! What the properties of runs and paragraphs say of how text looks.
+//! The look of text, from the properties of runs and paragraphs.
 
 use crate::{
     colors::{Ground, TINY, WHITE, hexadecimal},
@@ -7,11 +7,11 @@ use crate::{
     xml::Element,
 };
 
-/// Fonts that a run may name, for letters of different scripts.
+/// Attributes for the fonts of a run, one for each group of scripts.
 const SCRIPTS: [&str; 4] = ["ascii", "hAnsi", "cs", "eastAsia"];
 
 impl Look {
-    /// What `rPr` says.
+    /// Reads `rPr`.
     pub(super) fn of(properties: Option<&Element>) -> Self {
         let child = |name: &str| properties.and_then(|properties| properties.child(name));
         let is_on = |name: &str| child(name).map(|it| !it.is_off("val"));
@@ -29,20 +29,20 @@ impl Look {
             raised,
             struck,
             capitals: is_on("caps"),
-            // In half points.
+            // `sz` is in half points.
             tiny: size.map(|size: f64| size / 2.0 <= TINY),
             color: value("color").map(|it| hexadecimal(&it).map_or(Color::Automatic, Color::Plain)),
             ground: marked.or_else(|| shaded(properties)),
         }
     }
 
-    /// With what the properties of a paragraph say of its ground.
+    /// Adds the background from a paragraph's properties.
     pub(super) fn in_paragraph(self, properties: Option<&Element>) -> Self {
         Self { ground: self.ground.or_else(|| shaded(properties)), ..self }
     }
 
-    /// A run's style beside its paragraph's. Each of the two turns text over between hidden and
-    /// shown (ECMA-376, part 1, 17.7.3).
+    /// Combines the looks of a run's style and of its paragraph's style. Each of the two toggles whether
+    /// text is hidden (ECMA-376, part 1, 17.7.3).
     pub(super) fn beside(self, paragraph: Self) -> Self {
         let hidden = match (self.hidden, paragraph.hidden) {
             (Some(one), Some(other)) => Some(one != other),
@@ -52,12 +52,12 @@ impl Look {
     }
 }
 
-/// What a document is written on.
+/// Returns the background of a document's pages.
 pub(super) fn paper(document: &Element) -> Ground {
     if document.all("background").is_empty() { Ground::Plain(WHITE) } else { Ground::Unknown }
 }
 
-/// What properties say of the ground, if they say something.
+/// Returns the background that properties set, if any.
 fn shaded(properties: Option<&Element>) -> Option<Ground> {
     let shade = properties?.child("shd")?;
     let fill = shade.attribute("fill").filter(|fill| fill != "auto");
@@ -70,20 +70,20 @@ fn shaded(properties: Option<&Element>) -> Option<Ground> {
     }
 }
 
-/// The ground of a table's cells: a style may give them any.
+/// Returns the background of a table's cells; unknown if the table has a style, which may set any.
 pub(super) fn ground_of_table(table: &Element, around: Ground) -> Ground {
     let properties = table.child("tblPr");
     let is_styled = properties.is_some_and(|it| it.child("tblStyle").is_some());
     shaded(properties).unwrap_or(if is_styled { Ground::Unknown } else { around })
 }
 
-/// That of one cell.
+/// Returns the background of a cell.
 pub(super) fn ground_of_cell(cell: &Element, table: Ground) -> Ground {
     shaded(cell.child("tcPr")).unwrap_or(table)
 }
 
 fn fonts(names: &Element) -> Option<Fonts> {
-    // A font of the theme goes before one by name.
+    // A theme font precedes a named font.
     let named = |script: &str| {
         names.attribute(&format!("{script}Theme")).or_else(|| names.attribute(script))
     };
@@ -181,7 +181,7 @@ mod tests {
             paragraph("greek", "", &font("Arial"), "plain"),
             paragraph("greek", "", "<w:rFonts w:asciiTheme='minorAscii'/>", "plain"),
             paragraph("greek", "", "<w:rFonts w:hint='default'/>", "m"),
-            // For letters of another script alone.
+            // Set for letters of another script only.
             paragraph("", "", "<w:rFonts w:hAnsi='Symbol'/>", "m&#xF06D;"),
         ];
         assert_eq!(styled(&styles.concat(), &body.concat()), "5 µγ\n≥ α\n✓☑\nplain\nplain\nµ\nmµ");

@@ -1,4 +1,4 @@
-//! DOCX: paragraphs, headings, lists, tables and notes of the main part.
+//! DOCX: the main part with its headers, footers, notes and comments.
 
 mod body;
 mod embedded;
@@ -15,10 +15,10 @@ use crate::{
 use body::{Body, Notes};
 use embedded::{Embedded, TextOf};
 
-/// The main part's usual name; the archive may say another.
+/// Usual name of the main part; the archive may name another.
 const MAIN: &str = "word/document.xml";
 
-/// The text of all parts that a reader of the document sees.
+/// Returns the text of all parts that a reader of the document sees.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let (limits, depth) = (context.limits, context.depth);
     let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
@@ -57,7 +57,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     {
         let mut notes = Vec::new();
         for note in part(part_of)?.iter().flat_map(|tree| tree.all(element)) {
-            // Separators are notes of a type.
+            // Separators have a type other than `normal`.
             if note.attribute("type").is_some_and(|kind| kind != "normal") {
                 continue;
             }
@@ -82,7 +82,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     Ok(all.join("\n\n"))
 }
 
-/// Headers or footers, each text once.
+/// Returns the texts of headers or footers, each once.
 fn edges(body: &mut Body<'_>, parts: &[Element]) -> BTreeSet<String> {
     parts.iter().map(|part| body.text(part)).collect()
 }
@@ -171,7 +171,7 @@ mod tests {
             run("w:ascii='Symbol' w:hAnsi='Symbol'", "&#xF061;&#xF062; c"),
             run("w:hAnsi='Wingdings'", "&#xF0FC;"),
             run("w:ascii='Arial'", "d"),
-            // Of no meaning here, of an unknown font, and a letter that is what it is.
+            // A code without a known meaning, one of an unknown font, and a plain letter.
             sign("Wingdings", "F0FF"),
             sign("Sonata", "F026"),
             sign("Arial", "2264"),

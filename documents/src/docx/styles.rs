@@ -1,20 +1,19 @@
-//! Styles of paragraphs and of runs: which are headings, which belong to lists, which text is hidden
-//! or in a font of signs.
+//! Styles of paragraphs and runs: headings, lists, hidden text and symbol fonts.
 
 use std::collections::HashMap;
 
 use crate::{look::Look, xml::Element};
 
-/// Styles that are based on each other.
+/// Longest chain of styles based on each other.
 const MAX_CHAIN: usize = 20;
 
 #[derive(Debug, Default)]
 struct Style {
     name: String,
     base: Option<String>,
-    /// Level of the outline, from 0.
+    /// Outline level, from 0.
     outline: Option<usize>,
-    /// List and level.
+    /// Id of the list, and level.
     list: Option<(Option<String>, Option<usize>)>,
     look: Look,
 }
@@ -50,7 +49,7 @@ impl Styles {
         std::iter::successors(first, |style| self.0.get(style.base.as_ref()?)).take(MAX_CHAIN)
     }
 
-    /// The level of a heading, from 1 to 6.
+    /// Returns the level of a heading, from 1 to 6.
     pub(super) fn heading(&self, paragraph: Option<&Element>) -> Option<usize> {
         let paragraph = paragraph?;
         let own = paragraph.child("outlineLvl").and_then(number);
@@ -64,19 +63,19 @@ impl Styles {
                 };
                 style.outline.or_else(by_name)
             });
-            // A document without styles still names them.
+            // A document without style definitions still uses their names.
             by_style.or_else(|| id.strip_prefix("Heading")?.parse::<usize>().ok()?.checked_sub(1))
         };
         own.or_else(styled).filter(|level| *level < 9).map(|level| (level + 1).min(6))
     }
 
-    /// How the text of a paragraph looks, as its style says.
+    /// Returns the look of a paragraph's text: that of its style, with its own background.
     pub(super) fn paragraph_look(&self, paragraph: Option<&Element>) -> Look {
-        // Its own ground goes before its style's.
+        // A paragraph's own background precedes its style's.
         Look::default().in_paragraph(paragraph).over(self.look_of(paragraph, "pStyle"))
     }
 
-    /// How a run looks in a paragraph that looks so.
+    /// Returns the look of a run in a paragraph of the given look.
     pub(super) fn run_look(&self, paragraph: Look, run: Option<&Element>) -> Look {
         Look::of(run).over(self.look_of(run, "rStyle").beside(paragraph))
     }
@@ -88,7 +87,8 @@ impl Styles {
         })
     }
 
-    /// The list of a paragraph and its level there, which a list may give to a style (`level_of`).
+    /// Returns the list of a paragraph and its level there. `level_of` returns the level that a list
+    /// assigns to a style.
     pub(super) fn list(
         &self,
         paragraph: Option<&Element>,
@@ -106,7 +106,7 @@ impl Styles {
             (Some(own), None) => own,
             (None, styled) => styled?,
         };
-        // Zero takes a paragraph out of its style's list.
+        // Id 0 takes a paragraph out of its style's list.
         let id = id.filter(|id| id != "0")?;
         let level = level.or_else(|| chain.iter().find_map(|style| level_of(&id, style)));
         Some((id, level.unwrap_or(0).min(8)))

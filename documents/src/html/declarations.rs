@@ -1,8 +1,8 @@
-//! What a style says, as far as it hides text, strikes it out, or says what stands before an item.
+//! Style declarations that hide text, strike it out, or set the marks of lists.
 
 use crate::colors::{Ground, Rgb, WHITE, hexadecimal};
 
-/// One property of a style.
+/// A property with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Declaration {
     pub(super) property: Property,
@@ -10,42 +10,42 @@ pub(super) struct Declaration {
     pub(super) important: bool,
 }
 
-/// Properties that are asked for. Those that hide together count together.
+/// Properties that are read here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Property {
-    /// `display`, `visibility` and others, each of which hides alone.
+    /// `display` and others, each of which hides by itself.
     Other(&'static str),
-    /// Width, height and their maxima, which hide what flows out of them where [`Self::Overflow`] does.
+    /// Width, height and their maxima. If one is near zero, [`Self::Overflow`] hides the content.
     Size(&'static str),
     Overflow,
     Color,
     Ground,
     Line,
     Marker,
-    /// `visibility`, which what is within may take back.
+    /// `visibility`, which descendants may reverse.
     Visibility,
-    /// What is seen of letters without a color: their shadow, or the ground that is cut out by them.
+    /// Shows letters without a color: by a shadow, an outline, or a background clipped to them.
     Through(&'static str),
 }
 
-/// What is said of it.
+/// Value of a declaration.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Said {
-    /// Whether it hides, is nothing, or strikes out.
+    /// Whether the property takes effect: hides, is near zero, shows through or strikes out.
     Is(bool),
-    /// A color; none that is known here.
+    /// A color; `None` if it is not known here.
     Color(Option<Rgb>),
-    /// No color at all.
+    /// Fully transparent.
     Clear,
     Ground(Ground),
     /// `decimal`, `none`, …
     Word(String),
 }
 
-/// Further to the left or above than this many pixels nothing is seen.
+/// Offset in pixels to the left or upwards beyond which nothing is seen.
 const FAR: f64 = -999.0;
 
-/// What a style says, one by one.
+/// Returns the declarations of a style that are read here.
 pub(super) fn declarations(style: &str) -> impl Iterator<Item = Declaration> {
     style.split(';').filter_map(|rule| {
         let (name, value) = rule.split_once(':')?;
@@ -118,7 +118,7 @@ fn said(name: &str, value: &str) -> Option<(Property, Said)> {
     }
 }
 
-/// A length in pixels, at the sizes that programs begin with.
+/// Converts a length to pixels, for an em of 16 pixels and a viewport of 1,000.
 fn length(value: &str) -> Option<f64> {
     let end = value.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+'));
     let (number, unit) = value.split_at(end.unwrap_or(value.len()));
@@ -137,7 +137,7 @@ fn length(value: &str) -> Option<f64> {
     Some(number * pixels)
 }
 
-/// `scale(0)`, or moved far away.
+/// Whether a transform scales to zero or moves far away.
 fn is_shrunk(value: &str) -> bool {
     value.split(')').filter_map(|part| part.split_once('(')).any(|(name, by)| {
         let mut lengths = by.split(',').map(|it| length(it.trim()));
@@ -151,13 +151,13 @@ fn is_shrunk(value: &str) -> bool {
     })
 }
 
-/// A filter that lets nothing through.
+/// Whether a filter makes its element transparent.
 fn is_of_nothing(filter: &str) -> bool {
     let opacity = filter.split_once("opacity(").and_then(|(_, rest)| rest.split(')').next());
     opacity.is_some_and(|it| it.trim().trim_end_matches('%').parse() == Ok(0.0))
 }
 
-/// `rect(0, 0, 0, 0)`, or of a single pixel.
+/// Whether a clip is at most a pixel wide or high, such as `rect(0, 0, 0, 0)`.
 fn is_clip_of_nothing(value: &str) -> bool {
     let Some(edges) = value.strip_prefix("rect(").and_then(|it| it.strip_suffix(')')) else {
         return false;
@@ -171,7 +171,7 @@ fn is_clip_of_nothing(value: &str) -> bool {
     }
 }
 
-/// `inset(50%)` and more, or a circle of nothing.
+/// Whether a clip path is `inset(50%)` or more, or a circle of radius 0.
 fn is_path_of_nothing(value: &str) -> bool {
     let inside = |name: &str| value.strip_prefix(name)?.strip_prefix('(')?.split([')', ' ']).next();
     let half = |it: &str| it.strip_suffix('%')?.parse().ok().map(|it: f64| it >= 50.0);
@@ -179,7 +179,7 @@ fn is_path_of_nothing(value: &str) -> bool {
         || inside("circle").is_some_and(|it| length(it) == Some(0.0))
 }
 
-/// Whether a color lets everything through.
+/// Whether a color is fully transparent.
 fn is_clear(value: &str) -> bool {
     let alpha = || {
         let numbers = value.strip_suffix(')')?;
@@ -195,7 +195,7 @@ fn is_clear(value: &str) -> bool {
     value == "transparent" || has_no_alpha || alpha() == Some(0.0)
 }
 
-/// A color, if it is one of those that text is hidden with: said by numbers, or black or white.
+/// Returns a color given by numbers, or black or white; text is hidden with these. `None` for others.
 pub(super) fn color(value: &str) -> Option<Rgb> {
     let value = value.trim();
     match value {

@@ -1,4 +1,4 @@
-//! Lists of a page: what stands before each item.
+//! Lists of a page: the mark before each item.
 
 use scraper::node::Element;
 
@@ -6,19 +6,19 @@ use crate::numerals::{latin, roman};
 
 const GREEK: &str = "αβγδεζηθικλμνξοπρστυφχψω";
 
-/// Roman numbers end here.
+/// Largest number written in Roman numerals.
 const MAX_ROMAN: usize = 3_999;
 
 /// An open list.
 #[derive(Debug)]
 pub(super) struct List {
-    /// The number of the next item.
+    /// Number of the next item.
     next: i64,
     step: i64,
     kind: Kind,
 }
 
-/// How numbers are written.
+/// Ways of writing numbers.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Decimal,
@@ -31,7 +31,7 @@ enum Kind {
 }
 
 impl List {
-    /// A list of so many items, with what its style says of their marks.
+    /// Opens a list of `items` items; `marker` is its style.
     pub(super) fn of(list: &Element, marker: Option<&str>, items: usize) -> Self {
         let is_numbered = list.name() == "ol";
         let kind = Kind::of(list, marker);
@@ -42,7 +42,7 @@ impl List {
         Self { next, step: if is_reversed { -1 } else { 1 }, kind }
     }
 
-    /// What stands before an item, with a space after it.
+    /// Returns the mark of an item, with a space after it.
     pub(super) fn mark(&mut self, item: &Element, marker: Option<&str>) -> String {
         let number = number(item, "value").unwrap_or(self.next);
         self.next = number.saturating_add(self.step);
@@ -55,13 +55,13 @@ impl List {
 }
 
 impl Kind {
-    /// As its style says, of which there may be several words, or its attribute.
+    /// Returns the kind set by the style, which may have several words, or by the `type` attribute.
     fn of(element: &Element, style: Option<&str>) -> Option<Self> {
         let styled = style.unwrap_or_default().split_whitespace().find_map(Self::named);
         styled.or_else(|| Self::named(element.attr("type")?.trim()))
     }
 
-    /// One is said in words, the other in letters of which the case counts.
+    /// Returns the kind of a style's word or of a `type`, whose letter may be a capital.
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "a" | "lower-alpha" | "lower-latin" => Self::Letters { capital: false },

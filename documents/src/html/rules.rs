@@ -1,44 +1,44 @@
-//! The style sheets that a page brings along, as rules with their weights.
+//! Rules of a page's own style sheets, with their weights.
 
 use scraper::{Html, Selector};
 
 use super::declarations::{Declaration, declarations};
 
-/// Rules within rules.
+/// Deepest nesting of rules.
 const MAX_NESTING: usize = 8;
 
-/// Selectors of a rule that are held against those of one within it.
+/// Most selectors of a rule that are combined with those of a nested rule.
 const MAX_SELECTORS: usize = 20;
 
-/// Bytes of a rule's selectors together with those around it: each `&` repeats the outer ones.
+/// Most bytes of a rule's combined selectors: each `&` repeats the outer ones.
 const MAX_SELECTOR_BYTES: usize = 4 << 10;
 
-/// How much a rule weighs against others.
+/// Weight of a declaration, compared field by field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Weight {
     pub(super) important: bool,
-    /// In the element itself.
+    /// Whether it stands in the element's `style` attribute.
     pub(super) inline: bool,
-    /// Names, classes and tags in the selector.
+    /// Counts of ids; of classes, attributes and states; of tags.
     pub(super) specificity: [usize; 3],
     pub(super) order: usize,
 }
 
-/// What the elements of a selector look like.
+/// A declaration for the elements of a selector.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) selector: Selector,
-    /// A class or id that an element must have to be meant.
+    /// A class or id that an element needs to match.
     pub(super) name: Option<String>,
     pub(super) said: Declaration,
     pub(super) weight: Weight,
 }
 
-/// The rules of a page's own style sheets that say something of what is asked here.
+/// Rules of a page's own style sheets with properties that are read here.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     pub(super) rules: Vec<Rule>,
-    /// Rules beyond the bounds above are left out.
+    /// Whether rules beyond the limits above were left out.
     pub(super) is_cut: bool,
 }
 
@@ -47,7 +47,7 @@ impl Rules {
         let mut rules = Self::default();
         let Ok(sheets) = Selector::parse("style") else { return rules };
         for sheet in page.select(&sheets) {
-            // For paper, or for a machine that reads aloud.
+            // For print, speech or narrow screens.
             if sheet.attr("media").is_some_and(|media| !is_for_screens(media)) {
                 continue;
             }
@@ -58,7 +58,7 @@ impl Rules {
     }
 }
 
-/// Rules, those within others included (`@media`, `@layer`, nested rules). `parent` is the selector
+/// Adds rules, including nested ones (`@media`, `@layer`, rules within rules). `parent` is the selector
 /// around them.
 fn of_sheet(sheet: &str, parent: &str, depth: usize, rules: &mut Rules) {
     let (mut rest, mut own) = (sheet, String::new());
@@ -103,7 +103,7 @@ fn of_sheet(sheet: &str, parent: &str, depth: usize, rules: &mut Rules) {
     }
 }
 
-/// A rule's selectors within those of the rule around it, and whether some are left out.
+/// Combines a rule's selectors with those of the rule around it. Also returns whether some are left out.
 fn within(parent: &str, selectors: &str) -> (String, bool) {
     if parent.is_empty() {
         return (selectors.to_owned(), false);
@@ -148,7 +148,7 @@ fn add(selectors: &str, body: &str, rules: &mut Rules) {
     }
 }
 
-/// Where the brace that this begins with is closed, or the end.
+/// Returns the index of the brace that closes the first one, or the length.
 fn closing(body: &str) -> usize {
     let mut depth = 0_usize;
     for (at, c) in body.char_indices() {
@@ -170,7 +170,7 @@ fn without_comments(sheet: &str) -> String {
     parts.fold(first, |all, part| all + part.split_once("*/").map_or("", |(_, rest)| rest))
 }
 
-/// Whether what a medium is asked to be is what most people read with.
+/// Whether a media condition holds for the usual screen.
 fn is_for_screens(condition: &str) -> bool {
     let condition = condition.to_ascii_lowercase();
     let narrow = condition.contains("max-width") || condition.contains("max-device-width");
@@ -178,7 +178,7 @@ fn is_for_screens(condition: &str) -> bool {
     !narrow && !other
 }
 
-/// The class or id that the last part of a selector asks for.
+/// Returns a class or id required by the last part of a selector.
 fn name(selector: &str) -> Option<String> {
     let last = selector
         .trim()
@@ -190,7 +190,7 @@ fn name(selector: &str) -> Option<String> {
     Some(name[..end].to_owned()).filter(|name| !name.is_empty())
 }
 
-/// Names; classes, attributes and states; tags.
+/// Counts ids; classes, attributes and states; tags.
 fn specificity(selector: &str) -> [usize; 3] {
     let count = |signs: &[char]| selector.matches(signs).count();
     let tags = selector

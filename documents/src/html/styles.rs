@@ -1,4 +1,4 @@
-//! What of a page is seen, and how, as its own style sheets and elements say.
+//! Visibility and look of a page's elements, from its own style sheets and attributes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,35 +11,35 @@ use super::{
 };
 use crate::colors::{Ground, Rgb, WHITE};
 
-/// Selectors that are held against elements, in all: a page of many rules and elements must not
+/// Most matches of a selector with an element that are tried: a page of many rules and elements must not
 /// take minutes.
 const MAX_TRIES: usize = 1_000_000;
 
-/// How the elements of a page look, as far as their text hangs on it.
+/// Looks of a page's elements, as far as their text depends on them.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
-    /// Nobody sees them or what is in them.
+    /// Elements that are hidden with their content.
     pub(super) hidden: HashSet<NodeId>,
-    /// Nobody sees their own words, which have the color of their ground.
+    /// Elements whose own words are not seen, by their color or `visibility`.
     pub(super) unseen: HashSet<NodeId>,
-    /// A line goes through them.
+    /// Elements that are struck out.
     pub(super) struck: HashSet<NodeId>,
-    /// What their items have before them.
+    /// List styles of elements.
     pub(super) markers: HashMap<NodeId, String>,
-    /// Some of what the page's style sheets say was not looked at.
+    /// Whether some rules were not applied because there were too many.
     pub(super) is_cut: bool,
 }
 
-/// How the words of an element look, as far as it hides them.
+/// The look of an element's words, as far as it may hide them.
 #[derive(Debug, Clone, Copy)]
 struct Paint {
     color: Option<Rgb>,
-    /// It has no color at all.
+    /// Whether the color is fully transparent.
     is_clear: bool,
     ground: Ground,
-    /// Something else than the color shows the words.
+    /// Whether something other than the color shows the words.
     is_through: bool,
-    /// The element around whose `visibility` hides them.
+    /// The outermost element whose `visibility` hides the words.
     veil: Option<NodeId>,
 }
 
@@ -49,24 +49,25 @@ impl Paint {
     }
 }
 
-/// What a style says of an element, by property: the weightiest.
+/// The value of greatest weight for each property of an element.
 type Style = HashMap<Property, (Weight, Said)>;
 
-/// How a page looks.
+/// Returns the looks of a page's elements.
 pub(super) fn looks(page: &Html) -> Looks {
     let Rules { rules, is_cut } = Rules::of(page);
     let mut by_name: HashMap<&str, Vec<&Rule>> = HashMap::new();
     for rule in &rules {
         by_name.entry(rule.name.as_deref().unwrap_or_default()).or_default().push(rule);
     }
-    // Behind text there may be whatever a sheet in another file says.
+    // A linked style sheet may set any background.
     let linked = Selector::parse("link[rel~=stylesheet]").ok();
     let is_linked = linked.is_some_and(|linked| page.select(&linked).next().is_some());
     let paper = if is_linked { Ground::Unknown } else { Ground::Plain(WHITE) };
     let (mut looks, mut tries) = (Looks::default(), 0);
-    // Of each element, how its words look: an element comes behind its parent.
+    // Paint of each element. A parent comes before its children.
     let mut paints: HashMap<NodeId, Paint> = HashMap::new();
-    // Elements that `visibility` hides, and those of them within which something takes it back.
+    // Elements hidden by `visibility`, each with the element that hides it; and those of the latter with a
+    // visible descendant.
     let (mut veiled, mut lifted) = (Vec::new(), HashSet::new());
     for node in page.tree.root().descendants() {
         let Some(element) = ElementRef::wrap(node) else { continue };
@@ -127,7 +128,7 @@ pub(super) fn looks(page: &Html) -> Looks {
     looks
 }
 
-/// What the page's sheets and the element itself say of it.
+/// Returns the style of an element, from the page's sheets and its own attribute.
 fn style(element: ElementRef<'_>, by_name: &HashMap<&str, Vec<&Rule>>, tries: &mut usize) -> Style {
     let mut style = Style::new();
     let mut say = |property: Property, weight: Weight, said: Said| {
@@ -150,13 +151,13 @@ fn style(element: ElementRef<'_>, by_name: &HashMap<&str, Vec<&Rule>>, tries: &m
     style
 }
 
-/// A color as it was said before there were styles.
+/// Returns a color from an attribute older than styles.
 fn attribute(element: &Element, name: &str) -> Option<Rgb> {
     let value = element.attr(name)?.trim().to_ascii_lowercase();
     color(&value).or_else(|| color(&format!("#{value}")))
 }
 
-/// The ground by such attributes; a picture's is not known.
+/// Returns the background from such attributes; unknown for a picture.
 fn ground_of(element: &Element) -> Option<Ground> {
     if element.attr("background").is_some() {
         return Some(Ground::Unknown);

@@ -1,4 +1,4 @@
-//! Pages as they are read.
+//! Tests of whole pages.
 
 use super::*;
 use crate::left_out::Kind;
@@ -96,7 +96,7 @@ fn what_the_pages_own_style_sheets_hide_is_left_out() {
         ("p.x, i { visibility: hidden } /* .x { visibility: visible } */", "seen"),
         ("@import url(a.css); @media screen { #y { opacity: 0 } }", "seen"),
         ("#y { display: none !important } .x { display: block !important }", "seen"),
-        // Another rule shows it again, or it is for other readers.
+        // Another rule shows it, or the rule is for other media.
         (".x { display: none } p.x { display: block }", "seen\n\nhidden"),
         (".x { display: none } #y { display: block }", "seen\n\nhidden"),
         ("@media print { .x { display: none } }", "seen\n\nhidden"),

@@ -1,11 +1,11 @@
-//! Words and elements to lines, as a page shows them.
+//! Writes words and elements as lines, as a page shows them.
 
 use scraper::node::Element;
 
 use super::lists::List;
 use crate::{links::Link, math};
 
-/// What begins on a line of its own.
+/// Elements that begin on a new line.
 const BLOCKS: [&str; 38] = [
     "p",
     "div",
@@ -47,52 +47,52 @@ const BLOCKS: [&str; 38] = [
     "optgroup",
 ];
 
-/// What stands in a line and apart from its neighbours.
+/// Inline elements with a space around them.
 const APART: [&str; 10] = [
     "button", "input", "select", "textarea", "label", "img", "text", "option", "meter", "progress",
 ];
 
-/// Blocks that follow the line before without a blank one.
+/// Blocks that follow without a blank line.
 const CLOSE: [&str; 5] = ["dd", "dt", "summary", "caption", "legend"];
 
-/// Columns and rows that one cell may span.
+/// Most columns and rows that one cell may span.
 const MAX_SPAN: usize = 60;
 
-/// Columns of a table.
+/// Most columns of a table.
 const MAX_COLUMNS: usize = 1_000;
 
-/// Text in which white space means what it means in HTML.
+/// Text under construction, with the meaning of white space as in HTML.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     text: String,
-    /// A space before the next word.
+    /// Whether a space is due before the next word.
     space: bool,
-    /// Line breaks before the next word.
+    /// Line breaks due before the next word.
     breaks: usize,
-    /// Open `<sup>`.
+    /// Number of open `<sup>`.
     raised: usize,
-    /// Open `<pre>`: white space stays.
+    /// Number of open `<pre>` and `<textarea>`, which keep white space.
     kept: usize,
     pub(super) lists: Vec<List>,
     tables: Vec<Table>,
-    /// Open cells of tables: whether each is a cell of data, in which a block is but a word.
+    /// Open table cells: whether each is a cell of data, whose blocks stay on one line.
     cells: Vec<bool>,
     /// The open link.
     link: Option<Link>,
-    /// The mark of an item has just been written: its first block stands beside it.
+    /// Whether an item's mark was just written. Its first block stands on the same line.
     after_mark: bool,
-    /// A link has just been closed, which the next one must not touch.
+    /// Whether a link was just closed. The next one must not touch it.
     after_link: bool,
 }
 
 /// An open table.
 #[derive(Debug, Default)]
 struct Table {
-    /// Where the next cell of the row comes to stand.
+    /// Column of the next cell.
     column: usize,
-    /// Borders that are written of the row.
+    /// Number of cell borders written in the row.
     written: usize,
-    /// For how many further rows a cell of a row above takes a column.
+    /// For each column, the number of further rows that a cell above covers.
     taken: Vec<usize>,
 }
 
@@ -116,7 +116,7 @@ impl Writer {
             "del" | "s" | "strike" => self.strike(),
             "a" => self.link = element.attr("href").and_then(Link::to),
             "q" => self.word("\""),
-            // What it means beside the word, as `rp` has it where it is written.
+            // Reading of a ruby word, in the brackets that `rp` would contain.
             "rt" => self.word("("),
             "pre" | "textarea" => self.kept += 1,
             "sup" => self.raised += 1,
@@ -191,21 +191,21 @@ impl Writer {
         }
     }
 
-    /// What follows is struck out.
+    /// Begins struck-out text.
     pub(super) fn strike(&mut self) {
         self.word("~~");
     }
 
-    /// Up to here.
+    /// Ends struck-out text.
     pub(super) fn strike_ends(&mut self) {
         match self.text.strip_suffix("~~") {
-            // There was nothing in it.
+            // Nothing was struck out.
             Some(before) => self.text.truncate(before.len()),
             None => self.text.push_str("~~"),
         }
     }
 
-    /// A text that is read already, as a part of the line: a formula.
+    /// Writes a formula, already converted to text, within the line.
     pub(super) fn formula(&mut self, text: &str) {
         self.space = true;
         if !text.is_empty() {
@@ -214,7 +214,7 @@ impl Writer {
         self.space = true;
     }
 
-    /// The same as a block of its own: a page within the page.
+    /// Writes an inner page, already converted to text, as a block.
     pub(super) fn page(&mut self, text: &str) {
         if !text.is_empty() {
             self.breaks = 2;
@@ -223,7 +223,7 @@ impl Writer {
         }
     }
 
-    /// The border of a block, if it is one.
+    /// Separates a block from the text around it.
     fn block(&mut self, name: &str) {
         if !BLOCKS.contains(&name) {
             return;
@@ -239,7 +239,7 @@ impl Writer {
         self.cells.last() == Some(&true)
     }
 
-    /// Begins a cell; those that cells above and before it take stay empty.
+    /// Begins a cell. Cells covered by spans stay empty.
     fn cell(&mut self, element: &Element, laid_out: bool) {
         self.cells.push(!laid_out);
         if laid_out {
@@ -271,7 +271,7 @@ impl Writer {
         self.tables.push(table);
     }
 
-    /// Ends a row: what is taken further to the right has one row less to go.
+    /// Ends a row: spans to the right of its last cell have one row fewer left.
     fn row_ends(&mut self) {
         if let Some(table) = self.tables.last_mut() {
             for taken in table.taken.iter_mut().skip(table.column) {
@@ -295,7 +295,7 @@ impl Writer {
         }
     }
 
-    /// What is due before it, and the word.
+    /// Writes a word, after the space or line breaks that are due.
     fn word(&mut self, word: &str) {
         if self.breaks > 0 && !self.text.is_empty() {
             let end = self.text.trim_end_matches(' ').len();

@@ -1,20 +1,20 @@
-//! XHTML as HTML: a parser of HTML takes `<title/>` for a tag that stays open, and what follows for
-//! its content.
+//! Converts XHTML to HTML. An HTML parser takes `<title/>` for an open tag, and what follows for its
+//! content.
 
-/// Elements that have no end in HTML either.
+/// Elements without an end tag in HTML.
 const VOID: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
     "track", "wbr",
 ];
 
-/// Elements in which HTML sees no tags but their own end.
+/// Elements in which HTML recognizes only their own end tag.
 const RAW: [&str; 8] =
     ["script", "style", "title", "textarea", "iframe", "xmp", "noembed", "noframes"];
 
-/// Bytes of a page in which its root element begins.
+/// Bytes at the start of a page that contain the start of its root element.
 const HEAD: usize = 1_024;
 
-/// Whether a page says that it is XHTML: by a declaration of XML, or by its namespace.
+/// Whether a page declares to be XHTML, by an XML declaration or its namespace.
 pub(super) fn is_declared(page: &str) -> bool {
     let page = page.trim_start_matches(|c: char| c == '\u{feff}' || c.is_whitespace());
     let head = page.as_bytes().get(..HEAD).unwrap_or(page.as_bytes());
@@ -22,9 +22,9 @@ pub(super) fn is_declared(page: &str) -> bool {
     page.starts_with("<?xml") || head.windows(namespace.len()).any(|part| part == namespace)
 }
 
-/// The page with an end tag for each element that is closed where it opens, and with the text of
-/// CDATA sections as text. Pages that only call themselves XHTML have values without quotes, which
-/// may end with a slash, and scripts that write tags: both stay as they are.
+/// Adds an end tag to each self-closed element, and converts CDATA sections to text. Pages that are not
+/// really XHTML may have unquoted values that end with a slash, and scripts that write tags: both stay as
+/// they are.
 pub(super) fn as_html(page: &str) -> String {
     let mut html = String::with_capacity(page.len() + page.len() / 8);
     let mut rest = page;
@@ -58,21 +58,21 @@ pub(super) fn as_html(page: &str) -> String {
     html
 }
 
-/// What begins with `<`.
+/// Markup that begins with `<`.
 enum Markup<'p> {
-    /// A start tag; `closed` are those that end with `/>`.
+    /// A start tag; `closed` if it ends with `/>`.
     Tag { text: &'p str, name: &'p str, closed: bool },
-    /// What a CDATA section holds.
+    /// Content of a CDATA section.
     Data(&'p str),
-    /// An end tag, a comment, a declaration, or a sign.
+    /// An end tag, a comment, a declaration, or a lone `<`.
     Other(&'p str),
 }
 
-/// Around what a CDATA section holds.
+/// Start and end of a CDATA section.
 const DATA: (&str, &str) = ("<![CDATA[", "]]>");
 
 impl<'p> Markup<'p> {
-    /// None where it has no end: the rest of the page is nothing to take apart.
+    /// Returns the markup at the start of a page; `None` if it has no end.
     fn at_start(page: &'p str) -> Option<Self> {
         if let Some(data) = page.strip_prefix(DATA.0) {
             return data.split_once(DATA.1).map(|(data, _)| Self::Data(data));
@@ -93,7 +93,7 @@ impl<'p> Markup<'p> {
         Some(Self::Tag { text, name, closed })
     }
 
-    /// How much of the page it is.
+    /// Returns its length in the page, in bytes.
     fn length(&self) -> usize {
         match self {
             Self::Tag { text, .. } | Self::Other(text) => text.len(),
@@ -102,12 +102,12 @@ impl<'p> Markup<'p> {
     }
 }
 
-/// Where a tag ends, from behind its name, and whether it ends with `/>`.
+/// Returns the length of a tag without its name, and whether it ends with `/>`.
 fn tag(attributes: &str) -> Option<(usize, bool)> {
     enum Place {
-        /// Between attributes and in their names; whether a slash came last.
+        /// Between attributes or in a name; whether the last byte was a slash.
         Outside(bool),
-        /// Behind the `=`.
+        /// After the `=`.
         Before,
         Quoted(u8),
         Unquoted,
@@ -130,7 +130,7 @@ fn tag(attributes: &str) -> Option<(usize, bool)> {
     None
 }
 
-/// Where the end tag of an element begins in which there are no other tags.
+/// Returns where the end tag of a [`RAW`] element begins.
 fn end_of(page: &str, name: &str) -> Option<usize> {
     page.match_indices("</").map(|(at, _)| at).find(|at| {
         let end = page.get(at + 2..).and_then(|end| end.get(..name.len()));
@@ -159,7 +159,7 @@ mod tests {
             ("<!--><div/>", "<!--><div></div>"),
             ("<?xml a='<b/>'?><b/>", "<?xml a='<b/>'?><b></b>"),
             ("<p><![CDATA[a < b && <i/>]]></p>", "<p>a &lt; b &amp;&amp; &lt;i/></p>"),
-            // What is no XHTML.
+            // Not XHTML.
             ("<a href=http://x.org/>y</a>", "<a href=http://x.org/>y</a>"),
             ("<script>w('<script/>')</SCRIPT><b/>", "<script>w('<script/>')</SCRIPT><b></b>"),
             ("a < b <3 <i/><", "a < b <3 <i></i><"),

@@ -1,6 +1,6 @@
-//! Arabic letters as fonts have them, one for each place in a word, to the letters themselves.
+//! Maps the presentation forms of Arabic letters, one for each place in a word, to the letters.
 
-/// The letters whose forms follow each other from U+FE80, with how many each has.
+/// Letters in the order of their forms from U+FE80, with the number of forms of each.
 const FORMS: [(&str, u32); 40] = [
     ("ء", 1),
     ("آ", 2),
@@ -44,7 +44,7 @@ const FORMS: [(&str, u32); 40] = [
     ("لا", 2),
 ];
 
-/// The letter, or the two letters, of a form.
+/// Returns the one or two letters of a form.
 pub(super) fn plain(form: char) -> Option<&'static str> {
     let mut place = u32::from(form).checked_sub(0xfe80)?;
     for (letter, forms) in FORMS {

@@ -1,5 +1,5 @@
-//! Files that are attached to a document: those of a portfolio, which is nothing else, are read; of
-//! others the names are.
+//! Files attached to a document. Those of a portfolio, which consists of nothing else, are read; those of
+//! other documents are only named.
 
 use std::collections::HashSet;
 
@@ -11,13 +11,13 @@ use hayro_interpret::hayro_syntax::{
 use super::forms::{decoded, dictionaries};
 use crate::{context::Context, left_out::Kind, spaces::one_line};
 
-/// Names at most.
+/// Most files that are read or named.
 const MAX_NAMES: usize = 200;
 
-/// Documents within documents.
+/// From this depth of documents within documents on, attachments are only named.
 const MAX_DEPTH: usize = 4;
 
-/// What is attached, and whether any of it could be read; nothing where nothing is attached.
+/// Returns the text of the attachments, and whether any could be read. `None` if there are none.
 pub(super) fn of(file: &Pdf, context: &Context<'_>) -> Option<(String, bool)> {
     let xref = file.xref();
     let root = xref.get::<Dict<'_>>(xref.root_id())?;
@@ -51,7 +51,7 @@ pub(super) fn of(file: &Pdf, context: &Context<'_>) -> Option<(String, bool)> {
     (!texts.is_empty()).then(|| (texts.join("\n\n"), is_read))
 }
 
-/// The files that the document's directory names.
+/// Returns the files named in the document's catalog.
 fn files<'a>(file: &'a Pdf, root: &Dict<'a>) -> Option<Vec<Dict<'a>>> {
     let xref = file.xref();
     let tree = root.get::<Dict<'_>>("Names")?;
@@ -65,7 +65,7 @@ fn files<'a>(file: &'a Pdf, root: &Dict<'a>) -> Option<Vec<Dict<'a>>> {
             found.extend(dictionaries(&files, xref).take(MAX_NAMES));
         }
         let kids = branch.get::<Array<'_>>("Kids");
-        // A branch that is written where it is named has no number that could be met again.
+        // A dictionary without an object number is skipped: a cycle through it would not be noticed.
         let kids = kids.iter().flat_map(|kids| dictionaries(kids, xref).take(MAX_NAMES));
         let mut kids: Vec<_> = kids.filter(|kid| kid.obj_id().is_some()).collect();
         kids.reverse();

@@ -1,4 +1,4 @@
-//! What readers of a page have written on it: notes, and words to what they have marked.
+//! Comments that readers have written on a page: notes, and remarks on marked text.
 
 use hayro_interpret::hayro_syntax::{
     object::{Array, Name, String as PdfString},
@@ -9,18 +9,18 @@ use hayro_interpret::hayro_syntax::{
 use super::forms::{HIDDEN, decoded, dictionaries};
 use crate::spaces::one_line;
 
-/// Comments of a page at most.
+/// Most comments of a page.
 const MAX_COMMENTS: usize = 1_000;
-/// Letters from which on a comment that the page says itself is a copy of what is marked.
+/// A comment of this many letters or more that stands on the page, too, is a copy of the marked text.
 const COPY: usize = 12;
 
-/// The comments of a page in their order, a line each; `words` is what the page says.
+/// Returns the comments of a page in their order, one a line. `words` is the text of the page.
 pub(super) fn of(page: &Page<'_>, xref: &XRef, words: &str) -> String {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return String::new() };
     let mut said: Option<String> = None;
     let comments = dictionaries(&notes, xref).take(MAX_COMMENTS).filter_map(|note| {
         let kind = note.get::<Name<'_>>("Subtype")?;
-        // Those of drawn ones are mostly what is drawn.
+        // Drawn comments are mostly in the page's text already.
         let is_drawn = match kind.as_str() {
             "Text" | "Caret" | "FileAttachment" => false,
             "Highlight" | "Underline" | "Squiggly" | "StrikeOut" => false,
@@ -50,7 +50,8 @@ pub(super) fn of(page: &Page<'_>, xref: &XRef, words: &str) -> String {
     comments.collect::<Vec<_>>().join("\n")
 }
 
-/// Its letters and digits alone, in small letters: spaces and lines may be others.
+/// Returns the letters and digits of a text in lower case. Spaces and line breaks may differ between
+/// copies.
 fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -1,4 +1,4 @@
-//! A page's content as it is interpreted: numbers that stand side by side without a space are two.
+//! Prepares a page's content for the interpreter: separates adjacent numbers.
 
 use std::borrow::Cow;
 
@@ -14,9 +14,9 @@ pub(super) fn draw<'a>(page: &Page<'a>, context: &mut Context<'a>, device: &mut 
     interpret_page(page, context, device);
 }
 
-/// `[(a)12-333(b)] TJ` moves by 12 and by -333. The interpreter would take the first of these and lose
-/// the second, which is the space between two words. Outside of arrays, where the number of operands
-/// counts, such numbers stay as they are.
+/// Inserts a space between the adjacent numbers of an array. `[(a)12-333(b)] TJ` moves by 12 and by -333;
+/// the interpreter would lose the second, which is the space between two words. Outside of arrays, where
+/// the number of operands counts, such numbers stay as they are.
 fn set_apart(content: &[u8]) -> Cow<'_, [u8]> {
     let is_digit = |at: usize| content.get(at).is_some_and(|byte| byte.is_ascii_digit());
     let is_border =
@@ -38,27 +38,27 @@ fn set_apart(content: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(apart)
 }
 
-/// Whether a fraction without a whole part is behind the sign, `-.5`.
+/// Whether a fraction without a whole part follows the sign: `-.5`.
 fn dot(content: &[u8], at: usize) -> bool {
     content.get(at + 1) == Some(&b'.') && content.get(at + 2).is_some_and(u8::is_ascii_digit)
 }
 
-/// Where in the content a byte stands.
+/// Lexical state of the content at a byte.
 #[derive(Debug, Default)]
 struct State {
-    /// Open arrays.
+    /// Number of open arrays.
     arrays: usize,
-    /// Open brackets of a string.
+    /// Number of open brackets of a string.
     brackets: usize,
-    /// The byte before was a backslash in a string.
+    /// Whether the byte before was a backslash in a string.
     escaped: bool,
-    /// In a string of digits.
+    /// Whether in a hexadecimal string.
     hex: bool,
-    /// In a comment.
+    /// Whether in a comment.
     comment: bool,
-    /// In a number; a name may have digits, too.
+    /// Whether in a number. Digits of a name do not count.
     number: bool,
-    /// In a name or an operator.
+    /// Whether in a name or an operator.
     word: bool,
 }
 
@@ -79,7 +79,7 @@ impl State {
             return;
         }
         if self.hex {
-            // Two of them open a dictionary.
+            // `<<` opens a dictionary.
             self.hex = !matches!(byte, b'<' | b'>');
             return;
         }
@@ -100,7 +100,7 @@ impl State {
             b'(' => self.brackets = 1,
             b'<' => self.hex = true,
             b'%' => self.comment = true,
-            // An operator: what was open before it was not an array.
+            // An operator: an open bracket before it did not open an array.
             b'A'..=b'Z' | b'a'..=b'z' if !was_in_word => self.arrays = 0,
             _ => {}
         }

@@ -1,18 +1,18 @@
-//! Pages that take without end: forms that draw forms draw a page of three kilobytes for years.
+//! Limits of a page: forms that draw forms can make a page of three kilobytes draw for years.
 //!
-//! The interpreter has no way to be told to stop, so it is left by unwinding, which costs the page.
+//! The interpreter cannot be told to stop, so it is left by unwinding, and the page is lost.
 
 use std::{any::Any, panic::resume_unwind, time::Instant};
 
 use crate::limits::Limits;
 
-/// Of a document's time, a page may take this part.
+/// A page may take the time of its document divided by this.
 const PARTS_OF_TIME: u32 = 6;
 
-/// Clips, forms and areas of a page. Maps have some ten thousand.
+/// Most clips, pictures and areas of a page. Maps have some ten thousand.
 const MAX_CLIPS: usize = 250_000;
 
-/// What a page may take until it is left.
+/// Remaining limits of a page.
 #[derive(Debug, Clone)]
 pub(super) struct Rest {
     end: Option<Instant>,
@@ -20,7 +20,7 @@ pub(super) struct Rest {
     clips: usize,
 }
 
-/// How a page is left.
+/// The cause of an unwinding that leaves a page.
 struct Endless;
 
 impl Rest {
@@ -29,21 +29,21 @@ impl Rest {
         Self { end, text_bytes: limits.text_bytes, clips: MAX_CLIPS }
     }
 
-    /// The page draws something, or what it drew is read. Unwinds when it has had its time.
+    /// Unwinds if the page's time is over. Called while it is drawn and while its letters are put in
+    /// order.
     pub(super) fn go_on(&self) {
         if self.end.is_some_and(|end| Instant::now() >= end) {
             leave();
         }
     }
 
-    /// It draws within another border, or an area that may hide something. Unwinds when there were
-    /// too many.
+    /// Counts a clip, a picture or an area that may hide something. Unwinds if there are too many.
     pub(super) fn clip(&mut self) {
         self.go_on();
         take(&mut self.clips, 1);
     }
 
-    /// It writes a letter. Unwinds when it says more than a document may.
+    /// Counts the bytes of a letter. Unwinds if the page has more text than a document may.
     pub(super) fn letter(&mut self, text: &str) {
         take(&mut self.text_bytes, text.len());
     }
@@ -56,12 +56,12 @@ fn take(rest: &mut usize, taken: usize) {
     }
 }
 
-/// No hook for panics is run: this is none.
+/// Unwinds without the panic hook: this is not a panic.
 fn leave() -> ! {
     resume_unwind(Box::new(Endless))
 }
 
-/// Whether this is how a page was left that would not end.
+/// Whether a page was left because it exceeded its limits.
 pub(super) fn is_endless(cause: &(dyn Any + Send)) -> bool {
     cause.is::<Endless>()
 }

@@ -14,13 +14,13 @@ use hayro_interpret::{
     kurbo::Rect,
 };
 
-/// Flags of a field or a note that nobody sees: hidden, and not to be viewed.
+/// Flags of a field or note that is not shown: Hidden and NoView.
 pub(super) const HIDDEN: u32 = 0b10_0010;
 
-/// The flag of a field whose value is shown as dots.
+/// Flag of a field whose value is shown as dots.
 const PASSWORD: u32 = 1 << 13;
 
-/// The values of the fields that a page shows, and where.
+/// Returns the values of the fields that a page shows, with their places.
 pub(super) fn values(page: &Page<'_>, xref: &XRef) -> Vec<(Rect, String)> {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
     let mut values = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn values(page: &Page<'_>, xref: &XRef) -> Vec<(Rect, String)> {
         let Some(place) = field.get::<PdfRect>("Rect").filter(|_| is_widget && !hidden) else {
             continue;
         };
-        // A field of several widgets keeps its value with their parent.
+        // A field of several widgets keeps its value in their parent.
         let mut chosen = chosen(&field);
         if chosen.is_empty() {
             chosen =
@@ -47,7 +47,7 @@ pub(super) fn values(page: &Page<'_>, xref: &XRef) -> Vec<(Rect, String)> {
     values
 }
 
-/// A field's value; a list may have several.
+/// Returns a field's value; a list may have several.
 fn chosen(field: &Dict<'_>) -> Vec<String> {
     let of = |text: PdfString<'_>| decoded(text.as_bytes());
     if let Some(several) = field.get::<Array<'_>>("V") {
@@ -56,8 +56,8 @@ fn chosen(field: &Dict<'_>) -> Vec<String> {
     field.get::<PdfString<'_>>("V").map(of).into_iter().collect()
 }
 
-/// Whether all that is shown is made of the form's data when it is opened, which no reader but
-/// Adobe's does: its pages say so and nothing else.
+/// Whether the form is dynamic XFA: all that is shown is built from its data when it is opened. Only
+/// Adobe's programs do that, and the file's pages say nothing else.
 pub(super) fn is_dynamic(file: &Pdf) -> bool {
     let xref = file.xref();
     let Some(root) = xref.get::<Dict<'_>>(xref.root_id()) else { return false };
@@ -65,7 +65,7 @@ pub(super) fn is_dynamic(file: &Pdf) -> bool {
         && root.get::<Dict<'_>>("AcroForm").is_some_and(|form| form.contains_key("XFA"))
 }
 
-/// What a menu shows for a value of the file.
+/// Returns the label that a menu shows for a value.
 fn shown(field: &Dict<'_>, value: &str) -> Option<String> {
     let choices = field.get::<Array<'_>>("Opt")?;
     choices.iter::<Array<'_>>().find_map(|choice| {
@@ -74,7 +74,7 @@ fn shown(field: &Dict<'_>, value: &str) -> Option<String> {
     })
 }
 
-/// The dictionaries in a list; one that is lost, or something else, does not hide those behind it.
+/// Returns the dictionaries in a list, and skips entries that are lost or something else.
 pub(super) fn dictionaries<'a>(
     list: &Array<'a>,
     xref: &'a XRef,
@@ -85,7 +85,7 @@ pub(super) fn dictionaries<'a>(
     })
 }
 
-/// A text string: UTF-16 or UTF-8 with a mark, else close to Latin-1.
+/// Decodes a text string: UTF-16 or UTF-8 with a byte order mark, otherwise Windows-1252.
 pub(super) fn decoded(bytes: &[u8]) -> String {
     match encoding_rs::Encoding::for_bom(bytes) {
         Some((encoding, mark)) => {

@@ -1,4 +1,4 @@
-//! The letters that a page draws, and where.
+//! Letters that a page draws, with their positions.
 
 use std::{
     collections::HashMap,
@@ -32,67 +32,68 @@ use super::{
     sight::Sight,
 };
 
-/// Letters of one page at most: what draws more is no page to read.
+/// Most letters of one page; a page that draws more is no text.
 const MAX_GLYPHS: usize = 2_000_000;
 
-/// Bytes that nothing at all may take when it is packed.
+/// Most bytes of a stream that is empty when decoded.
 const EMPTY: u32 = 16;
 
-/// So many signs of no meaning are bullets and rules.
+/// Up to this many glyphs of unknown meaning are taken for bullets and rules.
 const FEW_SIGNS: usize = 8;
 
-/// [`UNKNOWN`] as a text.
+/// [`UNKNOWN`] as text.
 const UNKNOWN_TEXT: &str = "\u{fffd}";
 
-/// Units of a glyph in an em.
+/// Glyph units in an em.
 const EM: f64 = 1_000.0;
 
-/// Letters of a string whose meaning is kept while it is drawn.
+/// Most codes whose meaning is kept while a string is drawn.
 const MAX_KEPT: usize = 256;
 
-/// Points of the bands of a page by which the places of letters are found again.
+/// Height in points of the bands of a page by which drawn letters are found again.
 const BAND: f64 = 32.0;
 
-/// One letter, or a few that are drawn as one. Lengths are in points, in a frame whose x grows in
-/// the direction of reading and whose y grows from line to line.
+/// A letter, or several drawn as one glyph. Lengths are in points, in a frame whose x grows in the
+/// direction of reading and whose y grows from line to line.
 #[derive(Debug, Clone)]
 pub(super) struct Glyph {
-    /// What it says; never empty.
+    /// Its text; never empty.
     pub(super) text: Rc<str>,
-    /// Where it begins and ends.
+    /// Its start and end.
     pub(super) x: (f64, f64),
     /// Its baseline.
     pub(super) y: f64,
     /// Its em.
     pub(super) size: f64,
-    /// The direction of reading in tenths of a degree: 0 from left to right, 900 downwards.
+    /// Direction of reading in tenths of a degree: 0 from left to right, 900 downwards.
     pub(super) turn: u16,
 }
 
-/// What is turned by less from a quarter is not slanted, in degrees: pages are scanned so.
+/// Text turned by less than this from a quarter turn is not slanted, in degrees: scanned pages are a
+/// little askew.
 const SLANT: f64 = 3.0;
 
-/// Smaller letters than this, in points, are not seen beside others.
+/// Letters smaller than this, in points, are not seen if the page has letters more than twice as large.
 const TINY: f64 = 2.0;
 
-/// What a page draws.
+/// The content of a page.
 #[derive(Debug, Default)]
 pub(super) struct Letters {
     pub(super) glyphs: Vec<Glyph>,
     /// Straight lines.
     pub(super) rules: Rules,
-    /// It draws a picture.
+    /// Whether it draws a picture.
     pub(super) pictures: bool,
-    /// Letters of which nothing says what they mean; U+FFFD stands for each, where they are few.
+    /// Number of letters of unknown meaning. U+FFFD stands for each if they are few.
     pub(super) unknown: usize,
-    /// A font could not be read at all.
+    /// Whether a font could not be read at all.
     font_lost: bool,
-    /// Letters that nobody sees.
+    /// Letters that are not seen.
     pub(super) hidden: Vec<Glyph>,
 }
 
 impl Letters {
-    /// Whether who looks at the page sees more than its text says.
+    /// Whether the page shows more than its text contains.
     pub(super) fn shows_more(&self, words: &str) -> bool {
         self.font_lost || (words.is_empty() && self.pictures) || self.is_mostly_unknown()
     }
@@ -102,7 +103,7 @@ impl Letters {
     }
 }
 
-/// Goes through a page's content and through what its form's fields and notes show.
+/// Draws a page's content and its annotations (fields and notes), and collects the letters.
 ///
 /// Unwinds where the page takes more than a page [may](super::endless).
 pub(super) fn draw<'a>(
@@ -119,7 +120,7 @@ pub(super) fn draw<'a>(
                 lost.store(true, Ordering::Relaxed);
             }
         }),
-        // The content is drawn apart.
+        // `content::draw` draws the content separately.
         render_content: RenderContent::ANNOTATIONS,
         ..InterpreterSettings::default()
     };
@@ -150,7 +151,7 @@ pub(super) fn draw<'a>(
     pen.page
 }
 
-/// Whether nothing comes out of a page's content, or of a part of it, though there is some.
+/// Whether the content of a page, or a part of it, is not empty but decodes to nothing.
 pub(super) fn is_damaged(page: &Page<'_>) -> bool {
     let contents = page.raw().get::<Array<'_>>("Contents").map_or_else(
         || page.raw().get::<Stream<'_>>("Contents").into_iter().collect::<Vec<_>>(),
@@ -164,29 +165,30 @@ pub(super) fn is_damaged(page: &Page<'_>) -> bool {
     })
 }
 
-/// Where a letter was drawn, and which of the page's it is.
+/// Position of a letter, and its index among the page's letters.
 type Placed = ((f64, f64), usize);
 
 /// Collects letters while the page is drawn.
 struct Pen<'a> {
     page: Letters,
-    /// What lies outside of it is not seen by anybody.
+    /// The page with a margin. Letters outside of it are dropped.
     bounds: Rect,
     meanings: Meanings<'a>,
-    /// Open pieces of marked content: the words that they stand for, and the first letter.
+    /// Open marked content: its replacement text (`ActualText`) if it has one, and the index of its first
+    /// letter.
     replaced: Vec<Option<(String, usize)>>,
-    /// Where each letter was drawn, and which it was, to tell one that is drawn again for its weight:
-    /// by the letter, its direction, and the band of the page.
+    /// Positions of drawn letters, to find letters drawn again for weight. Keyed by letter, direction and
+    /// band.
     drawn: HashMap<(u64, u16, i64), Vec<Placed>>,
-    /// What is seen of what was drawn.
+    /// Visibility of the letters.
     sight: Sight,
-    /// What it may still take.
+    /// Remaining limits of the page.
     rest: Rest,
 }
 
 impl Pen<'_> {
-    /// Letters that nobody sees are counted, and are no text of the page. A scan's words lie under
-    /// its picture, or are drawn in no color: they are what is seen in it.
+    /// Moves letters that are not seen to `hidden`. The words of a scan lie under its picture or have no
+    /// color, but count as seen.
     fn keep_what_is_seen(&mut self) {
         let sizes = self.page.glyphs.iter().map(|glyph| glyph.size);
         let has_others = sizes.fold(0.0, f64::max) > 2.0 * TINY;
@@ -229,7 +231,7 @@ impl Pen<'_> {
         if !text.trim().is_empty()
             && let Some(first) = self.drawn_before(&text, turn, (x, y), 0.12 * size)
         {
-            // The last one is on top.
+            // The copy drawn last is on top.
             self.sight.again(first, middle, size, paint, is_painted);
             return;
         }
@@ -237,16 +239,16 @@ impl Pen<'_> {
         self.sight.letter(middle, size, paint, is_painted);
     }
 
-    /// The same letter, if it stands there already, by its place among the letters; if not, it does
-    /// from now on.
+    /// Returns the index of the same letter drawn before at this position. If there is none, records this
+    /// one.
     fn drawn_before(&mut self, text: &str, turn: u16, at: (f64, f64), near: f64) -> Option<usize> {
-        // A page is some hundreds of points.
+        // The cast fits: a page is some hundreds of points high.
         let band = |y: f64| (y / BAND).floor() as i64;
         let letter = identity(text);
-        // Of letters that are larger than a page's, three bands are enough.
+        // Only letters of more than 260 points reach more than three bands.
         let (first, last) = (band(at.1 - near), band(at.1 + near));
         let again = (first..=last).take(3).find_map(|band| {
-            // Pages repeat a letter soon after, or layer by layer: the last few are looked at.
+            // Pages repeat a letter soon after, or layer by layer: only the last letters are checked.
             let mut last = self.drawn.get(&(letter, turn, band))?.iter().rev().take(400);
             let near = |(x, y): (f64, f64)| (x - at.0).abs() < near && (y - at.1).abs() < near;
             last.find(|(place, _)| near(*place)).map(|(_, number)| *number)
@@ -258,7 +260,7 @@ impl Pen<'_> {
         again
     }
 
-    /// A value of a form's field, unless its own appearance shows something already.
+    /// Adds the value of a form's field, unless letters are drawn in its place already.
     fn write(&mut self, value: &str, place: Rect) {
         let is_shown = self.page.glyphs.iter().any(|glyph| {
             glyph.turn == 0
@@ -281,17 +283,17 @@ impl Pen<'_> {
     }
 }
 
-/// The direction of reading, in tenths of a degree.
+/// Returns the direction of reading in tenths of a degree. Near a quarter turn, it is that quarter.
 fn turn(along: Vec2) -> u16 {
     let degrees = along.atan2().to_degrees().rem_euclid(360.0);
     let quarter = (degrees / 90.0).round() * 90.0;
     let degrees = if (degrees - quarter).abs() < SLANT { quarter } else { degrees };
-    // Below 3,600.
+    // At most 3,600.
     let tenths = (degrees * 10.0).round() as u16;
     tenths % 3_600
 }
 
-/// A letter as a number: one alone is its own, several are mixed.
+/// Returns a number that identifies a letter: the code of a single character, otherwise a hash.
 fn identity(text: &str) -> u64 {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
@@ -304,7 +306,7 @@ fn identity(text: &str) -> u64 {
     }
 }
 
-/// A point in the frame of a direction of reading.
+/// Converts a point to the frame of a direction of reading.
 pub(super) fn frame(at: Point, turn: u16) -> (f64, f64) {
     match turn {
         0 => (at.x, at.y),
@@ -322,10 +324,10 @@ impl<'a> Device<'a> for Pen<'a> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
         self.rest.go_on();
         let is_painted = !matches!(mode, DrawMode::Invisible) && !is_transparent(&props);
-        // What is stroked has another color.
+        // Stroked letters count as of unknown color.
         let paint = color(&props).filter(|_| matches!(mode, DrawMode::Fill(_)));
         let vertical = run.writing_mode() == WritingMode::Vertical;
-        // A run has one font: what its codes mean and how wide they are is looked up once.
+        // A run has one font, so the meaning and width of a code are looked up once.
         let mut kept: Vec<(u32, Option<Rc<str>>, f64)> = Vec::new();
         for glyph in run.glyphs() {
             if self.page.glyphs.len() >= MAX_GLYPHS {
@@ -431,14 +433,14 @@ impl<'a> Device<'a> for Pen<'a> {
     }
 }
 
-/// Whether nothing is seen of what is drawn.
+/// Whether the paint is transparent.
 fn is_transparent(props: &DrawProps<'_>) -> bool {
     let Paint::Color(color) = &props.paint else { return false };
     let [.., alpha] = color.to_rgba().to_rgba8();
     alpha < 8
 }
 
-/// The color that is drawn with, where it hides what is below it.
+/// Returns the paint's color if it is opaque.
 fn color(props: &DrawProps<'_>) -> Option<[u8; 3]> {
     let Paint::Color(color) = &props.paint else { return None };
     let [red, green, blue, alpha] = color.to_rgba().to_rgba8();

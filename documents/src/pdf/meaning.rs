@@ -1,4 +1,4 @@
-//! What the letters of a page mean: as the font says, else by what is known of its codes.
+//! Meaning of a page's letters: from the font, otherwise from what is known of its codes.
 
 use std::collections::HashMap;
 
@@ -17,25 +17,25 @@ use skrifa::{FontRef, MetadataProvider as _};
 use super::arabic;
 use crate::symbols::Symbols;
 
-/// Glyphs of a font.
+/// Most characters read from a font's own table.
 const MAX_GLYPHS: usize = 100_000;
 
-/// Stands for a letter of no meaning.
+/// Stands for a letter of unknown meaning.
 pub(super) const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
 
-/// The meanings of a page's letters.
+/// Meanings of a page's letters.
 pub(super) struct Meanings<'a> {
-    /// Fonts whose codes are letters of an encoding, by their names.
+    /// Fonts with a known encoding, by name.
     codes: Vec<(String, &'static Encoding)>,
-    /// The page's, for those whose tables are looked for once a letter has no meaning.
+    /// The page's fonts, searched for tables once a letter has no meaning.
     fonts: Option<Dict<'a>>,
     tables: Option<Vec<CMap>>,
-    /// What the numbers of a collection of letters mean, where a font of the page has one and no
-    /// table of its own.
+    /// Meaning of the numbers of a character collection, for the first font of the page with such numbers
+    /// and without a table of its own.
     collection: Option<Option<CMap>>,
-    /// What the glyphs of embedded fonts mean by their own tables, by the key of the font.
+    /// Characters by glyph, from the tables of embedded fonts, by the font's key.
     own: HashMap<u128, HashMap<u32, char>>,
-    /// Letters of which only their font knows the meaning.
+    /// Number of letters whose meaning is known only to their font.
     pub(super) unknown: usize,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Meanings<'a> {
         Self { codes, fonts, tables: None, collection: None, own: HashMap::new(), unknown: 0 }
     }
 
-    /// The meaning of a glyph; none where nothing says it.
+    /// Returns the text of a glyph; `None` if nothing tells it.
     pub(super) fn find(&mut self, glyph: &Drawn<'_>) -> Option<String> {
         let text = match glyph.as_unicode() {
             Some(BfString::Char(letter)) => String::from(letter),
@@ -69,7 +69,8 @@ impl<'a> Meanings<'a> {
         (!plain.is_empty()).then_some(plain)
     }
 
-    /// What the font itself says that the glyph is for. A font that is embedded whole says so.
+    /// Returns the character that the embedded font's own table maps to the glyph. Fonts embedded whole
+    /// have such a table.
     fn by_own_table(&mut self, glyph: &Drawn<'_>) -> Option<char> {
         let Drawn::Outline(outline) = glyph else { return None };
         let font = outline.font_data()?;
@@ -78,7 +79,7 @@ impl<'a> Meanings<'a> {
             let letters = font.charmap().mappings().take(MAX_GLYPHS);
             let mut by_glyph = HashMap::new();
             for (code, glyph) in letters {
-                // Of several, the first: a plain letter comes before its other forms.
+                // The first of several: a plain letter comes before its other forms.
                 if let Some(letter) = char::from_u32(code) {
                     by_glyph.entry(glyph.to_u32()).or_insert(letter);
                 }
@@ -88,7 +89,7 @@ impl<'a> Meanings<'a> {
         letters.get(&outline.glyph_id().to_u32()).copied()
     }
 
-    /// The font of signs that a glyph is of, or that the page has.
+    /// Returns the symbol font of a glyph, otherwise the first symbol font of the page.
     fn symbols_of(&self, glyph: &Drawn<'_>) -> Option<Symbols> {
         let own = match glyph {
             Drawn::Outline(outline) => outline.font_data().and_then(|font| font.postscript_name),
@@ -105,8 +106,8 @@ impl<'a> Meanings<'a> {
         })
     }
 
-    /// In which encoding the codes of a glyph's font are. Only a font that is embedded has a name here:
-    /// of others it is the page's first.
+    /// Returns the encoding of a glyph's font. Only embedded fonts have a name here; for others it is the
+    /// page's first encoding.
     fn encoding_of(&self, glyph: &Drawn<'_>) -> Option<&'static Encoding> {
         let name = match glyph {
             Drawn::Outline(outline) => outline.font_data().and_then(|font| font.postscript_name),
@@ -118,7 +119,7 @@ impl<'a> Meanings<'a> {
         found.map(|(_, encoding)| *encoding)
     }
 
-    /// What a code means where the font does not say.
+    /// Returns the text of a code that the font does not map.
     fn guess(&mut self, glyph: &Drawn<'_>) -> Option<String> {
         let code = glyph.char_code();
         let fonts = self.fonts.as_ref();
@@ -152,13 +153,14 @@ impl<'a> Meanings<'a> {
         if let Some(letter) = self.by_own_table(glyph) {
             return Some(letter.to_string());
         }
-        // Letters that are drawn as pictures are mostly numbered as in ASCII.
+        // Letters drawn as pictures are mostly numbered as in ASCII.
         let ascii = u8::try_from(code).ok().filter(u8::is_ascii_graphic)?;
         matches!(glyph, Drawn::Type3(_)).then(|| char::from(ascii).to_string())
     }
 }
 
-/// Fonts of a page that have an encoding that anybody knows and no table of their own, and which it is.
+/// Returns the names and encodings of the page's fonts that have a known encoding and no table of their
+/// own.
 fn codes(page: &Page<'_>) -> Vec<(String, &'static Encoding)> {
     let Some(fonts) = fonts(page) else { return Vec::new() };
     let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
@@ -173,7 +175,7 @@ fn codes(page: &Page<'_>) -> Vec<(String, &'static Encoding)> {
 }
 
 fn encoding(font: &Dict<'_>) -> Option<&'static Encoding> {
-    // Not a table, but the name of one: codes are what they say.
+    // The name of a table instead of a table: the codes are Unicode.
     let named = font.get::<Name<'_>>("ToUnicode");
     if named.is_some_and(|name| name.as_str().starts_with("Identity")) {
         return Some(UTF_16BE);
@@ -196,18 +198,18 @@ fn encoding(font: &Dict<'_>) -> Option<&'static Encoding> {
     known.into_iter().find(|(part, _)| name.contains(part)).map(|(_, encoding)| encoding)
 }
 
-/// A font's name without the mark of a subset before it.
+/// Strips the prefix of a subset from a font's name.
 fn without_mark(name: &str) -> &str {
     name.split_once('+').map_or(name, |(_, name)| name)
 }
 
-/// The fonts that a page names.
+/// Returns the fonts in a page's resources.
 fn fonts<'a>(page: &Page<'a>) -> Option<Dict<'a>> {
     page.raw().get::<Dict<'a>>("Resources")?.get("Font")
 }
 
-/// Tables of meanings that are written as tables of glyphs: `begincidrange` where `beginbfrange` is
-/// meant, as some programs do and all readers understand.
+/// Returns tables of meanings written as tables of glyphs: `begincidrange` in place of `beginbfrange`.
+/// Some programs write these, and all readers understand them.
 fn tables(fonts: &Dict<'_>) -> Vec<CMap> {
     let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
     let tables = fonts.filter_map(|font| {
@@ -218,8 +220,8 @@ fn tables(fonts: &Dict<'_>) -> Vec<CMap> {
     tables.collect()
 }
 
-/// The meanings of a collection's numbers (ISO 32000-1, 9.10.2): of the first font whose codes are such
-/// numbers and which has no table of its own.
+/// Returns the meanings of a character collection's numbers (ISO 32000-1, 9.10.2), for the first font
+/// whose codes are such numbers and which has no table of its own.
 fn collection(fonts: &Dict<'_>) -> Option<CMap> {
     let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
     let family = fonts.filter(|font| !font.contains_key("ToUnicode")).find_map(|font| {
@@ -237,7 +239,7 @@ fn collection(fonts: &Dict<'_>) -> Option<CMap> {
     CMap::parse(table, load_embedded)
 }
 
-/// A font of signs by its name in a PDF: with the mark of a subset before it, and its cut behind.
+/// Returns the symbol font of a PDF font name, which may have a subset prefix and a style suffix.
 fn symbol_font(name: &str) -> Option<Symbols> {
     let name = without_mark(name).to_ascii_lowercase();
     let name = name.split(['-', ',']).next().unwrap_or_default();
@@ -246,13 +248,14 @@ fn symbol_font(name: &str) -> Option<Symbols> {
     Symbols::named(name).or_else(|| Symbols::named(&spaced))
 }
 
-/// Ligatures of TeX's fonts (T1 and OT1), whose codes elsewhere are control characters.
+/// Returns the letters of a ligature of TeX's fonts (T1 and OT1), whose codes are control characters
+/// elsewhere.
 fn tex_ligature(c: char, glyph: &Drawn<'_>) -> Option<&'static str> {
     Some(match c {
         '\u{1b}' | '\u{b}' => "ff",
         '\u{1c}' | '\u{c}' => "fi",
         '\u{1d}' => "fl",
-        // At a line's end other programs write one that is not seen.
+        // Other programs write an invisible one at a line's end.
         '\r' if is_inked(glyph) => "fl",
         '\u{1e}' | '\u{e}' => "ffi",
         '\u{1f}' | '\u{f}' => "ffl",
@@ -268,7 +271,8 @@ pub(super) fn is_inked(glyph: &Drawn<'_>) -> bool {
     }
 }
 
-/// Neither a control character nor one that only its font knows.
+/// Whether a character has a meaning of its own: no control character, no private use, no U+FFFD or
+/// U+FEFF.
 pub(super) fn is_text(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'.. | '\u{fffd}' | '\u{feff}')
@@ -283,7 +287,7 @@ fn ligature(c: char) -> Option<&'static str> {
         '\u{fb04}' => "ffl",
         '\u{fb05}' | '\u{fb06}' => "st",
         '\u{a0}' => " ",
-        // Bullets of the fonts that offices use for them.
+        // Bullets of symbol fonts, as office programs write them.
         '\u{f0b7}' | '\u{f0a7}' => "•",
         form => return arabic::plain(form),
     })

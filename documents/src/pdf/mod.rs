@@ -35,25 +35,26 @@ use crate::{
     unreadable::Unreadable,
 };
 
-/// Pages that share the fonts that were read.
+/// Pages that share a cache of fonts.
 const PAGES_OF_A_CACHE: usize = 100;
 
-/// What a PDF says.
+/// The content of a PDF.
 #[derive(Debug)]
 pub(crate) struct Pages {
-    /// The text of all pages, with a blank line between them.
+    /// Text of all pages, with a blank line between them.
     pub(crate) text: String,
-    /// Where each page begins in it, in bytes; one without text where the next one does.
+    /// Byte offset at which each page begins in the text. A page without text has the offset of the next
+    /// one; missing pages at the end have none.
     pub(crate) starts: Vec<usize>,
-    /// How many pages there are, with those that cannot be read.
+    /// Number of pages, including those that cannot be read.
     pub(crate) count: usize,
-    /// Pages that were drawn because something is missing from their text, in their order. The
-    /// text says where each of them belongs.
+    /// Pages that were drawn because their text is incomplete, in their order. The text marks the place of
+    /// each.
     pub(crate) pictures: Vec<Picture>,
 }
 
-/// Reads what can be read: a damaged page costs itself alone, and a damaged table of contents is
-/// made anew from the objects that are found.
+/// Reads a PDF as far as possible. A damaged page loses only itself, and a damaged cross-reference table
+/// is rebuilt from the objects found.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unreadable> {
     let Context { limits, deadline, tally, .. } = *context;
     let damaged = |reason: &str| Unreadable::damaged(Format::Pdf, reason);
@@ -86,11 +87,11 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     }
     let mut read = Read { missing, ..Read::default() };
     let mut starts = Vec::with_capacity(count);
-    // Fonts are read once, and given up now and then, for there may be many.
+    // Fonts are read once, but dropped from time to time, because there may be many.
     let mut cache = InterpreterCache::new();
     for (place, page) in file.pages().iter().enumerate() {
         let number = numbers.next();
-        // Those that are missing before it among them.
+        // Missing pages before this one begin here, too.
         starts.resize(number, read.text.len());
         if deadline.has_passed() {
             return Err(Unreadable::TooSlow(limits.time));
@@ -102,7 +103,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
             Ok(said) => read.add(page, number, said, context),
             Err(cause) => {
                 read.has_endless |= endless::is_endless(&*cause);
-                // It may have been left half done.
+                // The cache may be half written.
                 cache = InterpreterCache::new();
                 read.missing += 1;
                 tally.on_page(Kind::UnreadPages, 1, number);
@@ -126,7 +127,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
     Err(Unreadable::NoTextLayer { pages: count })
 }
 
-/// What a page says.
+/// The content of a page.
 struct Said {
     words: String,
     hidden_words: String,
@@ -151,16 +152,16 @@ fn said<'a>(
     Said { words, hidden_words, comments, drawn }
 }
 
-/// What has been read of the pages so far.
+/// Content of the pages read so far.
 #[derive(Default)]
 struct Read {
     text: String,
     pictures: Vec<Picture>,
-    /// Pages that show pictures and no words.
+    /// Number of pages that show pictures and no words.
     blank: usize,
-    /// Pages of which something is missing.
+    /// Number of pages of which something is missing.
     missing: usize,
-    /// A comment alone does not say what a scan shows.
+    /// Whether a page has words or a picture. Comments do not count: they do not replace the words of a scan.
     says: bool,
     has_endless: bool,
 }
@@ -192,7 +193,7 @@ impl Read {
     }
 }
 
-/// A page's words, behind a blank line.
+/// Appends a page's words after a blank line.
 fn append(text: &mut String, words: &str) {
     if !words.is_empty() {
         text.push_str(if text.is_empty() { "" } else { "\n\n" });
@@ -200,10 +201,10 @@ fn append(text: &mut String, words: &str) {
     }
 }
 
-/// A page as it looks, if that can be drawn.
+/// Draws a page. `None` if that fails.
 #[cfg(feature = "pages")]
 fn draw(page: &Page<'_>, limits: &Limits) -> Option<Picture> {
-    // What the renderer does not survive is missing, as before.
+    // A page on which the renderer panics counts as missing.
     catch_unwind(AssertUnwindSafe(|| picture::of(page, limits))).ok().flatten()
 }
 

@@ -2,28 +2,28 @@
 
 use hayro_interpret::kurbo::{Affine, BezPath, PathEl, Point, Rect, Shape as _};
 
-/// What draws more lines is a map, and no table.
+/// A page with this many lines is a map, not a table.
 const MAX_RULES: usize = 50_000;
-/// A filled area that is no wider than this is a line, in points.
+/// A filled area no wider than this is a line, in points.
 const THIN: f64 = 3.0;
-/// What is shorter is a dot or a part of a letter, in points.
+/// Anything shorter is a dot or a part of a letter, in points.
 const SHORT: f64 = 4.0;
-/// How far the ends of a level line may differ, in points.
+/// How far the ends of a line may deviate from level or upright, in points.
 const LEVEL: f64 = 0.5;
 
-/// Lines in points of the page, from end to end.
+/// Lines as pairs of their ends, in points of the page.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     all: Vec<(Point, Point)>,
 }
 
 impl Rules {
-    /// The lines, unless there are too many for a table.
+    /// Returns the lines; none if there are too many for a table.
     pub(super) fn all(&self) -> &[(Point, Point)] {
         if self.all.len() < MAX_RULES { &self.all } else { &[] }
     }
 
-    /// Takes what is straight in a path.
+    /// Adds the straight lines of a path.
     pub(super) fn draw(&mut self, path: &BezPath, place: Affine, is_stroked: bool) {
         if self.all.len() >= MAX_RULES {
             return;
@@ -53,7 +53,7 @@ impl Rules {
         }
     }
 
-    /// Programs that write documents fill a line's area, many lines in one path.
+    /// Adds the thin areas of a path: programs draw lines as filled areas, many in one path.
     fn fill(&mut self, path: &BezPath, place: Affine) {
         let parts = path.elements().chunk_by(|_, next| !matches!(next, PathEl::MoveTo(_)));
         for part in parts {

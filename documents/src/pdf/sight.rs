@@ -1,5 +1,5 @@
-//! What of a page's letters is seen: not what is drawn in the color of its ground, under something
-//! else, outside of a clip, or in no color at all. Hidden words may be meant for a model alone.
+//! Finds the letters of a page that are seen. Not seen are letters in the color of their background, under
+//! something else, outside of a clip, or in no color. Hidden words may be meant for a model alone.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -10,22 +10,22 @@ use crate::colors::{Ground, Rgb, WHITE};
 
 /// Smaller areas are parts of a drawing, in points.
 const SMALL: f64 = 3.0;
-/// A clip of fewer lines and curves is a form, and none of letters.
+/// A clip of no more path elements than this is a shape, not letters.
 const OUTLINES: usize = 12;
 
-/// An area of one color; none where it lets something through.
+/// An area of one color; `None` if something shows through.
 #[derive(Debug)]
 struct Area {
     place: Rect,
     color: Option<Rgb>,
 }
 
-/// Areas in the order in which they are drawn, and by where they are: maps have many thousands.
+/// Areas in the order of drawing, indexed by position: maps have many thousands.
 #[derive(Debug, Default)]
 struct Areas {
     all: Vec<Area>,
-    /// Their numbers by squares of the page, which are as large as the next power of two above the
-    /// area's longer side: none lies in more than four.
+    /// Indices of areas by squares of the page. The side of a square is a power of two no smaller than the
+    /// area's longer side, so no area lies in more than four.
     squares: HashMap<(i32, i64, i64), Vec<usize>>,
     /// The powers in use.
     powers: Vec<i32>,
@@ -37,7 +37,7 @@ impl Areas {
         if !place.is_finite() {
             return;
         }
-        // A page is some thousands of points.
+        // The cast fits: a page is some thousands of points.
         let power = place.width().max(place.height()).max(SMALL).log2().ceil() as i32;
         if !self.powers.contains(&power) {
             self.powers.push(power);
@@ -52,7 +52,7 @@ impl Areas {
         self.all.push(area);
     }
 
-    /// The last one at a place of the first so many.
+    /// Returns the last of the first `count` areas that contains a point.
     fn last(&self, at: Point, count: usize) -> Option<&Area> {
         let last = |numbers: &[usize]| {
             let before = numbers.partition_point(|number| *number < count);
@@ -61,7 +61,7 @@ impl Areas {
         self.near(at).filter_map(last).max().and_then(|number| self.all.get(number))
     }
 
-    /// Whether one that hides what is below it is at a place, from this one on.
+    /// Whether an opaque area, from index `from` on, contains a point.
     fn hide(&self, at: Point, from: usize) -> bool {
         self.near(at).any(|numbers| {
             let before = numbers.partition_point(|number| *number < from);
@@ -75,7 +75,7 @@ impl Areas {
         self.all.get(number).is_some_and(|area| area.place.contains(at))
     }
 
-    /// The numbers of those in the squares of a place.
+    /// Returns the indices of the areas in each square of a point.
     fn near(&self, at: Point) -> impl Iterator<Item = &[usize]> {
         let squares = self.powers.iter().filter_map(move |power| {
             let (x, y) = square(at, *power);
@@ -85,40 +85,40 @@ impl Areas {
     }
 }
 
-/// The square of a point.
+/// Returns the square of a point; its side is 2 to the `power`.
 fn square(at: Point, power: i32) -> (i64, i64) {
     let side = f64::from(power).exp2();
     ((at.x / side).floor() as i64, (at.y / side).floor() as i64)
 }
 
-/// A letter as it was when it was drawn.
+/// State of a letter when it was drawn.
 #[derive(Debug)]
 struct Letter {
     middle: Point,
     is_painted: bool,
-    /// Of another color than its ground, and within the clip.
+    /// Whether its color differs from its background, and it lies within the clip.
     is_clear: bool,
-    /// Areas that were drawn before it.
+    /// Number of areas drawn before it.
     below: usize,
 }
 
-/// Follows a page while it is drawn.
+/// Tracks the visibility of letters while a page is drawn.
 #[derive(Debug, Default)]
 pub(super) struct Sight {
     areas: Areas,
     letters: Vec<Letter>,
     clips: Vec<Rect>,
-    /// Open clips that are letters: how many clips are open with it, and which letters. What is drawn
-    /// through them paints these.
+    /// Open clips made of letters: the number of clips open with each, and its letters. Drawing through
+    /// such a clip paints its letters.
     cut: Vec<(usize, Range<usize>)>,
-    /// Letters that were drawn before the last area, picture or clip.
+    /// Number of letters drawn before the last area, picture or clip.
     before: usize,
-    /// Open groups: whether each hides what is below it.
+    /// Whether each open group hides what is below it.
     groups: Vec<bool>,
 }
 
 impl Sight {
-    /// A letter, by the middle of it. `color` is none where it is not one color.
+    /// Adds a letter by its middle. `color` is `None` if it is not one color.
     pub(super) fn letter(
         &mut self,
         middle: Point,
@@ -135,14 +135,14 @@ impl Sight {
         self.letters.push(Letter { middle, is_painted, is_clear, below: self.areas.all.len() });
     }
 
-    /// Whether a color is another than that of the ground at a place, on which so many areas are.
+    /// Whether a color differs from the background at a point, given by the first `areas` areas.
     fn stands_out(&self, at: Point, color: Option<Rgb>, areas: usize) -> bool {
         let of_area = |area: &Area| area.color.map_or(Ground::Unknown, Ground::Plain);
         let ground = self.areas.last(at, areas).map_or(Ground::Plain(WHITE), of_area);
         color.is_none_or(|color| !ground.hides(color))
     }
 
-    /// What is drawn through clips of letters paints them.
+    /// Paints the letters of open clips that lie in an area.
     fn paint(&mut self, place: Rect, color: Option<Rgb>) {
         self.before = self.letters.len();
         let cut = self.cut.iter().flat_map(|(_, letters)| letters.clone()).collect::<Vec<_>>();
@@ -158,7 +158,7 @@ impl Sight {
         }
     }
 
-    /// The same letter is drawn again at its place.
+    /// Replaces a letter that is drawn again at its position.
     pub(super) fn again(
         &mut self,
         number: usize,
@@ -174,12 +174,12 @@ impl Sight {
         }
     }
 
-    /// The letters from this one on are replaced by others.
+    /// Drops the letters from index `length` on.
     pub(super) fn truncate(&mut self, length: usize) {
         self.letters.truncate(length);
     }
 
-    /// An area that is filled. Whether it may hide something.
+    /// Adds a filled area. Returns whether it may hide something.
     pub(super) fn fill(&mut self, path: &BezPath, at: Affine, color: Option<Rgb>) -> bool {
         let bounds = path.bounding_box();
         let [a, b, c, d, ..] = at.as_coeffs();
@@ -192,7 +192,7 @@ impl Sight {
         if place.width() < SMALL || place.height() < SMALL {
             return false;
         }
-        // Of other forms it is not known what they leave free.
+        // Other shapes may leave parts free.
         let is_full = is_level && path.area().abs() > 0.98 * bounds.area();
         let is_opaque = self.groups.iter().all(|opaque| *opaque);
         let color = color.filter(|_| is_full && is_opaque && self.cut.is_empty());
@@ -200,7 +200,7 @@ impl Sight {
         true
     }
 
-    /// A picture has no color of its own, and hides nothing: words may be read in it.
+    /// Adds a picture. It has no color and hides nothing: words may be read in it.
     pub(super) fn picture(&mut self, place: Rect) {
         self.paint(place, None);
         self.areas.push(Area { place, color: None });
@@ -233,14 +233,14 @@ impl Sight {
         self.groups.pop();
     }
 
-    /// Whether most letters are drawn in no color.
+    /// Whether at least half of the letters are drawn in no color.
     pub(super) fn has_mostly_unpainted(&self) -> bool {
         let unpainted = self.letters.iter().filter(|letter| !letter.is_painted).count();
         unpainted * 2 >= self.letters.len()
     }
 
-    /// Whether each letter is seen; in a `scan`, those without a color are, and so are all where
-    /// none would be.
+    /// Returns whether each letter is seen. In a `scan`, letters without a color are. If no letter would
+    /// be, all are.
     pub(super) fn seen(&self, scan: bool, rest: &Rest) -> Vec<bool> {
         let is_covered = |letter: &Letter| {
             rest.go_on();

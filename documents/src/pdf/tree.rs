@@ -1,4 +1,4 @@
-//! Which pages the tree of pages names, and which of these are lost.
+//! The page tree: the pages that it names, and those of them that are lost.
 
 use std::collections::HashSet;
 
@@ -7,17 +7,17 @@ use hayro_interpret::hayro_syntax::{
     object::{Array, Dict, MaybeRef, Name, Object, ObjectIdentifier},
 };
 
-/// More leaves than this are not counted.
+/// Trees with more leaves are not used.
 const MAX_LEAVES: usize = 100_000;
 
-/// The leaves of the tree, in order: whether each is there.
+/// Leaves of the page tree, in order: whether each is present.
 #[derive(Debug)]
 pub(super) struct Numbers {
     leaves: Vec<bool>,
     next: usize,
 }
 
-/// Looks at the tree of pages alone. A tree that cannot be walked names nothing.
+/// Walks the page tree. A tree that cannot be walked has no leaves.
 pub(super) fn present(file: &Pdf) -> Numbers {
     let (mut leaves, mut seen) = (Vec::new(), HashSet::<ObjectIdentifier>::new());
     let xref = file.xref();
@@ -62,16 +62,17 @@ pub(super) fn present(file: &Pdf) -> Numbers {
 }
 
 impl Numbers {
-    /// Numbers of the leaves that are not there, if those that are make up the `found` pages.
+    /// Returns the numbers of the missing leaves, if the number of present ones is `found`; otherwise
+    /// none.
     pub(super) fn missing(&mut self, found: usize) -> Vec<usize> {
         if self.leaves.iter().filter(|there| **there).count() != found {
-            // The pages were found in another way than by this tree.
+            // The pages were not found by this tree.
             self.leaves = Vec::new();
         }
         (1..).zip(&self.leaves).filter(|(_, there)| !**there).map(|(number, _)| number).collect()
     }
 
-    /// The number of the next page that is there.
+    /// Returns the number of the next present page.
     pub(super) fn next(&mut self) -> usize {
         while self.leaves.get(self.next) == Some(&false) {
             self.next += 1;

@@ -1,4 +1,4 @@
-//! Tables without lines: rows whose cells stand below each other.
+//! Tables without drawn lines: rows whose cells are aligned below each other.
 
 use std::ops::Range;
 
@@ -13,28 +13,29 @@ use super::{
     ruling::Ruling,
 };
 
-/// Letters of a line of text in columns.
+/// Fewest letters per line, on average, of a column of text.
 const TEXT_LETTERS: f64 = 20.0;
-/// Cells of so many lines of text are not all as long as those beside them.
+/// With more lines per row than this, cells of text must be of unequal length; otherwise they are columns
+/// of text.
 const LONG_CELL: usize = 3;
-/// A table's cells have these parts of the letters of its longest ones, in some column.
+/// In a table, some column has fewer letters per line than this fraction of the longest column's.
 const SHORTER: f64 = 0.65;
-/// Lines of one text are no closer, in ems.
+/// Smallest step between lines of one text, in ems.
 const CLOSE: f64 = 0.8;
-/// Single lines this far from each other are rows, in ems.
+/// Single lines further apart than this are rows, in ems.
 const SPACED: f64 = 1.55;
 
-/// The rows of a table.
+/// A table found on a page.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// How many rows of the page it takes.
+    /// Number of rows of the page that it takes.
     pub(super) rows: usize,
-    /// How many columns it has.
+    /// Number of columns.
     pub(super) columns: usize,
     pub(super) lines: Vec<Line>,
 }
 
-/// The table that begins with the first row. `bounds` is where the rows of the page begin and end.
+/// Finds the table that begins with the first row. `bounds` are the left and right end of the page's rows.
 pub(super) fn find(
     rows: &[Row],
     bounds: (f64, f64),
@@ -84,8 +85,8 @@ pub(super) fn find(
     Some(Table { rows: block.entries.len(), columns: block.columns.len(), lines })
 }
 
-/// How many entries there are without the lines of text below the last row: several, or one that
-/// stands further below than rows do.
+/// Returns the number of entries without the text below the last row. Such text is several lines, or one
+/// line further below than rows are apart.
 fn without_text_below(block: &Block<'_>) -> usize {
     let all = block.entries.len();
     let lone = block.entries.iter().rev().take_while(|entry| entry.is_lone()).count();
@@ -95,15 +96,15 @@ fn without_text_below(block: &Block<'_>) -> usize {
         block.step(*at).is_some_and(|step| step < LEADING * size(block))
             && cells.is_some_and(|(line, next)| block.is_wrapped(0, line, next))
     };
-    // The end of the last row's first cell is none of them.
+    // A line that continues the last row's first cell is not text below the table.
     let rows = (all - lone..all).find(|at| *at > 0 && !goes_on(at)).unwrap_or(all);
     let steps = (1..rows).filter_map(|to| block.step(to)).fold(0.0, f64::max);
     let is_far = rows > 1 && block.step(rows).is_some_and(|step| step > 1.15 * steps);
     if all - rows > 1 || is_far { rows } else { all }
 }
 
-/// Whether lines are closer to each other than letters are high: columns of text whose lines are not
-/// beside each other.
+/// Whether more than a quarter of the lines are closer to each other than letters are high. Then they
+/// belong to columns of text with different baselines.
 fn is_interleaved(block: &Block<'_>) -> bool {
     let steps = block.entries.windows(2).filter(|pair| match pair {
         [last, next] => next.y - last.y < CLOSE * last.size.min(next.size),
@@ -116,12 +117,12 @@ fn size(block: &Block<'_>) -> f64 {
     block.entries.iter().map(|entry| entry.size).fold(0.0, f64::max)
 }
 
-/// Lines of text as in columns of a book.
+/// Whether a column holds lines of text, as in a book.
 fn is_text(column: &Measure) -> bool {
     column.lines >= 2 && column.full >= 0.5 && column.letters >= TEXT_LETTERS
 }
 
-/// Whether all columns but those of short numbers are of text.
+/// Whether all columns are text, except those of short numbers.
 fn is_prose(block: &Block<'_>) -> bool {
     let mut columns = block
         .columns
@@ -136,7 +137,7 @@ fn shortest_and_longest(block: &Block<'_>) -> (f64, f64) {
     (letters().fold(f64::INFINITY, f64::min), letters().fold(0.0, f64::max))
 }
 
-/// Whether rows that are told by the space between them are a table's.
+/// Whether rows found by the gaps between them are rows of a table.
 fn is_grouped(block: &Block<'_>, rows: &[Range<usize>]) -> bool {
     let (lines, groups) = (block.entries.len(), rows.len());
     let (shortest, longest) = shortest_and_longest(block);
@@ -144,7 +145,7 @@ fn is_grouped(block: &Block<'_>, rows: &[Range<usize>]) -> bool {
         return false;
     }
     if is_prose(block) {
-        // Text in two languages beside each other: each paragraph has its own beside it.
+        // Text in two languages: each paragraph stands beside its translation.
         return groups >= 3
             && lines <= 12 * groups
             && block.columns.iter().all(|c| c.aligned > 0.6);
@@ -154,8 +155,8 @@ fn is_grouped(block: &Block<'_>, rows: &[Range<usize>]) -> bool {
     (unequal && wrapped > 0.3) || (groups >= 3 && wrapped > 0.6)
 }
 
-/// Whether a third of the rows have a cell that ends before the others: columns of text go on without
-/// a gap, so paragraphs that happen to stand beside each other are equally long.
+/// Whether in at least a third of the rows the cells have different numbers of lines. Columns of text have
+/// no gaps, so paragraphs beside each other by accident are equally long.
 fn is_uneven(block: &Block<'_>, rows: &[Range<usize>]) -> bool {
     let uneven = |row: &&Range<usize>| {
         let lines = block.entries.get((*row).clone()).unwrap_or_default();
@@ -165,11 +166,11 @@ fn is_uneven(block: &Block<'_>, rows: &[Range<usize>]) -> bool {
     rows.iter().filter(uneven).count() * 3 >= rows.len()
 }
 
-/// Whether lines that are equally far from each other are rows of a table and no columns of text.
+/// Whether evenly spaced lines are rows of a table, not columns of text.
 fn is_aligned(block: &Block<'_>) -> bool {
     let beside = block.entries.iter().filter(|entry| entry.filled() > 1).count();
     let longest = block.columns.iter().map(|column| column.lines).max().unwrap_or(0);
-    // One column may have cells of several lines, and lines of its own for that.
+    // One column may have cells of several lines, and so lines without a neighbour.
     let mut apart = block.columns.iter().filter(|column| column.aligned < 0.8);
     let aligned =
         apart.next().is_none_or(|column| column.lines == longest) && apart.next().is_none();

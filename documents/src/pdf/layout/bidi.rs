@@ -1,7 +1,7 @@
-//! Text as it is seen, from left to right, to text as it is read.
+//! Converts text from visual order (left to right) to reading order.
 
-/// Scripts that run from right to left are put into the order of reading: the whole of a line that is
-/// mostly of them, else each run within.
+/// Puts right-to-left scripts into reading order: the whole line if most of its letters are of such
+/// scripts, otherwise each run.
 pub(super) fn logical(text: &str) -> String {
     if !text.contains(is_rtl) {
         return text.to_owned();
@@ -9,7 +9,7 @@ pub(super) fn logical(text: &str) -> String {
     if is_right_to_left(text) {
         return reversed(text);
     }
-    // A run begins and ends with such a letter, and ends before letters of others and at a cell's end.
+    // A run begins and ends with a right-to-left letter. It ends before other letters and at a cell's end.
     let (mut read, mut run, mut behind) = (String::new(), String::new(), String::new());
     for c in text.chars() {
         if is_rtl(c) {
@@ -30,7 +30,7 @@ pub(super) fn logical(text: &str) -> String {
     read + &reversed(&run) + &behind
 }
 
-/// What one glyph says, as it would be seen.
+/// Returns the text of one glyph in visual order.
 pub(super) fn visual(text: &str) -> String {
     if text.contains(is_rtl) { reversed(text) } else { text.to_owned() }
 }
@@ -40,13 +40,13 @@ pub(super) fn is_rtl(c: char) -> bool {
         && !c.is_numeric()
 }
 
-/// Whether most letters are of scripts that run from right to left.
+/// Whether most letters are of right-to-left scripts.
 pub(super) fn is_right_to_left(text: &str) -> bool {
     let rtl = text.chars().filter(|c| is_rtl(*c)).count();
     rtl * 2 > text.chars().filter(|c| c.is_alphabetic()).count() && rtl > 0
 }
 
-/// From the right to the left; numbers and words of other scripts keep their order.
+/// Reverses visual order. Numbers and words of other scripts keep theirs.
 fn reversed(text: &str) -> String {
     let seen: Vec<char> = text.chars().collect();
     let mirrored = |c: char| if is_mirrored(&seen) { mirrored(c) } else { c };
@@ -65,8 +65,8 @@ fn reversed(text: &str) -> String {
     read
 }
 
-/// Whether brackets are drawn as they are seen. Some programs say of each which one it is in the order
-/// of reading: then, from left to right, each closes before it opens.
+/// Whether brackets are stored as they look. Some programs store them by their role in reading order; from
+/// left to right, each pair then closes before it opens.
 fn is_mirrored(seen: &[char]) -> bool {
     let (mut depth, mut lowest) = (0_i32, 0_i32);
     for c in seen {
@@ -80,7 +80,7 @@ fn is_mirrored(seen: &[char]) -> bool {
     lowest == 0 || depth != 0
 }
 
-/// Whether the sign at a place belongs to a number beside it: `7.5%`, `€5`.
+/// Whether the sign at `place` belongs to a number beside it: `7.5%`, `€5`.
 fn is_of_number(seen: &[char], place: usize) -> bool {
     let is_digit =
         |at: Option<usize>| at.and_then(|at| seen.get(at)).is_some_and(char::is_ascii_digit);
@@ -89,13 +89,13 @@ fn is_of_number(seen: &[char], place: usize) -> bool {
         && (is_digit(place.checked_sub(1)) || is_digit(Some(place + 1)))
 }
 
-/// Letters and digits that are read from left to right.
+/// Whether a letter or digit is read from left to right.
 fn stays(c: char) -> bool {
     c.is_alphanumeric() && !is_rtl(c)
 }
 
-/// Where the words and numbers begin that stand at the end: several words of another script are read
-/// one after the other, but numbers with a space between them are numbers of the outer text.
+/// Returns the start of the left-to-right run at the end of `seen`. Several words of another script are
+/// one run. Numbers separated by a space belong to the text around.
 fn start_of_run(seen: &[char]) -> usize {
     let mut start = seen.len();
     let mut joins = true;
@@ -118,7 +118,7 @@ fn start_of_run(seen: &[char]) -> usize {
     start
 }
 
-/// The beginning of the word that ends at a place, if there is a letter in it.
+/// Returns `end` if the word that ends there has a letter.
 fn letters_before(seen: &[char], end: usize) -> Option<usize> {
     let word = seen.get(..=end)?;
     let length =
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn hebrew_is_read_from_the_right() {
-        // As it is seen: the first letter stands at the right.
+        // Visual order: the first letter stands at the right.
         assert_eq!(logical("12 םולש"), "שלום 12");
         assert_eq!(logical("(4 ףיעס) 123 רפסמ"), "מספר 123 (סעיף 4)");
         assert_eq!(logical("הנוקה ןיבו Acme Ltd תרבח"), "חברת Acme Ltd ובין הקונה");
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(logical("7 5 םירפסמ"), "מספרים 5 7");
         assert_eq!(logical("7.5% לש תיביר"), "ריבית של 7.5%");
         assert_eq!(logical("₪500 םולשת"), "תשלום ₪500");
-        // As some programs name brackets.
+        // Brackets stored by their role.
         assert_eq!(logical("]הטויט[ )א חפסנ("), "(נספח א) [טיוטה]");
         assert_eq!(logical("[הטויט] (א חפסנ)"), "(נספח א) [טיוטה]");
     }

@@ -1,4 +1,4 @@
-//! Rows between the same gutters, parted into columns, and what can be measured of them.
+//! Rows split into columns at common gutters, and measures of the columns.
 
 use super::{
     lines::{flowed, joined},
@@ -6,7 +6,7 @@ use super::{
     words::Word,
 };
 
-/// A row, parted.
+/// A row split into cells.
 #[derive(Debug)]
 pub(super) struct Entry<'a> {
     pub(super) cells: Vec<Vec<&'a Word>>,
@@ -15,7 +15,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// `limits` is where each column ends at most.
+    /// Splits a row. `limits` are the right limits of the columns.
     pub(super) fn new(row: &'a Row, limits: &[f64]) -> Self {
         let mut cells = vec![Vec::new(); limits.len()];
         for word in &row.words {
@@ -32,41 +32,41 @@ impl<'a> Entry<'a> {
         self.cells.get(column).map(Vec::as_slice).filter(|cell| !cell.is_empty())
     }
 
-    /// How many of its cells have text.
+    /// Returns the number of cells with text.
     pub(super) fn filled(&self) -> usize {
         self.cells.iter().filter(|cell| !cell.is_empty()).count()
     }
 
-    /// Whether all it has is in its first cell.
+    /// Whether only the first cell has text.
     pub(super) fn is_lone(&self) -> bool {
         self.filled() == 1 && self.cell(0).is_some()
     }
 }
 
-/// What the cells of a column are like.
+/// Measures of a column. Each cell with text is one line.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Measure {
-    /// Cells with text.
+    /// Number of cells with text.
     pub(super) lines: usize,
-    /// Letters of a line, on average.
+    /// Average number of letters in a line, counting one more for each word.
     pub(super) letters: f64,
-    /// The part of the lines that end where the next one's first word would not have fitted.
+    /// Fraction of the lines that end where the next line's first word would not have fitted.
     pub(super) full: f64,
-    /// The part of the lines that are numbers.
+    /// Fraction of the lines that are numbers.
     pub(super) numbers: f64,
-    /// The part of the lines that have a line of another column beside them.
+    /// Fraction of the lines with text of another column beside them.
     pub(super) aligned: f64,
-    /// The part of the lines that begin with a list's mark.
+    /// Fraction of the lines that begin with a bullet.
     pub(super) bullets: f64,
 }
 
-/// Entries one below the other.
+/// Entries below each other.
 #[derive(Debug)]
 pub(super) struct Block<'a> {
     pub(super) entries: Vec<Entry<'a>>,
-    /// Where each column ends at most: where the next one begins.
+    /// Right limit of each column: where the next one begins.
     pub(super) limits: Vec<f64>,
-    /// Where the text of each column ends.
+    /// Right end of each column's text.
     ends: Vec<f64>,
     pub(super) columns: Vec<Measure>,
 }
@@ -118,22 +118,22 @@ impl<'a> Block<'a> {
         self.ends.get(column).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// Where its text begins and ends.
+    /// Returns the left and right end of its text.
     pub(super) fn bounds(&self) -> (f64, f64) {
         let words = self.entries.iter().flat_map(|entry| entry.cells.iter().flatten());
         let left = words.map(|word| word.x.0).fold(f64::INFINITY, f64::min);
         (left, self.ends.iter().copied().fold(f64::NEG_INFINITY, f64::max))
     }
 
-    /// Whether a cell's line broke off because the next one's first word had no room in it: for
-    /// certain, or as far as the other lines of the column tell.
+    /// Whether a cell's line broke because the next line's first word had no room: for certain, or judged
+    /// by the column's other lines.
     pub(super) fn is_wrapped(&self, column: usize, line: &[&Word], next: &[&Word]) -> bool {
         let size = line.first().map_or(0.0, |word| word.size);
         if has_leader(line) || (is_number(line) && is_number(next)) {
             return false;
         }
         let (limit, end) = (self.limit(column), self.end(column));
-        // The last column's limit may be but where its text ends.
+        // The last column's limit may be just the end of its text.
         if limit > end + 1.0 && reaches(line, next, limit - 0.6 * size) {
             return true;
         }
@@ -143,19 +143,21 @@ impl<'a> Block<'a> {
         (is_text || is_near) && reaches(line, next, end)
     }
 
-    /// Whether a line may go on with one that broke off there, where other things tell, too.
+    /// Whether `next` may continue a line that broke. Weaker than [`Self::is_wrapped`]: needs other
+    /// evidence.
     pub(super) fn may_go_on(&self, column: usize, line: &[&Word], next: &[&Word]) -> bool {
         self.is_wrapped(column, line, next)
             || (begins_small(next) && reaches(line, next, self.end(column)))
     }
 
-    /// Whether a column has a number in both of two entries.
+    /// Whether some column has a number in both entries.
     pub(super) fn both_have_numbers(&self, last: &Entry<'_>, next: &Entry<'_>) -> bool {
         let is_number = |entry: &Entry<'_>, column| entry.cell(column).is_some_and(is_number);
         (0..self.limits.len()).any(|column| is_number(last, column) && is_number(next, column))
     }
 
-    /// The part of the lines directly below another of their column that go on with it.
+    /// Returns the fraction of the lines directly below another line of their column that may continue it;
+    /// 1 if there are none.
     pub(super) fn wrapped(&self) -> f64 {
         let (mut wrapped, mut all) = (0_u32, 0_u32);
         for (to, pair) in (1..).zip(self.entries.windows(2)) {
@@ -171,8 +173,8 @@ impl<'a> Block<'a> {
         if all == 0 { 1.0 } else { f64::from(wrapped) / f64::from(all) }
     }
 
-    /// Whether in each column but the first most cells begin, end, or have their middle at one place:
-    /// gaps of justified lines are below each other by accident.
+    /// Whether in each column but the first, most cells begin, end or are centred at one position, or all
+    /// are numbers. Gaps of justified lines are below each other only by accident.
     pub(super) fn is_set(&self) -> bool {
         let few = self.columns.iter().filter(|column| column.lines < 2).count();
         if few * 2 > self.columns.len() {
@@ -198,7 +200,7 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// Whether a column has numbers below each other and little else.
+    /// Whether a column consists mostly of numbers below each other.
     pub(super) fn has_stacked_numbers(&self) -> bool {
         let rows = self.entries.len();
         self.columns
@@ -206,7 +208,7 @@ impl<'a> Block<'a> {
             .any(|column| column.lines >= 3 && column.lines * 3 >= rows * 2 && column.numbers > 0.7)
     }
 
-    /// The text of each column of some entries that are one row.
+    /// Returns the text of each column of entries that form one row.
     pub(super) fn cells(&self, entries: &[Entry<'_>]) -> Vec<String> {
         let cell = |column: usize| {
             let lines = entries.iter().filter_map(|entry| entry.cell(column));
@@ -215,7 +217,8 @@ impl<'a> Block<'a> {
         (0..self.limits.len()).map(cell).collect()
     }
 
-    /// How far below the last entry an entry stands, in the columns that both have.
+    /// Returns how far entry `to` stands below the one before: the smallest distance in a column that both
+    /// have.
     pub(super) fn step(&self, to: usize) -> Option<f64> {
         let (last, next) = (self.entries.get(to.checked_sub(1)?)?, self.entries.get(to)?);
         let both = (0..self.limits.len()).filter_map(|column| {
@@ -226,13 +229,13 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Whether the next line's first word would have ended behind a place.
+/// Whether the next line's first word, set behind this line, would end beyond `place`.
 fn reaches(line: &[&Word], next: &[&Word], place: f64) -> bool {
     let (Some(last), Some(first)) = (line.last(), next.first()) else { return false };
     last.x.1 + 0.25 * last.size + first.width() > place
 }
 
-/// Whether a line ends with a number behind dots, as in a table of contents.
+/// Whether a line has a leader of dots before its end, as in a table of contents.
 fn has_leader(line: &[&Word]) -> bool {
     line.iter().rev().take(3).any(|word| word.text.chars().all(|c| c == '.' || c == '…'))
 }
@@ -247,7 +250,7 @@ fn begins_with_bullet(cell: &[&Word]) -> bool {
         .is_some_and(|c| matches!(c, '•' | '◦' | '▪' | '●' | '○' | '■' | '–' | '·' | '*'))
 }
 
-/// Whether at least half of its letters are digits.
+/// Whether a cell has at least as many digits as letters.
 fn is_number(cell: &[&Word]) -> bool {
     let letters = || cell.iter().flat_map(|word| word.text.chars());
     let digits = letters().filter(char::is_ascii_digit).count();

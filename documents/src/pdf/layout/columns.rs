@@ -1,27 +1,27 @@
-//! Rows that leave the same gutter free make columns of text.
+//! Columns of text: rows with a common gutter.
 
 use std::collections::BTreeMap;
 
 use super::{gutters::Patience, rows::Row, words::Word};
 
-/// Lines that a column has at least, unless its text goes on from line to line.
+/// Fewest lines of a column, unless its text flows from line to line.
 const COLUMN_LINES: usize = 3;
-/// Lines that any column has at least.
+/// Fewest lines of any column.
 const FEW_LINES: usize = 2;
-/// Words that a line has at least from which a text goes on.
+/// Fewest words of a line whose sentence may continue on the next.
 const WORDS: usize = 3;
-/// Letters that a line of a column has at least, on average; cells of tables have fewer.
+/// Fewest letters per cell of a column, on average; cells of tables have fewer.
 pub(super) const COLUMN_LETTERS: usize = 15;
 
-/// Where several rows begin anew after a wide gap.
+/// Returns each x at which several rows begin again after a wide gap.
 pub(super) fn starts(rows: &[Row]) -> Vec<f64> {
     let left = rows.iter().map(Row::left).fold(f64::INFINITY, f64::min);
     let mut starts: BTreeMap<i64, (usize, f64)> = BTreeMap::new();
     for row in rows {
         let begins = row.cells().filter_map(|cell| Some(cell.first()?.x.0));
         for x in begins.filter(|x| *x > left + 5.0 * row.size) {
-            // Within a few points: glyphs have bearings of their own.
-            // A page is some hundreds of points.
+            // Grouped within 4 points, because glyphs have bearings of their own. The cast fits: a page is
+            // some hundreds of points wide.
             let entry = starts.entry((x / 4.0).round() as i64).or_insert((0, x));
             *entry = (entry.0 + 1, entry.1.min(x));
         }
@@ -29,7 +29,7 @@ pub(super) fn starts(rows: &[Row]) -> Vec<f64> {
     starts.values().filter(|(count, _)| *count >= FEW_LINES).map(|(_, x)| x - 1.0).collect()
 }
 
-/// How many of the first rows stand in two columns, and where the second begins.
+/// Returns how many of the first rows form two columns, and the x of the second.
 pub(super) fn find(rows: &[Row], starts: &[f64], patience: &Patience<'_>) -> Option<(usize, f64)> {
     let mut best: Option<(usize, f64)> = None;
     for &x in starts {
@@ -55,11 +55,11 @@ pub(super) fn find(rows: &[Row], starts: &[f64], patience: &Patience<'_>) -> Opt
         if !patience.is_left(end) {
             break;
         }
-        // Rows of a table below the columns are no lines of theirs.
+        // Rows of a table below the columns do not belong to them.
         let cells = rows.iter().take(end).rev().take_while(|row| is_table_row(row, x)).count();
         let end = if cells > 1 { end - cells } else { end };
         let are_columns = left.is_column(COLUMN_LINES) && right.is_column(COLUMN_LINES);
-        // Of few lines it takes more to tell that they are no rows.
+        // Few lines need stronger evidence that they are not rows of a table.
         let flow = || left.flows() && right.flows();
         if (are_columns || flow()) && best.is_none_or(|(most, _)| end > most) {
             best = Some((end, x));
@@ -68,7 +68,7 @@ pub(super) fn find(rows: &[Row], starts: &[f64], patience: &Patience<'_>) -> Opt
     best
 }
 
-/// Whether a row has but a few letters on both sides of a gutter.
+/// Whether a row has only a few letters on each side of a gutter.
 fn is_table_row(row: &Row, x: f64) -> bool {
     let letters = |right: bool| -> usize {
         let side = row.words.iter().filter(|word| (word.x.0 >= x) == right);
@@ -77,14 +77,15 @@ fn is_table_row(row: &Row, x: f64) -> bool {
     (1..COLUMN_LETTERS).contains(&letters(false)) && (1..COLUMN_LETTERS).contains(&letters(true))
 }
 
-/// What stands on one side of a gutter.
+/// Measures of the text on one side of a gutter.
 #[derive(Debug, Default)]
 struct Side {
     lines: usize,
     cells: usize,
     letters: usize,
-    /// Lines that go on in the middle of a sentence, and words of the last line.
+    /// Lines that continue the sentence of the line before.
     going_on: usize,
+    /// Words of the last line.
     words: usize,
 }
 
@@ -97,7 +98,7 @@ impl Side {
         self.words = words.len();
     }
 
-    /// Whether each line goes on with the sentence of the one before.
+    /// Whether each line continues the sentence of the line before.
     fn flows(&self) -> bool {
         self.is_column(FEW_LINES) && self.going_on + 1 == self.lines
     }

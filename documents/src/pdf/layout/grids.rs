@@ -1,19 +1,20 @@
-//! Lines that meet make grids.
+//! Grids of cells, formed by lines that meet.
 
 use super::ruling::{CLOSE, Edge, Ruling};
 
-/// Cells of a grid at most.
+/// Most cells of a grid.
 const MAX_CELLS: usize = 40_000;
-/// A line that reaches this far beyond the outer ones has cells there, in points.
+/// Lines that reach further than this beyond the outermost crossing line bound cells there, in points.
 const OPEN: f64 = 10.0;
 
-/// The cells of a table: where its columns and rows part, and which places are one cell.
+/// The cells of a table: the edges of its columns and rows, and the places that form one cell.
 #[derive(Debug)]
 pub(super) struct Grid {
-    /// Ends of columns and of rows, one more than there are of them.
+    /// Edges of the columns, one more than there are columns.
     pub(super) x: Vec<f64>,
+    /// Edges of the rows, one more than there are rows.
     pub(super) y: Vec<f64>,
-    /// Of each place, row by row, the first place of the cell that it belongs to.
+    /// For each place, row by row, the first place of its cell.
     cells: Vec<usize>,
 }
 
@@ -31,7 +32,7 @@ impl Grid {
         length(&self.x) * length(&self.y)
     }
 
-    /// The first place of the cell at a point.
+    /// Returns the first place of the cell at a point.
     pub(super) fn cell_at(&self, x: f64, y: f64) -> Option<usize> {
         let place = |ends: &[f64], at: f64| {
             let place = ends.partition_point(|end| *end <= at).checked_sub(1)?;
@@ -41,7 +42,7 @@ impl Grid {
         self.cells.get(row * self.columns() + column).copied()
     }
 
-    /// How many cells there are in a row.
+    /// Returns the number of cells in a row.
     pub(super) fn cells_of(&self, row: usize) -> usize {
         let places = self.cells.iter().skip(row * self.columns()).take(self.columns());
         let mut cells: Vec<usize> = places.copied().collect();
@@ -82,7 +83,7 @@ impl Grid {
     }
 }
 
-/// Where lines stand, and where lines across them end that reach further.
+/// Returns the positions of lines, and the ends of crossing lines that reach further.
 fn ends(edges: &[Edge], across: &[Edge]) -> Vec<f64> {
     let mut ends: Vec<f64> = edges.iter().map(|edge| edge.at).collect();
     ends.dedup();
@@ -103,7 +104,7 @@ fn is_drawn(edges: &[Edge], at: f64, place: f64) -> bool {
     there.into_iter().any(|edge| edge.covers(place))
 }
 
-/// The first of the places that are one with this one; the way there is shortened.
+/// Returns the first place joined with this one (the root of a union-find), and shortens the path to it.
 fn first(cells: &mut [usize], place: usize) -> usize {
     let mut at = place;
     while let Some(next) = cells.get(at).copied().filter(|next| *next != at) {
@@ -123,10 +124,10 @@ fn join(cells: &mut [usize], a: usize, b: usize) {
     }
 }
 
-/// The grids of a page, the smallest first: a table may stand in a cell of another.
+/// Returns the grids of a page, the smallest first: a table may stand in a cell of another.
 pub(super) fn grids(ruling: &Ruling) -> Vec<Grid> {
     let (level, upright) = (&ruling.level, &ruling.upright);
-    // Lines of both directions, those between columns first; what meets is one.
+    // Upright lines come first. Lines that meet form one group.
     let mut groups: Vec<usize> = (0..upright.len() + level.len()).collect();
     for (number, edge) in (upright.len()..).zip(level) {
         let start = upright.partition_point(|other| other.at < edge.from - CLOSE);

@@ -1,4 +1,4 @@
-//! Which lines of a block are one row of a table.
+//! Groups the lines of a block into rows of a table.
 
 use std::ops::Range;
 
@@ -8,32 +8,35 @@ use super::{
     words::Word,
 };
 
-/// A step is wider than others from this many times them on, and these points.
+/// A step is wide if it exceeds the narrow step times this factor plus these points.
 const WIDER: (f64, f64) = (1.12, 0.3);
-/// Lines of a cell are no further from each other, in ems.
+/// Largest step between lines of one cell, in ems.
 pub(super) const LEADING: f64 = 1.6;
 
-/// Lines of a table of which some may go on in the first cell.
+/// Fewest lines of a table in which a line may continue the first cell.
 const SURE: usize = 5;
 
-/// What is met between the lines of a block.
+/// Counts of evidence for and against gaps as borders of rows.
 #[derive(Debug, Default)]
 struct Signs {
-    /// Gaps, and lines that are drawn.
+    /// Gaps, with or without a drawn line.
     gaps: usize,
+    /// Gaps with a drawn line.
     lines: usize,
-    /// Gaps over which text goes on.
+    /// Gaps without a drawn line, across which text continues.
     torn: usize,
-    /// Lines without a gap before them: of all; with a first cell; that are rows by what they say;
-    /// with numbers below numbers.
+    /// Lines without a gap before them.
     inner: usize,
+    /// Such lines with a first cell.
     heads: usize,
+    /// Such lines that begin a row, judged by their text.
     rows: usize,
+    /// Such lines with a number below a number.
     numbers: usize,
 }
 
 impl Signs {
-    /// Takes a line that has a gap before it.
+    /// Counts a line with a gap before it.
     fn gap(&mut self, block: &Block<'_>, last: &Entry<'_>, next: &Entry<'_>, is_ruled: bool) {
         let goes_on = |column: usize, line: &[&Word], next: &[&Word]| {
             begins_small(next) && block.is_wrapped(column, line, next)
@@ -43,7 +46,7 @@ impl Signs {
         self.torn += usize::from(!is_ruled && any(last, next, goes_on));
     }
 
-    /// Takes a line that has none.
+    /// Counts a line without a gap before it.
     fn inner(&mut self, block: &Block<'_>, last: &Entry<'_>, next: &Entry<'_>) {
         let broke =
             |column: usize, line: &[&Word], next: &[&Word]| !block.may_go_on(column, line, next);
@@ -54,14 +57,14 @@ impl Signs {
         self.numbers += usize::from(block.both_have_numbers(last, next));
     }
 
-    /// Whether lines are drawn between all rows.
+    /// Whether every gap has a drawn line, and rows have at most four lines on average.
     fn is_ruled(&self) -> bool {
         self.lines > 1 && self.lines == self.gaps && self.inner <= 3 * (self.gaps + 1)
     }
 
-    /// Whether gaps part rows, and nothing else does.
+    /// Whether gaps, and only gaps, separate rows.
     fn tell(&self, lines: usize) -> bool {
-        // Lines need no words to tell, unless there are numbers below each other.
+        // Drawn lines suffice, unless numbers stand below each other.
         let broken = if self.is_ruled() { self.numbers } else { self.rows };
         self.inner > 0
             && self.gaps > 0
@@ -71,7 +74,7 @@ impl Signs {
     }
 }
 
-/// Whether something holds for the cells of a column in two entries.
+/// Whether `holds` is true for both cells of some column.
 fn any(
     last: &Entry<'_>,
     next: &Entry<'_>,
@@ -82,8 +85,8 @@ fn any(
     })
 }
 
-/// Rows by the space or the lines between them, and whether there are lines between all; nothing where
-/// these do not tell.
+/// Groups lines into rows by gaps and drawn lines. Also returns whether every gap has a drawn line. `None`
+/// if the gaps do not separate rows.
 pub(super) fn by_gap(block: &Block<'_>, ruling: &Ruling) -> Option<(Vec<Range<usize>>, bool)> {
     let (x, narrow) = (block.bounds(), narrowest(block)?);
     let (mut groups, mut start, mut signs) = (Vec::new(), 0, Signs::default());
@@ -112,7 +115,8 @@ pub(super) fn by_gap(block: &Block<'_>, ruling: &Ruling) -> Option<(Vec<Range<us
     tell.then_some((groups, signs.is_ruled()))
 }
 
-/// How often a column goes on in a row after it had ended: columns of text do, cells do not.
+/// Returns how often a column of a row has text again after a line without. Columns of text do that, cells
+/// do not.
 fn resumed(block: &Block<'_>, group: &Range<usize>) -> usize {
     let lines = block.entries.get(group.clone()).unwrap_or_default();
     let gaps = |column: usize| {
@@ -122,19 +126,19 @@ fn resumed(block: &Block<'_>, group: &Range<usize>) -> usize {
     (0..block.columns.len()).map(|column| gaps(column).saturating_sub(1)).sum()
 }
 
-/// The step of lines that follow each other closely, and a little more.
+/// Returns the largest step that is not wide: the step of closely set lines, increased by [`WIDER`].
 fn narrowest(block: &Block<'_>) -> Option<f64> {
     let size = block.entries.iter().map(|entry| entry.size).fold(0.0, f64::max);
     let steps = (1..block.entries.len()).filter_map(|to| block.step(to));
     let mut steps: Vec<f64> = steps.filter(|step| *step > 0.7 * size).collect();
     steps.sort_by(f64::total_cmp);
-    // A few may be less by accident.
+    // The smallest twentieth may be accidents.
     let narrow = *steps.get(steps.len() / 20)?;
     narrow.is_finite().then_some(narrow * WIDER.0 + WIDER.1)
 }
 
-/// Rows by what their lines say, where all lines are equally far from each other: a line that goes on
-/// with what had no more room in the one before it belongs to it.
+/// Groups evenly spaced lines into rows by their text: a line joins the row before if it continues text
+/// that had no more room there.
 pub(super) fn by_text(block: &Block<'_>) -> Vec<Range<usize>> {
     let narrow = narrowest(block).unwrap_or(0.0);
     let (mut groups, mut start) = (Vec::new(), 0);
@@ -149,7 +153,7 @@ pub(super) fn by_text(block: &Block<'_>) -> Vec<Range<usize>> {
     groups
 }
 
-/// Whether a line goes on with the row that begins at `start`.
+/// Whether a line continues the row that begins at `start`.
 fn goes_on(block: &Block<'_>, start: usize, to: usize) -> bool {
     let Some(next) = block.entries.get(to) else { return false };
     let lines = block.entries.get(start..to).unwrap_or_default();
@@ -157,7 +161,7 @@ fn goes_on(block: &Block<'_>, start: usize, to: usize) -> bool {
     if last.is_none_or(|last| next.y - last.y > LEADING * last.size.max(next.size)) {
         return false;
     }
-    // A row has a first cell, unless that is the end of a longer one.
+    // A line with a first cell begins a row, unless that cell continues a longer one.
     let is_row = |cell: &[&Word]| block.entries.len() < SURE || !begins_small(cell);
     if next.cell(0).is_some_and(is_row) {
         return false;

@@ -1,4 +1,4 @@
-//! Which rows from one on leave the same gutters free.
+//! Gutters that consecutive rows leave free.
 
 use std::cell::Cell;
 
@@ -8,24 +8,24 @@ use super::{
 };
 use crate::pdf::endless::Rest;
 
-/// Rows of a table at most.
+/// Most rows of a table.
 const MAX_ROWS: usize = 400;
-/// The narrowest gutter of a table, in ems.
+/// Narrowest gutter of a table, in ems.
 const GUTTER: f64 = 0.75;
-/// A gap that separates cells beyond doubt, in ems.
+/// Narrowest gap that separates cells for certain, in ems.
 const WIDE: f64 = 1.2;
-/// Rows of a table are no further from each other, in ems.
+/// Largest step between rows of a table, in ems.
 const FAR: f64 = 2.8;
-/// What a line of its own may take of a gutter that others have.
+/// Largest fraction of a gutter that a separate line of text may cover.
 const TAKEN: f64 = 0.4;
 
-/// Lines of their own below which others are looked for.
+/// Most separate lines below which a table with more columns is looked for.
 const MAX_HEADS: usize = 4;
 
-/// Rows that may be looked at on a page: some would be for each row that is above them.
+/// Most rows examined on a page: each row may be examined again for each row above it.
 const PATIENCE: usize = 500_000;
 
-/// How many rows may still be looked at, and how long.
+/// Remaining rows that may be examined, and the limits of the page.
 #[derive(Debug)]
 pub(super) struct Patience<'p> {
     rows: Cell<usize>,
@@ -37,7 +37,7 @@ impl<'p> Patience<'p> {
         Self { rows: Cell::new(PATIENCE), rest }
     }
 
-    /// Whether there is some left, which `rows` take.
+    /// Subtracts `rows`. Returns whether any are left. Unwinds if the page's time is over.
     pub(super) fn is_left(&self, rows: usize) -> bool {
         self.rest.go_on();
         self.rows.set(self.rows.get().saturating_sub(rows));
@@ -45,16 +45,16 @@ impl<'p> Patience<'p> {
     }
 }
 
-/// What no row has covered yet.
+/// A range of x that no row has covered yet.
 #[derive(Debug, Clone)]
 struct Free {
     x: (f64, f64),
-    /// Rows with a wide gap here.
+    /// Number of rows with a wide gap here.
     rows: usize,
 }
 
-/// How many of the first rows have gutters in common, and where each of their columns ends at most.
-/// `bounds` is where the rows of the page begin and end.
+/// Returns how many of the first rows have gutters in common, and the right limit of each column. `bounds`
+/// are the left and right end of the page's rows.
 pub(super) fn find(
     rows: &[Row],
     bounds: (f64, f64),
@@ -62,7 +62,7 @@ pub(super) fn find(
 ) -> Option<(usize, Vec<f64>)> {
     let first = |rows: &[Row]| first(rows, bounds, patience);
     let found = first(rows)?;
-    // A line of its own may be the head of another table, whose columns are more.
+    // A row without gaps may be the heading of another table with more columns.
     let lone =
         (1..found.0).filter(|at| rows.get(*at).is_some_and(|row| row.gaps().next().is_none()));
     let more = lone.take(MAX_HEADS).find(|at| {
@@ -95,7 +95,7 @@ fn first(rows: &[Row], bounds: (f64, f64), patience: &Patience<'_>) -> Option<(u
         .filter(|free| free.rows >= 2 && free.x.0 > left && free.x.1 < bounds.1)
         .map(|free| free.x.1)
         .collect();
-    // A list's marks are no column, but numbers of a table's rows may be.
+    // Marks of a list are not a column. If there are more columns, they may number a table's rows.
     if let [limit] = limits.as_slice()
         && has_marks(rows.iter().take(count), *limit)
     {
@@ -105,13 +105,13 @@ fn first(rows: &[Row], bounds: (f64, f64), patience: &Patience<'_>) -> Option<(u
     (count >= 2 && limits.len() >= 2).then_some((count, limits))
 }
 
-/// What a row leaves free; nothing if it covers a gutter that rows before it have, or is a row of a
-/// table already.
+/// Returns the ranges still free after a row. `None` if the row covers a gutter of the rows before, or is
+/// a row of a table already.
 fn narrowed(free: &[Free], row: &Row) -> Option<Vec<Free>> {
     if row.words.iter().any(|word| word.table.is_some()) {
         return None;
     }
-    // What the row covers, from left to right.
+    // Ranges that the row covers, from left to right.
     let mut covered: Vec<(f64, f64)> = Vec::new();
     for word in &row.words {
         match covered.last_mut() {
@@ -119,7 +119,7 @@ fn narrowed(free: &[Free], row: &Row) -> Option<Vec<Free>> {
             _ => covered.push(word.x),
         }
     }
-    // Text between tables is a line of its own, and not the rest of a cell behind the first one.
+    // A row with one range is text between tables, unless it begins behind a gutter.
     let is_text = covered.len() == 1
         && !covered.first().is_some_and(|part| {
             free.iter().any(|free| free.rows > 0 && free.x.1 < part.0 + row.size)
@@ -154,7 +154,7 @@ fn narrowed(free: &[Free], row: &Row) -> Option<Vec<Free>> {
     Some(left)
 }
 
-/// Whether most of what stands before a place is marks of a list.
+/// Whether in more than three fifths of the rows the text before `place` is a mark of a list.
 fn has_marks<'a>(rows: impl Iterator<Item = &'a Row>, place: f64) -> bool {
     let (mut marks, mut all) = (0, 0);
     for row in rows {

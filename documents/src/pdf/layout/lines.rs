@@ -1,4 +1,4 @@
-//! Words of a row to a line, and lines to paragraphs.
+//! Joins the words of a row into a line, and lines into paragraphs.
 
 use super::{
     bidi,
@@ -7,10 +7,10 @@ use super::{
     words::{WORD_GAP, Word},
 };
 
-/// What stands between cells.
+/// Separator of cells.
 pub(super) const BAR: &str = " | ";
 
-/// A line of text, with where it stands.
+/// A line of text with its position.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) text: String,
@@ -20,7 +20,7 @@ pub(super) struct Line {
     pub(super) table: Option<usize>,
 }
 
-/// The text of a row of `rows`, with ` | ` where a row beside it has a wide gap at the same place.
+/// Returns the text of a row of `rows`, with ` | ` at wide gaps that a neighbouring row shares.
 pub(super) fn line(rows: &[Row], at: usize) -> Option<Line> {
     let row = rows.get(at)?;
     let beside: Vec<(f64, f64)> = [at.checked_sub(1), Some(at + 1)]
@@ -40,8 +40,8 @@ pub(super) fn line(rows: &[Row], at: usize) -> Option<Line> {
     Some(Line { text, y: row.y, size: row.size, table })
 }
 
-/// Words from left to right as they are read; `parts` tells, of what is written so far and the words
-/// on either side, whether another cell begins.
+/// Joins words from left to right into text in reading order. `parts` gets the text so far and the words
+/// on either side, and returns whether a new cell begins.
 pub(super) fn joined(words: &[&Word], parts: impl Fn(&str, &Word, &Word) -> bool) -> String {
     let mut text = String::new();
     let mut last: Option<&Word> = None;
@@ -57,17 +57,17 @@ pub(super) fn joined(words: &[&Word], parts: impl Fn(&str, &Word, &Word) -> bool
         text.push_str(&scripts::written(words, at));
         last = Some(word);
     }
-    // A row of a table is in the order in which it is read already.
+    // A row of a table is in reading order already.
     if words.iter().any(|word| word.table.is_some()) { text } else { bidi::logical(&text) }
 }
 
-/// A list's bullet or number, which is no cell.
+/// Whether a text is a list's bullet or number, and so not a cell.
 pub(super) fn is_mark(text: &str) -> bool {
     text.chars().count() <= 4
         && (text.ends_with(['.', ')', ']', ':']) || !text.chars().any(char::is_alphanumeric))
 }
 
-/// Lines with the gaps between paragraphs, and words that a line's end divided made whole.
+/// Joins lines, with blank lines between paragraphs. Joins words divided at a line's end.
 pub(super) fn paragraphs(lines: &[Line]) -> String {
     let mut text = String::new();
     let mut last: Option<&Line> = None;
@@ -85,14 +85,14 @@ pub(super) fn paragraphs(lines: &[Line]) -> String {
                 text.push('\n');
             }
         }
-        // A row may begin with an empty cell.
+        // Not trimmed: a row may begin with an empty cell.
         text.push_str(if line.table.is_some() { &line.text } else { line.text.trim() });
         last = Some(line);
     }
     text
 }
 
-/// Where a text ends without the hyphen that divides its last word from the next line's first.
+/// Returns the length of `text` without its hyphen, if the hyphen divides a word that `next` continues.
 fn divided(text: &str, next: &str) -> Option<usize> {
     let head = text.strip_suffix(['-', '\u{ad}', '\u{2010}'])?;
     let before = head.chars().next_back()?;
@@ -100,7 +100,7 @@ fn divided(text: &str, next: &str) -> Option<usize> {
     (before.is_lowercase() && after.is_lowercase()).then_some(head.len())
 }
 
-/// Lines of a cell in one.
+/// Joins the lines of a cell into one.
 pub(super) fn flowed(lines: impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     for line in lines {

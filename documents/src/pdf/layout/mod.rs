@@ -1,12 +1,12 @@
-//! Letters with places to text in reading order.
+//! Converts letters with positions into text in reading order.
 //!
-//! * [`words`]: letters that touch make words; [`rows`]: words on one baseline make rows
-//! * [`ruling`], [`grids`], [`ruled`]: lines that are drawn make cells, and these make tables
-//! * [`gutters`], [`blocks`], [`groups`], [`aligned`]: cells below each other make tables, too
+//! * [`words`]: letters that touch form words; [`rows`]: words on one baseline form rows
+//! * [`ruling`], [`grids`], [`ruled`]: drawn lines form cells, and cells form tables
+//! * [`gutters`], [`blocks`], [`groups`], [`aligned`]: aligned cells form tables without drawn lines
 //! * [`upright`]: letters below each other that are read downwards
-//! * [`numbered`]: numbers of lines stand apart
-//! * [`columns`]: other rows that leave the same gutter free make columns of text
-//! * [`lines`], [`scripts`], [`bidi`]: what the words of a row say, one after the other
+//! * [`numbered`]: line numbers are separated from the text
+//! * [`columns`]: other rows with a common gutter form columns of text
+//! * [`lines`], [`scripts`], [`bidi`]: the words of a row form a line
 
 mod aligned;
 mod bidi;
@@ -36,23 +36,23 @@ use self::{
 };
 use super::{endless::Rest, glyphs::Glyph, rules::Rules};
 
-/// On pages with more rows than this nobody looks for columns.
+/// Pages with more rows are not searched for columns and tables.
 const MAX_ROWS: usize = 3_000;
-/// Columns within columns.
+/// Deepest nesting of columns.
 const MAX_DEPTH: usize = 6;
-/// Rows of a table that is small.
+/// Most rows of a small table.
 const FEW: usize = 6;
-/// Lines above a table that may seem to be of its columns.
+/// Most lines above a table that may seem to belong to its columns.
 const LINES_ABOVE: usize = 3;
 
-/// The text of a page. Letters that run in another direction come after the others.
+/// Returns the text of a page. Letters that run in another direction come after the others.
 ///
 /// Unwinds where the page takes more than a page [may](super::endless).
 pub(super) fn text(glyphs: &[Glyph], rules: &Rules, rest: &Rest) -> String {
     let mut text = String::new();
     let mut by_turn: BTreeMap<(bool, u16), Vec<&Glyph>> = BTreeMap::new();
     for glyph in glyphs {
-        // What is slanted comes last: it lies over the other words.
+        // Slanted text comes last: it lies over the other words.
         by_turn.entry((glyph.turn % 900 != 0, glyph.turn)).or_default().push(glyph);
     }
     for ((is_slanted, turn), glyphs) in by_turn {
@@ -67,7 +67,7 @@ pub(super) fn text(glyphs: &[Glyph], rules: &Rules, rest: &Rest) -> String {
         }
         let ruling = if is_slanted { Ruling::default() } else { Ruling::of(rules, turn) };
         let words = ruled::tables(words, &ruling);
-        // Tables that are drawn have numbers below these.
+        // Lower numbers belong to tables with drawn lines.
         let tables = ruling.level.len() + ruling.upright.len();
         let mut reader = Reader { ruling, patience: Patience::of(rest), lines: Vec::new(), tables };
         let mut rows = rows(words);
@@ -88,7 +88,7 @@ struct Reader<'p> {
     ruling: Ruling,
     patience: Patience<'p>,
     lines: Vec<Line>,
-    /// The number of the next table.
+    /// Number of the next table.
     tables: usize,
 }
 
@@ -139,24 +139,24 @@ impl Reader<'_> {
 /// Rows that are still to be read.
 struct Page<'a> {
     rows: &'a [Row],
-    /// Where all rows of the page begin and end.
+    /// Left and right end of all rows of the page.
     bounds: (f64, f64),
-    /// The number of the next table.
+    /// Number of the next table.
     number: usize,
     ruling: &'a Ruling,
     patience: &'a Patience<'a>,
 }
 
 impl Page<'_> {
-    /// The table that begins at a row.
+    /// Returns the table that begins at a row.
     fn table(&self, at: usize) -> Option<Table> {
         aligned::find(self.rows.get(at..)?, self.bounds, self.ruling, self.number, self.patience)
     }
 
-    /// How many of the first rows stand above a table, of whose columns they only seem to be.
+    /// Returns how many of the first rows stand above a table and only seem to belong to its columns.
     fn rows_above(&self, table: Option<&Table>, columns: Option<(usize, f64)>) -> usize {
         if let Some(table) = table {
-            // A head over several columns hides that they are several.
+            // A heading over several columns hides that there are several.
             let below = self.table(1).filter(|below| below.columns > table.columns);
             return usize::from(below.is_some_and(|below| below.rows + 1 >= table.rows));
         }
@@ -174,7 +174,7 @@ impl Page<'_> {
         (1..=LINES_ABOVE).take_while(is_above).find(is_most).unwrap_or(0)
     }
 
-    /// Whether a table is but a few lines at the head of columns that go on.
+    /// Whether a table is only a few lines at the top of columns that go on.
     fn is_head(&self, table: &Table, columns: Option<(usize, f64)>) -> bool {
         let Some((count, _)) = columns.filter(|_| table.rows <= FEW) else { return false };
         let next = self.table(table.rows).map_or(0, |next| next.rows);

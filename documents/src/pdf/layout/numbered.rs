@@ -1,14 +1,14 @@
-//! Numbers of lines, as contracts and pleadings have them at their edge: no part of the text.
+//! Line numbers at the edge of a page, as in contracts and pleadings. They are not part of the text.
 
 use super::rows::Row;
 
-/// So many lines are numbered at least.
+/// Fewest numbered lines.
 const LINES: usize = 8;
-/// How far the steps between numbered lines may differ from each other, of a step.
+/// Largest deviation of a step between numbers, as a fraction of the mean step.
 const UNEVEN: f64 = 0.15;
 
-/// Takes the numbers of lines out of rows that have them. Rows of a table may be numbered as well, so
-/// some line without text must have a number, or lines go on in the middle of a sentence.
+/// Removes line numbers from rows and returns them; `None` if there are none. Rows of a table may be
+/// numbered as well, so some number must have no text beside it, or lines must continue a sentence.
 pub(super) fn apart(rows: &mut Vec<Row>) -> Option<String> {
     let mut numbers: Vec<(usize, u32)> = Vec::new();
     for (at, row) in rows.iter().enumerate() {
@@ -24,12 +24,12 @@ pub(super) fn apart(rows: &mut Vec<Row>) -> Option<String> {
     };
     let words = |at: usize| rows.get(at).map(|row| row.words.as_slice()).unwrap_or_default();
     let is_counted = numbers.windows(2).all(|pair| pair[0].1 + step == pair[1].1);
-    // By the numbers' own places: the text beside them may stand a little higher, or closer.
+    // Measured at the numbers: the text beside them may stand a little higher, or closer.
     let y = |at: usize| words(at).first().map_or(0.0, |number| number.y);
     let steps: Vec<f64> = numbers.windows(2).map(|pair| y(pair[1].0) - y(pair[0].0)).collect();
     let usual = steps.iter().sum::<f64>() / steps.len().max(1) as f64;
     let is_even = steps.iter().all(|step| (step - usual).abs() < UNEVEN * usual);
-    // They end or begin below each other, before all else.
+    // The numbers share a left or right edge, and all else stands to their right.
     let edge = |at: &usize| words(*at).first().map_or((0.0, 0.0), |word| word.x);
     let first = edge(&numbers.first()?.0);
     let is_column = numbers.iter().all(|(at, _)| {

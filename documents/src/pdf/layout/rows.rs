@@ -1,14 +1,14 @@
-//! Words on one baseline make rows.
+//! Groups words on one baseline into rows.
 
 use super::words::Word;
 
-/// A gap that separates cells and columns, in ems.
+/// Narrowest gap between cells or columns, in ems.
 const CELL_GAP: f64 = 1.2;
 
-/// How much larger than the others a letter is with which a paragraph begins.
+/// Smallest size of an initial, relative to the other letters of its row.
 const INITIAL: f64 = 1.8;
 
-/// So many single letters beside each other are one word or several.
+/// Fewest adjacent single letters that may be letterspaced words.
 const SPACED: usize = 6;
 
 /// Words on one baseline, from left to right; never empty.
@@ -20,12 +20,12 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Words between wide gaps.
+    /// Returns the runs of words between wide gaps.
     pub(super) fn cells(&self) -> impl Iterator<Item = &[Word]> {
         self.words.chunk_by(|a, b| b.x.0 - a.x.1 < CELL_GAP * a.size.max(b.size))
     }
 
-    /// Wide gaps between its words.
+    /// Returns the left and right end of each wide gap.
     pub(super) fn gaps(&self) -> impl Iterator<Item = (f64, f64)> {
         self.words.windows(2).filter_map(|pair| match pair {
             [left, right] if is_wide(left, right) => Some((left.x.1, right.x.0)),
@@ -33,24 +33,24 @@ impl Row {
         })
     }
 
-    /// Where it begins.
+    /// Returns the x at which it begins.
     pub(super) fn left(&self) -> f64 {
         self.words.first().map_or(f64::INFINITY, |word| word.x.0)
     }
 
-    /// Whether both have a row of the same table.
+    /// Whether both contain a row of the same table.
     fn shares_table(&self, other: &Self) -> bool {
         let tables = |row: &Self| row.words.iter().find_map(|word| word.table);
         tables(self).is_some_and(|table| tables(other) == Some(table))
     }
 }
 
-/// Whether two words stand as far apart as cells do.
+/// Whether two words are as far apart as cells.
 pub(super) fn is_wide(left: &Word, right: &Word) -> bool {
     right.x.0 - left.x.1 >= CELL_GAP * left.size.max(right.size)
 }
 
-/// Words to rows by their baselines; what is raised or lowered goes to the row that it belongs to.
+/// Groups words into rows by their baselines. Raised or lowered words join the row that they belong to.
 pub(super) fn rows(mut words: Vec<Word>) -> Vec<Row> {
     words.sort_by(|a, b| a.y.total_cmp(&b.y));
     let mut rows: Vec<Row> = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn rows(mut words: Vec<Word>) -> Vec<Row> {
     merged
 }
 
-/// A large letter that begins a paragraph reaches down over several lines, and belongs to the first.
+/// Moves an initial, which reaches down over several lines, to the first line of its paragraph.
 fn raise_initials(rows: &mut [Row]) {
     for at in 1..rows.len() {
         let (above, rest) = rows.split_at_mut(at);
@@ -101,7 +101,7 @@ fn raise_initials(rows: &mut [Row]) {
         let size = size.fold(0.0, f64::max);
         let place = row.words.iter().position(|it| is_initial(it) && it.size > INITIAL * size);
         let Some(initial) = place.and_then(|place| row.words.get(place)).cloned() else { continue };
-        // The line that begins at its upper right.
+        // Lines that begin at its upper right.
         let first = above.iter_mut().rev().take(5).filter(|line| {
             let left = line.words.iter().map(|word| word.x.0).fold(f64::INFINITY, f64::min);
             let gap = left - initial.x.1;
@@ -115,8 +115,7 @@ fn raise_initials(rows: &mut [Row]) {
     }
 }
 
-/// Letters that stand apart from each other for emphasis are words: a row of single letters in even
-/// steps, with wider ones between words.
+/// Joins letterspaced letters into words: single letters at even steps, with wider steps between words.
 fn closed_up(words: Vec<Word>) -> Vec<Word> {
     let single = |word: &Word| {
         word.letters == 1 && word.table.is_none() && word.text.chars().all(char::is_alphabetic)
@@ -126,7 +125,7 @@ fn closed_up(words: Vec<Word>) -> Vec<Word> {
         single(a) && single(b) && (a.size - b.size).abs() < 0.1 && b.x.0 - a.x.1 < 1.5 * a.size
     }) {
         let has_space = |a: &Word, b: &Word| a.space_after || b.space_before;
-        // Those that are typed with spaces between them are letters of a list.
+        // Letters typed with spaces between them stay apart, as in a list.
         let spaces = run.windows(2).filter(|pair| has_space(&pair[0], &pair[1])).count();
         if run.len() < SPACED || spaces * 3 > run.len() {
             closed.extend(run.iter().cloned());
@@ -135,7 +134,7 @@ fn closed_up(words: Vec<Word>) -> Vec<Word> {
         let mut gaps: Vec<f64> = run.windows(2).map(|pair| pair[1].x.0 - pair[0].x.1).collect();
         gaps.sort_by(f64::total_cmp);
         let even = gaps.get(gaps.len() / 2).copied().unwrap_or(0.0);
-        // Steps of one line differ by the letters' own edges alone.
+        // Within a word, gaps differ only by the letters' bearings.
         let within = 1.3 * even + 0.05 * run.first().map_or(0.0, |word| word.size);
         for word in run.chunk_by(|a, b| b.x.0 - a.x.1 < within && !has_space(a, b)) {
             let (Some(first), Some(last)) = (word.first(), word.last()) else { continue };
@@ -151,7 +150,7 @@ fn closed_up(words: Vec<Word>) -> Vec<Word> {
     closed
 }
 
-/// Whether one of two rows is an index, an exponent or a note's mark of the other.
+/// Whether one of two rows holds indices, exponents or note marks of the other.
 fn belong_together(a: &Row, b: &Row) -> bool {
     let (large, small) = if a.size >= b.size { (a, b) } else { (b, a) };
     small.size < 0.85 * large.size

@@ -1,4 +1,4 @@
-//! Tables whose cells are drawn: each of their rows becomes a word, which stands where the row stood.
+//! Tables whose cells are drawn. Each of their rows becomes one word at the position of the row.
 
 use super::{
     bidi::is_right_to_left,
@@ -11,14 +11,14 @@ use super::{
     words::Word,
 };
 
-/// Lines of a cell at most: what has more is a page in a frame.
+/// Most lines of a cell; a taller cell is a page in a frame.
 const MAX_LINES: usize = 60;
-/// Rows between two lines that are looked at one by one.
+/// Most rows between two lines that are examined one by one.
 const MAX_ROWS: usize = 400;
-/// Columns are wider than this on average, in ems: narrower ones are a form's places for letters.
+/// Smallest average width of a column, in ems. Narrower ones are a form's boxes for single letters.
 const MIN_WIDTH: f64 = 1.8;
 
-/// The words of a page, with those of tables that are drawn replaced by their rows.
+/// Returns the words of a page, with the words in drawn tables replaced by the tables' rows.
 pub(super) fn tables(mut words: Vec<Word>, ruling: &Ruling) -> Vec<Word> {
     for (number, grid) in grids(ruling).iter().enumerate() {
         if let Some((inner, rows)) = table(&words, grid, number) {
@@ -34,7 +34,7 @@ pub(super) fn tables(mut words: Vec<Word>, ruling: &Ruling) -> Vec<Word> {
     words
 }
 
-/// A table's rows, and the places of the words that are in them.
+/// Returns the indices of the words in a table, and its rows. `None` if the grid is not a table.
 fn table(words: &[Word], grid: &Grid, number: usize) -> Option<(Vec<usize>, Vec<Word>)> {
     let columns = grid.columns();
     let mut cells: Vec<Vec<&Word>> = vec![Vec::new(); columns * grid.rows()];
@@ -42,7 +42,7 @@ fn table(words: &[Word], grid: &Grid, number: usize) -> Option<(Vec<usize>, Vec<
     for (place, word) in words.iter().enumerate() {
         let y = word.y - 0.3 * word.size;
         let Some(cell) = grid.cell_at(f64::midpoint(word.x.0, word.x.1), y) else { continue };
-        // Titles of a table over its whole width, and text in frames, are lines of the page.
+        // Titles across the whole width and text in frames are lines of the page, not of the table.
         if grid.cells_of(cell / columns) == 1 {
             continue;
         }
@@ -96,7 +96,8 @@ fn table(words: &[Word], grid: &Grid, number: usize) -> Option<(Vec<usize>, Vec<
     Some((inner, rows.collect()))
 }
 
-/// Whether there is text in more than one column, and not too much in one cell.
+/// Whether at least three cells in at least two columns have text, no cell is too tall, and the columns
+/// are wide enough.
 fn is_table(cells: &[Vec<&Word>], grid: &Grid) -> bool {
     let columns = grid.columns();
     let mut filled: Vec<usize> = Vec::new();
@@ -122,14 +123,14 @@ fn is_table(cells: &[Vec<&Word>], grid: &Grid) -> bool {
     cells >= 3 && filled.len() >= 2 && !narrow
 }
 
-/// A row as it is written.
+/// A row with the text of its cells.
 struct Written {
     cells: Vec<String>,
     y: f64,
     size: f64,
 }
 
-/// A row's cells, each with its lines in one; nothing where all are empty.
+/// Returns a row with the lines of each cell joined; `None` if all cells are empty.
 fn one(cells: &[Vec<&Word>]) -> Option<Written> {
     let words = || cells.iter().flatten();
     let y = words().map(|word| word.y).fold(f64::INFINITY, f64::min);
@@ -140,7 +141,7 @@ fn one(cells: &[Vec<&Word>]) -> Option<Written> {
 
 fn text(cell: &[&Word]) -> String {
     if cell.iter().any(|word| word.table.is_some()) {
-        // Rows of a table within.
+        // Rows of an inner table.
         let lines = rows(cell.iter().map(|word| (*word).clone()).collect());
         let lines =
             lines.iter().map(|row| joined(&row.words.iter().collect::<Vec<_>>(), |_, _, _| false));
@@ -150,8 +151,8 @@ fn text(cell: &[&Word]) -> String {
     flowed(lines.iter().map(|row| joined(&row.words.iter().collect::<Vec<_>>(), |_, _, _| false)))
 }
 
-/// The rows of a row that no lines part, as where a line is drawn below the heads alone: numbers
-/// below each other are no single value.
+/// Splits a drawn row that contains several rows, as where a line is drawn only below the headings. `None`
+/// unless numbers stand below each other, which are not one value.
 fn written(cells: &[Vec<&Word>], grid: &Grid) -> Option<Vec<Written>> {
     let inner = rows(cells.iter().flatten().map(|word| (*word).clone()).collect());
     if !(3..=MAX_ROWS).contains(&inner.len())

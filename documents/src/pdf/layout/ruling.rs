@@ -1,13 +1,14 @@
-//! The lines of a page in the frame of a direction of reading, those in one made one.
+//! Drawn lines of a page in the frame of a direction of reading. Lines that continue each other are
+//! merged.
 
 use super::super::{glyphs::frame, rules::Rules};
 
-/// Lines this close to each other are one, in points: cells may have frames of their own.
+/// Lines this close to each other are one, in points: cells may have separate frames.
 pub(super) const CLOSE: f64 = 3.0;
-/// More lines in one direction than this are a drawing.
+/// Most lines in one direction; a page with more is a drawing.
 const MAX_EDGES: usize = 1_500;
 
-/// A line: where it stands, and from where to where it goes.
+/// A line: its position, and its two ends along its direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Edge {
     pub(super) at: f64,
@@ -25,12 +26,12 @@ impl Edge {
     }
 }
 
-/// Lines sorted by where they stand; lines that go on from each other stand at the same place exactly.
+/// Lines sorted by position. Lines that continue each other have exactly the same position.
 #[derive(Debug, Default)]
 pub(super) struct Ruling {
-    /// Between rows: `at` is their y.
+    /// Lines between rows; `at` is their y.
     pub(super) level: Vec<Edge>,
-    /// Between columns: `at` is their x.
+    /// Lines between columns; `at` is their x.
     pub(super) upright: Vec<Edge>,
 }
 
@@ -54,11 +55,11 @@ impl Ruling {
         Self { level, upright }
     }
 
-    /// Whether a line lies between two baselines below most of what is there.
+    /// Whether lines drawn between the baselines `y` span more than 0.6 of the range `x`.
     pub(super) fn divides(&self, y: (f64, f64), x: (f64, f64)) -> bool {
         let first = self.level.partition_point(|edge| edge.at < y.0);
         let between = self.level.iter().skip(first).take_while(|edge| edge.at < y.1);
-        // Cells may have lines of their own.
+        // Cells may have separate lines.
         let ruled: f64 = between.map(|edge| (edge.to.min(x.1) - edge.from.max(x.0)).max(0.0)).sum();
         ruled > 0.6 * (x.1 - x.0)
     }
@@ -83,7 +84,7 @@ fn merged(mut edges: Vec<Edge>) -> Vec<Edge> {
             _ => whole.push(edge),
         }
     }
-    // Ticks and underlined letters divide no cells.
+    // Shorter lines are ticks and underlines, which divide no cells.
     whole.retain(|edge| edge.length() > 6.0);
     whole
 }

@@ -1,15 +1,15 @@
-//! Exponents, indices and marks of notes, which are drawn small and raised or lowered: without a
-//! sign of it, 10⁻³ would be another number.
+//! Exponents, indices and note marks, which are drawn small and raised or lowered. Without a sign of that,
+//! 10⁻³ would be another number.
 
 use super::words::{Script, WORD_GAP, Word};
 use crate::math::RAISED;
 
-/// How far an exponent stands from what it belongs to at most, in ems of that.
+/// Widest gap between an exponent and its base, in ems of the larger.
 const NEAR: f64 = 0.5;
-/// Letters of an exponent at most.
+/// Most letters of an exponent.
 const LONG: usize = 12;
 
-/// The text of the word at a place among its neighbours.
+/// Returns the text of word `at`, marked if it is an exponent, an index or a note mark.
 pub(super) fn written(words: &[&Word], at: usize) -> String {
     let Some(word) = words.get(at) else { return String::new() };
     if word.table.is_some() {
@@ -18,7 +18,7 @@ pub(super) fn written(words: &[&Word], at: usize) -> String {
     let text = word.text.trim();
     let script = match base(words, at) {
         Some(base) => word.script_of(base).map(|script| (script, base)),
-        // A note's mark stands before its text.
+        // A note mark stands before its text.
         None => words
             .get(at + 1)
             .and_then(|next| Some((word.script_of(next)?, *next)))
@@ -34,7 +34,7 @@ pub(super) fn written(words: &[&Word], at: usize) -> String {
     written.unwrap_or_else(|| text.to_owned())
 }
 
-/// The larger word that a small one is behind, with none but small ones between.
+/// Returns the larger word that a small word follows, with only small words between.
 fn base<'a>(words: &[&'a Word], at: usize) -> Option<&'a Word> {
     let mut word = *words.get(at)?;
     for before in words.get(..at)?.iter().rev().take(4) {
@@ -53,14 +53,15 @@ fn is_near(left: &Word, right: &Word) -> bool {
     right.x.0 - left.x.1 < NEAR * left.size.max(right.size)
 }
 
-/// Digits and signs as the letters that Unicode has for them.
+/// Converts digits and signs to Unicode's raised or lowered characters; `None` if there is none for a
+/// character.
 fn small(text: &str, script: Script) -> Option<String> {
     const LOWERED: [char; 10] = ['₀', '₁', '₂', '₃', '₄', '₅', '₆', '₇', '₈', '₉'];
     let (digits, signs) = match script {
         Script::Raised => (RAISED, ['⁺', '⁻', '⁽', '⁾']),
         Script::Lowered => (LOWERED, ['₊', '₋', '₍', '₎']),
     };
-    // A dash alone is drawn higher in some fonts.
+    // In some fonts a lone dash is drawn higher.
     if !text.contains(|c: char| c.is_ascii_digit() || c == '+' || c == '−') {
         return None;
     }
@@ -74,7 +75,8 @@ fn small(text: &str, script: Script) -> Option<String> {
     text.chars().map(letter).collect()
 }
 
-/// Letters as an exponent in the way of TeX, where they are none of an abbreviation or an ordinal.
+/// Writes a text as an exponent in TeX's notation. `None` if it is part of an abbreviation, an ordinal or
+/// a logo.
 fn power(words: &[&Word], at: usize, base: &Word) -> Option<String> {
     let word = words.get(at)?;
     let text = word.text.trim();
@@ -84,7 +86,7 @@ fn power(words: &[&Word], at: usize, base: &Word) -> Option<String> {
     let is_formula = text.contains(|c: char| c.is_ascii_digit() || "+−=".contains(c));
     let is_ordinal = behind_number
         && matches!(text, "st" | "nd" | "rd" | "th" | "e" | "er" | "re" | "ème" | "o");
-    // A logo has its small letters within a word.
+    // A logo has small letters within a word.
     let is_within = words.get(at + 1).is_some_and(|next| {
         next.x.0 - word.x.1 < WORD_GAP * base.size
             && next.size > word.size
@@ -107,7 +109,7 @@ mod tests {
     use super::super::tests::set;
     use crate::pdf::glyphs::Glyph;
 
-    /// A word of letters of 10 points, one that is raised so far, and a word behind it.
+    /// Reads a word of letters of 10 points, one of 6 points raised by `up` points, and a word behind it.
     fn read(before: &str, text: &str, up: f64, after: &str) -> String {
         let mut page = set(0.0, 100.0, before);
         let mut x = page.last().unwrap().x.1;
@@ -143,7 +145,7 @@ mod tests {
         assert_eq!(read("the 1", "st", 4.0, " day"), "the 1st day");
         assert_eq!(read("L", "A", 2.0, "TEX"), "LATEX");
         assert_eq!(read("M", "me", 4.0, " X"), "Mme X");
-        // Small and on the line: a number of its own.
+        // Small, but on the baseline: not an exponent.
         assert_eq!(read("10", "6", 0.0, ""), "106");
     }
 }

@@ -1,9 +1,9 @@
-//! Layouts that are made by hand.
+//! Layouts made by hand.
 
 use super::*;
 use crate::limits::Limits;
 
-/// A line of letters half an em wide.
+/// Returns a line of letters of 10 points, each half an em wide.
 pub(super) fn set(x: f64, y: f64, text: &str) -> Vec<Glyph> {
     (0_u32..)
         .zip(text.chars())
@@ -19,7 +19,7 @@ fn columns_are_read_one_after_the_other_and_tables_row_by_row() {
     let mut page = set(100.0, 20.0, "A title over both of the columns of this page");
     for n in 0..5 {
         let y = 50.0 + f64::from(n) * 12.0;
-        // As printers of pages do: in any order, and with baselines that do not meet.
+        // In any order and with different baselines, as typesetting programs write lines.
         page.extend(set(320.0, y + 5.0, &format!("right line {n} of its column")));
         page.extend(set(50.0, y, &format!("left line {n} of its column")));
     }
@@ -55,9 +55,9 @@ fn words_divided_at_the_end_of_a_line_are_made_whole() {
 
 #[test]
 fn hebrew_is_a_line_as_it_is_read() {
-    // As it is seen: the first letter stands at the right.
+    // Visual order: the first letter stands at the right.
     assert_eq!(read(&set(0.0, 0.0, "םולש")), "שלום");
-    // As it is read, with spaces behind words, which are at their left.
+    // Reading order, with spaces behind words, which is at their left.
     let letters = (0_u32..).zip("שלום עולם".chars());
     let drawn: Vec<Glyph> = letters
         .map(|(place, c)| {
@@ -78,7 +78,7 @@ fn hebrew_is_a_line_as_it_is_read() {
     assert_eq!(read(&pair), "שלום");
 }
 
-/// A page of lines of columns that begin at these places, `step` points from each other.
+/// Returns a page of rows `step` points apart, whose cells begin at `columns`.
 fn table(rows: &[&[&str]], columns: &[f64], step: f64) -> Vec<Glyph> {
     let mut page = Vec::new();
     let mut y = 100.0;
@@ -141,7 +141,7 @@ fn a_long_cell_behind_the_first_one_ends_no_table() {
     );
 }
 
-/// The rows of a glossary, whose cells have several lines.
+/// Rows of a glossary, whose cells have several lines.
 const GLOSSARY: [[&str; 2]; 6] = [
     ["Buyer", "means the company that buys the goods"],
     ["Confidential", "means all that one of the parties"],
@@ -171,7 +171,7 @@ fn lines_of_a_cell_are_told_from_rows_by_their_words_where_all_are_close() {
     let rows: Vec<&[&str]> = GLOSSARY.iter().map(<[_; 2]>::as_slice).collect();
     let page = table(&rows, &[50.0, 130.0], 12.0);
     assert_eq!(read(&page), READ);
-    // What had room in the line before it is a row of its own.
+    // A word that had room in the line before begins a row.
     let page = table(
         &[&["Fruit", "apples of all kinds", "3"], &["", "pears", "4"], &["Fish", "cod", "5"]],
         &[50.0, 130.0, 300.0],
@@ -191,7 +191,7 @@ fn columns_of_text_on_common_baselines_are_read_one_after_the_other() {
         page.extend(set(220.0, y, b));
     }
     assert_eq!(read(&page), format!("{left}\n{right}"));
-    // A table that stands in one of them is one of its rows alone.
+    // A table in one column of text does not include the other column.
     for (y, row) in [(148.0, ["Port", "Metres"]), (160.0, ["Brest", "7"]), (172.0, ["Dover", "6"])]
     {
         page.extend(set(50.0, y, row[0]));
@@ -278,7 +278,7 @@ fn columns_of_text_whose_lines_are_not_beside_each_other_are_no_table() {
 
 #[test]
 fn the_last_lines_of_a_column_are_no_cells() {
-    // They end at the head of the page, and the text before them goes on beside them.
+    // They stand at the top of the page, and the text before them continues beside them.
     let mut page = Vec::new();
     for n in 0..12 {
         let text = if n < 3 { "a heading" } else { "lines of a text that goes on" };

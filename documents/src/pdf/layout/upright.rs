@@ -1,13 +1,14 @@
-//! Columns of letters that stand below each other, each set by itself: text that is read downwards,
-//! from the right, though nothing but the places says so.
+//! Vertical text: letters set one by one in columns, read downwards and from the right. Only their
+//! positions show it.
 
 use super::super::glyphs::Glyph;
 
-/// Letters that are looked at, and of how many.
+/// Most letters that are compared with all others.
 const SAMPLE: usize = 200;
+/// Most letters of a page that is examined.
 const MOST: usize = 20_000;
 
-/// The letters in the frame of what is read downwards, if they are read so.
+/// Returns the letters in the frame of vertical text; `None` if the text is not vertical.
 pub(super) fn turned(glyphs: &[&Glyph]) -> Option<Vec<Glyph>> {
     let letters: Vec<&Glyph> =
         glyphs.iter().filter(|glyph| !glyph.text.trim().is_empty()).copied().collect();
@@ -43,7 +44,7 @@ pub(super) fn turned(glyphs: &[&Glyph]) -> Option<Vec<Glyph>> {
     let (down, right) = (middle(&mut below)?, middle(&mut beside));
     (is_stacked && down < 2.0 && right.is_none_or(|right| right > 1.2 * down)).then(|| {
         let turned = |glyph: &&Glyph| Glyph {
-            // As far as the next one: no space is meant between them.
+            // The letter reaches to the next one, because no space is meant between them.
             x: (glyph.y - glyph.size, glyph.y + (down - 1.0) * glyph.size),
             y: -f64::midpoint(glyph.x.0, glyph.x.1),
             turn: 900,
@@ -53,7 +54,7 @@ pub(super) fn turned(glyphs: &[&Glyph]) -> Option<Vec<Glyph>> {
     })
 }
 
-/// Letters of scripts that are written downwards, too, and what stands between them.
+/// Whether a character is of a script that is also written vertically, or punctuation of one.
 fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}'
         | '\u{f900}'..='\u{faff}' | '\u{fe10}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
@@ -63,7 +64,8 @@ fn is_ideograph(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// Letters in rows, so far apart from each other and from row to row.
+    /// Returns letters of 10 points in rows: steps of `across` points in a row, `down` points between
+    /// rows.
     fn set(rows: &[&str], across: f64, down: f64) -> Vec<Glyph> {
         let places = rows.iter().zip(0_u32..).flat_map(|(row, line)| {
             row.chars().zip(0_u32..).map(move |(letter, column)| (letter, line, column))

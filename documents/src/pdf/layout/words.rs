@@ -1,35 +1,35 @@
-//! Letters that touch make words.
+//! Joins letters that touch into words.
 
 use super::{super::glyphs::Glyph, bidi};
 
-/// A gap that separates words, in ems. Kerning stays below it, justified spaces above.
+/// Narrowest gap between words, in ems. Kerning stays below it, justified spaces above.
 pub(super) const WORD_GAP: f64 = 0.14;
-/// What is smaller than this part of what it stands beside may be an index or an exponent.
+/// An index or exponent is smaller than this fraction of its base.
 const SMALL: f64 = 0.9;
-/// What is not much smaller is raised or lowered further.
+/// Above this fraction of its base's size it must be shifted by [`FAR_SHIFT`], below by [`SHIFT`].
 const MUCH_SMALLER: f64 = 0.8;
-/// How far an index or an exponent is lowered or raised at least, in ems of what it belongs to.
+/// Smallest shift of an index or exponent, in ems of its base.
 const SHIFT: f64 = 0.08;
 const FAR_SHIFT: f64 = 0.15;
 
-/// Letters without a space between them, or a row of a table that is read already.
+/// Letters without a space between them, or a finished row of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Word {
     pub(super) text: String,
-    /// How many letters its text has.
+    /// Number of letters of the text.
     pub(super) letters: usize,
     pub(super) x: (f64, f64),
     pub(super) y: f64,
     pub(super) size: f64,
-    /// A space was drawn at its left end.
+    /// Whether a space was drawn at its left end.
     pub(super) space_before: bool,
-    /// A space was drawn at its right end.
+    /// Whether a space was drawn at its right end.
     pub(super) space_after: bool,
     /// The table of which it is a row.
     pub(super) table: Option<usize>,
 }
 
-/// How a small word stands to a large one.
+/// Position of a small word relative to a large one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
     Raised,
@@ -45,13 +45,13 @@ impl Word {
         self.text.contains(bidi::is_rtl)
     }
 
-    /// Whether it is an index or an exponent of another word.
+    /// Returns the position of this word if it is an index or exponent of another.
     pub(super) fn script_of(&self, large: &Self) -> Option<Script> {
         script((self.y, self.size), (large.y, large.size))
     }
 }
 
-/// The same of baselines and ems.
+/// As [`Word::script_of`], for pairs of a baseline and an em.
 fn script(small: (f64, f64), large: (f64, f64)) -> Option<Script> {
     let up = (large.0 - small.0) / large.1;
     let shift = if small.1 < MUCH_SMALLER * large.1 { SHIFT } else { FAR_SHIFT };
@@ -61,14 +61,14 @@ fn script(small: (f64, f64), large: (f64, f64)) -> Option<Script> {
     Some(if up > 0.0 { Script::Raised } else { Script::Lowered })
 }
 
-/// Letters in the order in which they are drawn to words, as far as they go on from each other.
+/// Joins letters, in drawing order, into words as long as each continues the one before.
 pub(super) fn words<'a>(glyphs: impl Iterator<Item = &'a Glyph>) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut open = false;
     for glyph in glyphs {
         if glyph.text.trim().is_empty() {
             if let Some(word) = words.last_mut().filter(|_| open) {
-                // Scripts that run to the left have their spaces there, or behind the whole of them.
+                // Right-to-left scripts have their spaces at the left, or behind the whole run.
                 if glyph.x.0 < word.x.0 {
                     word.space_before = true;
                 } else if !word.is_rtl() || glyph.x.0 < word.x.1 + 0.3 * word.size {
@@ -82,10 +82,11 @@ pub(super) fn words<'a>(glyphs: impl Iterator<Item = &'a Glyph>) -> Vec<Word> {
             && words.last().is_some_and(|word| {
                 let gap = glyph.x.0 - word.x.1;
                 let size = word.size.max(glyph.size);
-                // Scripts that run to the left are put in order by their places.
+                // Right-to-left letters drawn from the right stay apart; their positions order them later.
                 let backwards = glyph.x.0 < word.x.0 && glyph.text.contains(bidi::is_rtl);
                 let (new, old) = ((glyph.y, glyph.size), (word.y, word.size));
-                // Raised and lowered letters of one word, as in a logo, are closer than words.
+                // Letters of one word may be raised or lowered a little, as in a logo; separate words are
+                // further apart.
                 (glyph.y - word.y).abs() < 0.35 * size
                     && (-0.5 * size..WORD_GAP * size).contains(&gap)
                     && !backwards
