@@ -1,4 +1,4 @@
-//! Archives with files of records: each row in them is a document, as it would be outside the archive.
+//! Archives with files of records: each row is a document, as outside an archive.
 
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::Records;
@@ -18,11 +18,11 @@ use crate::{
     storage::{Location, Storage},
 };
 
-/// What was read of an archive.
+/// A page read from an archive.
 pub(super) struct ArchivePage {
     pub(super) documents: Vec<Document>,
     pub(super) after: FilePosition,
-    /// The file of records in it that is being read.
+    /// The file of records in the archive that is being read.
     pub(super) within: Option<Within>,
 }
 

@@ -4,11 +4,11 @@ use minijinja::Value;
 
 use super::template::{Text, Variables};
 
-/// The variable with all cells of a row by their columns, for columns whose names cannot be written in
-/// a template: `{{ row["Company name"] }}`. A column of this name takes precedence.
+/// Variable that holds all cells of a row by their columns, for columns whose names cannot be
+/// written in a template: `{{ row["Company name"] }}`. A column of this name takes precedence.
 const ROW: &str = "row";
 
-/// Where its author wrote it.
+/// The prompt's place, for messages.
 const PLACE: &str = "--prompt";
 
 /// A text in which `{{ column }}` stands for a row's cell.
@@ -16,7 +16,7 @@ const PLACE: &str = "--prompt";
 pub struct RowPrompt(String);
 
 impl RowPrompt {
-    /// A prompt for the rows of a table with these columns.
+    /// Checks a prompt for the rows of a table with these columns.
     ///
     /// # Errors
     /// A sentence that says where it cannot be parsed as a template, or which name is not a column.
