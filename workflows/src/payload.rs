@@ -11,7 +11,7 @@ use temporalio_workflow::WorkflowTermination;
 
 const CONTINUED: &str = "continued";
 
-/// The state that the run before passed on, if the input is such a state.
+/// Parses the state that the run before passed on; `None` if the input is not such a state.
 pub(crate) fn continued<T: DeserializeOwned>(input: &RawValue) -> Option<T> {
     let mut value = value(input).ok()?;
     serde_json::from_value(value.get_mut(CONTINUED)?.take()).ok()

@@ -35,10 +35,10 @@ pub struct Flag {
     pub excludes: Option<&'static str>,
 }
 
-/// Required, whatever other fields are given.
+/// Required, with any other fields.
 pub(super) const ALWAYS: &[&str] = &[];
 
-/// What a flag takes.
+/// The value that a flag takes.
 #[derive(Debug, Clone, Copy)]
 pub enum Takes {
     /// No value: the flag sets the field to true.
