@@ -86,7 +86,7 @@ pub async fn end() {
     crate::traces::end().await;
 }
 
-/// What `/readyz` answers by.
+/// The state that `/readyz` reports.
 #[derive(Debug, Default)]
 struct Readiness {
     takes_work: AtomicBool,

@@ -1,4 +1,4 @@
-//! What to do about a failure, by its type.
+//! Advice on failures, by type.
 
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
@@ -20,7 +20,7 @@ pub(super) fn no_worker(temporal: &Temporal) -> String {
     )
 }
 
-/// What to do about a call's fault. `status` is the answer's, if one came.
+/// Advice on a call's fault. `status` is the answer's, if one came.
 pub(super) fn after(kind: &str, status: Option<u16>, model: &ModelId) -> String {
     let base_url = setting(model.provider(), "base-url");
     match (FailureType::parse(kind), status) {
@@ -32,12 +32,12 @@ pub(super) fn after(kind: &str, status: Option<u16>, model: &ModelId) -> String 
     }
 }
 
-/// The next thing to do about a failure type, in general words.
+/// General advice on a failure type.
 pub fn failure_advice(kind: FailureType) -> String {
     next(kind.as_str(), None)
 }
 
-/// The next thing to do; in general words without a model.
+/// Advice on a failure type; general advice without a model.
 pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
     let command = |verb: &str| {
         model.map_or_else(
