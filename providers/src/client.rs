@@ -1,4 +1,4 @@
-//! The HTTP client of all vendors but Bedrock: writes a body, sends it once, reads the reply.
+//! The HTTP client of all vendors except Bedrock: writes a body, sends it once, reads the reply.
 
 use std::sync::Arc;
 

@@ -49,7 +49,7 @@ impl Envelope {
             Err(_) => {
                 let text = String::from_utf8_lossy(body);
                 let text = text.trim();
-                // A gateway's HTML page says less than its status.
+                // A gateway's HTML page tells less than its status.
                 if !text.is_empty() && !text.starts_with('<') {
                     envelope.text(text, 0);
                 }
