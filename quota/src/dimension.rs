@@ -1,4 +1,4 @@
-//! What limits count. This file has each dimension's name and configuration key, and
+//! The quantities that limits count. This file has each dimension's name and configuration key, and
 //! [`Amounts::call`] has the cost of a call. No other code knows the number of dimensions: values
 //! for each are a [`PerDimension`].
 
@@ -279,7 +279,7 @@ impl fmt::Display for DayLimit {
 /// A change of a limit while a fleet runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Change {
-    /// The limit stays as it is.
+    /// The limit is unchanged.
     #[default]
     Keep,
     /// The configured limit is in force again.
