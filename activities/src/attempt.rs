@@ -122,7 +122,7 @@ impl StoreFaults {
         }
     }
 
-    /// How long the row has lasted.
+    /// Returns the time since the first fault of the row.
     pub fn lasting(&self, now: SystemTime) -> Duration {
         let since = self.since_millis.map_or(0, |since| millis(Some(now)).saturating_sub(since));
         Duration::from_millis(u64::try_from(since).unwrap_or_default())
@@ -329,7 +329,7 @@ impl Attempt {
         self.call.state().course.deaths
     }
 
-    /// How many workers in a row have died while they read.
+    /// Returns the number of workers in a row that died while they read.
     pub fn dead_readers(&self) -> u32 {
         self.state.lock().dead_readers
     }
@@ -420,7 +420,7 @@ impl Attempt {
         }
     }
 
-    /// How long the answer has been in a worker's spool.
+    /// Returns the time for which the answer has been in a worker's spool.
     pub fn spooled_duration(&self, now: SystemTime) -> Option<Duration> {
         let since = self.state.lock().spooled_millis?;
         let lasting = millis(Some(now)).saturating_sub(since);

@@ -27,7 +27,7 @@ use crate::{
     storage::{self, Entry, Location},
 };
 
-/// Interval between checkpoints of each budget in use, beside those that a call waits for.
+/// Interval between checkpoints of each budget in use, apart from those that a call waits for.
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Share of a budget that may be spent between two checkpoints. At most this share is lost after a
@@ -165,7 +165,7 @@ impl budget::Checkpoints for Checkpoints {
                     _ => break,
                 };
                 let _turn = self.turn.lock().await;
-                // Another worker may have written one meanwhile.
+                // Another worker may have written one in the meantime.
                 if unsaved && asked == 0 {
                     held = reserve().await;
                     if !matches!(held, Err(Unheld::Unsaved(_))) {

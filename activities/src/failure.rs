@@ -10,7 +10,7 @@
 //! | a document's reader cannot be started | `Transient` | yes | grows with the attempts |
 //! | a store is busy or away | `Transient` | for [`STORE_DEADLINE`]; a plan for [`PLAN_DEADLINE`] | grows with the faults |
 //! | a store forbids it, is not set up for it, or has lost an object | `Transient`, at the end `InvalidInput` | up to [`MAX_STORE_REFUSALS`] tries | grows with the faults |
-//! | results of the batch cannot be written now | `Transient` | yes; an answer is held meanwhile | [`UNWRITABLE`] |
+//! | results of the batch cannot be written now | `Transient` | yes; an answer is held until then | [`UNWRITABLE`] |
 //! | its answer is in the spool of a worker that is away | `Transient` | for [`SPOOL_PATIENCE`]; then it is bought again | [`SPOOLED`], and a little later |
 //! | a store is away or refuses, for the document itself | at the end `UnreadableDocument` | like the two rows on stores | grows with the faults |
 //! | a step of a provider's batch | by the provider's error | a few times, see below | grows with the attempts |

@@ -56,8 +56,8 @@ impl Guard {
         Ok(Admitted { call, passed })
     }
 
-    /// If the gates hold the model only in this worker, tells the quota not to take documents for
-    /// it for now.
+    /// Tells the quota not to take documents for the model for now, if the gates hold the model
+    /// only in this worker.
     fn mark_elsewhere(&self, request: &Request, held: Held) -> Held {
         if held.about == Some(About::Model)
             && let Some(wait) = held.failure.retry.delay(self.backoff, 1)

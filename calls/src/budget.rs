@@ -173,8 +173,8 @@ impl Budgets {
         Ok(())
     }
 
-    /// Holds, beside a call, the cost of the calls that may follow it. The amount is returned when
-    /// the hold is dropped.
+    /// Holds, in addition to a call's cost, the cost of the calls that may follow it. The amount is
+    /// returned when the hold is dropped.
     ///
     /// # Errors
     /// The errors of [`CallBudget::hold`].

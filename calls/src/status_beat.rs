@@ -25,8 +25,8 @@ const FLEET: u64 = 50;
 /// How often a worker publishes its status.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Until `stop` resolves: every few seconds, and when a key is refused or accepted again, reads the
-/// key files and publishes the state of this worker's keys and its recent calls.
+/// Reads the key files and publishes the state of this worker's keys and its recent calls, until
+/// `stop` resolves: every few seconds, and when a key is refused or accepted again.
 pub async fn keep_status(
     (keys, providers, quota, health): (&Keys, &Providers, &Quota, &Health),
     (worker, queue): (&str, &str),

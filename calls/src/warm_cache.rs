@@ -102,7 +102,7 @@ impl First {
 }
 
 impl Drop for First {
-    /// If the first call failed, it warmed nothing, and the next one is sent first.
+    /// Forgets the prefix if the first call failed, so that the next one is sent first.
     fn drop(&mut self) {
         if !self.warm {
             self.warmth.0.lock().remove(&self.key);

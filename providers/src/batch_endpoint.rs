@@ -33,7 +33,7 @@ pub(crate) struct BatchEndpoint {
 }
 
 impl BatchEndpoint {
-    /// `headers` are sent with each request, beside the key.
+    /// Creates the endpoint. `headers` are sent with each request, in addition to the key.
     pub(crate) fn new(
         setup: &Setup<'_>,
         path: &[&str],

@@ -83,7 +83,7 @@ pub(crate) trait BatchVendor: fmt::Debug + Send + Sync {
         text(batch, "/id").map(str::to_owned)
     }
 
-    /// When it was created.
+    /// The time at which it was created.
     fn created(batch: &Value) -> Option<DateTime<Utc>>;
 
     /// Whether it may have been submitted under this name, with this number of requests, since that

@@ -35,7 +35,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// `headers` are sent with each call, beside the key.
+    /// Creates the client. `headers` are sent with each call, in addition to the key.
     pub(crate) fn new(
         setup: &Setup<'_>,
         replies: Arc<ReplyReader>,

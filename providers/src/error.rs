@@ -73,7 +73,7 @@ pub enum Kind {
     /// The provider cannot take the request as it is. No retry.
     InvalidRequest,
     /// The provider does not know the model, or has nothing at this address: every call of this
-    /// model fails, whatever its document. No retry; another model may be asked.
+    /// model fails, for any document. No retry; another model may be asked.
     UnknownModel,
     /// The model does not support a feature that every document of a batch uses: a parameter, a
     /// schema, this endpoint, on-demand use. Every call of this model fails. No retry; another

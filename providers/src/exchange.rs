@@ -111,7 +111,7 @@ impl Reply {
 }
 
 impl Exchange {
-    /// `headers` are sent with each request, beside the key.
+    /// Creates the exchange. `headers` are sent with each request, in addition to the key.
     pub(crate) fn new(
         setup: &Setup<'_>,
         path: &[&str],

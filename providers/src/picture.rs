@@ -62,7 +62,7 @@ enum Rule {
     Tiles { base: u64, each: u64 },
     /// A number for each tile, and for a small picture.
     Crops(u64),
-    /// The same number for all pictures.
+    /// One fixed number for all pictures.
     Fixed(u64),
     /// Pixels divided by 750.
     Area,

@@ -38,8 +38,8 @@ impl<'a> Context<'a> {
         Self { provider, classifier, redactor, observed, errors }
     }
 
-    /// For a reply whose status is no success. If the body is cut, unreadable or missing, the
-    /// status decides.
+    /// The error of a reply whose status is no success. If the body is cut, unreadable or missing,
+    /// the status decides.
     pub(crate) fn refused(self, reply: &Reply) -> Error {
         let mut envelope = Envelope::read(&reply.body);
         // AWS: `ThrottlingException:http://internal.amazon.com/…`.
@@ -49,8 +49,8 @@ impl<'a> Context<'a> {
         self.classified(reply, reply.status, &envelope)
     }
 
-    /// For a refused call to a model, which may be refused for the model's name. In other requests
-    /// a 404 concerns something else: a deleted batch, or a missing list.
+    /// The error of a refused call to a model, which may be refused for the model's name. In other
+    /// requests a 404 concerns another resource: a deleted batch, or a missing list.
     pub(crate) fn refused_call(self, reply: &Reply) -> Error {
         let is_about_the_model =
             classify::is_about_the_model(reply.status, &Envelope::read(&reply.body));
@@ -63,7 +63,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// For a success with an error inside, as some gateways and all streams send it.
+    /// The error of a success with an error inside, as some gateways and all streams send it.
     pub(crate) fn error_in_success(self, reply: &Reply, envelope: &Envelope) -> Error {
         self.classified(reply, envelope.status.unwrap_or(500), envelope)
     }
@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
         self.error(reply, kind, &text, None, Charged::Unknown)
     }
 
-    /// For a whole reply without an answer: the model refused, or ran out of context.
+    /// The error of a whole reply without an answer: the model refused, or ran out of context.
     pub(crate) fn no_answer(
         self,
         reply: &Reply,

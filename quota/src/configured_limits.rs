@@ -40,7 +40,7 @@ pub struct ConfiguredLimits {
     pub day_begins: Duration,
     /// Requests at once.
     pub concurrent: Option<u64>,
-    /// Time's worth of the rate that may go at once; learned if not stated.
+    /// Amount that may go at once, as a time at the rate; learned if not stated.
     pub burst: Option<Duration>,
     /// How the provider counts; chooses margin and window.
     pub algorithm: Option<Algorithm>,

@@ -230,7 +230,8 @@ impl Drop for Awaited<'_> {
     }
 }
 
-/// The limit on calls in flight is reached, counting both stores. The ticket is valid in neither.
+/// The decision at the limit on calls in flight, counting both stores. The ticket is valid in
+/// neither.
 fn wait_for_other_store(ask: &Ask) -> Decision {
     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
     Decision::Wait { wait: OTHER_STORE_WAIT, hold: Hold::InFlight, deficit: 1, ticket }

@@ -244,7 +244,7 @@ impl DayLimit {
     /// Both of them.
     pub const ALL: [Self; 2] = [Self::Requests, Self::Tokens];
 
-    /// From its number in the scripts' replies (`lua/include/holds.lua`).
+    /// Converts a number in the scripts' replies (`lua/include/holds.lua`).
     pub(crate) fn from_code(code: i64) -> Option<Self> {
         match code {
             8 => Some(Self::Requests),

@@ -16,7 +16,7 @@ const LIFE: Duration = Duration::from_secs(25 * 3_600);
 pub enum Enqueued {
     /// The batch counts until [`Quota::dequeue`], for 25 hours at most.
     Entered,
-    /// The batch does not fit beside the other batches.
+    /// The batch does not fit together with the other batches.
     Full {
         /// Input tokens of the other batches.
         others: u64,

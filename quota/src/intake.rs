@@ -139,7 +139,7 @@ impl Intake {
         Self::with_clock(in_place, &Numbers::DEFAULT, Instant::now)
     }
 
-    /// With other numbers and a clock that the caller sets: for simulations.
+    /// Creates one with other numbers and a clock that the caller sets, for simulations.
     pub fn with_clock(in_place: Duration, numbers: &Numbers, clock: fn() -> Instant) -> Self {
         let bounds = Bounds::new(in_place, numbers);
         Self { bounds, clock, lanes: Mutex::default(), change: Notify::new() }

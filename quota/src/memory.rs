@@ -129,7 +129,7 @@ impl Store {
         Self { numbers, ..self }
     }
 
-    /// For tests: sets whether tasks of the policy are kept instead of run at once.
+    /// Sets, for tests, whether tasks of the policy are kept instead of run at once.
     #[doc(hidden)]
     pub fn keep_tasks(&self, keep: bool) {
         self.tasks.set_keep(keep);

@@ -78,7 +78,7 @@ impl Store {
         Self::open_within(url, prefix, pause_ttl, ANSWER_WITHIN)
     }
 
-    /// For tests, which share the machine: with another time-out for answers.
+    /// Opens a store with another time-out for answers, for tests, which share the machine.
     ///
     /// # Errors
     /// The errors of [`Self::open`].
@@ -103,20 +103,20 @@ impl Store {
         })
     }
 
-    /// For tests and simulations: sets the scripts' clock in microseconds; 0 for the server's
+    /// Sets the scripts' clock in microseconds, for tests and simulations; 0 for the server's
     /// clock.
     #[doc(hidden)]
     pub fn set_test_clock(&self, micros: u64) {
         self.clock.store(micros, Ordering::SeqCst);
     }
 
-    /// For tests: acts as a program that began at this time, in microseconds since 1970.
+    /// Acts, for tests, as a program that began at this time, in microseconds since 1970.
     #[doc(hidden)]
     pub fn begun_at(self, began: u64) -> Self {
         Self { began, ..self }
     }
 
-    /// For tests: sets whether tasks of the policy are kept instead of run at once.
+    /// Sets, for tests, whether tasks of the policy are kept instead of run at once.
     #[doc(hidden)]
     pub fn keep_tasks(&self, keep: bool) {
         self.tasks.set_keep(keep);

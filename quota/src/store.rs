@@ -64,7 +64,7 @@ impl Hold {
         }
     }
 
-    /// From its number in the scripts' replies (`lua/include/holds.lua`).
+    /// Converts a number in the scripts' replies (`lua/include/holds.lua`).
     pub(crate) fn from_code(code: i64) -> Option<Self> {
         const WINDOW: i64 = 10;
         Some(match code {

@@ -7,11 +7,11 @@ use super::{format, keys};
 pub(super) use crate::config::provider::setting;
 use crate::temporal::{ANSWER_WITHIN, Temporal};
 
-/// For a batch that was asked to stop and still runs.
+/// Advice for a batch that was asked to stop and still runs.
 pub(super) const CANCELLED: &str =
     "the batch was asked to stop: a worker ends what is under way and writes the report";
 
-/// For a task queue that no worker polls.
+/// Advice for a task queue that no worker polls.
 pub(super) fn no_worker(temporal: &Temporal) -> String {
     format!(
         "no worker answers on the task queue \"{}\" within {}; start one with `tidegate worker`; if some run, they are too busy",

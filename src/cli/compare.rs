@@ -250,7 +250,7 @@ async fn read_result(
     })
 }
 
-/// Compares the results, and writes the comparison beside the models' outputs.
+/// Compares the results, and writes the comparison next to the models' outputs.
 async fn compare_results(
     services: &Services,
     asked: &[ModelBatch],

@@ -66,14 +66,14 @@ pub(in crate::cli) struct Estimate {
 }
 
 impl Estimate {
-    /// From a batch's diagnosis.
+    /// Makes the estimate from a batch's diagnosis.
     pub(in crate::cli) fn from_diagnosis(look: &Diagnosis) -> Option<Self> {
         let (model, seen) = look.quota.as_ref()?;
         Self::from_progress(&look.class, look.progress.as_ref()?, (model, seen), SystemTime::now())
     }
 
-    /// From a running batch's progress. `None` before its first document is done, and if its model is
-    /// unknown or not asked: a provider's batch API has no such quota.
+    /// Makes the estimate from a running batch's progress. `None` before its first document is
+    /// done, and if its model is unknown or not asked: a provider's batch API has no such quota.
     pub(in crate::cli) fn from_progress(
         class: &Class,
         progress: &Progress,
@@ -187,8 +187,8 @@ fn use_of_a_call(spend: &Spend, charge: &Charge, seen: &Snapshot) -> Option<PerD
     if charge.unused_returns { own.or(of_window) } else { of_window.or(own) }
 }
 
-/// The time until a diagnosed batch is done, beside the other batches, which are asked; `None` if
-/// unknown.
+/// The time until a diagnosed batch is done at the same time as the other batches, which are asked;
+/// `None` if unknown.
 pub(in crate::cli) async fn time_left(
     config: &Config,
     limiter: &Quota,

@@ -180,7 +180,7 @@ struct QueuePlace {
 }
 
 impl QueuePlace {
-    /// A request without a ticket has no place yet.
+    /// Creates the place of a request. A request without a ticket has no place yet.
     fn new(quota: &Quota, request: &Request) -> Self {
         let waits = request.ticket.map(|_| Box::new((quota.clone(), request.clone())));
         Self { waits }

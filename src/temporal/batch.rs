@@ -216,8 +216,8 @@ impl Temporal {
             .is_ok_and(|seen| matches!(seen, Ok(_) | Err(WorkflowInteractionError::NotFound(_))))
     }
 
-    /// Without a poller, the server answers `FailedPrecondition` or gives up waiting. A worker's own
-    /// answers have other codes.
+    /// Finds the reason why a query failed. Without a poller, the server answers
+    /// `FailedPrecondition` or gives up waiting. A worker's own answers have other codes.
     fn no_progress(&self, error: &WorkflowQueryError) -> NoProgress {
         let code = match error {
             WorkflowQueryError::Rpc(status) => status.code(),

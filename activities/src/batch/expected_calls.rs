@@ -107,7 +107,7 @@ async fn earlier_report(services: &Services, job: &Job) -> Result<Option<Report>
     Ok(report.filter(|report| report.checks.documents > 0))
 }
 
-/// How often these models were asked about each document of a report.
+/// Returns how often these models were asked about each document of a report.
 fn observed_calls(report: &Report, models: &[ModelId]) -> Range {
     let asked = models.iter().filter_map(|model| report.checks.asked.get(model)).sum::<u64>();
     let documents = report.checks.documents;

@@ -37,7 +37,7 @@ pub trait OfStore: Sized {
     /// stored. No call was made.
     fn unwritable(fault: &str) -> Self;
 
-    /// The answer was bought, and is in the spool of a worker that is away or is writing it.
+    /// The failure while a bought answer is in the spool of a worker that is away or is writing it.
     fn spooled() -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Sealing: a shard's results and failures become one object each, while the batch goes on.
+//! Sealing: a shard's results and failures become one object each, while the batch continues.
 
 use std::collections::HashMap;
 

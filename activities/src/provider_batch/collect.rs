@@ -147,7 +147,7 @@ impl Charge {
     }
 }
 
-/// What was collected of a batch so far.
+/// The results of a batch that were collected so far.
 #[derive(Debug, Default)]
 struct Collected {
     batch: CollectedBatch,

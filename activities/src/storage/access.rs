@@ -11,7 +11,7 @@ use super::{CredentialKind, Error, Location, Storage, credential::variables};
 /// Time-out of each step: object stores may be far away.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// Codes of stores that refuse the credential itself, whatever the operation.
+/// Codes of stores that refuse the credential itself, for any operation.
 const REFUSED_KEYS: [&str; 10] = [
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",

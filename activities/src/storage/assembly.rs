@@ -34,7 +34,7 @@ pub struct Assembled {
 #[derive(Debug)]
 pub struct Assembly {
     location: Location,
-    /// Where a file system keeps it meanwhile.
+    /// The file in which a file system keeps it until it is complete.
     staged: Option<PathBuf>,
     assembled: Assembled,
     buffer: Vec<u8>,

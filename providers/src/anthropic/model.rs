@@ -17,7 +17,7 @@ fn version(model: &str) -> (u32, u32) {
     major.map_or((u32::MAX, 0), |major| (major, minor.unwrap_or(0)))
 }
 
-/// A date is not a version.
+/// Parses a part of a version; `None` for a date.
 fn number(part: &str) -> Option<u32> {
     (part.len() <= 2).then(|| part.parse().ok()).flatten()
 }

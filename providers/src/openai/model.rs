@@ -34,7 +34,7 @@ const MODELS: &[(&str, Reasoning)] = &[
     ("gpt-5-chat", Reasoning::Never),
     ("gpt-5-codex", Reasoning::Always),
     ("gpt-5-pro", Reasoning::Always),
-    // From 5.1 on, whatever follows the dot.
+    // From 5.1 on, with any number after the dot.
     ("gpt-5.", Reasoning::UnlessNone),
     ("gpt-6", Reasoning::UnlessNone),
 ];

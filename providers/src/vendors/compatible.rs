@@ -144,7 +144,7 @@ impl Vendor {
         ..COMPATIBLE
     });
 
-    /// xAI: docs.x.ai. Reasoning is counted beside the answer's tokens.
+    /// xAI: docs.x.ai. Reasoning is counted outside the answer's tokens.
     pub const XAI: Self = Self(&Profile {
         name: "xai",
         base_url: "https://api.x.ai/v1",

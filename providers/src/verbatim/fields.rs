@@ -78,7 +78,7 @@ impl Fields {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// As JSON.
+    /// Writes the object as JSON.
     pub fn to_vec(&self) -> Vec<u8> {
         // Texts and valid JSON: this cannot fail.
         serde_json::to_vec(self).unwrap_or_default()

@@ -91,8 +91,8 @@ pub(super) struct QuotaUse {
 }
 
 impl QuotaUse {
-    /// From a model's account; `None` if the run is too short: the full bucket at the start would count
-    /// too much.
+    /// Computes the use from a model's account; `None` if the run is too short, because the full
+    /// bucket at the start would count too much.
     fn from_account(account: &ModelAccount, limit: u64) -> Option<Self> {
         let seconds = account.last_admission? - account.first_admission?;
         (seconds >= MIN_SECONDS).then_some(Self { tokens: account.admitted.tokens, limit, seconds })

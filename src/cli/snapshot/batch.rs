@@ -69,7 +69,7 @@ pub(in crate::cli) async fn inspect(
     inspect_and_diagnose(config, limiter, temporal, batch).await.0
 }
 
-/// Inspects a batch, and estimates its end beside the other batches.
+/// Inspects a batch, and estimates its end with the other batches at the same time.
 pub(in crate::cli) async fn inspect_alone(
     config: &Config,
     limiter: &Quota,

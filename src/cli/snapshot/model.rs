@@ -139,7 +139,7 @@ pub(in crate::cli) struct LaneView {
     pub(in crate::cli) waiting: u64,
 }
 
-/// Further sources beside the quota.
+/// Sources in addition to the quota.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Sources<'a> {
     pub(in crate::cli) cards: &'a [(String, WorkerStatus)],

@@ -44,7 +44,7 @@ impl KeyFolder {
         self.batches().child(&format!("{id}.json"))
     }
 
-    /// When the batch was asked to stop.
+    /// The time at which the batch was asked to stop.
     pub(super) fn stopping(&self, id: &str) -> Location {
         self.batches().child(&format!("{id}.stopping.json"))
     }

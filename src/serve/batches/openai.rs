@@ -160,7 +160,7 @@ pub(super) async fn list(
     .into_response())
 }
 
-/// In OpenAI's form.
+/// Writes it in OpenAI's form.
 pub(super) fn to_json(batch: &Batch) -> Value {
     let Batch { asked, state, counts, began_at, stopping_at, ended_at, fault, .. } = batch;
     let ended = |as_what| ended_at.filter(|_| *state == as_what);

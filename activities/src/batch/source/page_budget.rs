@@ -43,7 +43,7 @@ impl PageBudget {
         Self { limits: *limits, ..self }
     }
 
-    /// For tests: a page of this many documents, with one page at a time.
+    /// The bounds of a page of this many documents, with one page at a time, for tests.
     pub fn of_documents(documents: usize) -> Self {
         Self { documents, time: Duration::ZERO, ..Self::page() }
     }

@@ -149,7 +149,7 @@ pub(super) async fn rows(
         true => Failure::invalid_input(format!("{name} cannot be read: it is damaged")),
         false => Failure::transient(error.to_string()),
     })?;
-    // A file that is not text is not a file of records, whatever its name: only this file fails.
+    // A file that is not text is not a file of records, in spite of its name: only this file fails.
     if let Err(Broken::Unreadable(
         fault @ (Unreadable::Binary
         | Unreadable::Unsupported { .. }

@@ -180,7 +180,7 @@ fn document_turn(place: InstructionsPosition, instructions: &str) -> Said<'_> {
     }
 }
 
-/// An example is a turn with its document, and a turn with its answer.
+/// Turns an example into two turns: its document, and its answer.
 fn example(
     job: &Job,
     place: InstructionsPosition,

@@ -87,7 +87,7 @@ pub struct Credential {
     pub kind: CredentialKind,
     /// The variables, the file or the service that it comes from.
     pub from: String,
-    /// What is missing or not supported, each with a remedy.
+    /// Parts that are missing or not supported, each with a remedy.
     pub remarks: Vec<String>,
 }
 
