@@ -30,7 +30,7 @@ impl SchemaValidator {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// `InvalidInput` says what is wrong with it. Nothing is fetched: a reference to another document
+    /// `InvalidInput` states its fault. Nothing is fetched: a reference to another document
     /// is an error.
     pub fn compile(schema: &Value) -> Result<Self, Failure> {
         let expansion = Expansion::measure(schema);

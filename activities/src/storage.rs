@@ -78,7 +78,7 @@ impl Storage {
     /// vendor's own tools. Nothing is read yet.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the root and says what to write.
+    /// [`Error::Invalid`] names the root and the remedy.
     pub fn new<'a>(roots: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         Self::with_options(roots, &credential::variables())
     }

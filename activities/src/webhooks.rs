@@ -43,7 +43,7 @@ impl Webhook {
     /// A webhook at this address. Its secret is `whsec_` and 24 to 64 bytes as base64.
     ///
     /// # Errors
-    /// A sentence that says what to write; it contains neither address nor secret.
+    /// A sentence that states the remedy; it contains neither address nor secret.
     pub fn new(url: &str, secret: &str) -> Result<Self, String> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.ok_or("url must be an http:// or https:// URL")?;
@@ -106,7 +106,7 @@ impl Webhooks {
     /// Checks that there is a webhook of this name.
     ///
     /// # Errors
-    /// A sentence that says what to write.
+    /// A sentence that states the remedy.
     pub fn check(&self, name: &str) -> Result<(), String> {
         if self.known.contains_key(name) {
             return Ok(());

@@ -189,7 +189,7 @@ impl Budgets {
         try_join_all(budgets.iter().map(reserve)).await
     }
 
-    /// Settles a provider's batch with what it cost.
+    /// Settles a provider's batch with its cost.
     pub async fn settle_batch(&self, payers: &Payers<'_>, id: &str, cost_usd: f64) {
         let budgets = self.applying(payers);
         let holds = budgets.iter().filter_map(|budget| self.ledger.adopt_hold(budget, id));

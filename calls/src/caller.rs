@@ -76,7 +76,7 @@ impl Caller<'_> {
     /// Asks once. Returns the model that answered, and its answer.
     ///
     /// # Errors
-    /// A [`Failure`] that says whether and when to try again.
+    /// A [`Failure`] with the time of a retry, if any.
     pub async fn ask<'r>(
         &self,
         attempt: &Attempt,

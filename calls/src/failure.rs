@@ -10,14 +10,14 @@
 //! | Redis is away, and this worker cannot decide alone | `QuotaWait`, benign | yes | seconds, spread like the end of a pause |
 //! | this worker is older than the one that keeps the quota | `QuotaWait`, benign | yes | ten seconds |
 //! | 529, 503 | `Overloaded` | up to [`MAX_FAULTS`] calls | grows with the faults, at least Retry-After |
-//! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | the same |
+//! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | grows with the faults, at least Retry-After |
 //! | a model's circuit is open | `Overloaded` | yes | at the next probe, and a little later |
 //! | the batch is paused | `QuotaWait`, benign | yes | half of the time that it has been paused, within [`PAUSED`] |
 //! | this worker stops before its call has left | `QuotaWait`, benign | yes | at once, or the turn |
 //! | Redis is away and there is a budget | `Transient` | yes | grows with the attempts |
 //! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
 //! | too little is left of a budget, and calls under way may return money | `QuotaWait`, benign | yes | [`BUDGET_RETURNS`], up to three times that |
-//! | Redis has lost what was spent of a budget | `QuotaWait`, benign | yes | [`BUDGET_LOST`], up to twice that |
+//! | Redis has lost the spending of a budget | `QuotaWait`, benign | yes | [`BUDGET_LOST`], up to twice that |
 //! | a tenant's or a batch's budget is spent | `BudgetExceeded` | no | |
 //! | a batch's retry budget is spent | type of the last failure | no | |
 //! | no connection to the provider is possible as configured | `Transient` | yes, not counted as a call | grows with the attempts |
@@ -25,9 +25,9 @@
 //! | the answer is cut or empty, and more room is impossible or not wanted | `Truncated` | no | |
 //! | the answer does not satisfy the schema | `InvalidOutput` | once | at once |
 //! | a key is refused, and another worker may have a good one | `Unauthorized` | yes | [`KEY_ELSEWHERE`], up to twice that |
-//! | a key is refused, and no call was made | `Unauthorized`, benign | yes | the same |
+//! | a key is refused, and no call was made | `Unauthorized`, benign | yes | [`KEY_ELSEWHERE`], up to twice that |
 //! | no live worker has had an accepted key for [`KEYS_GONE`] | `Unauthorized` | no | |
-//! | no live worker has an accepted key, and this run of the batch has not seen a refusal yet | `Unauthorized`, benign | yes, until one call has tested a key | the same |
+//! | no live worker has an accepted key, and this run of the batch has not seen a refusal yet | `Unauthorized`, benign | yes, until one call has tested a key | until that test, at least [`KEY_ELSEWHERE`], up to twice that |
 //! | the provider does not know the model | `InvalidRequest` | no | |
 //! | refused, too large, unreadable, invalid input | by name | no | |
 //! | any of these, and the route has another model | as above | yes | within [`REROUTED`] |

@@ -65,9 +65,9 @@ impl Course {
     /// Returns the course with which attempt `number` begins. The attempt before it may have died
     /// and recorded nothing.
     ///
-    /// | the one before it told | it has | a call may be lost |
+    /// | last recorded stage | the attempt before | a call may be lost |
     /// |---|---|---|
-    /// | `Ended` | come to its end | no |
+    /// | `Ended` | came to its end | no |
     /// | `Sent` | died | no: its call is counted |
     /// | `Unsent` | died | yes: it may have left since |
     /// | nothing | died | yes |

@@ -121,7 +121,7 @@ impl Envelope {
                 self.original_status =
                     self.original_status.or_else(|| u16::try_from(original?).ok());
                 self.limit_is_zero |= text("quotaValue") == Some("0");
-                // Anthropic's outermost type says only that this is an error.
+                // Anthropic's outermost type means only that this is an error.
                 if let Some(class) =
                     fields.get("type").and_then(Value::as_str).filter(|class| *class != "error")
                 {

@@ -40,7 +40,7 @@ impl Providers {
     /// Creates one client for each configured name. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`SetupError`] names the provider and says what to change.
+    /// [`SetupError`] names the provider and the remedy.
     pub fn new(settings: impl IntoIterator<Item = (String, Settings)>) -> Result<Self, SetupError> {
         let mut providers = Self::default();
         for (name, settings) in settings {

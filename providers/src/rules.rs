@@ -316,7 +316,7 @@ mod tests {
     use super::*;
     use crate::{classify::ErrorNames, vendor::Vendor};
 
-    /// A reply that has the sign and nothing else.
+    /// A reply that has only the sign.
     fn example(sign: Sign) -> Envelope {
         let mut envelope = Envelope::default();
         match sign {

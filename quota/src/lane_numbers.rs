@@ -8,7 +8,7 @@ use crate::{
     lanes::{Lanes, Share},
 };
 
-/// Seconds after which an unnamed lane is forgotten: as long as what operators set.
+/// Seconds after which an unnamed lane is forgotten: as long as operators' settings.
 const LIFE: &str = "2592000";
 
 /// The script's largest number.

@@ -30,7 +30,7 @@ impl ModelQuota {
     /// Checks a model's limits.
     ///
     /// # Errors
-    /// [`LimitError`] says which value is invalid and what to write instead.
+    /// [`LimitError`] names the invalid value and the remedy.
     pub fn new(
         id: ModelId,
         limits: Limits,

@@ -105,7 +105,7 @@ struct Comparison {
     pairs: Vec<Pair>,
 }
 
-/// A line of `disagreements.jsonl`: what each of two models answered.
+/// A line of `disagreements.jsonl`: the answers of two models.
 #[derive(Serialize)]
 struct Difference<'a> {
     id: &'a str,

@@ -47,7 +47,7 @@ pub struct Batch {
 /// Reads and checks a batch's input.
 ///
 /// # Errors
-/// A sentence that says what is wrong, in which field, and what to write.
+/// A sentence that states the fault, the field and the remedy.
 pub fn parse(input: &RawValue) -> Result<Batch, String> {
     check(read(payload::value(input)?)?)
 }
@@ -55,7 +55,7 @@ pub fn parse(input: &RawValue) -> Result<Batch, String> {
 /// Reads a batch's input, field by field.
 ///
 /// # Errors
-/// A sentence that names the wrong field and says what to write.
+/// A sentence that names the wrong field and the remedy.
 pub fn read(value: Value) -> Result<BatchInput, String> {
     let value = named::<BatchInput>(value)?;
     if value.get("documents").is_some_and(|documents| !documents.is_array()) {

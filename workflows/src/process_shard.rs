@@ -104,7 +104,7 @@ impl ProcessShard {
 }
 
 impl ProcessShard {
-    /// Records what the batch assumes until the first report.
+    /// Records the state that the batch assumes until the first report.
     fn assume_full(&mut self) {
         let input = &self.shard.input;
         if !input.paused {

@@ -76,7 +76,7 @@ pub(crate) struct Running {
     sent_paused: bool,
 }
 
-/// A signal for a running child: shards and groups take the same.
+/// A signal for a running child, shard or group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum News {
     Paused(bool),

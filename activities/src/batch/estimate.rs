@@ -220,8 +220,8 @@ fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
     notes
 }
 
-/// A note on what `max_output_tokens` costs where the provider charges it against the limit, used or
-/// not.
+/// A note on the cost of `max_output_tokens` where the provider charges it against the limit, used
+/// or not.
 fn cap_cost_note(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
     if !model.charge.counts_bound() {
         return None;

@@ -80,7 +80,7 @@ fn lines(bytes: &[u8]) -> Result<Vec<Example>, (usize, String)> {
 /// Checks whether the templates can be filled for these documents.
 ///
 /// # Errors
-/// `InvalidInput` says which name is unknown, and for which document.
+/// `InvalidInput` names the unknown name and the document.
 pub(super) fn check<'a>(
     job: &Job,
     documents: impl IntoIterator<Item = &'a Document>,

@@ -46,7 +46,7 @@ use crate::{
 /// whether a workflow's run has ended.
 ///
 /// # Errors
-/// `InvalidInput` says what the batch's author must change; `Transient` when a store fails.
+/// `InvalidInput` for faults that the batch's author must correct; `Transient` when a store fails.
 pub async fn plan(
     services: &Services,
     job: &Job,

@@ -42,7 +42,7 @@ type Files = (Vec<(Document, FilePosition)>, bool);
 /// each file in an archive is a document; so is each record of a file in an archive.
 ///
 /// # Errors
-/// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
+/// `InvalidInput` for faults that the batch's author must correct; `Transient` when a store fails.
 pub async fn page(
     storage: &Storage,
     job: &Job,

@@ -100,7 +100,7 @@ pub async fn begin(
 /// Takes one step, once.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub async fn process(
     services: &Services,
     attempt: &Attempt,

@@ -111,7 +111,7 @@ struct Packed {
 /// Answers some documents with one call, once.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again; after a final one, each document is sent
+/// A [`Failure`] with the time of a retry, if any; after a final one, each document is sent
 /// alone.
 pub async fn process(
     services: &Services,

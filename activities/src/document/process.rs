@@ -36,7 +36,7 @@ use crate::{
 /// Answers one document, once.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub async fn process(
     services: &Services,
     attempt: &Attempt,

@@ -112,7 +112,7 @@ pub(crate) fn completion(Whole { body, heard, .. }: Whole) -> Completion {
 /// Asks; returns the vendor's reply as JSON in place of an answer, with its cost.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub(crate) async fn answer(
     services: &Services,
     attempt: &Attempt,

@@ -18,7 +18,7 @@ const UNKNOWN: &str = "unknown";
 /// Sends the body. Waits in place if the caller allows no further attempt.
 ///
 /// # Errors
-/// `InvalidInput` says what to change; otherwise the failures of the guard and the provider.
+/// `InvalidInput` states the remedy; otherwise the failures of the guard and the provider.
 pub(super) async fn ask(
     asked: CallContext<'_>,
     call: CallInput,

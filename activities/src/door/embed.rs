@@ -18,7 +18,7 @@ use crate::{
 /// Asks. Waits in place if the caller allows no further attempt.
 ///
 /// # Errors
-/// `InvalidInput` and `TooLarge` say what to change; otherwise the failures of the guard and the
+/// `InvalidInput` and `TooLarge` state the remedy; otherwise the failures of the guard and the
 /// provider.
 pub(super) async fn ask(
     asked: CallContext<'_>,

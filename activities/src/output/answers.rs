@@ -76,7 +76,7 @@ impl Answers {
     /// A store under this prefix, which need not lie under the roots for documents.
     ///
     /// # Errors
-    /// [`Error::Invalid`] says what to write.
+    /// [`Error::Invalid`] states the remedy.
     pub fn open(prefix: &str) -> Result<Self, Error> {
         let prefix = Storage::new([prefix])?.resolve(prefix)?;
         Ok(Self { prefix, rests_until: Mutex::default() })

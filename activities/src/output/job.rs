@@ -57,7 +57,7 @@ pub fn payers<'a>(job: &'a Job, workflow: &'a str) -> Payers<'a> {
     Payers { tenant: &job.tenant, batch: workflow, batch_usd: job.budget_usd }
 }
 
-/// `job.json`: the input of the batch's author, and what the plan derived from it.
+/// `job.json`: the input of the batch's author, and the plan's additions to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
     /// The job.

@@ -18,7 +18,7 @@ use tidegate_workflows::contract::{Job, ResultsAs};
 
 use crate::failure::Failure;
 
-/// Checks that this build can write tables if the job asks for them. The error says what to do.
+/// Checks that this build can write tables if the job asks for them. The error states the remedy.
 ///
 /// # Errors
 /// `InvalidInput`.

@@ -43,7 +43,7 @@ impl Version {
         Self { content: Some(Fingerprint::of_json(json)), ..Self::default() }
     }
 
-    /// Adds what the current reader extracted, and what it left out.
+    /// Adds the content that the current reader extracted, and its omissions.
     pub fn extracted(self, extracted: Fingerprint, left_out: LeftOut) -> Self {
         let (reader, extracted) = (Some(READER_VERSION), Some(extracted));
         Self { reader, extracted, left_out, ..self }

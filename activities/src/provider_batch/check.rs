@@ -23,7 +23,7 @@ const SETTLED: TimeDelta = TimeDelta::minutes(10);
 /// and is checked again.
 ///
 /// # Errors
-/// A [`Failure`] that says when to ask again.
+/// A [`Failure`] with the time of a retry.
 pub async fn check(services: &Services, open: &OpenBatches) -> Result<Vec<BatchState>, Failure> {
     let mut states = Vec::with_capacity(open.batches.len());
     for batch in &open.batches {
@@ -79,7 +79,7 @@ pub(super) async fn delete_batch(batches: &dyn BatchApi, batch: &ProviderBatch) 
 /// Asks the provider to stop; answers that exist by then are collected.
 ///
 /// # Errors
-/// A [`Failure`] that says when to ask again.
+/// A [`Failure`] with the time of a retry.
 pub async fn cancel(
     services: &Services,
     batch: &ProviderBatch,

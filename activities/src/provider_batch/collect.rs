@@ -51,7 +51,7 @@ enum Disposition {
 /// the answers.
 ///
 /// # Errors
-/// A [`Failure`] that says when to try again.
+/// A [`Failure`] with the time of a retry.
 pub async fn collect(
     services: &Services,
     batch: &ProviderBatch,

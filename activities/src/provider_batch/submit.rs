@@ -34,7 +34,7 @@ use crate::{
 /// attempts, which a document may have killed while it was read.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub async fn submit(
     services: &Services,
     carried: Option<&Attempt>,

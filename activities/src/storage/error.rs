@@ -5,7 +5,7 @@ use std::{error::Error as StdError, io};
 /// A fault of a URI or an object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is not a usable URI; the sentence says why and what to write.
+    /// The text is not a usable URI; the sentence states the reason and the remedy.
     #[error("{0}")]
     Invalid(String),
     /// There is no such object.

@@ -5,7 +5,7 @@ use tidegate_types::{FailureType, ModelId};
 use super::{Concerns, Failure, MAX_MESSAGE_CHARS};
 
 impl Failure {
-    /// An input that is larger than the model's context. No call was made.
+    /// The failure for an input that is larger than the model's context. No call was made.
     pub fn exceeds_context(model: &ModelId, tokens: u64, most: u64) -> Self {
         let message = format!("the call has some {tokens} input tokens; {model} takes {most}");
         Self::never(FailureType::TooLarge, message)

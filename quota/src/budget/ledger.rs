@@ -38,7 +38,7 @@ impl Budgets {
     /// Holds `usd` US dollars for one call. `id` is unique to this attempt. Asking again under the
     /// same id after a lost reply costs nothing.
     ///
-    /// Dropping the future releases what it may have held.
+    /// Dropping the future releases a hold that it may have made.
     ///
     /// # Errors
     /// [`Unheld::Refused`] when the budget has less left; [`Unheld::Unknown`] when Redis cannot be

@@ -89,7 +89,7 @@ impl Mechanism {
         work: f64,
     ) -> Obstacle {
         let mut obstacle = Obstacle::NONE;
-        // A lane gets what it has saved at the whole rate.
+        // A lane gets the work that it has saved at the whole rate.
         let has_saved = self.lanes[lane].standby >= work;
         let (part, mix) = (if has_saved { 1.0 } else { self.rate_part(terms, lane) }, self.mix());
         let Standby { idle, saved, ready } = self.standby_of_others(terms, lane, work);

@@ -203,7 +203,7 @@ impl Known {
 }
 
 impl KnownDimension {
-    /// Forgets what was learned for another limit.
+    /// Forgets the lessons of another limit.
     pub(super) fn begin_limit(&mut self, most: f64) {
         if (self.configured - most).abs() >= 1.0 {
             let Self { even, missing, stated, .. } = *self;

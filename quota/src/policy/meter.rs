@@ -56,7 +56,7 @@ impl KnownDimension {
         if reading.limit > 0.0 { reading.limit } else { self.configured }
     }
 
-    /// The used part of what a full meter shows.
+    /// The used part of the amount that a full meter shows.
     fn visible_use(&self, reading: &MeterReading) -> f64 {
         reading.used - self.missing * self.limit(reading)
     }

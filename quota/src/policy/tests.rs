@@ -158,7 +158,7 @@ fn allowance_of(outcome: &Outcome) -> Allowance {
     outcome.plan.limits.combined.unwrap()
 }
 
-/// A meter that refills evenly and agrees with what is drawn.
+/// A meter that refills evenly and agrees with the drawn amount.
 fn even(used: f64) -> MeterReading {
     MeterReading {
         used,

@@ -76,7 +76,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A shorter run says little about its use of the quota.
+/// Minimum length of a run for a figure on its use of the quota.
 const MIN_SECONDS: f64 = 20.0;
 
 /// Admitted tokens, compared with the limit in that time.

@@ -91,7 +91,7 @@ pub struct EmbedInput {
 /// Reads the input of `tidegate.call`, field by field.
 ///
 /// # Errors
-/// A sentence that names the wrong field and says what to write.
+/// A sentence that names the wrong field and the remedy.
 pub fn call(value: Value) -> Result<CallInput, String> {
     typed(named::<CallInput>(value)?)
 }
@@ -133,7 +133,7 @@ impl CallInput {
     /// The question as a job without documents and without an output.
     ///
     /// # Errors
-    /// A sentence that says what to write instead.
+    /// A sentence that states the remedy.
     pub fn job(self) -> Result<Job, String> {
         match (&self.prompt, &self.messages) {
             (None, None) => {

@@ -53,7 +53,7 @@ pub enum Takes {
     Text,
     /// Like `Text`, but an empty text counts as absent.
     Instructions,
-    /// A plain text; the function says why one is invalid.
+    /// A plain text; the function returns the fault of an invalid one.
     Word(fn(&str) -> Result<(), String>),
     /// A whole number below 2³².
     Number,

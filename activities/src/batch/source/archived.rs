@@ -30,7 +30,7 @@ impl Archived {
     /// The next documents, until the page is full.
     ///
     /// # Errors
-    /// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
+    /// `InvalidInput` for faults that the batch's author must correct; `Transient` when a store fails.
     pub(super) async fn read(
         mut self,
         storage: &Storage,

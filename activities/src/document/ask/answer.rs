@@ -70,7 +70,7 @@ pub(crate) struct ContentQuestion<'a> {
 /// at `refused`.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub(crate) async fn answer(
     services: &Services,
     attempt: &Attempt,
@@ -90,7 +90,7 @@ pub(crate) async fn answer(
     inquiry::answer(services, attempt, inquiry, question, about).await
 }
 
-/// A sentence on what the batch's author can do about a document that is too large for a call.
+/// Advice for the batch's author on a document that is too large for a call.
 pub(crate) fn way_out(job: &Job) -> Cow<'static, str> {
     match job.long {
         None if job.attach != Attach::Text => {

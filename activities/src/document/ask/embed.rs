@@ -37,7 +37,7 @@ const WAY_OUT: &str =
 /// Checks whether a batch can be embedded.
 ///
 /// # Errors
-/// `InvalidInput` says which model has no vectors, and which models do.
+/// `InvalidInput` names the model without vectors, and the models with vectors.
 pub(crate) fn check(services: &Services, job: &Job, route: &Route) -> Result<(), Failure> {
     if job.task != Task::Embed {
         return Ok(());
@@ -109,7 +109,7 @@ fn input_limits<'a>(services: &Services, route: &'a Route) -> Option<(&'a ModelI
 /// Asks once for the vectors of some texts. `estimated` tokens are those of all texts together.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub(crate) async fn ask<'s>(
     services: &Services,
     attempt: &Attempt,
@@ -131,7 +131,7 @@ pub(crate) async fn ask<'s>(
 /// The vector of one document, with its cost.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub(crate) async fn embed_document(
     services: &Services,
     attempt: &Attempt,

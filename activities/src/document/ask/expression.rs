@@ -93,7 +93,7 @@ impl Expression<'_> {
     /// Returns the names that the expression uses.
     ///
     /// # Errors
-    /// A sentence that says where it cannot be parsed.
+    /// A sentence that names the place of a syntax error.
     pub(crate) fn names(&self) -> Result<BTreeSet<String>, String> {
         let paths = self.paths()?;
         let first = |path: &String| path.split('.').next().unwrap_or_default().to_owned();

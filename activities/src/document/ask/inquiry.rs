@@ -26,7 +26,7 @@ use crate::{
     truncation_stats::Asks,
 };
 
-/// How a question is asked, and what its answer must satisfy.
+/// The parameters of a question, and the conditions that its answer must satisfy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inquiry<'a> {
     /// The author's job.
@@ -68,7 +68,7 @@ pub(crate) struct AnswerSubject<'a> {
 /// Asks once; returns the answer with its cost.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again.
+/// A [`Failure`] with the time of a retry, if any.
 pub(crate) async fn answer(
     services: &Services,
     attempt: &Attempt,

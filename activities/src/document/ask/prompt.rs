@@ -214,7 +214,8 @@ impl<'a> Question<'a> {
         input_tokens(&self.wording, self.content, model.model(), self.schema.as_deref())
     }
 
-    /// The estimated use of a call whose provider did not report it: what was sent, and the answer.
+    /// The estimated use of a call whose provider did not report it: of the request, and of the
+    /// answer.
     pub(crate) fn estimate(&self, model: &ModelId, answer: &str) -> Usage {
         let (uncached_input, output) = (self.input_tokens_of(model), tokens::estimate(answer));
         Usage { uncached_input, output, ..Usage::default() }

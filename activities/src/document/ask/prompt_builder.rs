@@ -84,7 +84,7 @@ impl<'a> PromptText<'a> {
     /// Builds the text about one document.
     ///
     /// # Errors
-    /// A sentence that says where a template cannot be filled.
+    /// A sentence that names the place of the template's fault.
     pub(crate) fn build(job: &'a Job, about: &DocumentFacts<'_>) -> Result<Self, String> {
         let place = place(job)?;
         let variables = if job.template { about.variables() } else { Variables::new() };

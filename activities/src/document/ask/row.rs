@@ -19,7 +19,7 @@ impl RowPrompt {
     /// Checks a prompt for the rows of a table with these columns.
     ///
     /// # Errors
-    /// A sentence that says where it cannot be parsed as a template, or which name is not a column.
+    /// A sentence that names the place of a syntax error, or the name that is not a column.
     pub fn new(text: String, columns: &[&str]) -> Result<Self, String> {
         let names = Text { place: PLACE, text: &text }.names()?;
         let all = || columns.join(", ");
@@ -40,7 +40,7 @@ impl RowPrompt {
     /// Fills in these cells, by their columns.
     ///
     /// # Errors
-    /// A sentence that says what is wrong, and in which line.
+    /// A sentence that states the fault and its line.
     pub fn fill<'a>(
         &self,
         cells: impl Iterator<Item = (&'a str, &'a str)> + Clone,

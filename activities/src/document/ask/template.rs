@@ -66,7 +66,7 @@ impl Text<'_> {
     /// Returns the names that the text uses, apart from those that it defines.
     ///
     /// # Errors
-    /// A sentence that says where it cannot be parsed as a template.
+    /// A sentence that names the place of a syntax error.
     pub(crate) fn names(self) -> Result<BTreeSet<String>, String> {
         self.run_deep(|| self.names_here())
     }
@@ -85,7 +85,7 @@ impl Text<'_> {
     /// Fills in the values of the names.
     ///
     /// # Errors
-    /// A sentence that says what is wrong, and in which line.
+    /// A sentence that states the fault and its line.
     pub(crate) fn fill(self, with: &Variables<'_>) -> Result<String, String> {
         self.run_deep(|| self.fill_here(with))
     }

@@ -72,7 +72,7 @@ impl Checking<'_> {
     /// Takes the next step with a document, which is one call.
     ///
     /// # Errors
-    /// A [`Failure`] that says whether and when to go on; a final `CheckFailed` where no answer has
+    /// A [`Failure`] with the time of a retry, if any; a final `CheckFailed` where no answer has
     /// passed.
     pub(crate) async fn answer(self) -> Result<Outcome, Failure> {
         let Self { services, attempt, shard, document, version, .. } = &self;
